@@ -24,6 +24,8 @@ needs_wasm = pytest.mark.skipif(
 )
 SANDBOX = "auto"
 """The sandbox of the tests that do not name one."""
+SOON = 0.3
+"""Seconds of own time of a limit that is waited for; see the fixture ``short_limits``."""
 OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 

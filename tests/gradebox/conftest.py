@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from notebooks import SOON
 
+from gradebox.sandbox.own_time import OwnTime, read
 from gradebox.workers import pool
 
 LIBRARIES = {"numpy", "torch", "matplotlib"}
@@ -52,6 +54,29 @@ def templates() -> Iterator[None]:
     """End the processes that fork tests after each test, whose folder is gone then."""
     yield
     end_templates()
+
+
+class ExactTime(OwnTime):
+    """Looks at once: the time until a first look, which counts in full, may be long here."""
+
+    def __init__(self, *pids: int) -> None:
+        super().__init__(*pids)
+        self._reading = read(pids)
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let limits be short, however busy the machine is."""
+    # what was interrupted has to show where, which costs IPython a part of a second
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 1.0)
+    for module in ("client", "notebook"):
+        monkeypatch.setattr(f"gradebox.workers.{module}.OwnTime", ExactTime)
+
+
+@pytest.fixture
+def short_grace(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up soon what cannot be interrupted."""
+    monkeypatch.setattr("gradebox.workers.client.GRACE", SOON)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import notebooks
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import CONTEXT, also_in_wasm, cell, executed, scores, shown, step, write_source
+from notebooks import CONTEXT, SOON, also_in_wasm, cell, executed, scores, shown, step, write_source
 
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox import probe
@@ -26,7 +26,7 @@ from gradebox.workers import client, pool
 from gradebox.workers.notebook import Notebook
 
 pytestmark = [
-    pytest.mark.usefixtures("sandbox"),
+    pytest.mark.usefixtures("sandbox", "short_limits"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("gradebox"),
     pytest.mark.skipif(
@@ -54,16 +54,6 @@ pytest_generate_tests = also_in_wasm(NOT_IN_WASM)
 
 MOST = 60.0
 """Seconds of wall time in which each of these submissions is over, on a busy machine too."""
-
-
-SOON = 0.3
-"""Seconds of own time of a limit that is waited for."""
-
-
-@pytest.fixture(autouse=True)
-def grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up sooner a process that cannot be interrupted."""
-    monkeypatch.setattr("gradebox.workers.client.GRACE", SOON)
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -314,6 +304,7 @@ TOGETHER += [  # of them what is held back otherwise there
 ]
 
 
+@pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize(("name", "when", "level"), TOGETHER)
 def test_what_is_sent_forges_nothing_and_hangs_nothing(
     tmp_path: Path, name: str, when: str, level: str
@@ -346,6 +337,7 @@ def test_the_grader_takes_no_bytes_beside_a_message(tmp_path: Path) -> None:
     assert [(event.kind, event.cell) for event in run.events] == [("ended", "test")]
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_values_that_take_the_tests_for_ever_to_read_are_given_up(tmp_path: Path) -> None:
     # made before the call, whose time is limited; each is compared with all others
     keys = "tree = ['dict', *(x for i in range(40_000) for x in (i * (2**61 - 1), 0))]"
@@ -390,7 +382,7 @@ def test_a_function_of_the_test_is_not_called_after_the_call(tmp_path: Path) -> 
 
 # --- processes that do not answer -------------------------------------------------------------
 
-STOPPED = f"{LINES}\nif not os.fork():\n    while True:\n        time.sleep(0.02)\n"
+STOPPED = f"{LINES}\nif not os.fork():\n    while True:\n        time.sleep(0.1)\n"
 STOPPED += "        os.kill(os.getppid(), signal.SIGSTOP)"
 WAIT = cell("wait", "'the process was stopped'", 1)
 LOAD = cell("test", "import numpy\nassert g(numpy.zeros(10**7)).sum() == 0", 1)
@@ -398,14 +390,17 @@ LOAD = cell("test", "import numpy\nassert g(numpy.zeros(10**7)).sum() == 0", 1)
 
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on from the test that waits when the student's process has been stopped."""
+    """Go on from the test that waits when the student's process has been stopped.
+
+    If that was before it could answer for its own cell, it has been ended for that.
+    """
     test = Notebook.test
 
     def is_stopped(notebook: Notebook) -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
             family = psutil.Process(notebook._student.pid).children(recursive=True)
             return any(process.status() == psutil.STATUS_STOPPED for process in family)
-        return False
+        return not psutil.pid_exists(notebook._student.pid)
 
     def waiting(notebook: Notebook, source: str, *rest: Any) -> Any:
         if source == WAIT.source:
@@ -415,7 +410,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Notebook, "test", waiting)
 
 
-@pytest.mark.usefixtures("stopped")
+@pytest.mark.usefixtures("short_grace", "stopped")
 @pytest.mark.parametrize(
     "cells",
     [[TEST], [LOAD], ["1", TEST], ["#" * MIB, TEST]],
@@ -472,7 +467,7 @@ def test_what_forks_and_does_not_answer_is_replaced(
 def test_a_process_that_is_not_sealed_in_time_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradebox.workers.client.ANSWER", SOON)
+    monkeypatch.setattr("gradebox.workers.client.ANSWER", 1.0)
     forked = client.ForkServer._fork
 
     def stopping(*args: Any) -> int:
@@ -548,6 +543,7 @@ def test_a_test_in_process_has_limits(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize("end", ["kill(os.getpid(), 19)", "_exit(0)"], ids=["stopped", "ended"])
 def test_a_test_that_ends_its_process_costs_the_later_ones(tmp_path: Path, end: str) -> None:
     cells = [f"{G}import os\ndef f(x): os.{end}", FIRST, TEST, LATER]

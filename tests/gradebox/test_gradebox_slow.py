@@ -29,6 +29,7 @@ COMPUTES = PINNED + (
 )
 
 
+@pytest.mark.usefixtures("short_limits")
 @pytest.mark.parametrize("way", [(), ("long", "short")], ids=["isolated", "in-process"])
 def test_a_test_may_have_a_limit_of_its_own_which_no_student_changes(
     tmp_path: Path, way: tuple[str, ...]
@@ -45,8 +46,8 @@ def test_a_test_may_have_a_limit_of_its_own_which_no_student_changes(
 def busy() -> Iterator[None]:
     """Keep one processor busy with four processes.
 
-    What takes a fifth of a second there alone takes one, and a limit of 0.6 is generous: what a
-    process waits before its end, unseen by the last look, counts as its own time.
+    What computes for 0.25 s there takes 1.25, and a limit of 0.8 is generous: what a process waits
+    before its end, unseen by the last look, counts as its own time.
     """
     source = f"{PINNED}print(1, flush=True)\nwhile True: pass"
     command = [sys.executable, "-c", source]
@@ -66,10 +67,10 @@ def busy() -> Iterator[None]:
 @slow_and_sealed
 @pytest.mark.usefixtures("busy")
 def test_honest_work_may_wait_for_a_processor(tmp_path: Path) -> None:
-    test, later = cell("test", "assert computes(0.2) > 0.6", 3), cell("later", "assert True", 1)
-    waits = "if not (child := os.fork()): computes(0.2), os._exit(7)\nos.wait()[1]"
+    test, later = cell("test", "assert computes(0.25) > 0.8", 3), cell("later", "assert True", 1)
+    waits = "if not (child := os.fork()): computes(0.25), os._exit(7)\nos.wait()[1]"
     cells, run = executed(
-        tmp_path, COMPUTES, "computes(0.2) > 0.6", waits, test, later, timeout=0.6
+        tmp_path, COMPUTES, "computes(0.25) > 0.8", waits, test, later, timeout=0.8
     )
     assert [shown(node) for node in cells[1:3]] == [
         "{'text/plain': 'True'}",
@@ -97,8 +98,9 @@ HANGS = [
 
 
 @slow_and_sealed
-@pytest.mark.usefixtures("busy")
-def test_what_hangs_is_found_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("busy", "short_limits")
+def test_what_hangs_is_found_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 5.0)  # of all these processes together
     later = cell("later", "assert computes(0) < 20", 1)
     later.metadata["gradebox"] = {"seconds": 20}  # beside those processes
     cells, run = executed(tmp_path, COMPUTES, *HANGS, later, timeout=0.2, max_processes=8)

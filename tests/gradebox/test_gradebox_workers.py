@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hang import HANG
-from notebooks import also_in_wasm, answer, cell, executed, scores, shown, write_source
+from notebooks import SOON, also_in_wasm, answer, cell, executed, scores, shown, write_source
 
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, NotSealed
@@ -36,10 +36,6 @@ pytest_generate_tests = also_in_wasm(NOT_IN_WASM)
 
 SQUARE = "def square(x):\n    return x * x"
 TEST = "import numpy\nassert numpy.allclose(square(3), 9)\nassert square(-2) == 4"
-
-
-SOON = 0.3
-"""Seconds of own time of a limit that is waited for."""
 
 
 def passed(folder: Path, student: str, *tests: str, **options: Any) -> list[bool]:
@@ -404,6 +400,7 @@ def test_the_tests_know_whose_work_they_test(tmp_path: Path) -> None:
 LATER = cell("later", "assert square(2) == 4", 1)
 
 
+@pytest.mark.usefixtures("short_limits")
 def test_an_endless_call_costs_its_cell_only(tmp_path: Path) -> None:
     student = "def square(x):\n    while x == 3: pass\n    return x * x"
     swallows = "try:\n    square(3)\nexcept Exception:\n    pass"
@@ -415,10 +412,8 @@ def test_an_endless_call_costs_its_cell_only(tmp_path: Path) -> None:
     assert kinds(run) == [("slow", "endless"), ("slow", "swallow")]
 
 
-def test_a_call_that_cannot_be_interrupted_costs_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradebox.workers.client.GRACE", SOON)
+@pytest.mark.usefixtures("short_grace")
+def test_a_call_that_cannot_be_interrupted_costs_the_rest(tmp_path: Path) -> None:
     student = (
         "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
         "def square(x):\n    while x == 3: pass\n    return x * x"
@@ -446,10 +441,8 @@ def test_a_call_that_ends_python_costs_a_test_that_catches_it(tmp_path: Path) ->
     assert kinds(run) == [("ended", "dies")]
 
 
-def test_a_test_that_loops_or_ends_its_process_costs_no_earlier_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradebox.workers.client.GRACE", SOON)
+@pytest.mark.usefixtures("short_grace")
+def test_a_test_that_loops_or_ends_its_process_costs_no_earlier_points(tmp_path: Path) -> None:
     loop = "while True:\n    try:\n        while True: square(1)\n    except Exception: pass"
     stops = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"
     first, loops = cell("first", TEST, 1), cell("loops", "while True: pass", 1)
