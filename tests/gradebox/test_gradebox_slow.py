@@ -80,10 +80,10 @@ def test_honest_work_may_wait_for_a_processor(tmp_path: Path) -> None:
 
 
 @slow_and_sealed
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("busy", "short_limits")
 def test_all_cells_together_are_limited_in_own_time(tmp_path: Path) -> None:
-    cells = [COMPUTES, *["computes(0.1) > 0"] * 3]
-    done, _ = executed(tmp_path, *cells, max_seconds=1)
+    cells = [COMPUTES, *["computes(0.15) > 0"] * 3]
+    done, _ = executed(tmp_path, *cells, max_seconds=1.6)
     assert [shown(node) for node in done[1:]] == ["{'text/plain': 'True'}"] * 3
     done, _ = executed(tmp_path, *cells, *cells[1:], max_seconds=0.25)
     assert "all cells together took longer than 0.25 s" in shown(done[-1])
