@@ -91,7 +91,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             if hasattr(report, "duration"):
                 seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
     listed = ", ".join(f"{folder} {total:.0f}" for folder, total in seconds.most_common())
-    terminalreporter.write_line(f"seconds of all workers: {listed}")
+    if listed:
+        terminalreporter.write_line(f"seconds of all workers: {listed}")
 
 
 UNTRACED = (
