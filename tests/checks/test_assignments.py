@@ -160,7 +160,7 @@ IN_WORDS = {
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_tasks_are_numbered_and_counted_where_students_read_how_many(topic: str) -> None:
+def test_tasks_are_numbered_and_counted(topic: str) -> None:
     cells = assignments(topic, topic).cells
     numbers = [int(found[1]) for cell in cells if (found := NUMBER.match(cell.source))]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -241,14 +241,14 @@ def test_size(assignment: Assignment) -> None:
     assert all(cell.metadata.nbgrader.points > 0 for cell in written)
 
 
-def test_every_exercise_of_the_checks_is_in_the_notebook(assignment: Assignment) -> None:
+def test_notebook_holds_all_exercises_of_its_checks(assignment: Assignment) -> None:
     listed = catalog.blocks(assignment.topic, lab=assignment.is_lab).values()
     assert listed
     keys = {item.key for item in assignment.exercises.values()}
     assert keys == {item.key for item in listed}
 
 
-def test_each_exercise_has_a_visible_and_a_hidden_test(assignment: Assignment) -> None:
+def test_exercises_have_visible_and_hidden_tests(assignment: Assignment) -> None:
     cells = assignment.cells
     place = {cell.id: number for number, cell in enumerate(cells)}
     for name, exercise in assignment.exercises.items():
@@ -270,7 +270,7 @@ def test_each_exercise_has_a_visible_and_a_hidden_test(assignment: Assignment) -
         assert not any("seed=0" in call for call in calls)
 
 
-def test_signatures_are_those_of_the_reference(assignment: Assignment) -> None:
+def test_signatures_match_the_reference(assignment: Assignment) -> None:
     for name, exercise in assignment.exercises.items():
         answer = next(
             node
@@ -319,7 +319,7 @@ def test_record_of_reference_scores_full_marks(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", LABS)
-def test_record_begins_as_its_runs_do(topic: str) -> None:
+def test_record_start_is_reproduced(topic: str) -> None:
     lab = import_module(f"optdl.labs.{topic}").LAB
     record = LabRecord.load(COURSE.record(topic))
     assert [run.setting for run in record.runs] == lab.settings

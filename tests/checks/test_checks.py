@@ -73,14 +73,14 @@ def message(function, **options) -> str:
 
 @pytest.mark.parametrize("key", COURSE)
 @pytest.mark.parametrize("seed", [0, 7, 123])
-def test_the_reference_passes_here_and_in_another_process(key, seed):
+def test_references_pass_in_both_processes(key, seed):
     reference = COURSE[key].reference
     for answer in (reference, Stub(reference)):
         assert outcome(key, answer, seed=seed, properties=True) == "right"
 
 
 @pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
-def test_each_mistake_is_named_and_judged_alike_in_another_process(exercise, mistake):
+def test_mistakes_are_named_alike_in_both_processes(exercise, mistake):
     text = outcome(exercise.key, mistake.function)
     assert mistake.hint in text
     assert outcome(exercise.key, Stub(mistake.function)) == text
@@ -188,7 +188,7 @@ def held(fact, function):
 
 
 @pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
-def test_functions_in_cases_go_to_an_answer_by_their_names(exercise):
+def test_functions_in_cases_count_as_students_code(exercise):
     for case in exercise.draw(np.random.default_rng(0)):
         for function in filter(callable, case.values()):
             assert is_of_students(getattr(function, "func", function))
@@ -205,7 +205,7 @@ def test_functions_in_cases_go_to_an_answer_by_their_names(exercise):
         (lambda v, n: np.linalg.inv(0 * np.eye(2)), "raised LinAlgError: Singular matrix"),
     ],
 )
-def test_what_is_no_value_is_told_alike_from_another_process(toy, answer, said):
+def test_invalid_values_are_explained_in_both_processes(toy, answer, said):
     text = message(answer)
     assert message(Stub(answer)) == text
     assert said in text
@@ -221,7 +221,7 @@ def test_what_is_no_value_is_told_alike_from_another_process(toy, answer, said):
         lambda parts: np.array([*parts, None], dtype=object)[:-1],
     ],
 )
-def test_arrays_of_every_kind_are_right_here_and_in_another_process(monkeypatch, kind):
+def test_arrays_of_any_kind_pass_in_both_processes(monkeypatch, kind):
     def count(n):
         return [np.arange(n), np.arange(2 * n)]
 
@@ -234,7 +234,7 @@ def test_arrays_of_every_kind_are_right_here_and_in_another_process(monkeypatch,
 # --- imports
 
 
-def test_a_check_imports_its_own_topic_alone():
+def test_check_imports_only_its_topic():
     """A first check answers at once; other topics would only take time to import."""
     code = (
         "import sys; from optdl.checks import check; from optdl.erm import standard_error; "
@@ -247,7 +247,7 @@ def test_a_check_imports_its_own_topic_alone():
 # --- the framework, on a toy exercise
 
 
-def test_no_check_imports_torch():
+def test_checks_do_not_import_torch():
     """Torch takes seconds to import, and an import that is interrupted breaks the kernel."""
     code = (
         "import sys\n"
@@ -283,7 +283,7 @@ def interrupt_and_check_again(code, tmp_path):
     )
 
 
-def test_an_interrupted_check_tells_where_the_answer_was(tmp_path):
+def test_interrupted_check_reports_the_line(tmp_path):
     code = (
         "def standard_error(sigma, n, population=None):\n"
         "    while True:\n"
@@ -298,7 +298,7 @@ def test_an_interrupted_check_tells_where_the_answer_was(tmp_path):
     assert again == "✗ L1-07 standard_error: not right yet."
 
 
-def test_an_interruption_of_an_import_waits_for_its_end(tmp_path):
+def test_interrupted_import_completes_first(tmp_path):
     code = (
         "class Interrupting:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
@@ -312,12 +312,12 @@ def test_an_interruption_of_an_import_waits_for_its_end(tmp_path):
     assert again == "✗ L1-07 standard_error: not right yet."
 
 
-def test_success_is_said_in_one_line(toy, capsys):
+def test_success_takes_one_line(toy, capsys):
     check("L1-07", spread, properties=True)
     assert capsys.readouterr().out == "✓ L1-07 spread: 3 cases agree, and the general facts hold\n"
 
 
-def test_the_smallest_failing_case_is_shown_and_the_mistake_named(toy):
+def test_message_shows_smallest_failing_case_and_mistake(toy):
     text = message(divides_by_count)
     assert "count = 2" in text
     assert "count = 9" not in text
@@ -340,7 +340,7 @@ def test_general_mistakes_are_explained(toy, function, expected):
     assert expected in message(function)
 
 
-def test_an_error_is_explained_only_by_a_mistake_that_raises_the_same(monkeypatch):
+def test_mistake_must_raise_the_same_error(monkeypatch):
     def raises(text):
         def function(values, count):
             raise RuntimeError(text)
@@ -354,7 +354,7 @@ def test_an_error_is_explained_only_by_a_mistake_that_raises_the_same(monkeypatc
     assert "Likely cause" not in message(raises("anything at all"))
 
 
-def test_what_an_answer_prints_stands_below_what_the_check_says(toy, capsys):
+def test_printed_output_follows_the_verdict(toy, capsys):
     def talking(values, count):
         print("count is", count)
         return spread(values, count) if right else 7.0
@@ -368,13 +368,13 @@ def test_what_an_answer_prints_stands_below_what_the_check_says(toy, capsys):
     assert message(talking).endswith("\n\nYour function printed, in this case:\ncount is 2")
 
 
-def test_what_an_answer_prints_at_length_is_cut(toy):
+def test_long_printed_output_is_cut(toy):
     text = message(lambda v, n: print("x" * 5000) or 7.0)
     assert text.endswith("x" * 2000 + "\n… 3,001 more characters are not shown.")
     assert "x" * 2001 not in text
 
 
-def test_an_argument_changed_in_place_is_noticed_although_the_answer_is_right(toy):
+def test_mutated_argument_is_reported_despite_right_answer(toy):
     def careless(values, count):
         answer = spread(values, count)
         values -= 1
@@ -383,7 +383,7 @@ def test_an_argument_changed_in_place_is_noticed_although_the_answer_is_right(to
     assert "changes its argument `values` in place" in message(careless)
 
 
-def test_warnings_and_errors_that_an_answer_prints_reach_no_cell(toy, capsys):
+def test_warnings_and_stderr_are_suppressed(toy, capsys):
     def noisy(values, count):
         warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
         sys.stderr.write("careful")
@@ -444,16 +444,16 @@ def test_values_of_every_kind_are_compared(expected, got, reason):
         (np.zeros((2, 1, 1)), "[[[0.]]\n [[0.]]]\n(shape (2, 1, 1))"),
     ],
 )
-def test_values_are_shown_so_that_numbers_stand_below_numbers(value, shown):
+def test_values_are_shown_in_aligned_columns(value, shown):
     assert show(value) == shown
 
 
-def test_a_matrix_of_usual_size_is_shown_in_full_and_a_large_one_is_not():
+def test_small_matrices_are_shown_in_full():
     assert "..." not in show(np.ones((6, 9)))
     assert "..." in show(np.ones((60, 90)))
 
 
-def test_an_error_is_told_with_the_line_of_the_student(toy):
+def test_error_message_names_the_students_line(toy):
     def careless(values, count):
         return values[count + 1]
 
@@ -465,7 +465,7 @@ def test_an_error_is_told_with_the_line_of_the_student(toy):
     assert "in line" not in text
 
 
-def test_an_older_function_than_its_cell_is_the_likely_cause(toy, monkeypatch):
+def test_stale_function_is_the_likely_cause(toy, monkeypatch):
     def blank(values, count):
         raise NotImplementedError
 
@@ -477,7 +477,7 @@ def test_an_older_function_than_its_cell_is_the_likely_cause(toy, monkeypatch):
     assert "\nLikely cause: the cell has a syntax error." in message(divides_by_count)
 
 
-def test_a_mistake_is_named_only_when_it_explains_more_cases_than_those_shown(toy):
+def test_mistake_must_explain_cases_beyond_those_shown(toy):
     calls = []
 
     def now_and_then(v, n):
@@ -487,7 +487,7 @@ def test_a_mistake_is_named_only_when_it_explains_more_cases_than_those_shown(to
     assert TOY.misconceptions[0].hint not in message(now_and_then)
 
 
-def test_an_error_in_another_case_than_the_smallest_is_told(toy):
+def test_error_in_another_case_is_reported(toy):
     def fragile(v, n):
         return 2.0 if n == 2 else v[n]
 
@@ -495,12 +495,12 @@ def test_an_error_in_another_case_than_the_smallest_is_told(toy):
     assert "Why: the values differ. In another case your function raised IndexError" in text
 
 
-def test_what_is_not_a_function_is_refused(toy):
+def test_non_function_is_refused(toy):
     with pytest.raises(CheckFailed, match="expected a function, got 3"):
         inspect.unwrap(check)("L1-07", 3)
 
 
-def test_a_property_catches_what_the_cases_missed(toy, monkeypatch):
+def test_property_catches_memorized_answers(toy, monkeypatch):
     shown = [2, 5, 9]
     memorized = lambda v, n: spread(v, n) if len(v) in shown else 1.0  # noqa: E731
     check("L1-07", memorized)
@@ -514,14 +514,14 @@ def test_a_property_catches_what_the_cases_missed(toy, monkeypatch):
     assert "`return spread(v, n) if len(v) in shown else v[10]`" in text
 
 
-def test_an_unknown_exercise_names_the_nearest(toy):
+def test_unknown_exercise_suggests_nearest_key(toy):
     with pytest.raises(KeyError, match="did you mean 'L1-07'"):
         check("L1-7", spread)
     with pytest.raises(KeyError, match="the exercises are L1-07"):
         check("zzz", spread)
 
 
-def test_two_exercises_must_not_share_a_key(monkeypatch):
+def test_duplicate_exercise_keys_are_refused(monkeypatch):
     monkeypatch.setattr(
         catalog.importlib, "import_module", lambda name: SimpleNamespace(exercise=TOY)
     )
@@ -529,11 +529,11 @@ def test_two_exercises_must_not_share_a_key(monkeypatch):
         catalog.blocks()
 
 
-def test_the_traceback_in_a_notebook_is_the_message_alone():
+def test_notebook_traceback_is_only_the_message():
     assert CheckFailed("✗ first\nsecond")._render_traceback_() == ["✗ first", "second"]
 
 
-def test_a_cell_that_calls_what_is_not_written_shows_one_line(tmp_path):
+def test_calling_unwritten_code_shows_one_line(tmp_path):
     script = tmp_path / "notebook.py"
     script.write_text(
         "from IPython.core.interactiveshell import InteractiveShell\n"
@@ -567,12 +567,12 @@ def nothing_checked(monkeypatch):
     monkeypatch.setattr(sys.modules["optdl.checks.summary"], "_found", {})
 
 
-def test_the_summary_asks_for_checks_when_there_were_none(nothing_checked, capsys):
+def test_summary_without_checks_asks_for_checks(nothing_checked, capsys):
     summary()
     assert "Run All Cells" in capsys.readouterr().out
 
 
-def test_the_summary_tells_what_the_last_check_of_each_exercise_found(nothing_checked, capsys):
+def test_summary_shows_last_result_per_exercise(nothing_checked, capsys):
     def unwritten(*arguments):
         raise NotImplementedError
 
@@ -604,7 +604,7 @@ def test_the_summary_tells_what_the_last_check_of_each_exercise_found(nothing_ch
     ]
 
 
-def test_the_summary_has_the_order_in_which_exercises_were_checked(nothing_checked, capsys):
+def test_summary_keeps_order_of_checks(nothing_checked, capsys):
     # as in the notebook of erm, where the logistic loss comes before the gradient of the hinge
     for key in ("L1-03:hinge", "L1-01", "L1-03", "L1-03:hinge"):
         check(key, catalog.blocks("erm")[key].reference)
@@ -688,7 +688,7 @@ def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
         ("P-12", kappas(ddof=1)),
     ],
 )
-def test_the_cases_catch_what_is_right_in_most_of_them(key, function):
+def test_cases_catch_mostly_right_answers(key, function):
     assert outcome(key, function, properties=True) != "right"
 
 
@@ -696,5 +696,5 @@ def test_the_cases_catch_what_is_right_in_most_of_them(key, function):
     ("key", "function"),
     [("L1-17", steps_to(lambda value, largest: value <= 1e-12 * largest)), ("P-12", kappas())],
 )
-def test_the_cases_of_condition_numbers_allow_any_way_to_drop_zeros(key, function):
+def test_condition_number_cases_allow_any_zero_threshold(key, function):
     check(key, function, properties=True)

@@ -97,25 +97,25 @@ def arrays(rng):
         (np.ravel, "has the right numbers in another shape"),
     ],
 )
-def test_a_change_of_the_right_numbers_is_recognized(course, mistake, cause):
+def test_transformed_right_answers_are_recognized(course, mistake, cause):
     course(scaled_root, arrays)
     text = said(lambda x, eps: mistake(scaled_root(x, eps)))
     assert cause in text.split("Likely cause: ")[1]
 
 
-def test_numbers_that_are_always_the_same_ones_depend_on_no_argument(course):
+def test_constant_part_is_not_blamed_for_constancy(course):
     course(lambda x: (x, np.array([2.0, 3.0])), arrays_alone, parts=("y", "fixed"))
     assert "whatever the arguments" not in said(lambda x: (x, np.array([3.0, 3.0])))
 
 
-def test_one_part_of_many_that_is_near_says_nothing(course):
+def test_close_match_is_reported_only_if_alone(course):
     course(lambda x: (x, x + 1, x + 2), arrays_alone, parts=("y", "z", "w"))
     text = said(lambda x: (x + x**3, x**2 + 1, (x + 2) * (1 + 1e-6 * x)))
     assert "close but not exact" not in text
     assert "close but not exact" in said(lambda x: (x, x + 1, (x + 2) * (1 + 1e-6 * x)))
 
 
-def test_a_single_number_is_a_multiple_of_any_other(course):
+def test_scalar_cases_do_not_suggest_a_multiple(course):
     def cases(rng):
         return [{"x": rng.uniform(1, 2, size=k)} for k in (1, 1, 1, 5, 6)]
 
@@ -123,7 +123,7 @@ def test_a_single_number_is_a_multiple_of_any_other(course):
     assert "is a multiple" not in said(lambda x: np.sin(9 * x) + (len(x) == 1) * np.cos(5 * x))
 
 
-def test_an_empty_answer_is_right_for_no_call(course):
+def test_empty_answers_do_not_count_as_right(course):
     def cases(rng):
         return [{"x": rng.normal(size=k), "kind": kind} for k, kind in ((4, "all"), (5, "none"))]
 
@@ -142,7 +142,7 @@ def arrays_alone(rng):
         (lambda n, m: max(n, m), "is `m` times the expected one"),
     ],
 )
-def test_a_whole_number_has_not_always_lost_its_decimals(course, mistake, told):
+def test_integer_answers_are_diagnosed_by_lost_decimals(course, mistake, told):
     sizes = ((3072, 60), (100, 256), (500, 37))
     course(lambda n, m: max(n / m, 1), lambda rng: [{"n": n, "m": m} for n, m in sizes])
     text = said(mistake)
@@ -159,14 +159,14 @@ def test_a_whole_number_has_not_always_lost_its_decimals(course, mistake, told):
         (np.round, "is not rounded; round it to the nearest whole number"),
     ],
 )
-def test_a_number_that_lacks_its_rounding_is_recognized(course, rounded, told):
+def test_missing_rounding_is_recognized(course, rounded, told):
     sizes = (10.6, 7.3, 3.2, 8.0)
     course(lambda n: int(rounded(n)), lambda rng: [{"n": n} for n in sizes])
     assert told in said(lambda n: n)
     assert "rounded; " not in said(lambda n: n + 2.5)
 
 
-def test_the_norm_of_a_vector_is_recognized_as_a_factor(course):
+def test_vector_norm_is_recognized_as_a_factor(course):
     def cases(rng):
         return [{"g": rng.normal(size=k), "a": rng.normal(size=3)} for k in (2, 3, 5)]
 
@@ -183,7 +183,7 @@ def test_the_norm_of_a_vector_is_recognized_as_a_factor(course):
         (lambda x, y: np.where(x > 0.5, y + x**2, y), "it differs exactly where `x` is 0.5"),
     ],
 )
-def test_the_place_of_a_mistake_is_told(course, mistake, fact):
+def test_mistake_location_is_reported(course, mistake, fact):
     course(scaled_root, arrays)
     text = said(lambda x, eps: mistake(x, scaled_root(x, eps)))
     assert fact.lower() in text.lower()
@@ -197,7 +197,7 @@ def test_the_place_of_a_mistake_is_told(course, mistake, fact):
         (lambda n: np.tri(n, k=-1).T, "only entries above the diagonal differ"),
     ],
 )
-def test_only_square_arrays_have_a_diagonal(course, some, fact):
+def test_diagonal_is_mentioned_only_for_square_arrays(course, some, fact):
     def mistaken(x):
         n = len(x)
         return squares(x) + np.tile(some(n), (1, x.shape[1] // n)) * x
@@ -218,12 +218,12 @@ NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
         (lambda x: 5 if x == 0 else x**3 + 1, "wrong exactly when `x` is 0"),
     ],
 )
-def test_the_numbers_for_which_an_answer_is_wrong_are_told(course, mistake, fact):
+def test_wrong_argument_ranges_are_reported(course, mistake, fact):
     course(lambda x: x**3 + 1, lambda rng: [{"x": x} for x in NUMBERS])
     assert f"Your answer is {fact}, right otherwise" in said(mistake)
 
 
-def test_the_branch_of_a_special_answer_is_told(course):
+def test_missing_special_case_is_reported(course):
     def cases(rng):
         return [{"x": sign * rng.uniform(1, 2, size=3)} for sign in (1, -1, 1, -1)]
 
@@ -232,12 +232,12 @@ def test_the_branch_of_a_special_answer_is_told(course):
     assert "In every case that differs, the right answer is inf" in text
 
 
-def test_axes_in_another_order_are_told(course):
+def test_swapped_axes_are_reported(course):
     course(lambda x: x**2, lambda rng: [{"x": rng.normal(size=(2, k, 4))} for k in (3, 5)])
     assert "it is np.transpose(expected, (0, 2, 1))" in said(lambda x: (x**2).swapaxes(1, 2))
 
 
-def test_the_entries_that_differ_are_diagnosed_alone(course):
+def test_differing_entries_are_diagnosed_alone(course):
     course(lambda x, eps: x - 1, arrays)
     text = said(lambda x, eps: np.where(x > 0, 1 - x, x - 1))
     assert "in the entries that differ, your answer has the opposite sign" in text
@@ -324,12 +324,12 @@ def squares(x):
         (lambda n, x: n / 3, constants, lambda n, x: Fraction(n, 3), "another answer"),
     ],
 )
-def test_what_is_true_by_accident_is_not_told(course, reference, cases, function, untrue):
+def test_coincidental_facts_are_not_reported(course, reference, cases, function, untrue):
     course(reference, cases)
     assert untrue not in said(function)
 
 
-def test_a_fact_holds_in_more_cases_than_those_compared(course):
+def test_facts_are_verified_on_additional_cases(course):
     """With the seed of the notebook, the entries of every case begin with the one that is wrong."""
     draws = []
 
@@ -372,7 +372,7 @@ def lines(rng):
         (lambda x, slope, offset, m: line(x, slope, offset, m) * x, "the expected one times `x`"),
     ],
 )
-def test_the_right_answer_to_another_call_is_recognized(course, function, cause):
+def test_right_answer_to_another_call_is_recognized(course, function, cause):
     course(line, lines)
     assert cause in said(function)
 
@@ -386,7 +386,7 @@ def test_the_right_answer_to_another_call_is_recognized(course, function, cause)
         (lambda x, y: weighted(x[1:], y[1:]), "does the loop begin too late?"),
     ],
 )
-def test_a_loop_that_leaves_out_some_turns_is_recognized(course, function, cause):
+def test_skipped_loop_iterations_are_recognized(course, function, cause):
     def cases(rng):
         return [{"x": rng.normal(size=(k, 2)), "y": rng.normal(size=k)} for k in (3, 4, 6)]
 
@@ -398,7 +398,7 @@ def weighted(x, y):
     return sum(b * a @ a for a, b in zip(x, y, strict=True))
 
 
-def test_a_gradient_with_the_wrong_sign_is_recognized(course):
+def test_wrong_gradient_sign_is_recognized(course):
     def descend(gradient, start, steps):
         path = [start]
         for _ in range(steps):
@@ -413,7 +413,7 @@ def test_a_gradient_with_the_wrong_sign_is_recognized(course):
     assert "−`gradient` in place of `gradient`: is a sign wrong?" in text
 
 
-def test_the_calls_that_are_wrong_are_told_from_the_others(course):
+def test_condition_of_wrong_calls_is_reported(course):
     def cases(rng):
         return [
             {"x": rng.normal(size=3), "start": rng.normal() if k % 2 else None} for k in range(4)
@@ -427,7 +427,7 @@ def test_the_calls_that_are_wrong_are_told_from_the_others(course):
     assert "wrong exactly when `start` is not None, right otherwise" in text
 
 
-def test_a_function_that_keeps_state_is_recognized(course):
+def test_stateful_function_is_recognized(course):
     course(scaled_root, arrays)
     calls = []
 
@@ -445,7 +445,7 @@ def test_a_function_that_keeps_state_is_recognized(course):
         (lambda n, rng: rng.random(2 * n)[:n], "draws from `rng` in another way"),
     ],
 )
-def test_the_use_of_the_generator_is_looked_at(course, function, cause):
+def test_misused_random_generator_is_diagnosed(course, function, cause):
     def cases(rng):
         return [{"n": n, "rng": np.random.default_rng(int(rng.integers(99)))} for n in (4, 5)]
 
@@ -453,7 +453,7 @@ def test_the_use_of_the_generator_is_looked_at(course, function, cause):
     assert cause in said(function)
 
 
-def test_more_draws_are_told_also_where_some_cases_are_right(course):
+def test_extra_draws_are_reported_despite_right_cases(course):
     def cases(rng):
         return [{"n": n, "rng": np.random.default_rng(n)} for n in (1, 3, 4)]
 
@@ -462,7 +462,7 @@ def test_more_draws_are_told_also_where_some_cases_are_right(course):
     assert "draws from `rng` in another way" in text
 
 
-def test_a_function_that_draws_in_the_other_cases_draws(course):
+def test_drawing_in_other_cases_counts_as_drawing(course):
     def cases(rng):
         return [{"on": k % 2 == 0, "rng": np.random.default_rng(k)} for k in range(4)]
 
@@ -470,7 +470,7 @@ def test_a_function_that_draws_in_the_other_cases_draws(course):
     assert "does not draw" not in said(lambda on, rng: 2.5 if on else rng.random())
 
 
-def test_an_array_within_an_argument_that_is_changed_is_noticed(course):
+def test_mutated_array_inside_argument_is_reported(course):
     course(lambda pair: pair[0] + pair[1], lambda rng: [{"pair": (rng.normal(size=2), np.ones(2))}])
 
     def careless(pair):
@@ -507,7 +507,7 @@ MOMENTS = ("mean", ("deviation", "largest"))
         (lambda m, d, a: (m, (d[:2], a)), "`deviation`: expected shape (3,), got shape (2,)"),
     ],
 )
-def test_parts_are_told_by_name(course, function, text):
+def test_parts_are_reported_by_name(course, function, text):
     course(moments, lambda rng: [{"x": rng.normal(size=(4, 3))} for _ in range(3)], parts=MOMENTS)
     found = said(lambda x: function(moments(x)[0], *moments(x)[1]))
     assert text.replace("you returned", "your function returned") in found
@@ -527,7 +527,7 @@ def test_right_answers_of_another_type_pass(course, variant):
 
 
 @pytest.mark.parametrize("kind", [float, np.float64, np.array, lambda value: np.array([value])[0]])
-def test_a_number_may_be_of_any_kind(course, kind):
+def test_scalar_answers_of_any_type_pass(course, kind):
     course(lambda x: float(x.sum()), lambda rng: [{"x": rng.normal(size=3)}])
     check(KEY, lambda x: kind(x.sum()))
 
@@ -535,13 +535,13 @@ def test_a_number_may_be_of_any_kind(course, kind):
 # --- laws
 
 
-def test_a_law_that_the_answer_breaks_is_told(course):
+def test_violated_law_is_reported(course):
     course(lambda x: x / x.sum(), lambda rng: [{"x": rng.uniform(1, 2, size=k)} for k in (3, 4)])
     text = said(lambda x: x**3 / (x**2).sum())
     assert "The right answer adds up to 1; yours is not so" in text
 
 
-def test_the_scaling_of_an_argument_is_told(course):
+def test_wrong_scaling_with_argument_is_reported(course):
     def cases(rng):
         return [{"x": rng.uniform(1, 2, size=k)} for k in (3, 4)]
 
@@ -552,7 +552,7 @@ def test_the_scaling_of_an_argument_is_told(course):
     )
 
 
-def test_a_property_that_fails_is_told_when_nothing_else_is_known(course):
+def test_failed_property_is_reported_without_other_cause(course):
     def cases(rng):
         return [{"x": rng.uniform(1, 2, size=k) + 1} for k in (3, 4)]
 
@@ -562,7 +562,7 @@ def test_a_property_that_fails_is_told_when_nothing_else_is_known(course):
     assert "Your function does not satisfy this: ones have no spread" in text
 
 
-def test_a_property_is_tried_on_the_answer_itself(course, monkeypatch):
+def test_property_sees_the_answer_without_use(course, monkeypatch):
     monkeypatch.setattr(diagnoses, "RAISING", False)  # some cannot handle `use`
 
     def cases(rng):
@@ -580,7 +580,7 @@ def test_a_property_is_tried_on_the_answer_itself(course, monkeypatch):
     )
 
 
-def test_an_argument_that_the_answer_does_not_get_is_not_one_to_depend_on(course):
+def test_argument_not_passed_is_not_blamed(course):
     def cases(rng):
         return [{"x": rng.uniform(1, 2, size=k), "late": k > 4} for k in (3, 4, 5, 6)]
 
@@ -591,7 +591,7 @@ def test_an_argument_that_the_answer_does_not_get_is_not_one_to_depend_on(course
     assert "`late`" not in said(lambda x: np.full(len(x), x[0] ** 3 + x[1] * x[2]))
 
 
-def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):
+def test_failing_diagnosis_does_not_break_the_check(course, monkeypatch):
     def broken(evidence):
         raise RuntimeError("a bug")
 
@@ -606,7 +606,7 @@ def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):
 # --- the form of a message
 
 
-def test_numbers_that_differ_are_not_printed_alike(course):
+def test_different_numbers_are_printed_differently(course):
     course(lambda x: (x, x + 1), lambda rng: [{"x": rng.normal(size=2)}], parts=("left", "right"))
     with pytest.raises(CheckFailed) as caught:
         check(KEY, lambda x: (x, (x + 1).astype(np.float32)))
@@ -614,7 +614,7 @@ def test_numbers_that_differ_are_not_printed_alike(course):
     assert expected.split("]")[0] != got.split("]")[0]
 
 
-def test_the_cause_stands_above_the_arrays_and_a_message_is_short(course):
+def test_cause_precedes_arrays_in_a_short_message(course):
     course(scaled_root, arrays)
     with pytest.raises(CheckFailed) as caught:
         check(KEY, lambda x, eps: -scaled_root(x, eps))
@@ -640,16 +640,16 @@ def test_the_cause_stands_above_the_arrays_and_a_message_is_short(course):
         ([], None),
     ],
 )
-def test_the_newest_cell_of_a_function_may_have_a_syntax_error(cells, line):
+def test_syntax_error_in_newest_cell_is_found(cells, line):
     text = notebook.error_of(cells, "f")
     assert (f"syntax error in line {line}" in text) if line else text == ""
 
 
-def test_outside_a_notebook_no_function_is_stale():
+def test_functions_are_never_stale_outside_notebooks():
     assert notebook.stale(scaled_root) == ""
 
 
-def test_in_a_notebook_the_cell_is_looked_up(monkeypatch):
+def test_notebook_cell_is_looked_up(monkeypatch):
     class Shell:
         user_ns = {"In": ["def answer(x):\n    return x +"]}  # noqa: RUF012
 

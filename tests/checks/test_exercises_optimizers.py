@@ -34,19 +34,19 @@ def steps_of_torch(kind: Any, rates: list[float], **settings: Any) -> np.ndarray
     return np.array(path)
 
 
-def test_decoupled_sgd_without_decay_is_momentum_of_torch() -> None:
+def test_decoupled_sgd_without_decay_matches_torch_momentum() -> None:
     rates = [0.1, 0.2, 0.05, 0.05, 0.0, 0.1]
     expected = steps_of_torch(torch.optim.SGD, rates, momentum=0.9)
     np.testing.assert_allclose(decoupled_sgd(gradient, START, rates, 0.9, 0.0), expected)
 
 
-def test_centered_rmsprop_without_guard_is_that_of_torch() -> None:
+def test_centered_rmsprop_without_guard_matches_torch() -> None:
     expected = steps_of_torch(torch.optim.RMSprop, [0.01] * 6, alpha=0.8, eps=0, centered=True)
     path = centered_rmsprop(gradient, START, 0.01, 0.8, 0.0, 0.0, 6)
     np.testing.assert_allclose(path, expected)
 
 
-def test_amsgrad_is_adam_while_gradients_grow_and_slower_once_they_shrink() -> None:
+def test_amsgrad_matches_adam_while_gradients_grow() -> None:
     def uphill(theta: np.ndarray) -> np.ndarray:
         return -np.array([2.0, 1.0, 4.0]) * theta
 
@@ -57,7 +57,7 @@ def test_amsgrad_is_adam_while_gradients_grow_and_slower_once_they_shrink() -> N
     assert abs(shrinking[-1, 0]) < 0.1 < ours[-1, 0]
 
 
-def test_lion_is_that_of_the_package() -> None:
+def test_lion_matches_the_package() -> None:
     expected = run(Lion(0.05, 0.8, 0.95, 0.1), gradient, START, 40)
     np.testing.assert_allclose(lion(gradient, START, 0.05, 0.8, 0.95, 0.1, 40), expected)
 

@@ -10,7 +10,7 @@ COURSE = {**exercises(), **lab_exercises()}
 
 
 @pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
-def test_hints_begin_with_a_question_and_hold_no_line_of_the_answer(exercise: Exercise) -> None:
+def test_hints_begin_with_question_and_hide_answer(exercise: Exercise) -> None:
     texts = exercise.hinted
     assert len(texts) in (2, 3), f"the block of {exercise.key} needs two or three exercise.hints(…)"
     assert "?" in texts[0], f"the first hint of {exercise.key} is no question"
@@ -20,7 +20,7 @@ def test_hints_begin_with_a_question_and_hold_no_line_of_the_answer(exercise: Ex
     assert not [line for line in code if any(line[7:] in text for text in texts)]
 
 
-def test_each_call_tells_the_next_hint(capsys, monkeypatch) -> None:
+def test_successive_calls_reveal_successive_hints(capsys, monkeypatch) -> None:
     monkeypatch.setattr(hints, "_TOLD", type(hints._TOLD)())
     told = []
     for _ in range(4):

@@ -55,7 +55,7 @@ def record() -> LabRecord:
 @pytest.mark.parametrize(
     ("theirs", "shape"), [(nn.BatchNorm1d, (6, 3)), (nn.BatchNorm2d, (2, 3, 4, 5))]
 )
-def test_module_is_that_of_torch(theirs, shape, momentum):
+def test_module_matches_torch(theirs, shape, momentum):
     torch.manual_seed(0)
     pair = [one(3, momentum=momentum, eps=0.01).double() for one in (BatchNorm, theirs)]
     x = torch.randn(5, *shape, dtype=torch.double) * 3 + 2
@@ -104,7 +104,7 @@ def test_buffers_follow_the_module():
 
 
 @pytest.mark.parametrize("normalized", [False, True])
-def test_network_is_that_of_torchs_layers(normalized):
+def test_network_matches_torchs_layers(normalized):
     ours = Network((3, 4, 5, 2), BatchNorm if normalized else None)
     kinds = [type(one).__name__ for one in ours.layers]
     hidden = ["Linear", "BatchNorm", "ReLU"] if normalized else ["Linear", "ReLU"]
@@ -113,7 +113,7 @@ def test_network_is_that_of_torchs_layers(normalized):
     assert biases == [not normalized, not normalized, True]
 
 
-def test_networks_train_as_those_with_torchs_normalization():
+def test_training_matches_torchs_normalization():
     found = []
     for kind in (BatchNorm, nn.BatchNorm1d):
         model = Network(WIDTHS, kind, momentum=0.01)
@@ -139,7 +139,7 @@ def test_evaluate_does_not_depend_on_the_size(size, training):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_recalibrate_is_update_bn_of_torch(training):
+def test_recalibrate_matches_torchs_update_bn(training):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.BatchNorm1d(4))
     x = torch.randn(30, 3) + 1
@@ -167,7 +167,7 @@ def test_all_sizes_see_the_same_examples():
 
 
 @pytest.mark.parametrize("setting", LAB.settings, ids=str)
-def test_record_begins_as_the_run_does(record, setting):
+def test_record_start_is_reproduced(record, setting):
     run = record.find(setting)
     curves, _ = LAB.experiment(PARTS, setting, seed_of(record.user), 6)
     np.testing.assert_allclose(run.curves["loss"][:6], curves["loss"], rtol=1e-3)
@@ -175,7 +175,7 @@ def test_record_begins_as_the_run_does(record, setting):
     assert len(run.curves["accuracy"]) == len(examples_seen())
 
 
-def test_a_test_leaves_training_as_it_is():
+def test_testing_does_not_affect_training():
     setting = {"size": 64, "normalized": True}
     tested, _ = LAB.experiment(PARTS, setting, 1, None)
     untested, _ = LAB.experiment(PARTS, setting, 1, EXAMPLES // 64)
@@ -186,7 +186,7 @@ def test_a_test_leaves_training_as_it_is():
 
 
 @pytest.mark.parametrize("steps", [3, None])
-def test_a_normalization_that_recalibrate_does_not_find_stops_the_run(steps):
+def test_normalization_unknown_to_recalibrate_stops_the_run(steps):
     def of_torch(model, batches):
         assert not any(isinstance(one, nn.BatchNorm1d) for one in model.modules())
 

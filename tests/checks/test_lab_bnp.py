@@ -57,7 +57,7 @@ def solution() -> dict[str, Any]:
 # --- the references ---------------------------------------------------------------------------
 
 
-def test_the_gradients_are_those_of_two_matrices() -> None:
+def test_preconditioned_gradients_match_matrix_product() -> None:
     """PPᵀ/q², with P = UD as a matrix, times the gradient."""
     torch.manual_seed(0)
     weight, bias = torch.randn(3, 5).double(), torch.randn(3).double()
@@ -71,7 +71,7 @@ def test_the_gradients_are_those_of_two_matrices() -> None:
     np.testing.assert_allclose(bias.numpy(), expected[:, 0], rtol=1e-11)
 
 
-def test_the_statistics_are_those_of_the_inputs() -> None:
+def test_input_statistics_match_numpy() -> None:
     torch.manual_seed(0)
     first, second = nn.Linear(4, 3), nn.Linear(3, 2)
     model, x = nn.Sequential(nn.Sequential(first, nn.ReLU()), second), torch.randn(6, 4)
@@ -83,7 +83,7 @@ def test_the_statistics_are_those_of_the_inputs() -> None:
     assert not first._forward_pre_hooks
 
 
-def test_training_is_that_with_the_courses_own_bnp() -> None:
+def test_training_matches_the_courses_own_bnp() -> None:
     """Also where the network is tested in between, and where a run is resumed."""
     x, y, _, _ = examples("raw")
     weights = []
@@ -101,7 +101,7 @@ def test_training_is_that_with_the_courses_own_bnp() -> None:
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_with_nothing_to_center_or_scale_a_step_is_a_plain_step() -> None:
+def test_identity_preconditioner_gives_plain_step() -> None:
     """With μ = 0, σ² = 1 and no floor P is the identity, and q² is 1 for a large minibatch."""
     layer = nn.Linear(3, 2)
     x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
@@ -114,14 +114,14 @@ def test_with_nothing_to_center_or_scale_a_step_is_a_plain_step() -> None:
 
 
 @pytest.mark.parametrize("name", ["precondition", "input_statistics", "BNP", "train"])
-def test_the_solutions_of_the_notebook_are_right(solution: dict[str, Any], name: str) -> None:
+def test_notebook_solutions_pass_the_checks(solution: dict[str, Any], name: str) -> None:
     check(f"LAB-5:{name.lower()}", solution[name], seed=3, properties=True)
 
 
 # --- the run ----------------------------------------------------------------------------------
 
 
-def test_the_weights_in_the_record_need_no_word_about_their_inputs(record: LabRecord) -> None:
+def test_recorded_weights_determine_their_inputs(record: LabRecord) -> None:
     """On other inputs than those of its training a network does worse."""
     for setting in (LAB.settings[9], LAB.settings[26], LAB.settings[21]):
         _, model = experiment(PARTS, setting, seed_of(record.user), 60)
@@ -131,7 +131,7 @@ def test_the_weights_in_the_record_need_no_word_about_their_inputs(record: LabRe
         assert accuracy(model, other) < reached
 
 
-def test_a_short_run_is_the_beginning_of_a_long_one(record: LabRecord) -> None:
+def test_short_run_is_prefix_of_long_run(record: LabRecord) -> None:
     for setting in (LAB.settings[10], LAB.settings[30]):
         run = record.find(setting)
         assert run is not None
@@ -140,7 +140,7 @@ def test_a_short_run_is_the_beginning_of_a_long_one(record: LabRecord) -> None:
         assert curves["training loss"] == pytest.approx(run.curves["training loss"][:1], rel=1e-3)
 
 
-def test_the_record_says_what_the_question_asks(record: LabRecord) -> None:
+def test_record_supports_the_answer(record: LabRecord) -> None:
     raw, standardized = (
         {name: last_loss(losses) for name, losses in best_curves(record, inputs).items()}
         for inputs in INPUTS
@@ -156,14 +156,14 @@ def test_the_record_says_what_the_question_asks(record: LabRecord) -> None:
     assert all(one["BNP"] > one["SGD"] for one in rates)
 
 
-def test_the_hidden_layers_alone_keep_the_plain_gradient_of_the_first() -> None:
+def test_hidden_layers_only_leave_first_gradient_plain() -> None:
     """``model[1:]`` holds the same layers as the network."""
     model = network(0)
     BNP(model[1:])
     assert [len(layer._forward_pre_hooks) for layer in model] == [0, 0, 1, 0, 1]
 
 
-def test_standardized_pixels_have_mean_zero_and_deviation_below_one() -> None:
+def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
     x, _, validation, _ = examples("standardized")
     torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
     assert float(x.std(dim=0).max()) < 1
@@ -172,7 +172,7 @@ def test_standardized_pixels_have_mean_zero_and_deviation_below_one() -> None:
         examples("whitened")
 
 
-def test_a_run_that_diverged_is_left_out(record: LabRecord) -> None:
+def test_diverged_run_is_left_out(record: LabRecord) -> None:
     assert all(len(run.curves["loss"]) == STEPS for run in record.runs)
     [best] = [one for one in record.runs if one.setting == LAB.settings[3 * 4 + 2]]
     kept, best.curves["training loss"] = best.curves["training loss"], [0.001, 0.001]

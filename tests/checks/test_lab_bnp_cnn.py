@@ -43,7 +43,7 @@ def record() -> LabRecord:
 
 
 @pytest.mark.parametrize("flip", [False, True])
-def test_augmentation_is_that_of_the_experiments(flip: bool) -> None:
+def test_augmentation_matches_the_experiments(flip: bool) -> None:
     x = torch.rand(6, 3, 5, 7, generator=torch.Generator().manual_seed(0))
     ours = augment(x, torch.Generator().manual_seed(1), padding=2, flip=flip)
     again = torch.Generator().manual_seed(1)
@@ -58,7 +58,7 @@ def _thirds(x: torch.Tensor, y: torch.Tensor) -> list[tuple[torch.Tensor, torch.
 
 
 @pytest.mark.parametrize("bnp", [False, True])
-def test_an_epoch_in_float32_is_the_plain_loop(bnp: bool) -> None:
+def test_float32_epoch_matches_plain_loop(bnp: bool) -> None:
     setting = {"kind": "small CNN", "method": "BNP" if bnp else "BN", "seed": 3}
     x, y, _, _ = lab.digits()
     losses = Trainer(setting, lr=0.1, bnp=bnp).epoch(_thirds(x, y))
@@ -78,7 +78,7 @@ def test_an_epoch_in_float32_is_the_plain_loop(bnp: bool) -> None:
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
-def test_a_gradient_too_small_for_float16_arrives_by_the_loss_scale() -> None:
+def test_loss_scale_rescues_small_float16_gradients() -> None:
     class Faint(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -98,7 +98,7 @@ def test_a_gradient_too_small_for_float16_arrives_by_the_loss_scale() -> None:
     assert moved[1024.0] == pytest.approx(0.5e-7, rel=0.05)
 
 
-def test_an_overflow_leaves_the_weights_and_halves_the_scale() -> None:
+def test_overflow_keeps_weights_and_halves_scale() -> None:
     trainer = Trainer({"kind": "small CNN", "method": "GN", "seed": 0}, 0.1, dtype=torch.float16)
     before = [p.detach().clone() for p in trainer.model.parameters()]
     x, y = torch.full((2, 3, 8, 8), 1e5), torch.zeros(2, dtype=torch.int64)
@@ -108,12 +108,12 @@ def test_an_overflow_leaves_the_weights_and_halves_the_scale() -> None:
     assert all(map(torch.equal, before, trainer.model.parameters()))
 
 
-def test_on_a_device_without_numbers_reading_one_fails() -> None:
+def test_reading_a_number_on_meta_device_fails() -> None:
     with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
         torch.ones(1, device="meta").item()
 
 
-def test_a_checkpoint_holds_torchs_own_generator_too(tmp_path: Path) -> None:
+def test_checkpoint_restores_global_torch_generator(tmp_path: Path) -> None:
     generators = [torch.default_generator, torch.Generator().manual_seed(5)]
     file = Checkpoint(tmp_path / "a.pt")
     file.save(7, generators)
@@ -124,7 +124,7 @@ def test_a_checkpoint_holds_torchs_own_generator_too(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
 
 
-def test_reading_is_noticed_also_behind_a_list_of_all_minibatches() -> None:
+def test_reading_the_loss_in_a_list_is_detected() -> None:
     edits = [
         ("in batches:", "in list(batches):"),
         ("losses.append(loss.detach())", "losses.append(loss.item())"),
@@ -136,7 +136,7 @@ def test_reading_is_noticed_also_behind_a_list_of_all_minibatches() -> None:
     assert "you read the loss in the loop" in str(failed.value)
 
 
-def test_another_error_on_meta_is_told_as_it_is() -> None:
+def test_other_error_on_meta_is_reported() -> None:
     class Broken(Trainer):
         def epoch(self, batches: Any) -> list[float]:
             if self.device.type == "meta":
@@ -147,7 +147,7 @@ def test_another_error_on_meta_is_told_as_it_is() -> None:
         check("LAB-6:trainer", Broken)
 
 
-def test_the_other_clock_is_refused_by_its_name() -> None:
+def test_wrong_clock_is_refused() -> None:
     def images_per_second(step: Any, images: int, warmup: int = 3, repeats: int = 10) -> float:
         return time.time()
 
@@ -158,7 +158,7 @@ def test_the_other_clock_is_refused_by_its_name() -> None:
 # --- The runs ---------------------------------------------------------------------------------
 
 
-def test_to_judge_a_record_no_other_lab_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judging_a_record_imports_no_other_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     others = {f"optdl.checks.{topic}.lab_record" for topic in ("batchnorm", "bnp", "optimizers")}
     for other in others:
         monkeypatch.delitem(sys.modules, other, raising=False)
@@ -166,7 +166,7 @@ def test_to_judge_a_record_no_other_lab_is_imported(monkeypatch: pytest.MonkeyPa
     assert not others & set(sys.modules)
 
 
-def test_what_the_question_asks_for_stands_in_the_record(record: LabRecord) -> None:
+def test_record_supports_the_answer(record: LabRecord) -> None:
     first = {method: find(record) for method, (_, find) in RECORD.readings.items()}
     assert all(first.values()), "each method gets below the level"
     assert min(first, key=lambda method: first[method]) == "BN"
@@ -174,7 +174,7 @@ def test_what_the_question_asks_for_stands_in_the_record(record: LabRecord) -> N
     assert sum(run.seconds for run in record.runs) < 60
 
 
-def test_a_run_that_was_interrupted_has_the_same_losses() -> None:
+def test_interrupted_run_has_the_same_losses() -> None:
     whole, resumed = lab.interrupted(PARTS)
     assert whole == resumed
     assert len(whole) == 2 * 36
@@ -196,7 +196,7 @@ def test_deep_networks_for_bnp_begin_at_a_tenth() -> None:
     assert torch.allclose(model.stem[0].weight, plain.stem[0].weight / 10)  # type: ignore
 
 
-def test_the_rate_warms_up_and_drops() -> None:
+def test_learning_rate_warms_up_and_drops() -> None:
     rates = [lab.FULL.rate("BN", epoch) for epoch in (0, 1, 79, 80, 119, 120)]
     assert rates == pytest.approx([0.01, 0.1, 0.1, 0.01, 0.01, 0.001])
     assert lab.SMALL.rate("BN", 0) == lab.SMALL.rates["BN"]
@@ -218,7 +218,7 @@ def small_full(monkeypatch: pytest.MonkeyPatch) -> lab.Size:
     )
 
 
-def test_the_full_size_writes_its_record_and_goes_on(
+def test_full_size_run_is_recorded_and_resumed(
     small_full: lab.Size, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, options = tmp_path / "record-full.json", {"user": "ada", "predictions": {}}
@@ -246,7 +246,7 @@ def test_the_full_size_writes_its_record_and_goes_on(
     assert [run.curves for run in resumed.runs] == [run.curves for run in whole.runs]
 
 
-def test_without_a_gpu_no_record_of_the_full_size_is_asked_for(tmp_path: Path) -> None:
+def test_full_size_is_optional_without_gpu(tmp_path: Path) -> None:
     assert "you may skip the full size" in lab.full_report(tmp_path / "record-full.json")
 
 
@@ -375,7 +375,7 @@ def test_on_a_cpu_nothing_is_compiled() -> None:
     assert "| not measured |" in rows[6]
 
 
-def test_on_a_cpu_one_thread_is_measured_and_the_others_come_back() -> None:
+def test_cpu_measurement_uses_one_thread_and_restores() -> None:
     seen: list[int] = []
 
     def speed(step: Any, images: int, **options: Any) -> float:
@@ -392,7 +392,7 @@ def test_on_a_cpu_one_thread_is_measured_and_the_others_come_back() -> None:
         torch.set_num_threads(before)
 
 
-def test_channels_lie_last_unless_told_otherwise() -> None:
+def test_channels_last_is_the_default() -> None:
     setting = {"kind": "small CNN", "method": "GN", "seed": 0}
     for options, expected in (({}, True), ({"channels_last": False}, False)):
         seen: list[bool] = []
@@ -408,7 +408,7 @@ def test_channels_lie_last_unless_told_otherwise() -> None:
         assert seen == [expected]
 
 
-def test_the_notebook_says_what_was_not_measured() -> None:
+def test_notebook_states_that_full_size_was_skipped() -> None:
     text = (ROOT / "solutions" / "bnp_cnn" / "lab.ipynb").read_text("utf-8")
     assert "The full size was not run for this book" in text
     assert "sbatch lab.sbatch" in text

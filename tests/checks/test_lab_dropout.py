@@ -46,7 +46,7 @@ def found(record: LabRecord, **setting: Any) -> Run:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.5])
-def test_with_the_mask_of_torch_the_layer_is_torchs_own(
+def test_layer_matches_torch_with_the_same_mask(
     monkeypatch: pytest.MonkeyPatch, p: float, dtype: torch.dtype
 ) -> None:
     """Torch's mask is read off from ones, and given to the layer as its draws."""
@@ -67,7 +67,7 @@ def test_with_the_mask_of_torch_the_layer_is_torchs_own(
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=tolerance, atol=0)
 
 
-def test_the_share_of_dropped_entries_is_binomial() -> None:
+def test_dropped_share_is_binomial() -> None:
     y = Dropout(0.3, 5)(torch.ones(1000, 1000))
     deviation = (0.3 * 0.7 / y.numel()) ** 0.5
     assert abs(float((y == 0).float().mean()) - 0.3) < 5 * deviation
@@ -81,7 +81,7 @@ def test_layers_leave_the_global_generator_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_network_with_dropout_is_the_same_in_evaluation_mode() -> None:
+def test_dropout_network_is_unchanged_in_evaluation_mode() -> None:
     plain, x = lab.network(4), torch.linspace(-1, 1, 128).reshape(2, 64)
     model = with_dropout(plain, 0.8, 4)
     assert [type(layer).__name__ for layer in model] == [
@@ -110,7 +110,7 @@ def test_early_stopping_agrees_with_its_definition(patience: int) -> None:
 # --- The loop and the passes --------------------------------------------------------------------
 
 
-def test_the_loop_without_dropout_takes_the_steps_of_momentum() -> None:
+def test_loop_without_dropout_matches_momentum() -> None:
     """One linear layer, whose gradient is written out in NumPy."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(7, 3)), rng.integers(0, 2, size=7)
@@ -139,7 +139,7 @@ def test_the_loop_without_dropout_takes_the_steps_of_momentum() -> None:
     np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
 
 
-def test_many_passes_converge_to_the_mean_over_all_masks() -> None:
+def test_monte_carlo_converges_to_mean_over_masks() -> None:
     model = nn.Sequential(Dropout(0.25, 1), nn.Linear(3, 2)).double().eval()
     x = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)), dtype=torch.float64)
@@ -157,7 +157,7 @@ def test_many_passes_converge_to_the_mean_over_all_masks() -> None:
 # --- The run ------------------------------------------------------------------------------------
 
 
-def test_a_fifth_of_the_labels_is_replaced() -> None:
+def test_one_fifth_of_labels_is_replaced() -> None:
     replaced = []
     x, y, _, _ = lab.optimizers.examples()
     for seed in range(20):
@@ -170,9 +170,7 @@ def test_a_fifth_of_the_labels_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("setting", lab.LAB.settings)
-def test_the_first_epochs_of_the_record_are_computed_again(
-    record: LabRecord, setting: dict[str, Any]
-) -> None:
+def test_recorded_first_epochs_are_reproduced(record: LabRecord, setting: dict[str, Any]) -> None:
     threads = torch.get_num_threads()
     curves, _ = lab.experiment(PARTS, setting, seed_of(record.user), 3)
     run = found(record, **setting)
@@ -181,7 +179,7 @@ def test_the_first_epochs_of_the_record_are_computed_again(
     assert torch.get_num_threads() == threads
 
 
-def test_dropout_that_is_not_switched_on_stops_the_run() -> None:
+def test_inactive_dropout_stops_the_run() -> None:
     def only_of_torch(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
         switched = [one.train() for one in model.eval().modules() if isinstance(one, nn.Dropout)]
         assert not switched
@@ -194,7 +192,7 @@ def test_dropout_that_is_not_switched_on_stops_the_run() -> None:
         lab.experiment(parts, {"p": 0.2}, 1, 1)
 
 
-def test_the_network_without_dropout_overfits(record: LabRecord) -> None:
+def test_network_without_dropout_overfits(record: LabRecord) -> None:
     plain = lab.curves(record)["p = 0"]
     best = min(plain["validation"])
     assert plain["validation"].index(best) < 40
@@ -202,7 +200,7 @@ def test_the_network_without_dropout_overfits(record: LabRecord) -> None:
     assert plain["training"][-1] < 0.05
 
 
-def test_dropout_reaches_lower_and_early_stopping_the_lowest_of_its_curve(
+def test_dropout_improves_the_best_validation_loss(
     record: LabRecord,
 ) -> None:
     best = {name: min(losses["validation"]) for name, losses in lab.curves(record).items()}
@@ -212,7 +210,7 @@ def test_dropout_reaches_lower_and_early_stopping_the_lowest_of_its_curve(
     assert len(stopped) == stopped.index(min(stopped)) + 1 + 10
 
 
-def test_at_the_largest_rate_the_training_loss_is_above_the_validation_loss(
+def test_largest_dropout_keeps_training_above_validation_loss(
     record: LabRecord,
 ) -> None:
     losses = lab.curves(record)["p = 0.8"]
@@ -220,7 +218,7 @@ def test_at_the_largest_rate_the_training_loss_is_above_the_validation_loss(
     assert sum(above) >= 110
 
 
-def test_passes_of_half_the_units_disagree_more_where_they_are_wrong(record: LabRecord) -> None:
+def test_passes_disagree_more_on_wrong_predictions(record: LabRecord) -> None:
     right, wrong = found(record, p=0.5).curves["spread"]
     assert right < wrong
     assert found(record, p=0.0).curves["spread"] == pytest.approx([0, 0], abs=1e-6)

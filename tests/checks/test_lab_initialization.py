@@ -46,7 +46,7 @@ def curves(record):
 
 @pytest.mark.row("LAB-2")
 @pytest.mark.parametrize(("gain", "nonlinearity"), [(2**0.5, "relu"), (1.0, "linear")])
-def test_initial_weights_are_those_of_torch(gain, nonlinearity):
+def test_initial_weights_match_torch(gain, nonlinearity):
     model = nn.Sequential(nn.Conv2d(4, 6, (3, 2), groups=2), nn.Flatten(), nn.Linear(24, 5))
     initialize(model, gain, seeded())
     generator = seeded()
@@ -58,7 +58,7 @@ def test_initial_weights_are_those_of_torch(gain, nonlinearity):
 
 
 @pytest.mark.row("LAB-2")
-def test_between_equal_widths_a_gain_of_one_is_glorots():
+def test_unit_gain_is_glorot_for_equal_widths():
     model = nn.Sequential(nn.Linear(300, 300))
     initialize(model, lab.GAINS["Glorot"], seeded())
     expected = nn.init.xavier_normal_(torch.empty(300, 300), generator=seeded())
@@ -66,14 +66,14 @@ def test_between_equal_widths_a_gain_of_one_is_glorots():
 
 
 @pytest.mark.row("LAB-2")
-def test_the_small_gain_has_the_variance_of_torchs_default():
+def test_small_gain_matches_torchs_default_variance():
     torch.manual_seed(0)
     default = nn.Linear(400, 400).weight.var().item()
     assert default == pytest.approx(lab.GAINS["small"] ** 2 / 400, rel=0.02)
 
 
 @pytest.mark.row("LAB-2")
-def test_hooks_measure_what_a_pass_by_hand_gives():
+def test_hooks_match_a_pass_by_hand():
     model = lab.network()
     initialize(model, 1.0, seeded())
     found = activation_statistics(model, lab.sample())
@@ -90,7 +90,7 @@ def test_hooks_measure_what_a_pass_by_hand_gives():
 
 
 @pytest.mark.row("LAB-2")
-def test_a_ratio_is_that_of_the_weights_of_a_twin():
+def test_update_ratio_matches_weights_of_a_twin():
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
     initialize(model, 1.0, seeded())
     twin, before = copy.deepcopy(model), copy.deepcopy(model)
@@ -114,7 +114,7 @@ def test_a_ratio_is_that_of_the_weights_of_a_twin():
 
 @pytest.mark.row("LAB-2")
 @pytest.mark.parametrize("seed", range(5))
-def test_a_mended_network_has_deviation_one_in_every_layer(seed):
+def test_mended_layers_have_unit_deviation(seed):
     model = lab.network()
     initialize(model, lab.GAINS["damaged"], seeded(seed))
     healthy = copy.deepcopy(model)
@@ -137,7 +137,7 @@ def test_a_mended_network_has_deviation_one_in_every_layer(seed):
 
 
 @pytest.mark.row("LAB-2")
-def test_the_dead_layer_is_the_one_that_was_damaged(record, curves):
+def test_dead_layer_is_the_damaged_one(record, curves):
     _, dead, _ = lab.damage(lab.network(), seed_of(record.user))
     assert JUDGED.readings["dead"][1](record) == dead
     assert curves["damaged"]["deviation"][dead - 1 :] == [0] * (lab.DEPTH - dead + 1)
@@ -146,21 +146,21 @@ def test_the_dead_layer_is_the_one_that_was_damaged(record, curves):
 
 @pytest.mark.row("LAB-2")
 @pytest.mark.parametrize("start", ["small", "Glorot", "He"])
-def test_a_layer_changes_the_deviation_by_the_gain_over_root_two(curves, start):
+def test_deviation_per_layer_changes_as_predicted(curves, start):
     values = curves[start]["deviation"]
     factor = (values[-1] / values[0]) ** (1 / (lab.DEPTH - 1))
     assert factor == pytest.approx(lab.GAINS[start] / 2**0.5, rel=0.1)
 
 
 @pytest.mark.row("LAB-2")
-def test_the_small_weights_vanish_where_theory_says(record, curves):
+def test_small_weights_vanish_at_predicted_depth(record, curves):
     first = curves["small"]["deviation"][0]
     predicted = 1 + math.ceil(math.log(1e-3 / first) / math.log(lab.GAINS["small"] / 2**0.5))
     assert abs(JUDGED.readings["vanished"][1](record) - predicted) <= 1
 
 
 @pytest.mark.row("LAB-2")
-def test_he_and_the_mended_network_learn_and_the_dead_ones_do_not(curves):
+def test_only_he_and_mended_networks_learn(curves):
     accuracies = {start: found["accuracy"][0] for start, found in curves.items()}
     assert min(accuracies["He"], accuracies["mended"]) > 0.8
     assert max(accuracies["small"], accuracies["damaged"]) < 0.2

@@ -52,12 +52,12 @@ WAYS = [
 
 @pytest.mark.parametrize("key", LABS)
 @pytest.mark.parametrize(("seed", "way"), WAYS)
-def test_the_reference_passes(key: str, seed: int, way: Callable[[Any], Any]) -> None:
+def test_references_pass_the_checks(key: str, seed: int, way: Callable[[Any], Any]) -> None:
     check(key, way(LABS[key].reference), seed=seed, properties=True)
 
 
 @pytest.mark.parametrize(("exercise", "number"), MISTAKES)
-def test_each_misconception_fails_and_is_named(exercise: Exercise, number: int) -> None:
+def test_misconceptions_fail_and_are_named(exercise: Exercise, number: int) -> None:
     seed, way = WAYS[number % 2].values  # each exercise has mistakes enough for both
     mistake = exercise.misconceptions[number]
     with pytest.raises(CheckFailed) as caught:
@@ -99,7 +99,7 @@ def run(path: Path, user: str = "ada", **options: Any) -> LabRecord:
     return perform(TOY, parts, user=user, predictions=predictions, path=path, progress=False)
 
 
-def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
+def test_run_records_its_curves(tmp_path: Path) -> None:
     record = run(tmp_path / "record.json")
     assert [one.setting["lr"] for one in record.runs] == [0.5, 0.1, 1e200]
     assert record.runs[0].curves["loss"] == [1, 0.5, 0.25, 0.125, 0.0625]
@@ -107,7 +107,7 @@ def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
     assert LabRecord.load(tmp_path / "record.json") == record
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_interrupted_run_resumes(tmp_path: Path) -> None:
     path, calls = tmp_path / "record.json", []
 
     def step(lr: float) -> float:
@@ -125,14 +125,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     ]
 
 
-def test_a_prediction_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prediction_is_kept_on_rerun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path / "record.json")
     again = run(tmp_path / "record.json", predictions={"best": 0.5})
     assert again.predictions == {"best": 0.1}
     assert "stay those from before the first run" in capsys.readouterr().out
 
 
-def test_the_record_of_another_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_record_of_another_student_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "record.json")
     with pytest.raises(RecordError, match=r"by 'ada', and this is LAB-0 by 'ben': move that file"):
         run(tmp_path / "record.json", user="ben")
@@ -149,11 +149,11 @@ def crc32(text: bytes) -> int:
 
 
 @pytest.mark.parametrize("name", ["ada", "ben", "", "Zoë"])
-def test_the_seed_is_the_checksum_of_the_name(name: str) -> None:
+def test_seed_is_checksum_of_user_name(name: str) -> None:
     assert seed_of(name) == crc32(name.encode())
 
 
-def test_a_record_is_bounded(tmp_path: Path) -> None:
+def test_oversized_record_is_refused(tmp_path: Path) -> None:
     record = LabRecord("LAB-0", "ada", {}, [Run({}, {"loss": [1 / 3] * (LARGEST // 15)})])
     with pytest.raises(RecordError, match="at most 2097152 bytes"):
         record.save(tmp_path / "record.json")
@@ -208,7 +208,7 @@ def judged(parts: dict[str, Any], **changed: Any) -> str:
     return ""
 
 
-def test_the_record_of_the_source_is_believed(
+def test_source_record_is_accepted(
     folder: Path, parts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert judged(parts) == ""
@@ -252,7 +252,7 @@ def predicts_afterwards(content: dict[str, Any]) -> None:
         (predicts_afterwards, "your prediction of 'SGD' is not the one from before the run, 0.3"),
     ],
 )
-def test_a_forged_record_is_refused_though_its_checksum_is_right(
+def test_forged_record_with_valid_checksum_is_refused(
     folder: Path, parts: dict[str, Any], change: Change, reason: str
 ) -> None:
     content = json.loads((folder / "record.json").read_text())
@@ -263,7 +263,7 @@ def test_a_forged_record_is_refused_though_its_checksum_is_right(
     assert reason in judged(parts)
 
 
-def test_a_record_that_was_edited_by_hand_is_refused(folder: Path, parts: dict[str, Any]) -> None:
+def test_edited_record_is_refused(folder: Path, parts: dict[str, Any]) -> None:
     content = json.loads((folder / "record.json").read_text())
     content["runs"][0]["curves"]["loss"][250] *= 0.9
     (folder / "record.json").write_text(json.dumps(content))
@@ -283,7 +283,7 @@ def test_a_record_that_was_edited_by_hand_is_refused(folder: Path, parts: dict[s
     ],
     ids=["none", "large", "cut", "nested", "list", "nan", "empty"],
 )
-def test_what_is_no_record_is_refused(
+def test_invalid_record_is_refused(
     folder: Path, parts: dict[str, Any], text: str | None, reason: str
 ) -> None:
     if text is None:
@@ -293,7 +293,7 @@ def test_what_is_no_record_is_refused(
     assert reason in judged(parts)
 
 
-def test_a_record_belongs_to_the_student_who_is_graded(
+def test_record_must_belong_to_graded_student(
     folder: Path, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert f"the record is that of '{ADA}', and `user()` returns 'ben'" in judged(
@@ -307,9 +307,7 @@ def test_a_record_belongs_to_the_student_who_is_graded(
     assert "must return your user name as text; it returns None" in judged(parts, user=lambda: None)
 
 
-def test_other_functions_than_those_of_the_run_are_noticed(
-    folder: Path, parts: dict[str, Any]
-) -> None:
+def test_changed_functions_since_the_run_are_detected(folder: Path, parts: dict[str, Any]) -> None:
     class Slower(torch.optim.SGD):
         def __init__(self, params: Any, lr: float) -> None:
             super().__init__(params, lr=lr)
@@ -346,7 +344,7 @@ def test_all_runs_are_trained_again_once(tmp_path: Path, monkeypatch: pytest.Mon
         ({"evaluate": lambda w: -3.0}, "says that it reaches -0.0001; its weights reach -3"),
     ],
 )
-def test_the_best_run_is_judged_by_its_weights(
+def test_best_run_is_judged_by_its_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
 ) -> None:
     run(tmp_path / "record.json")
@@ -356,7 +354,7 @@ def test_the_best_run_is_judged_by_its_weights(
         judge(toy_check(**fields), lambda: "ada", dict, {"step": lambda lr: lr})
 
 
-def test_curves_that_are_typed_in_count_nothing(folder: Path, parts: dict[str, Any]) -> None:
+def test_reading_ignores_typed_in_curves(folder: Path, parts: dict[str, Any]) -> None:
     """What is read is compared with the runs that were trained again."""
     record = LabRecord.load()
     for one in record.runs:
@@ -370,7 +368,7 @@ def test_curves_that_are_typed_in_count_nothing(folder: Path, parts: dict[str, A
         check_reading("LAB-1:reading", lambda: typed)
 
 
-def test_a_reading_off_curves_of_another_machine_is_right(
+def test_reading_tolerates_curves_of_another_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = run(tmp_path / "record.json")
@@ -386,7 +384,7 @@ def test_a_reading_off_curves_of_another_machine_is_right(
         judge_reading(toy_check(readings=last), lambda: {"last": 0.0625 * 1.2})
 
 
-def test_losses_that_rounding_made_large_and_small_are_those_of_the_same_run() -> None:
+def test_losses_compare_up_to_rounding_noise() -> None:
     steady = [1 / (1 + k / 40) for k in range(400)]
     scattered = [loss * (1.3 if k % 2 else 0.7) for k, loss in enumerate(steady)]
     assert records._near(steady, scattered)
@@ -394,7 +392,7 @@ def test_losses_that_rounding_made_large_and_small_are_those_of_the_same_run() -
     assert not records._near(steady, sorted(steady))
 
 
-def test_a_reading_needs_the_runs(folder: Path, parts: dict[str, Any]) -> None:
+def test_reading_requires_the_runs_first(folder: Path, parts: dict[str, Any]) -> None:
     records._TRAINED.clear()
     with pytest.raises(CheckFailed, match="run the cell with `check_record` above"):
         check_reading("LAB-1:reading", parts["reading"])
@@ -414,7 +412,7 @@ class Elsewhere:
             return driver(self._answer, *values)
 
 
-def test_the_record_is_read_where_the_answers_are(
+def test_record_is_read_in_the_answers_folder(
     folder: Path, parts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = {name: Elsewhere(parts[name], folder) for name in ("user", "reading")}
@@ -425,7 +423,7 @@ def test_the_record_is_read_where_the_answers_are(
 
 
 @pytest.mark.parametrize("text", ["", "the lab refuses it"])
-def test_a_refusal_fails_whatever_its_words_are(
+def test_record_error_fails_with_any_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     run(tmp_path / "record.json")
@@ -439,7 +437,7 @@ def test_a_refusal_fails_whatever_its_words_are(
         judge(toy_check(), lambda: "ada", dict, {"step": refused})
 
 
-def test_a_number_that_is_not_in_the_curves_is_refused(folder: Path, parts: dict[str, Any]) -> None:
+def test_reading_off_the_curves_is_refused(folder: Path, parts: dict[str, Any]) -> None:
     assert judged(parts) == ""
     for answer, reason in (
         ({"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the curves say otherwise"),
@@ -453,7 +451,7 @@ def test_a_number_that_is_not_in_the_curves_is_refused(folder: Path, parts: dict
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, np.array, torch.tensor])
-def test_a_number_that_is_read_may_be_of_any_kind(
+def test_readings_of_any_numeric_type_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[int], Any]
 ) -> None:
     record = run(tmp_path / "record.json", predictions={"best": kind(27)})
@@ -469,19 +467,19 @@ def test_a_number_that_is_read_may_be_of_any_kind(
         judge_reading(check, lambda: {"epoch": kind(26)})
 
 
-def test_a_notebook_shows_why_a_record_cannot_be_used_and_no_traceback(tmp_path: Path) -> None:
+def test_record_error_shows_no_traceback(tmp_path: Path) -> None:
     with pytest.raises(RecordError) as refused:
         LabRecord.load(tmp_path / "record.json")
     [line] = refused.value._render_traceback_()
     assert line == f"✗ {refused.value}."
 
 
-def test_there_is_no_such_lab() -> None:
+def test_unknown_lab_is_refused() -> None:
     with pytest.raises(KeyError, match="there is no lab for 'LAB-99:record'"):
         check_record("LAB-99:record", None, None)
 
 
-def test_the_summary_tells_of_the_record(
+def test_summary_includes_the_record(
     folder: Path, parts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     judged(parts, user=lambda: "ben")
@@ -496,7 +494,7 @@ def test_the_summary_tells_of_the_record(
 # --- What the first lab trains ----------------------------------------------------------------
 
 
-def test_the_network_is_that_of_its_seed() -> None:
+def test_network_is_determined_by_its_seed() -> None:
     first, again, other = network(1), network(1), network(2)
     assert torch.equal(first[0].weight, again[0].weight)
     assert not torch.equal(first[0].weight, other[0].weight)
@@ -516,14 +514,14 @@ def test_batches_are_drawn_from_the_training_examples() -> None:
     assert float(x.std()) == pytest.approx(1, abs=1e-5)
 
 
-def test_the_best_rates_lie_inside_the_grid(folder: Path) -> None:
+def test_best_rates_lie_inside_the_grid(folder: Path) -> None:
     losses = final_losses(LabRecord.load())
     for found in losses.values():
         best = min(found, key=lambda rate: found[rate])
         assert min(found) < best < max(found)
 
 
-def test_the_record_is_made_by_its_command(
+def test_record_is_reproduced_by_its_command(
     parts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first two runs again, with PyTorch's own optimizers in place of the answers."""
@@ -555,7 +553,7 @@ class Shift:
         return self.moved
 
 
-def test_a_mistake_is_the_reference_with_other_words() -> None:
+def test_mistake_is_reference_with_replaced_text() -> None:
     wrong = Misconception("you subtract", Shift, [("x + 1", "x - 1")])
     assert wrong.function().by(3) == 2
     code = ["class Shift:", "", "    def by(self, x):", *("        self.moved = x - 1",)]
@@ -614,7 +612,7 @@ def names(ax: Any, handles: Any) -> Any:
         (chooses_the_axes, lambda ax, handles: ax.figure.legend()),
     ],
 )
-def test_a_figure_is_seen_as_a_reader_sees_it(line: Any, legend: Any) -> None:
+def test_figure_is_read_in_any_style(line: Any, legend: Any) -> None:
     before = plt.get_fignums()
     seen = labelled(draw, line, legend)
     assert seen.pop("lines").keys() == CURVES.keys()
@@ -634,7 +632,7 @@ def test_a_figure_is_seen_as_a_reader_sees_it(line: Any, legend: Any) -> None:
         (lambda ax: plt.plot([1], [2], label="a"), [], False),
     ],
 )
-def test_what_a_figure_lacks_is_seen(plot: Any, lines: Any, legend: bool) -> None:
+def test_missing_parts_of_a_figure_are_noticed(plot: Any, lines: Any, legend: bool) -> None:
     seen = drawn(plot)
     assert [*seen["lines"]] == [*lines]
     assert seen["a legend of all lines"] == legend
@@ -642,12 +640,12 @@ def test_what_a_figure_lacks_is_seen(plot: Any, lines: Any, legend: bool) -> Non
     assert not plt.get_fignums()
 
 
-def test_a_misspelt_method_of_axes_is_an_error() -> None:
+def test_misspelt_axes_method_raises() -> None:
     with pytest.raises(AttributeError, match="'Axes' object has no attribute 'lgend'"):
         drawn(lambda ax: ax.lgend())
 
 
-def test_a_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:
+def test_error_message_names_the_line(tmp_path: Path) -> None:
     file = tmp_path / "cell.py"
     file.write_text("class SGD:\n    def __init__(self, groups, lr):\n        self.lr = 1 / 0\n")
     names: dict[str, Any] = {}

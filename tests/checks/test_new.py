@@ -32,7 +32,7 @@ def test_tasks_stay_numbered_and_the_written_question_last(course: Course) -> No
     assert titles(course) == [*before[:-1], f"## {len(before)} · Newly made", last]
 
 
-def test_the_block_has_every_part_and_the_steps_name_files_that_exist(course: Course) -> None:
+def test_new_block_is_complete_and_steps_name_files(course: Course) -> None:
     steps = new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     block = (course.root / "src/optdl/checks/erm/l1_07_newly_made.py").read_text("utf-8")
     compile(block, "l1_07_newly_made.py", "exec")
@@ -43,7 +43,7 @@ def test_the_block_has_every_part_and_the_steps_name_files_that_exist(course: Co
     assert {"src/optdl/erm.py", "book/erm/index.md", "book/syllabus.md"} <= named
 
 
-def test_an_exercise_that_is_there_stays(course: Course) -> None:
+def test_existing_exercise_is_not_overwritten(course: Course) -> None:
     new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     begun = course.source("erm").read_bytes()
     with pytest.raises(ToolError, match="is there already"):

@@ -16,7 +16,7 @@ ONLY_VALUES_DIFFER = re.compile(rf"^Why: {PART}(\d+ of \d+|the) values differ\.$
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer on Windows")
-def test_an_endless_mutant_is_given_up() -> None:
+def test_endless_mutant_is_stopped() -> None:
     def endless() -> None:
         while True:
             pass

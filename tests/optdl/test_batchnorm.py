@@ -31,7 +31,7 @@ def tensors(*arrays):
 
 
 @pytest.mark.row("L1-34", "P-01")
-def test_forward_is_that_of_torch(batch):
+def test_forward_matches_torch(batch):
     x, gamma, beta, _ = batch
     y, _ = bn.batchnorm_forward(x, gamma, beta, eps=1e-3)
     theirs = nn.functional.batch_norm(
@@ -61,7 +61,7 @@ def test_erratum_the_variance_without_its_square_is_zero(rng):
 
 
 @pytest.mark.row("L1-35")
-def test_backward_is_that_of_autograd(batch):
+def test_backward_matches_autograd(batch):
     x, gamma, beta, upstream = batch
     _, cache = bn.batchnorm_forward(x, gamma, beta)
     leaves = tensors(x, gamma, beta)
@@ -72,7 +72,7 @@ def test_backward_is_that_of_autograd(batch):
 
 
 @pytest.mark.row("L1-35")
-def test_backward_is_that_of_finite_differences(batch):
+def test_backward_matches_finite_differences(batch):
     x, gamma, beta, upstream = batch
 
     def loss(x, gamma, beta):
@@ -91,7 +91,7 @@ def test_backward_is_that_of_finite_differences(batch):
 
 
 @pytest.mark.row("L1-35")
-def test_a_minibatch_can_be_neither_shifted_nor_stretched(batch):
+def test_input_gradient_has_no_shift_or_scale(batch):
     x, gamma, beta, upstream = batch
     _, cache = bn.batchnorm_forward(x, gamma, beta, eps=0.0)
     grad_x, _, _ = bn.batchnorm_backward(upstream, cache)
@@ -103,7 +103,7 @@ def test_a_minibatch_can_be_neither_shifted_nor_stretched(batch):
 
 
 @pytest.mark.row("L1-36")
-def test_the_variance_of_minibatches_is_unbiased_after_the_correction(rng):
+def test_population_variance_is_unbiased(rng):
     # every ordered sample of m = 3 with replacement from 4 values: the expectation, without luck
     values = np.array([0.0, 1.0, 4.0, 11.0])
     samples = values[np.array(list(np.ndindex(4, 4, 4)))]
@@ -113,13 +113,13 @@ def test_the_variance_of_minibatches_is_unbiased_after_the_correction(rng):
 
 
 @pytest.mark.row("L1-36")
-def test_one_example_has_no_variance():
+def test_population_statistics_of_one_example_are_refused():
     with pytest.raises(ValueError, match="2 examples or more to have a variance; got m=1"):
         bn.population_statistics(np.ones((2, 1)), np.ones((2, 1)), 1)
 
 
 @pytest.mark.row("L1-36")
-def test_inference_is_that_of_torch(batch, rng):
+def test_inference_matches_torch(batch, rng):
     x, gamma, beta, _ = batch
     mean, var = rng.normal(size=4), rng.uniform(1, 2, size=4)
     arrays = (torch.from_numpy(array) for array in (x, mean, var, gamma, beta))
@@ -131,7 +131,7 @@ def test_inference_is_that_of_torch(batch, rng):
 
 
 @pytest.mark.row("L1-36")
-def test_a_folded_layer_is_torchs_layer_and_its_normalization(rng):
+def test_folded_layer_matches_torch(rng):
     layer, norm = nn.Linear(5, 3).double(), nn.BatchNorm1d(3).double()
     for _ in range(20):
         norm(layer(torch.from_numpy(rng.normal(1.0, 2.0, size=(8, 5)))))
@@ -150,7 +150,7 @@ def test_a_folded_layer_is_torchs_layer_and_its_normalization(rng):
 
 
 @pytest.mark.row("L2-14")
-def test_a_moving_average_is_a_weighted_sum(rng):
+def test_moving_average_is_a_weighted_sum(rng):
     values, rho, start = rng.normal(size=(6, 2)), 0.7, rng.normal(size=2)
     weights = 0.3 * rho ** np.arange(6)[::-1]
     expected = weights @ values + rho**6 * start
@@ -158,7 +158,7 @@ def test_a_moving_average_is_a_weighted_sum(rng):
 
 
 @pytest.mark.row("L2-14")
-def test_l2_takes_the_first_value_and_weighs_the_new_one_with_delta(rng):
+def test_l2_moving_average_starts_at_first_value(rng):
     values, delta = rng.normal(size=(5, 2)), 0.2
     average = values[0]
     for value in values[1:]:
@@ -182,7 +182,7 @@ def test_torch_averages_the_unbiased_variance(rng):
 
 @pytest.mark.row("L2-14")
 @pytest.mark.parametrize("rho", [-0.1, 1.0])
-def test_a_share_outside_its_range_is_refused(rho):
+def test_share_outside_its_range_is_refused(rho):
     with pytest.raises(ValueError, match=r"must be in \[0, 1\); got"):
         bn.moving_average(np.ones((2, 1)), rho)
     with pytest.raises(ValueError, match=r"must be in \[0, 1\); got"):
@@ -193,7 +193,7 @@ def test_a_share_outside_its_range_is_refused(rho):
 
 
 @pytest.mark.row("P-03")
-def test_the_forward_pass_of_renormalization_is_inference(batch, rng):
+def test_renormalization_forward_matches_inference(batch, rng):
     x, gamma, beta, _ = batch
     mean, var = rng.normal(size=4), rng.uniform(1, 2, size=4)
     y, _ = bn.renorm_forward(x, gamma, beta, mean, np.sqrt(var))
@@ -202,7 +202,7 @@ def test_the_forward_pass_of_renormalization_is_inference(batch, rng):
 
 
 @pytest.mark.row("P-03")
-def test_the_backward_pass_of_renormalization_holds_s_and_d_constant(batch, rng):
+def test_renormalization_backward_holds_corrections_constant(batch, rng):
     x, gamma, beta, upstream = batch
     mean, std = rng.normal(size=4), rng.uniform(1, 2, size=4)
     _, cache = bn.renorm_forward(x, gamma, beta, mean, std)
@@ -222,7 +222,7 @@ def test_the_backward_pass_of_renormalization_holds_s_and_d_constant(batch, rng)
 
 @pytest.mark.row("P-04")
 @pytest.mark.parametrize("groups", [1, 2, 6])
-def test_group_normalization_is_that_of_torch(rng, groups):
+def test_group_normalization_matches_torch(rng, groups):
     x, gamma, beta = rng.normal(size=(5, 6)), rng.normal(size=6), rng.normal(size=6)
     ours = bn.groupnorm_forward(x, gamma, beta, groups)
     theirs = nn.functional.group_norm(*tensors(x), groups, *tensors(gamma, beta))
@@ -233,7 +233,7 @@ def test_group_normalization_is_that_of_torch(rng, groups):
 
 
 @pytest.mark.row("P-04")
-def test_groups_must_be_equally_large():
+def test_unequal_groups_are_refused():
     with pytest.raises(ValueError, match="6 features cannot be divided into 4 equal groups"):
         bn.groupnorm_forward(np.ones((2, 6)), np.ones(6), np.ones(6), 4)
     with pytest.raises(ValueError, match="6 features cannot be divided into 0 equal groups"):
@@ -244,7 +244,7 @@ def test_groups_must_be_equally_large():
 
 
 @pytest.mark.row("P-08")
-def test_the_gradient_of_a_normalized_layer_is_that_of_autograd(rng):
+def test_scale_invariant_gradient_matches_autograd(rng):
     W, h, upstream = rng.normal(size=(3, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
     [leaf] = tensors(W)
     y = nn.functional.batch_norm(
@@ -257,7 +257,7 @@ def test_the_gradient_of_a_normalized_layer_is_that_of_autograd(rng):
 
 @pytest.mark.row("P-08")
 @pytest.mark.parametrize("c", [0.01, 7.0])
-def test_a_weight_times_c_has_the_gradient_over_c(rng, c):
+def test_gradient_is_inverse_to_weight_scale(rng, c):
     W, h, upstream = rng.normal(size=(3, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
     g = bn.scale_invariant_gradient(W, h, upstream)
     np.testing.assert_allclose(bn.scale_invariant_gradient(c * W, h, upstream), g / c, rtol=1e-9)
@@ -267,7 +267,7 @@ def test_a_weight_times_c_has_the_gradient_over_c(rng, c):
 
 
 @pytest.mark.row("P-08")
-def test_a_step_is_at_right_angles_so_that_the_weight_grows(rng):
+def test_gradient_is_orthogonal_and_weight_grows(rng):
     W, h, upstream = rng.normal(size=(3, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
     g = bn.scale_invariant_gradient(W, h, upstream)
     np.testing.assert_allclose((g * W).sum(1), 0, atol=1e-12)
@@ -300,7 +300,7 @@ def torchs(features, shape, **options):
 
 @pytest.mark.row("L1-34", "L1-36", "L2-14", "P-01")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_layer_is_that_of_torch_in_training_and_at_inference(rng, shape):
+def test_layer_matches_torch_in_both_modes(rng, shape):
     ours, theirs = bn.BatchNorm(3, rho=0.8).double(), torchs(3, shape, momentum=0.2)
     for layer in (ours, theirs):
         with torch.no_grad():
@@ -324,7 +324,7 @@ def test_the_layer_is_that_of_torch_in_training_and_at_inference(rng, shape):
 
 @pytest.mark.row("P-03")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_renormalization_in_training_is_the_inference_of_before(rng, shape):
+def test_renormalization_in_training_matches_previous_inference(rng, shape):
     layer = bn.BatchRenorm(3).double()
     for _ in range(4):
         [x] = tensors(rng.normal(2.0, 3.0, size=shape))
@@ -346,7 +346,7 @@ def test_renormalization_with_tight_limits_is_batch_normalization(rng):
 
 
 @pytest.mark.row("P-03")
-def test_the_gradient_of_renormalization_is_that_of_numpy(rng):
+def test_renormalization_gradient_matches_numpy(rng):
     layer = bn.BatchRenorm(4).double()
     for _ in range(3):
         layer(torch.from_numpy(rng.normal(2.0, 3.0, size=(7, 4))))
@@ -372,7 +372,7 @@ def test_ghosts_are_separate_minibatches(rng, examples):
 
 
 @pytest.mark.row("P-04")
-def test_a_ghost_has_an_example_or_more():
+def test_ghost_size_of_zero_is_refused():
     with pytest.raises(ValueError, match="ghost_size must be 1 example or more; got 0"):
         bn.GhostBatchNorm(3, ghost_size=0)
 
@@ -429,7 +429,7 @@ def test_inference_takes_a_share_of_the_example(rng):
 
 @pytest.mark.row("L2-15")
 @pytest.mark.parametrize("make", [bn.BatchNorm, bn.BatchRenorm, bn.GhostBatchNorm])
-def test_a_minibatch_of_one_is_refused_in_training_and_welcome_at_inference(make):
+def test_single_example_is_refused_only_in_training(make):
     layer = make(3)
     with pytest.raises(ValueError, match="a single value in this minibatch"):
         layer(torch.ones(1, 3))
@@ -438,7 +438,7 @@ def test_a_minibatch_of_one_is_refused_in_training_and_welcome_at_inference(make
 
 
 @pytest.mark.row("L2-15")
-def test_a_minibatch_of_two_leaves_signs_alone(rng):
+def test_two_examples_normalize_to_signs(rng):
     # whatever the two values are, they become −1 and 1: all else about them is lost
     x = rng.normal(size=(2, 50))
     y, _ = bn.batchnorm_forward(x, np.ones(50), np.zeros(50), eps=0.0)
@@ -446,7 +446,7 @@ def test_a_minibatch_of_two_leaves_signs_alone(rng):
 
 
 @pytest.mark.row("L2-15")
-def test_along_a_step_on_a_quadratic_the_loss_and_the_change_are_known(rng):
+def test_step_measurements_on_quadratic_match_closed_form(rng):
     # least squares: J = mean (x w − y)², g = 2 xᵀ(xw − y) / m, H = 2 xᵀx / m
     x, y, w = rng.normal(size=(9, 4)), rng.normal(size=(9, 1)), rng.normal(size=(4, 1))
     model = nn.Linear(4, 1, bias=False).double()
@@ -464,7 +464,7 @@ def test_along_a_step_on_a_quadratic_the_loss_and_the_change_are_known(rng):
 
 
 @pytest.mark.row("L2-15")
-def test_along_a_step_the_network_and_its_averages_stay_and_every_step_is_measured(rng):
+def test_loss_along_step_leaves_network_unchanged(rng):
     x = torch.from_numpy(rng.normal(size=(8, 5))).float()
     y = torch.arange(8) % 3
     model = fully_connected((5, 6, 3), bn.BatchNorm)
@@ -485,7 +485,7 @@ def test_along_a_step_the_network_and_its_averages_stay_and_every_step_is_measur
     torch.testing.assert_close(measured.change[0], change)
 
 
-def test_a_hook_measures_after_step_1_and_every_so_many_steps(rng):
+def test_hook_measures_at_first_and_periodic_steps(rng):
     x, y = torch.from_numpy(rng.normal(size=(12, 5))).float(), torch.arange(12) % 3
     model = fully_connected((5, 6, 3))
     hook = bn.AlongStepHook(x, y, [0.1], every=2)
@@ -495,13 +495,13 @@ def test_a_hook_measures_after_step_1_and_every_so_many_steps(rng):
     assert hook.results[0].loss != hook.results[1].loss
 
 
-def test_a_wrong_number_of_features_is_told():
+def test_wrong_feature_count_is_refused():
     with pytest.raises(ValueError, match=r"of shape \(m, 3\) or \(m, 3, …\); got \(2, 4\)"):
         bn.BatchNorm(3)(torch.ones(2, 4))
 
 
 @pytest.mark.parametrize(("s_max", "d_max"), [(0.5, 0.0), (1.0, -1.0)])
-def test_renormalization_refuses_limits_that_cannot_be(s_max, d_max):
+def test_renormalization_refuses_invalid_limits(s_max, d_max):
     told = rf"s_max must be 1 or more, d_max 0 or more; got {s_max}, {d_max}"
     with pytest.raises(ValueError, match=re.escape(told)):
         bn.BatchRenorm(3, s_max=s_max, d_max=d_max)
@@ -513,7 +513,7 @@ def test_renormalization_refuses_limits_that_cannot_be(s_max, d_max):
     [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5), (0.25, 1.5, 1.5, 0.25)],
     ids=["above both limits", "below both limits", "between them"],
 )
-def test_the_limits_of_renormalization_hold_on_both_sides(mean, std, s, d):
+def test_renormalization_limits_hold_on_both_sides(mean, std, s, d):
     # the averages are 0 and 1, so that s is the deviation and d the mean of the minibatch
     layer = bn.BatchRenorm(1, eps=0.0, s_max=2.0, d_max=0.5).double()
     x = torch.tensor([[mean - std], [mean + std]]).double()
@@ -522,7 +522,7 @@ def test_the_limits_of_renormalization_hold_on_both_sides(mean, std, s, d):
 
 @pytest.mark.row("P-02", "P-04")
 @pytest.mark.parametrize("name", bn.NORMALIZATIONS)
-def test_every_normalization_trains_in_the_networks(name, rng):
+def test_normalizations_train_in_networks(name, rng):
     factory = bn.NORMALIZATIONS[name]
     for model, shape in (
         (fully_connected((12, 8, 3), factory), (6, 12)),
@@ -543,7 +543,7 @@ def test_every_normalization_trains_in_the_networks(name, rng):
 
 
 @pytest.mark.row("P-01")
-def test_the_layers_can_be_copied_saved_and_printed():
+def test_layers_can_be_copied_saved_and_printed():
     layer = bn.FourThingsNorm(4, groups=2)
     layer(torch.randn(8, 4, generator=torch.Generator().manual_seed(0)))
     other = bn.FourThingsNorm(4, groups=2)
@@ -558,7 +558,7 @@ def test_the_layers_can_be_copied_saved_and_printed():
 @pytest.mark.row("F-12", "L1-36")
 @pytest.mark.parametrize("make", [bn.BatchNorm, bn.BatchRenorm, "bn"])
 @torch.no_grad()
-def test_population_statistics_are_those_of_all_examples_in_one_minibatch(make, rng):
+def test_population_statistics_match_full_minibatch(make, rng):
     x = torch.from_numpy(rng.normal(1.0, 2.0, size=(23, 3, 18, 18)))
     model = cnn5(3, 18, normalization=make, seed=1).double()
     for norm in (module for module in model.modules() if hasattr(module, "running_mean")):
@@ -574,7 +574,7 @@ def test_population_statistics_are_those_of_all_examples_in_one_minibatch(make, 
 
 
 @pytest.mark.row("F-12")
-def test_after_an_error_the_moving_averages_are_there_again(rng):
+def test_running_averages_are_restored_after_an_error(rng):
     model = nn.Sequential(nn.Linear(2, 2), bn.BatchNorm(2))
     x = torch.from_numpy(rng.normal(size=(9, 2))).float()
     seen = []
@@ -592,7 +592,7 @@ def test_after_an_error_the_moving_averages_are_there_again(rng):
 
 
 @pytest.mark.row("F-12")
-def test_a_network_without_averages_of_features_is_refused():
+def test_network_without_running_averages_is_refused():
     x = torch.ones(3, 2)
     with (
         pytest.raises(ValueError, match="batch normalization"),

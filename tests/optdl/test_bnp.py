@@ -71,7 +71,7 @@ def assert_close(actual, expected, tolerance=1e-12):
 
 @pytest.mark.row("P-14")
 @pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
-def test_dense_step_is_the_matrix_form(rng, outputs, features, rows):
+def test_dense_step_matches_matrix_form(rng, outputs, features, rows):
     weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
     mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
     expected = matrix_form(weight, bias, mean, var, max(features / rows, 1))
@@ -82,7 +82,7 @@ def test_dense_step_is_the_matrix_form(rng, outputs, features, rows):
 
 
 @pytest.mark.row("P-14")
-def test_the_step_that_a_person_checks_on_paper():
+def test_step_matches_paper_calculation():
     """σ̃² = 3 + 0.5·3 + 0.5 = 5, q² = 1: G_w = (11 − 2·3)/5 = 1, G_b = 3 − 1·2 = 1."""
     weight, bias = bnp.precondition_dense(
         np.array([[11.0]]), np.array([3.0]), np.array([2.0]), np.array([3.0]), 4, 0.5, 0.5
@@ -92,7 +92,7 @@ def test_the_step_that_a_person_checks_on_paper():
 
 @pytest.mark.row("P-24")
 @pytest.mark.parametrize(("examples_", "height", "width"), [(2, 4, 6), (40, 1, 1)])
-def test_convolution_step_is_the_matrix_form(rng, examples_, height, width):
+def test_convolution_step_matches_matrix_form(rng, examples_, height, width):
     weight, bias = rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4)
     mean, var = rng.normal(size=3), rng.uniform(0.1, 9, size=3)
     scale = max(27 / examples_, math.sqrt(height * width))
@@ -103,7 +103,7 @@ def test_convolution_step_is_the_matrix_form(rng, examples_, height, width):
 
 
 @pytest.mark.row("P-14", "P-24")
-def test_tensors_give_what_arrays_give(rng):
+def test_tensors_match_arrays(rng):
     arrays = [rng.normal(size=(2, 3, 3, 3)), rng.normal(size=2), *rng.uniform(1, 2, size=(2, 3))]
     from_arrays = bnp.precondition_conv(*arrays, 4, 5, 5)
     from_tensors = bnp.precondition_conv(*map(torch.from_numpy, arrays), 4, 5, 5)
@@ -111,7 +111,7 @@ def test_tensors_give_what_arrays_give(rng):
         assert_close(other.numpy(), one, 1e-14)
 
 
-def test_shapes_that_disagree_are_named():
+def test_mismatched_shapes_are_refused():
     step = inspect.unwrap(bnp.precondition_dense)
     good = (np.ones((2, 3)), np.ones(2), np.ones(3), np.ones(3))
     for place, wrong, said in (
@@ -127,7 +127,7 @@ def test_shapes_that_disagree_are_named():
 
 
 @pytest.mark.row("P-15")
-def test_one_example_is_measured_from_the_running_mean():
+def test_single_example_variance_uses_running_mean():
     mean, var = bnp.batch_statistics(np.array([[3.0, 0.0]]), np.array([1.0, 0.5]))
     assert mean.tolist() == [3.0, 0.0]
     assert var.tolist() == [4.0, 0.25]
@@ -136,7 +136,7 @@ def test_one_example_is_measured_from_the_running_mean():
 
 @pytest.mark.row("P-14", "P-15")
 @pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
-def test_running_statistics_are_those_that_bnp_keeps(sizes):
+def test_running_statistics_match_the_module(sizes):
     layer = nn.Linear(5, 1, dtype=torch.float64)
     preconditioner = BNP(layer, rho=0.7)
     batches = [examples(size, seed=step)[0] for step, size in enumerate(sizes)]
@@ -160,13 +160,13 @@ def test_running_statistics_have_a_closed_form(rng):
 
 
 @pytest.mark.row("P-15")
-def test_one_example_updates_as_a_person_computes_it():
+def test_single_example_update_matches_calculation():
     """μ = ½·2 + ½·6 = 4, and σ² = ½·3 + ½·(6 − 4)² = 3.5."""
     mean, var = bnp.update_statistics(np.array([[6.0]]), np.array([2.0]), np.array([3.0]), 0.5)
     assert (mean.item(), var.item()) == (4.0, 3.5)
 
 
-def test_statistics_refuse_what_they_cannot_average():
+def test_statistics_refuse_invalid_arguments():
     with pytest.raises(ValueError, match="expected at least one minibatch, got none"):
         bnp.running_statistics([])
     with pytest.raises(ValueError, match=r"rho must lie in \[0, 1\), got 1.0"):
@@ -205,7 +205,7 @@ def test_three_steps_of_a_network_follow_the_algorithm():
 
 
 @pytest.mark.row("P-15")
-def test_a_minibatch_of_one_takes_its_variance_from_the_running_mean():
+def test_module_single_example_uses_running_mean():
     model = nn.Sequential(nn.Linear(1, 1, dtype=torch.float64))
     preconditioner = BNP(model, rho=0.5)
     model(torch.tensor([[4.0]], dtype=torch.float64)).sum().backward()
@@ -230,7 +230,7 @@ CONVOLUTIONS = {
 @pytest.mark.row("P-24", "P-25")
 @pytest.mark.parametrize("options", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_every_convolution_is_preconditioned_group_by_group(options, count):
+def test_convolution_groups_are_preconditioned_separately(options, count):
     torch.manual_seed(2)
     settings = {"kernel_size": 3, "padding": 1, "dtype": torch.float64} | options
     model = nn.Sequential(nn.Conv2d(4, 8, **settings))
@@ -264,7 +264,7 @@ def test_every_convolution_is_preconditioned_group_by_group(options, count):
 
 @pytest.mark.row("P-14")
 @pytest.mark.parametrize("frozen", [False, True])
-def test_without_a_bias_the_columns_are_scaled_by_their_root_mean_square(frozen):
+def test_columns_scale_by_rms_without_bias(frozen):
     model = nn.Sequential(nn.Linear(3, 2, bias=frozen, dtype=torch.float64))
     if frozen:
         model[0].bias.requires_grad_(False)
@@ -324,7 +324,7 @@ REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
 
 
 @pytest.mark.row("P-09")
-def test_the_hessian_of_a_layer_is_that_of_autograd(rng):
+def test_layer_hessian_matches_autograd(rng):
     H = torch.from_numpy(activations(rng, rows=7, features=3))
     w, b = torch.from_numpy(rng.normal(size=3)) / 50, torch.tensor(0.3, dtype=torch.float64)
 
@@ -339,7 +339,7 @@ def test_the_hessian_of_a_layer_is_that_of_autograd(rng):
 
 @pytest.mark.row("P-10")
 @pytest.mark.parametrize("seed", range(20))
-def test_the_condition_number_of_a_hessian_is_bounded_by_its_factors(seed):
+def test_hessian_condition_number_is_bounded_by_factors(seed):
     rng = np.random.default_rng(seed)
     H, curvatures = activations(rng, features=4), rng.uniform(0.01, 1, size=40)
     bound = kappa(bnp.extended_activations(H)) ** 2 * kappa(np.diag(curvatures))
@@ -348,7 +348,7 @@ def test_the_condition_number_of_a_hessian_is_bounded_by_its_factors(seed):
 
 @pytest.mark.row("P-10")
 @pytest.mark.parametrize(("rows", "layer"), [*REAL, (12, "tanh"), (8, "pixels")])
-def test_the_bound_holds_on_digits_and_where_examples_are_few(rng, rows, layer):
+def test_bound_holds_on_digits_and_few_examples(rng, rows, layer):
     """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
     H, curvatures = digit_activations(rows, layer), rng.uniform(0.05, 0.25, size=rows)
     hessian = bnp.layer_hessian(H, curvatures)
@@ -369,7 +369,7 @@ def test_preconditioned_activations_are_the_standardized_ones(rng):
     assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
 
 
-def test_a_constant_feature_has_no_preconditioner():
+def test_constant_feature_is_refused():
     with pytest.raises(ValueError, match="got 0 in feature 1: a constant feature"):
         inspect.unwrap(bnp.preconditioner)(np.zeros(2), np.array([1.0, 0.0]))
 
@@ -388,7 +388,7 @@ def test_centering_and_scaling_improve_the_condition_number(seed):
 
 
 @pytest.mark.row("P-12")
-def test_centering_strictly_helps_where_the_mean_meets_the_principal_component():
+def test_centering_helps_if_mean_meets_principal_component():
     spread = np.array([[1.0, 0], [-1, 0], [0, 0.1], [0, -0.1]])
     for mean, strict in (((3.0, 0.0), True), ((0.0, 0.0), False)):
         extended = bnp.extended_activations(spread + np.array(mean))
@@ -415,7 +415,7 @@ def test_centering_strictly_helps_on_digits(rows, layer):
 
 @pytest.mark.row("P-12")
 @pytest.mark.parametrize("seed", range(20))
-def test_centering_never_hurts_and_strictly_helps_whatever_the_mean(seed):
+def test_centering_improves_condition_number_for_any_mean(seed):
     rng = np.random.default_rng(seed)
     spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
     spread -= spread.mean(0)
@@ -432,7 +432,7 @@ def test_centering_never_hurts_and_strictly_helps_whatever_the_mean(seed):
 
 @pytest.mark.row("P-12")
 @pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
-def test_no_diagonal_scaling_that_a_search_finds_beats_d_by_more_than_the_bound(case):
+def test_searched_diagonal_scalings_respect_the_bound(case):
     rng = np.random.default_rng(5)
     if isinstance(case, str):
         H = digit_activations(200, case)[:, :5]
@@ -477,7 +477,7 @@ DRAWS = {
 
 @pytest.mark.row("P-13")
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-def test_the_expected_norm_is_at_most_c_root_n_whatever_the_number_of_features(draw):
+def test_expected_norm_is_bounded_for_any_width(draw):
     """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
     rng = np.random.default_rng(6)
     for rows in (32, 64):
@@ -495,7 +495,7 @@ def test_the_expected_norm_is_at_most_c_root_n_whatever_the_number_of_features(d
 
 
 @pytest.mark.row("P-13")
-def test_the_scaled_norm_does_not_grow_with_the_features(rng):
+def test_scaled_norm_does_not_grow_with_features(rng):
     """Without q the norm at 64 times as many features than rows is eight times as large."""
     ratios = []
     for features, rows in ((4, 32), (32, 32), (512, 32), (2048, 32), (32, 512)):
@@ -506,7 +506,7 @@ def test_the_scaled_norm_does_not_grow_with_the_features(rng):
 
 
 @pytest.mark.row("P-13")
-def test_the_longest_row_is_longer_than_a_row():
+def test_longest_row_exceeds_the_mean_row():
     """The paper's proof takes the expected maximum for the expected value of each row."""
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(2000, 60, 4)) ** 2).sum(2)
@@ -515,7 +515,7 @@ def test_the_longest_row_is_longer_than_a_row():
 
 
 @pytest.mark.row("P-13")
-def test_without_a_fourth_moment_the_norm_has_no_common_bound():
+def test_heavy_tails_leave_the_norm_unbounded():
     """Rare large entries: mean zero, variance one, and a norm that grows like √n at n = N."""
     rng = np.random.default_rng(0)
     ratios = []
@@ -529,7 +529,7 @@ def test_without_a_fourth_moment_the_norm_has_no_common_bound():
 
 
 @pytest.mark.row("P-16")
-def test_the_flops_are_those_of_counted_operations():
+def test_flops_match_counted_operations():
     """Each array operation of Algorithm 2 costs as many flops as it has elements."""
     n, o, N = 7, 3, 11
     statistics = N * n + 3 * N * n  # sum; subtract, square and sum
@@ -541,7 +541,7 @@ def test_the_flops_are_those_of_counted_operations():
 
 
 @pytest.mark.row("P-17")
-def test_a_step_of_batch_norm_is_a_step_of_bnp():
+def test_batch_norm_step_matches_bnp_step():
     """With the statistics held constant, both networks stay equal after one step."""
     torch.manual_seed(3)
     x, y = examples(12)
@@ -562,7 +562,7 @@ def test_a_step_of_batch_norm_is_a_step_of_bnp():
 
 
 @pytest.mark.row("P-17")
-def test_a_plain_layer_absorbs_a_normalization(rng):
+def test_normalization_is_absorbed_by_plain_layer(rng):
     W, b, h = rng.normal(size=(3, 5)), rng.normal(size=3), 4 + 3 * rng.normal(size=(9, 5))
     mean, var = rng.normal(size=5), rng.uniform(0.1, 9, size=5)
     normalized = functional.batch_norm(*map(torch.from_numpy, (h, mean, var)), eps=0.0)
@@ -577,7 +577,7 @@ def test_a_plain_layer_absorbs_a_normalization(rng):
 @pytest.mark.parametrize(
     "loss", [functional.cross_entropy, lambda a, y: (a[:, 0] - y).pow(2).sum()]
 )
-def test_a_step_of_a_deep_normalized_network_is_a_step_of_the_plain_one_that_absorbed_it(loss):
+def test_deep_normalized_step_matches_absorbed_step(loss):
     """Autograd goes through both networks; the statistics of each layer are held constant."""
     layers = [layer for layer in dense_net(sizes=(5, 7, 6, 3)) if isinstance(layer, nn.Linear)]
     x, y = examples(12)
@@ -632,7 +632,7 @@ def test_accumulated_parts_give_the_gradient_of_the_whole(sizes):
             assert_close(one.numpy(), other.numpy())
 
 
-def test_a_module_used_twice_sees_all_its_rows():
+def test_reused_module_counts_rows_of_all_calls():
     layer = nn.Linear(3, 3, dtype=torch.float64)
     x, _ = examples(6, features=3)
     preconditioner = BNP(layer, rho=0.0)
@@ -661,7 +661,7 @@ def test_evaluation_and_frozen_layers_leave_no_trace():
     assert not torch.equal(state["2"]["mean"], torch.zeros(1, 7, dtype=torch.float64))
 
 
-def test_the_network_itself_is_not_changed():
+def test_network_is_unchanged_by_bnp():
     model = dense_net()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     x, _ = examples(4)
@@ -701,7 +701,7 @@ def test_resumed_training_is_bit_identical():
     assert torch.equal(train(*second, steps=3, start=5), uninterrupted)
 
 
-def test_a_copy_of_model_and_preconditioner_trains_alone():
+def test_copied_model_and_preconditioner_train_independently():
     model = dense_net()
     preconditioner = BNP(model)
     twin, copied = copy.deepcopy((model, preconditioner))
@@ -750,7 +750,7 @@ def test_half_precision_weights_are_preconditioned_in_float32():
     assert difference < 0.05 * scale
 
 
-def test_a_scaled_loss_scales_the_result():
+def test_gradient_scales_with_the_loss():
     """Why a GradScaler may unscale afterwards."""
     gradients = []
     for factor in (1.0, 1024.0):
@@ -787,7 +787,7 @@ def test_recomputed_activations_are_counted_once():
     assert [one.rows.rows for one in preconditioner._layers[0].passes] == [4]
 
 
-def test_a_keyword_argument_is_an_input_too():
+def test_keyword_inputs_are_counted():
     layer = nn.Linear(5, 2, dtype=torch.float64)
     preconditioner = BNP(layer)
     layer(input=examples(4)[0]).sum().backward()
@@ -830,7 +830,7 @@ def of_two_processes(tmp_path_factory):
 @pytest.mark.xdist_group("bnp_processes")
 @pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
 @pytest.mark.parametrize("sizes", SIZES)
-def test_two_processes_on_parts_equal_one_on_the_whole(of_two_processes, sizes):
+def test_two_processes_match_one(of_two_processes, sizes):
     model = dense_net()
     preconditioner = BNP(model, rho=0.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
@@ -857,7 +857,7 @@ DYNAMO = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Depreca
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
 @DYNAMO
 @pytest.mark.parametrize("first", ["compile", "precondition"])
-def test_a_compiled_model_gives_the_same_gradients(first):
+def test_compiled_model_gives_the_same_gradients(first):
     typechecking.end()
     torch.compiler.reset()
     model, twin = dense_net(), dense_net()
@@ -878,7 +878,7 @@ def test_a_compiled_model_gives_the_same_gradients(first):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
-def test_a_compiled_step_gives_the_same_gradients():
+def test_compiled_step_gives_the_same_gradients():
     # in a process of its own: here each function of optdl is wrapped to check its arguments
     script = """
 import torch
@@ -903,7 +903,7 @@ for rows in (6, 6, 9):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
 @DYNAMO
-def test_code_compiled_before_bnp_is_named_as_the_cause():
+def test_code_compiled_before_bnp_is_reported():
     typechecking.end()
     torch.compiler.reset()
     x, y = examples(6)
@@ -922,7 +922,7 @@ def test_code_compiled_before_bnp_is_named_as_the_cause():
 # --- Misuse ----------------------------------------------------------------------------------
 
 
-def test_a_step_without_a_forward_or_a_backward_is_refused():
+def test_step_requires_forward_and_backward():
     model = dense_net()
     preconditioner = BNP(model)
     with pytest.raises(RuntimeError, match="found no forward pass since the last step"):
@@ -932,7 +932,7 @@ def test_a_step_without_a_forward_or_a_backward_is_refused():
         preconditioner.step()
 
 
-def test_a_layer_whose_output_does_not_reach_the_loss_is_left_alone():
+def test_layer_outside_the_loss_is_left_alone():
     model = nn.ModuleDict({"used": nn.Linear(5, 1), "idle": nn.Linear(5, 1)}).double()
     preconditioner = BNP(model)
     x, _ = examples(4)
@@ -945,7 +945,7 @@ def test_a_layer_whose_output_does_not_reach_the_loss_is_left_alone():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_inputs_that_are_not_finite_change_nothing(bad):
+def test_nonfinite_inputs_change_nothing(bad):
     model = dense_net()
     preconditioner = BNP(model, check_finite="raise")
     x, y = examples(4)
@@ -983,7 +983,7 @@ def tied():
 
 @pytest.mark.row("P-18")
 @pytest.mark.parametrize("seed", range(5))
-def test_the_condition_number_after_is_that_of_normalized_inputs(seed):
+def test_condition_number_after_matches_normalized_inputs(seed):
     rng = np.random.default_rng(seed)
     H, curvatures = activations(rng, features=4), rng.uniform(0.1, 1, size=40)
     std = np.sqrt(H.var(0) + 0.01 * H.var(0).max() + 1e-4)
@@ -999,7 +999,7 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "bench_bnp.py"
 
 
 @pytest.mark.row("P-20")
-def test_the_benchmark_compares_the_networks_of_table_1(monkeypatch, capsys):
+def test_benchmark_compares_networks_of_table_1(monkeypatch, capsys):
     bench = runpy.run_path(str(BENCHMARK))
     plain, normalized = (
         sum(p.numel() for p in bench["network"](kind).parameters()) for kind in (False, True)
@@ -1046,7 +1046,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("build", "said"), REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.filterwarnings("ignore:Lazy modules")
-def test_what_cannot_be_preconditioned_is_refused_by_name_or_skipped(build, said):
+def test_unsupported_layers_are_refused_or_skipped(build, said):
     model = nn.ModuleDict({"good": nn.Linear(2, 2), "odd": build()})
     with pytest.raises(ValueError, match=said) as caught:
         BNP(model)
@@ -1055,7 +1055,7 @@ def test_what_cannot_be_preconditioned_is_refused_by_name_or_skipped(build, said
     assert repr(kept).startswith("BNP(layers=['good']")
 
 
-def test_a_model_without_layers_is_refused():
+def test_model_without_layers_is_refused():
     with pytest.raises(ValueError, match="found none"):
         BNP(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)))
 
@@ -1088,7 +1088,7 @@ def test_bnp_inverts_the_input_factor_without_correlations(rng):
 
 
 @pytest.mark.row("P-29")
-def test_flops_of_relatives_are_those_torch_counts():
+def test_flops_of_relatives_match_torchs_count():
     n, o, N = 12, 5, 7
     H, delta, G = torch.randn(N, n), torch.randn(N, o), torch.randn(o, n)
     left, right = torch.randn(o, o), torch.randn(n, n)

@@ -39,7 +39,7 @@ def assert_close(actual, expected, tolerance=1e-12):
 
 @pytest.mark.row("P-21")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_matrix_is_what_torch_unfolds(rng, shape):
+def test_convolution_matrix_matches_torch_unfold(rng, shape):
     *size, k = shape
     h = images(rng, size)
     unfolded = functional.unfold(torch.from_numpy(h), k, padding=(k - 1) // 2)
@@ -50,7 +50,7 @@ def test_the_matrix_is_what_torch_unfolds(rng, shape):
 
 @pytest.mark.row("P-21")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_forward_is_that_of_torch(rng, shape):
+def test_forward_matches_torch(rng, shape):
     *size, k = shape
     h, w, b = images(rng, size), rng.normal(size=(4, size[1], k, k)), rng.normal(size=4)
     expected = functional.conv2d(*map(torch.from_numpy, (h, w, b)), padding=(k - 1) // 2)
@@ -58,7 +58,7 @@ def test_forward_is_that_of_torch(rng, shape):
 
 
 @pytest.mark.row("P-21")
-def test_the_matrix_of_the_paper_is_ours_in_another_order():
+def test_convolution_matrix_is_a_permutation_of_papers():
     """The example of the paper: a 4 × 3 map, a 3 × 3 kernel, both read down their columns."""
     h = np.arange(1.0, 13).reshape(1, 1, 4, 3)
     ours = convolution_matrix(h, 3).reshape(4, 3, 3, 3)
@@ -70,7 +70,7 @@ def test_the_matrix_of_the_paper_is_ours_in_another_order():
 
 
 @pytest.mark.row("P-21")
-def test_the_kernel_is_not_flipped():
+def test_kernel_is_not_flipped():
     """A one at the right of the kernel's center brings each right neighbor here."""
     w = np.zeros((1, 1, 3, 3))
     w[0, 0, 1, 2] = 1
@@ -79,7 +79,7 @@ def test_the_kernel_is_not_flipped():
     assert output[0, 0].tolist() == [[2, 3, 0], [5, 6, 0]]
 
 
-def test_shapes_that_cannot_be_are_named():
+def test_invalid_shapes_are_refused():
     forward, matrix = (inspect.unwrap(f) for f in (bnp_cnn.conv_forward, convolution_matrix))
     h = np.ones((1, 2, 3, 3))
     for k in (0, 2, -1):
@@ -101,7 +101,7 @@ def test_shapes_that_cannot_be_are_named():
 
 @pytest.mark.row("P-22")
 @pytest.mark.parametrize("pool", [False, True])
-def test_the_hessian_is_that_of_autograd(rng, pool):
+def test_conv_hessian_matches_autograd(rng, pool):
     """The rest of the network: tanh, pooling perhaps, a dense layer, cross-entropy."""
     n, c, r, s, k, classes = 3, 2, 4, 4, 3, 3
     h = torch.from_numpy(images(rng, (n, c, r, s), mean=0.5))
@@ -134,7 +134,7 @@ def test_the_hessian_is_that_of_autograd(rng, pool):
 
 
 @pytest.mark.row("P-22")
-def test_without_meeting_pixels_it_is_the_hessian_of_a_dense_layer(rng):
+def test_diagonal_curvature_gives_dense_layer_hessian(rng):
     """A loss that adds up over the pixels has diagonal blocks: rs dense examples an image."""
     h, slopes = images(rng, (2, 2, 3, 4)), rng.uniform(1, 2, size=(2, 12))
     blocks = np.stack([np.diag(one) for one in slopes])
@@ -147,7 +147,7 @@ def test_without_meeting_pixels_it_is_the_hessian_of_a_dense_layer(rng):
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_column_statistics_are_the_sums_of_the_paper(rng, shape):
+def test_column_statistics_match_the_papers_sums(rng, shape):
     """Equations (19) and (20), sum by sum, with indices from 1 as they stand there."""
     n, c, r, s, k = shape
     h, half = images(rng, shape[:-1]), (k - 1) // 2
@@ -170,7 +170,7 @@ def test_column_statistics_are_the_sums_of_the_paper(rng, shape):
 
 
 @pytest.mark.row("P-23")
-def test_channel_statistics_are_those_of_batch_normalization(rng):
+def test_channel_statistics_match_batch_normalization(rng):
     h = images(rng, (3, 4, 5, 6)) * np.array([1.0, 5, 0.1, 2])[:, None, None]
     norm = torch.nn.BatchNorm2d(4, eps=1e-300, momentum=1.0, dtype=torch.float64)
     output = norm(torch.from_numpy(h)).detach().numpy()
@@ -181,7 +181,7 @@ def test_channel_statistics_are_those_of_batch_normalization(rng):
 
 
 @pytest.mark.row("P-23")
-def test_the_center_of_the_kernel_sees_the_channel_itself(rng):
+def test_kernel_center_has_channel_statistics(rng):
     h = images(rng, (2, 3, 4, 5))
     for exact, whole in zip(exact_column_statistics(h, 3), channel_statistics(h), strict=True):
         assert_close(exact.reshape(3, 3, 3)[:, 1, 1], whole)
@@ -201,7 +201,7 @@ def hold(h, k):
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize("k", [1, 3, 5, 7])
-def test_no_error_exceeds_the_bounds(rng, k):
+def test_statistics_errors_respect_the_bounds(rng, k):
     for _ in range(100):
         size = rng.integers(1, [4, 4, 9, 9], endpoint=True)
         h = rng.choice([0.0, 1.0, 10.0]) + rng.choice([-1.0, 1.0]) * rng.exponential(size=size)
@@ -211,7 +211,7 @@ def test_no_error_exceeds_the_bounds(rng, k):
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize("k", [3, 5, 7])
-def test_no_error_of_real_activations_exceeds_the_bounds(k):
+def test_real_activations_respect_the_bounds(k):
     assert hold(digits(64), k)
     assert hold(activations(64), k)
     assert np.all(errors(activations(64), k)[0] > 0)
@@ -219,7 +219,7 @@ def test_no_error_of_real_activations_exceeds_the_bounds(k):
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize(("r", "s", "k"), [(4, 4, 3), (5, 8, 5), (3, 4, 7), (32, 32, 3)])
-def test_a_constant_map_reaches_the_bound_of_the_paper(r, s, k):
+def test_constant_map_attains_the_papers_bound(r, s, k):
     h = np.full((2, 1, r, s), -3.0)
     paper = (k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s)) * 3
     assert_close(bnp_cnn.statistics_bound(h, k), [paper])
@@ -227,7 +227,7 @@ def test_a_constant_map_reaches_the_bound_of_the_paper(r, s, k):
 
 
 @pytest.mark.row("P-23")
-def test_the_formula_of_the_paper_fails_for_kernels_beyond_the_map():
+def test_papers_formula_fails_for_large_kernels():
     """One pixel, k = 5: the formula gives 0, but the corner misses all there is."""
     h, r, s, k = np.ones((1, 1, 1, 1)), 1, 1, 5
     paper = (k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s))
@@ -237,7 +237,7 @@ def test_the_formula_of_the_paper_fails_for_kernels_beyond_the_map():
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize("k", [1, 3, 5, 9])
-def test_the_border_is_what_a_constant_map_misses_whatever_its_size(k):
+def test_border_share_matches_error_of_constant_map(k):
     for r, s in np.ndindex(5, 6):
         h = np.ones((1, 1, r + 1, s + 1))
         assert_close(errors(h, k)[0], [bnp_cnn.border_share(r + 1, s + 1, k)])
@@ -245,7 +245,7 @@ def test_the_border_is_what_a_constant_map_misses_whatever_its_size(k):
 
 @pytest.mark.row("P-23")
 @pytest.mark.parametrize("size", [10, 100])
-def test_the_bound_of_the_variance_is_reached_for_a_small_border(size):
+def test_variance_bound_is_attained_for_small_border(size):
     """The missed border is −1, all else 1: the error is 3δ(1 − δ)."""
     h = np.ones((1, 1, size, size))
     h[..., 0, :] = h[..., :, 0] = -1
@@ -264,7 +264,7 @@ def test_the_bound_of_the_variance_is_reached_for_a_small_border(size):
 @pytest.mark.parametrize(
     ("o", "c", "k", "n", "size"), [(4, 3, 3, 2, (4, 6)), (2, 1, 5, 60, (1, 2))]
 )
-def test_the_step_is_the_matrix_form(rng, o, c, k, n, size):
+def test_conv_step_matches_matrix_form(rng, o, c, k, n, size):
     weight, bias = rng.normal(size=(o, c, k, k)), rng.normal(size=o)
     mean, var = rng.normal(size=c), rng.uniform(0.1, 9, size=c)
     smoothed = var + 0.01 * var.max() + 0.0001
@@ -278,7 +278,7 @@ def test_the_step_is_the_matrix_form(rng, o, c, k, n, size):
 
 
 @pytest.mark.row("P-24")
-def test_three_steps_by_hand_equal_three_steps_of_the_matrix(rng):
+def test_three_steps_match_entrywise_calculation(rng):
     """Steps 4 and 5 of Algorithm 3, entry by entry, feeding each other."""
     o, c, k, n, r, s = 2, 3, 3, 2, 4, 5
     weight, bias = rng.normal(size=(o, c, k, k)), rng.normal(size=o)
@@ -300,7 +300,7 @@ def test_three_steps_by_hand_equal_three_steps_of_the_matrix(rng):
 
 
 @pytest.mark.row("P-24")
-def test_exact_statistics_give_centered_columns_and_channel_statistics_nearly(rng):
+def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
     h, k = images(rng, (2, 2, 16, 16), mean=0.5), 3
     H = bnp.extended_activations(convolution_matrix(h, k))
     mean, var = exact_column_statistics(h, k)
@@ -314,7 +314,7 @@ def test_exact_statistics_give_centered_columns_and_channel_statistics_nearly(rn
 
 
 @pytest.mark.row("P-24")
-def test_a_channel_that_does_not_vary_is_named():
+def test_constant_channel_is_refused():
     with pytest.raises(ValueError, match="std must be positive"):
         inspect.unwrap(bnp_cnn.preconditioner_conv)(np.ones(2), np.array([1.0, 0.0]), 3)
     flat = np.stack([np.eye(3), np.ones((3, 3))])[None]
@@ -326,7 +326,7 @@ def test_a_channel_that_does_not_vary_is_named():
 
 
 @pytest.mark.row("P-25")
-def test_one_image_leaves_something_to_normalize_where_one_row_does_not(rng):
+def test_one_image_can_be_normalized_unlike_one_row(rng):
     h, k = images(rng, (1, 2, 8, 8), mean=20.0), 3
     dense = bnp.extended_activations(h.reshape(1, -1))
     assert np.linalg.matrix_rank(dense) == 1
@@ -344,7 +344,7 @@ def test_one_image_leaves_something_to_normalize_where_one_row_does_not(rng):
 
 
 @pytest.mark.row("P-25")
-def test_each_digit_alone_is_conditioned_better():
+def test_conditioning_improves_for_single_digits():
     """Thirty real images, each a minibatch: the condition number falls for each."""
     for one in digits(30):
         H = bnp.extended_activations(convolution_matrix(one[None], 3))
@@ -375,7 +375,7 @@ def test_preconditioned_norm_is_bounded_for_sums_and_means(rng):
 
 
 @pytest.mark.row("P-24")
-def test_curvatures_behind_relu_are_those_of_autograd(rng):
+def test_curvatures_behind_relu_match_autograd(rng):
     outputs, dense = rng.normal(size=(3, 6)), rng.normal(size=(4, 6))
     for n, block in enumerate(bnp_cnn.relu_curvatures(outputs, dense)):
         expected = torch.autograd.functional.hessian(
@@ -387,6 +387,6 @@ def test_curvatures_behind_relu_are_those_of_autograd(rng):
         assert_close(block, expected.numpy())
 
 
-def test_a_hessian_of_another_layer_is_refused():
+def test_hessian_of_wrong_shape_is_refused():
     with pytest.raises(ValueError, match=r"expected a Hessian of shape \(10, 10\).*got \(9, 9\)"):
         inspect.unwrap(bnp_cnn.preconditioned_norm)(np.ones((1, 1, 3, 3)), 3, np.eye(9))

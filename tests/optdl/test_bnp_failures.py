@@ -92,7 +92,7 @@ class Tied(nn.Module):
 
 @pytest.mark.parametrize("head_first", [False, True])
 @pytest.mark.parametrize("kind", [nn.Embedding, nn.Linear])
-def test_a_shared_weight_keeps_its_plain_gradient_where_the_advice_is_followed(kind, head_first):
+def test_skipped_shared_weight_keeps_its_plain_gradient(kind, head_first):
     model = Tied(kind, head_first)
     x = torch.arange(7) if kind is nn.Embedding else batch(6, 4)
     with pytest.raises(ValueError, match="shares its weight with") as caught:
@@ -104,7 +104,7 @@ def test_a_shared_weight_keeps_its_plain_gradient_where_the_advice_is_followed(k
 
 
 @pytest.mark.parametrize("skip", [("embed",), (nn.Embedding,)])
-def test_a_shared_weight_is_refused_until_all_its_layers_are_left_out(skip):
+def test_shared_weight_is_refused_until_fully_skipped(skip):
     with pytest.raises(ValueError, match="'head': it shares its weight with 'embed'"):
         BNP(Tied(nn.Embedding, False), skip=skip)
     for name in ("embed", "head"):
@@ -112,14 +112,14 @@ def test_a_shared_weight_is_refused_until_all_its_layers_are_left_out(skip):
             BNP(Tied(nn.Linear, False), skip=(name,))
 
 
-def test_a_shared_bias_is_refused():
+def test_shared_bias_is_refused():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     model[1].bias = model[0].bias
     with pytest.raises(ValueError, match="'0': it shares its bias with '1'"):
         BNP(model)
 
 
-def test_a_module_with_two_names_is_left_out_under_either():
+def test_module_is_skipped_under_either_name():
     model = nn.ModuleDict({"a": nn.Linear(3, 3), "c": nn.Linear(3, 3)})
     model["b"] = model["a"]
     for name in "ab":
@@ -143,7 +143,7 @@ class Beside(nn.Module):
 
 @pytest.mark.parametrize("precision", ["double", "autocast"])
 @pytest.mark.parametrize("first", [False, True])
-def test_a_weight_used_outside_of_its_layer_is_refused_with_advice_that_works(first, precision):
+def test_weight_used_outside_its_layer_is_refused(first, precision):
     model, x = Beside(first), batch(6, 4)
     preconditioner = BNP(model)
     if precision == "autocast":
@@ -162,7 +162,7 @@ def test_a_weight_used_outside_of_its_layer_is_refused_with_advice_that_works(fi
         assert torch.equal(after[name], plain[name]) == name.startswith("layer"), name
 
 
-def test_a_layer_called_several_times_is_not_taken_for_a_weight_used_beside():
+def test_repeated_layer_calls_are_accepted():
     for kind, shape in (
         (nn.Linear(4, 4), (6, 4)),
         (nn.Linear(4, 4), (2, 3, 4)),
@@ -177,7 +177,7 @@ def test_a_layer_called_several_times_is_not_taken_for_a_weight_used_beside():
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_a_penalty_in_the_loss_is_not_taken_for_a_weight_used_beside(power):
+def test_penalty_in_the_loss_is_accepted(power):
     model = network()
     preconditioner = BNP(model)
     penalty = sum((p.abs() ** power).sum() for p in model.parameters())
@@ -242,7 +242,7 @@ def tied(model):
         (tied, ValueError, "'2': it shares its weight with '3'"),
     ],
 )
-def test_a_layer_that_changed_since_is_refused(change, error, said, form):
+def test_changed_layer_is_refused(change, error, said, form):
     model = network()
     preconditioner = BNP(model)
     gradients(model, batch(4, 5), preconditioner)
@@ -254,7 +254,7 @@ def test_a_layer_that_changed_since_is_refused(change, error, said, form):
     preconditioner.remove()
 
 
-def test_what_is_no_layer_of_bnp_may_change():
+def test_other_layers_may_change():
     expected = gradients(network(), batch(4, 5))
     model, twin = network(), network()
     preconditioner = BNP(model)
@@ -264,7 +264,7 @@ def test_what_is_no_layer_of_bnp_may_change():
     assert_same(gradients(model, batch(4, 5), preconditioner), expected)
 
 
-def test_a_second_bnp_on_the_same_layers_is_refused():
+def test_second_bnp_on_same_layers_is_refused():
     model = network()
     first = BNP(model)
     with pytest.raises(ValueError, match=r"'0' has a BNP already.*remove\(\)"):
@@ -276,7 +276,7 @@ def test_a_second_bnp_on_the_same_layers_is_refused():
     assert_same(gradients(model, batch(4, 5), BNP(model)), expected)
 
 
-def test_two_parts_of_a_model_may_have_a_bnp_each():
+def test_model_parts_may_have_separate_bnps():
     model, twin = network(), network()
     parts = [BNP(model[0]), BNP(model, skip=("0",))]
     expected = gradients(twin, batch(4, 5), BNP(twin))
@@ -286,7 +286,7 @@ def test_two_parts_of_a_model_may_have_a_bnp_each():
     assert_same({name: p.grad for name, p in model.named_parameters()}, expected)
 
 
-def test_a_bnp_that_nobody_holds_makes_room():
+def test_unreferenced_bnp_is_released():
     model = network()
     BNP(model)
     kept = BNP(model)
@@ -315,7 +315,7 @@ def changed(state, name, value):
         (lambda s: {name: part | {"rho": 1.0} for name, part in s.items()}, "rho must lie"),
     ],
 )
-def test_a_state_that_does_not_fit_changes_nothing(change, said):
+def test_mismatched_state_is_refused_without_changes(change, said):
     model = network()
     preconditioner, other = BNP(model), network()
     gradients(model, batch(4, 5), preconditioner)
@@ -331,7 +331,7 @@ def test_a_state_that_does_not_fit_changes_nothing(change, said):
             assert torch.equal(torch.as_tensor(after[name][key]), torch.as_tensor(value))
 
 
-def test_a_state_brings_its_constants_along():
+def test_loaded_state_restores_constants():
     model, twin = network(), network()
     first, second = BNP(model, 0.5, 0.03, 0.002), BNP(twin)
     gradients(model, batch(4, 5), first)
@@ -357,7 +357,7 @@ def through_a_file(pair):
 
 @pytest.mark.parametrize("copied", [through_pickle, through_a_file, copy.deepcopy])
 @pytest.mark.parametrize("form", ["step", "split"])
-def test_a_copy_goes_on_as_the_original(copied, form):
+def test_copy_continues_as_the_original(copied, form):
     model = network()
     preconditioner = BNP(model, rho=0.5)
 
@@ -385,7 +385,7 @@ def test_a_copy_goes_on_as_the_original(copied, form):
     BNP(twin)  # its hooks went with it
 
 
-def test_a_copy_of_the_model_alone_is_free_of_bnp():
+def test_copied_model_is_free_of_bnp():
     model = network()
     preconditioner = BNP(model)
     twin = copy.deepcopy(model)
@@ -399,7 +399,7 @@ def test_a_copy_of_the_model_alone_is_free_of_bnp():
 @pytest.mark.parametrize("form", ["step", "split"])
 @pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW])
 @pytest.mark.parametrize("fused", [False, True])
-def test_an_overflow_is_a_step_that_the_scaler_skips(form, make, fused):
+def test_scaler_skips_the_step_on_overflow(form, make, fused):
     model = network().float()
     preconditioner = BNP(model)
     optimizer = make(model.parameters(), lr=0.01, fused=fused)
@@ -429,7 +429,7 @@ def test_an_overflow_is_a_step_that_the_scaler_skips(form, make, fused):
 
 
 @pytest.mark.parametrize("form", ["step", "split", "raise"])
-def test_without_a_scaler_nothing_steps_on_gradients_that_are_not_finite(form):
+def test_nonfinite_gradients_take_no_step_without_scaler(form):
     model = network()
     preconditioner = BNP(model, check_finite="raise" if form == "raise" else True)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -514,7 +514,7 @@ def test_sequences_of_any_length_are_their_rows():
 
 
 @pytest.mark.parametrize("options", [{}, {"stride": 2, "padding": 1, "groups": 2}])
-def test_examples_that_only_fill_a_batch_do_not_count(options):
+def test_filler_examples_do_not_count(options):
     results = []
     for filling in (0, 3):
         torch.manual_seed(1)
@@ -528,7 +528,7 @@ def test_examples_that_only_fill_a_batch_do_not_count(options):
     assert_same(*results)
 
 
-def test_positions_of_a_convolution_are_masked_as_those_of_a_dense_layer():
+def test_convolution_position_mask_matches_dense_layer():
     results = []
     for kind in ("dense", "convolution"):
         torch.manual_seed(1)
@@ -545,7 +545,7 @@ def test_positions_of_a_convolution_are_masked_as_those_of_a_dense_layer():
     assert_same(*results)
 
 
-def test_a_mask_that_does_not_fit_is_refused_by_the_name_of_the_layer():
+def test_mismatched_mask_is_refused_by_layer_name():
     model = network()
     preconditioner = BNP(model)
     for wrong in (torch.ones(4), torch.tensor(True), [True], torch.full((4,), -torch.inf)):
@@ -565,7 +565,7 @@ def test_a_mask_that_does_not_fit_is_refused_by_the_name_of_the_layer():
     )
 
 
-def test_a_batch_of_padding_is_empty():
+def test_fully_masked_batch_is_refused():
     model = network()
     preconditioner = BNP(model)
     with preconditioner.mask(torch.zeros(4, dtype=torch.bool)):
@@ -575,7 +575,7 @@ def test_a_batch_of_padding_is_empty():
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_a_checkpoint_is_not_recomputed_without_its_mask(reentrant):
+def test_checkpoint_recomputation_requires_its_mask(reentrant):
     expected = gradients(twin := network(), batch(4, 5), BNP(twin))
     model = network()
     preconditioner = BNP(model)
@@ -646,7 +646,7 @@ bnp.step()
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_a_compiled_pass_that_nobody_differentiates_is_noticed(backend):
+def test_undifferentiated_compiled_pass_is_reported(backend):
     if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("inductor wants a C++ compiler")
     # in a process of its own: here each function of optdl is wrapped to check its arguments
@@ -657,7 +657,7 @@ def test_a_compiled_pass_that_nobody_differentiates_is_noticed(backend):
 # --- What is not taken for a failure ----------------------------------------------------------
 
 
-def test_two_passes_that_nearly_cancel_are_not_taken_for_a_weight_used_beside():
+def test_nearly_cancelling_passes_are_accepted():
     model, x = network().float(), batch(4, 5, dtype=torch.float32)
     preconditioner = BNP(model)
     (model(x) - model(x + 1e-6)).square().sum().backward()
@@ -667,7 +667,7 @@ def test_two_passes_that_nearly_cancel_are_not_taken_for_a_weight_used_beside():
 # --- A library --------------------------------------------------------------------------------
 
 
-def test_it_imports_torch_and_numpy_alone():
+def test_only_torch_and_numpy_are_imported():
     before = "import sys, torch, torch.nn.parallel; known = set(sys.modules)\n"
     shown = "print(*{name.split('.')[0] for name in set(sys.modules) - known})"
     new = set(alone(f"{before}from optdl.bnp import BNP\n{shown}").split())
@@ -688,7 +688,7 @@ class Trace:
             self.last = file.name
 
 
-def test_the_data_of_a_step_go_down_once():
+def test_step_passes_down_the_modules_once():
     model = network()
     preconditioner, sgd = BNP(model), torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(2):

@@ -173,7 +173,7 @@ def split_steps(module, x, optimizer, steps, **options):
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_the_split_form_is_the_optimizer_on_z(name):
+def test_split_form_matches_optimizer_on_z(name):
     module, (make, options) = build("dense"), OPTIMIZERS[name]
     x = inputs(module)
     expected = opt_in_z(module, x, make, options, 6)
@@ -184,7 +184,7 @@ def test_the_split_form_is_the_optimizer_on_z(name):
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("name", ["momentum", "AdamW", "RMSprop"])
-def test_the_split_form_serves_every_layer(layer, name):
+def test_split_form_works_for_all_layers(layer, name):
     module, (make, options) = build(layer), OPTIMIZERS[name]
     x = inputs(module)
     expected = opt_in_z(module, x, make, options, 4)
@@ -200,7 +200,7 @@ def running(statistics, x, rho):
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("name", ["momentum", "Adam", "AdamW"])
-def test_a_network_whose_p_moves_takes_each_step_in_the_z_of_that_moment(name):
+def test_moving_statistics_step_in_current_z(name):
     torch.manual_seed(2)
     model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).double()
     make, options = OPTIMIZERS[name]
@@ -294,7 +294,7 @@ def unchanged(module, before):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_an_optimizer_that_does_nothing_leaves_every_bit(layer, dtype):
+def test_idle_optimizer_leaves_parameters_bit_identical(layer, dtype):
     module, preconditioner, before = differentiated(layer, dtype)
     with preconditioner.split():
         assert not unchanged(module, before)
@@ -302,7 +302,7 @@ def test_an_optimizer_that_does_nothing_leaves_every_bit(layer, dtype):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_exception_brings_the_parameters_back(error):
+def test_exception_restores_parameters(error):
     module, preconditioner, before = differentiated()
     adam = torch.optim.Adam(module.parameters(), lr=1.0)
 
@@ -317,7 +317,7 @@ def test_an_exception_brings_the_parameters_back(error):
     module(inputs(module))  # is no longer refused
 
 
-def test_the_grad_mode_of_the_caller_is_that_of_the_block():
+def test_grad_mode_inside_block_matches_caller():
     _, preconditioner, _ = differentiated()
     with preconditioner.split():
         assert torch.is_grad_enabled()
@@ -326,7 +326,7 @@ def test_the_grad_mode_of_the_caller_is_that_of_the_block():
         assert not torch.is_grad_enabled()
 
 
-def test_a_forward_pass_in_the_block_is_refused():
+def test_forward_pass_in_block_is_refused():
     module, preconditioner, before = differentiated()
     with (
         pytest.raises(RuntimeError, match="where its parameters are those of z"),
@@ -337,7 +337,7 @@ def test_a_forward_pass_in_the_block_is_refused():
     assert unchanged(module, before)
 
 
-def test_a_block_within_a_block_is_refused():
+def test_nested_block_is_refused():
     module, preconditioner, before = differentiated()
     with (
         pytest.raises(RuntimeError, match="found no forward pass"),
@@ -349,7 +349,7 @@ def test_a_block_within_a_block_is_refused():
 
 
 @pytest.mark.parametrize("frozen", ["weight", "bias"])
-def test_frozen_parameters_stay_and_the_others_move_as_they_should(frozen):
+def test_frozen_parameters_stay_and_others_move(frozen):
     module = build("dense")
     module.get_parameter(frozen).requires_grad_(False)
     other = nn.Linear(3, 2).double()
@@ -372,7 +372,7 @@ def test_frozen_parameters_stay_and_the_others_move_as_they_should(frozen):
         assert_close(moved, -0.1 * gradient.sign() / root, 1e-5)
 
 
-def test_a_layer_with_a_gradient_of_zeros_moves_on_in_its_own_z():
+def test_zero_gradient_layer_moves_with_momentum_in_z():
     """Momentum goes on where gradients are filled with zeros; it is that of z."""
     module = build("dense")
     model = nn.ModuleList([module, nn.Linear(5, 1).double()])
@@ -424,7 +424,7 @@ def settled(module, x, y, optimizer, form, extra=lambda: 0.0, steps=400):
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("form", ["step", "split"])
-def test_weight_decay_of_sgd_is_a_penalty_on_z_in_both_forms(form):
+def test_sgd_weight_decay_penalizes_z_in_both_forms(form):
     module, x, y = regression()
     inverse = np.linalg.inv(matrices(module, x)[0])
     expected = ridge(x, y, 0.3 * inverse.T @ inverse)
@@ -434,7 +434,7 @@ def test_weight_decay_of_sgd_is_a_penalty_on_z_in_both_forms(form):
 
 
 @pytest.mark.row("F-11")
-def test_weight_decay_of_adam_in_the_split_form_has_the_same_fixed_point():
+def test_adam_weight_decay_has_ridge_fixed_point():
     module, x, y = regression()
     inverse = np.linalg.inv(matrices(module, x)[0])
     expected = ridge(x, y, 0.3 * inverse.T @ inverse)
@@ -449,7 +449,7 @@ def test_weight_decay_of_adam_in_the_split_form_has_the_same_fixed_point():
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("form", ["step", "split"])
-def test_a_penalty_in_the_loss_stays_what_it_is(form):
+def test_loss_penalty_is_unchanged(form):
     module, x, y = regression()
     sgd = torch.optim.SGD(module.parameters(), lr=0.2)
 
@@ -476,7 +476,7 @@ def test_decoupled_decay_shrinks_theta_itself(form):
 
 
 @pytest.mark.row("F-11")
-def test_decay_of_the_weights_alone_keeps_the_output_at_the_mean():
+def test_weight_decay_without_bias_keeps_mean_output():
     """In z the bias is q(b + Wμ), which is what has no decay there."""
     results = []
     for decay in (0.0, 0.5):
@@ -502,7 +502,7 @@ def norm(columns):
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("where", ["before step", "after step", "in split"])
 @pytest.mark.parametrize("layer", ["dense", "groups"])
-def test_clipping_limits_the_norm_of_the_gradient_that_is_there(where, layer):
+def test_clipping_limits_the_current_gradient(where, layer):
     module = build(layer)
     x = inputs(module)
     P = matrices(module, x)
@@ -534,7 +534,7 @@ def test_clipping_limits_the_norm_of_the_gradient_that_is_there(where, layer):
 # --- Several optimizers, half precision, scaled losses -----------------------------------------
 
 
-def test_two_optimizers_in_one_block_see_their_own_part_of_z():
+def test_two_optimizers_share_one_block():
     model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2)).double()
     twin = copy.deepcopy(model)
     x = inputs(model[0])
@@ -558,7 +558,7 @@ def test_two_optimizers_in_one_block_see_their_own_part_of_z():
 
 
 @pytest.mark.parametrize("layer", ["dense", "convolution", "no bias"])
-def test_half_precision_moves_as_single_precision_does(layer):
+def test_half_precision_matches_single_precision(layer):
     moved = []
     for dtype in (torch.float32, torch.bfloat16):
         module = build(layer).bfloat16().to(dtype)
@@ -574,7 +574,7 @@ def test_half_precision_moves_as_single_precision_does(layer):
     assert np.abs(moved[1] - moved[0]).max() < 0.1 * np.abs(moved[0]).max()
 
 
-def test_a_scaler_unscales_in_the_block_and_skips_what_overflows():
+def test_scaler_unscales_in_the_block():
     results = []
     for scaled in (False, True):
         module = build("dense").float()
@@ -599,7 +599,7 @@ def test_a_scaler_unscales_in_the_block_and_skips_what_overflows():
 # --- L-BFGS, and optimizers that want the split form -------------------------------------------
 
 
-def test_an_optimizer_that_runs_the_model_itself_is_refused():
+def test_optimizer_with_closure_is_refused():
     module, preconditioner, before = differentiated("dense")
     lbfgs = torch.optim.LBFGS(module.parameters())
 
@@ -642,7 +642,7 @@ def stepped(make, times=1, preconditioner=None, module=None):
         torch.optim.Adafactor,
     ],
 )
-def test_a_plain_step_before_an_optimizer_that_is_not_linear_warns_once(make):
+def test_plain_step_with_nonlinear_optimizer_warns_once(make):
     with pytest.warns(UserWarning, match=r"with bnp\.split\(\): optimizer\.step\(\)") as caught:
         stepped(make, times=3)
     [warning] = caught
@@ -654,7 +654,7 @@ def test_linear_optimizers_do_not_warn(make):
     stepped(lambda parameters: make(parameters, lr=0.1), times=2)
 
 
-def test_an_optimizer_of_other_parameters_does_not_warn():
+def test_optimizer_of_other_parameters_does_not_warn():
     module, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     other = nn.Parameter(torch.ones(1))
     other.grad = torch.ones(1)
@@ -664,7 +664,7 @@ def test_an_optimizer_of_other_parameters_does_not_warn():
 
 
 @pytest.mark.row("F-11")
-def test_a_step_after_the_block_is_refused_until_there_are_new_gradients():
+def test_step_after_block_requires_new_gradients():
     module, preconditioner, before = differentiated("dense")
     adam = torch.optim.Adam(module.parameters())
     with preconditioner.split():
@@ -679,7 +679,7 @@ def test_a_step_after_the_block_is_refused_until_there_are_new_gradients():
             adam.step()
 
 
-def test_the_split_form_does_not_warn_and_nothing_is_left_behind():
+def test_split_form_neither_warns_nor_leaves_hooks():
     gc.collect()  # what other tests have left
     module, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     adam = torch.optim.Adam(module.parameters())
@@ -714,7 +714,7 @@ def network():
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("scheduled", [False, True])
-def test_the_hook_of_train_takes_the_split_form(scheduled):
+def test_train_hook_uses_split_form(scheduled):
     model, twin, examples = network(), network(), digits()
     adam = torch.optim.Adam(model.parameters(), lr=0.05)
     if scheduled:  # a schedule of torch puts a step of its own in the optimizer
@@ -735,7 +735,7 @@ def test_the_hook_of_train_takes_the_split_form(scheduled):
         assert_close(one.detach().numpy(), other.detach().numpy(), 1e-11)
 
 
-def test_an_interrupted_step_in_train_leaves_the_parameters_of_before():
+def test_interrupted_train_step_restores_parameters():
     model = network()
     before = [p.detach().clone() for p in model.parameters()]
 
@@ -779,7 +779,7 @@ def test_resumed_training_with_adam_is_bit_identical():
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("outputs", [1, 4])
-def test_the_first_step_of_adam_is_that_of_torch_on_z(outputs, rng):
+def test_first_adam_step_matches_torch_on_z(outputs, rng):
     G, z = rng.normal(size=(outputs, 6)), rng.normal(size=(outputs, 6))
     mean, std, q = rng.normal(2, 1, size=5), rng.uniform(0.1, 3, size=5), 1.7
     D, U = np.diag([1.0, *(1 / std)]), np.eye(6)

@@ -55,13 +55,13 @@ def line(name):
 
 @pytest.mark.row("F-11")
 @pytest.mark.parametrize("name", lines_of_the_page())
-def test_a_line_of_the_table_is_true(name, request):
+def test_table_line_is_true(name, request):
     assert name in LINES, f"no test of the line {name!r}: write one, with @line"
     fixtures = inspect.signature(LINES[name]).parameters
     LINES[name](**{fixture: request.getfixturevalue(fixture) for fixture in fixtures})
 
 
-def test_each_test_has_its_line():
+def test_table_lines_match_tests():
     assert sorted(LINES) == sorted(lines_of_the_page())
 
 

@@ -27,7 +27,7 @@ def positive(rng, n, kappa=50.0):
 
 @pytest.mark.row("L1-17")
 @pytest.mark.parametrize("shape", [(3, 3), (6, 2), (2, 5)])
-def test_the_condition_number_is_that_of_numpy(shape, rng):
+def test_condition_number_matches_numpy(shape, rng):
     A = rng.normal(size=shape)
     assert conditioning.condition_number(A) == pytest.approx(np.linalg.cond(A), rel=1e-10)
 
@@ -41,7 +41,7 @@ def test_largest_stands_over_smallest():
 
 
 @pytest.mark.row("P-06")
-def test_a_singular_matrix_has_the_condition_number_of_its_nonzero_part(rng):
+def test_singular_matrix_condition_number_ignores_zeros(rng):
     H = positive(rng, 4, kappa=20)
     basis, _ = np.linalg.qr(rng.normal(size=(7, 4)))
     assert conditioning.condition_number(basis @ H @ basis.T) == pytest.approx(20, rel=1e-9)
@@ -62,7 +62,7 @@ def test_matrices_without_a_condition_number_are_refused(A, said):
 
 @pytest.mark.row("L1-17")
 @pytest.mark.parametrize("kappa", [1.5, 10.0, 300.0])
-def test_the_number_of_steps_is_that_of_gradient_descent(kappa):
+def test_iterations_needed_match_gradient_descent(kappa):
     H, w = np.array([1.0, kappa]), np.ones(2)
     count, lr = 0, 2 / (1 + kappa)
     while np.linalg.norm(w) > 1e-4 * math.sqrt(2):
@@ -71,7 +71,7 @@ def test_the_number_of_steps_is_that_of_gradient_descent(kappa):
 
 
 @pytest.mark.row("L1-17")
-def test_the_number_of_steps_grows_like_the_condition_number():
+def test_iterations_needed_grow_linearly_with_kappa():
     kappas = np.geomspace(10, 1e6, 12)
     steps = [conditioning.iterations_needed(kappa, 1e-3) for kappa in kappas]
     slope = np.polyfit(np.log(kappas), np.log(steps), 1)[0]
@@ -81,7 +81,7 @@ def test_the_number_of_steps_grows_like_the_condition_number():
 
 
 @pytest.mark.row("L1-17")
-def test_the_steps_of_a_singular_hessian_are_those_of_gradient_descent(rng):
+def test_steps_with_singular_hessian_match_gradient_descent(rng):
     rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
     H = (rotation * [0, 0, 0.5, 3, 8]) @ rotation.T
     w, lr, count = rotation[:, 2] + rotation[:, 4] + rotation[:, 0], 2 / 8.5, 0
@@ -95,7 +95,7 @@ def test_the_steps_of_a_singular_hessian_are_those_of_gradient_descent(rng):
 
 @pytest.mark.row("L1-18")
 @pytest.mark.parametrize("lr", [0.0, 0.01, 0.3, 5.0])
-def test_the_gain_is_exact_on_quadratics(lr, rng):
+def test_step_gain_is_exact_on_quadratics(lr, rng):
     bowl = problems.quadratic(positive(rng, 4))
     w = rng.normal(size=4)
     g = bowl.gradient(w)
@@ -109,7 +109,7 @@ def test_the_gain_is_exact_on_quadratics(lr, rng):
 
 
 @pytest.mark.row("L1-18")
-def test_beyond_the_limit_a_step_goes_uphill_and_before_it_downhill(rng):
+def test_uphill_step_separates_descent_from_ascent(rng):
     bowl = problems.quadratic(positive(rng, 4))
     w = rng.normal(size=4)
     g, limit = bowl.gradient(w), conditioning.uphill_step(bowl.gradient(w), bowl.hessian(w))
@@ -156,7 +156,7 @@ def dense_hessian(model, x, y, criterion=functional.cross_entropy):
 
 
 @pytest.mark.row("L1-19")
-def test_products_are_those_of_the_dense_hessian(network):
+def test_hessian_vector_products_match_dense_hessian(network):
     model, x, y = network
     parameters = list(model.parameters())
     v = [torch.randn_like(p) for p in parameters]
@@ -167,7 +167,7 @@ def test_products_are_those_of_the_dense_hessian(network):
 
 
 @pytest.mark.row("L1-19")
-def test_extreme_eigenvalues_are_those_of_the_dense_hessian(network):
+def test_extreme_eigenvalues_match_dense_hessian(network):
     model, x, y = network
     loss = functional.cross_entropy(model(x), y)
     expected = torch.linalg.eigvalsh(dense_hessian(model, x, y))
@@ -177,7 +177,7 @@ def test_extreme_eigenvalues_are_those_of_the_dense_hessian(network):
 
 
 @pytest.mark.row("L1-19")
-def test_two_gradients_give_the_product_to_second_order():
+def test_difference_product_has_second_order_error():
     problem = problems.rosenbrock()
     w, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
     exact = problem.hessian(w) @ v
@@ -193,7 +193,7 @@ def test_two_gradients_give_the_product_to_second_order():
 
 
 @pytest.mark.row("L1-19")
-def test_power_iteration_finds_the_eigenvalue_of_largest_absolute_value():
+def test_power_iteration_finds_largest_absolute_eigenvalue():
     problem = problems.rosenbrock()
     w = np.array([0.3, -0.5])
     values = np.linalg.eigvalsh(problem.hessian(w))
@@ -205,13 +205,13 @@ def test_power_iteration_finds_the_eigenvalue_of_largest_absolute_value():
 
 
 @pytest.mark.row("L1-19")
-def test_a_linear_loss_has_no_curvature():
+def test_linear_loss_has_zero_curvature():
     w = torch.ones(3, requires_grad=True)
     (product,) = conditioning.hessian_vector_product(w.sum(), [w], [torch.ones(3)])
     assert product.tolist() == [0, 0, 0]
 
 
-def test_bad_arguments_of_products_are_named():
+def test_invalid_arguments_of_products_are_refused():
     w = torch.ones(2, requires_grad=True)
     with pytest.raises(ValueError, match=r"shapes \[\(2,\)\], got \[\(3,\)\]"):
         conditioning.hessian_vector_product((w**2).sum(), [w], [torch.ones(3)])
@@ -222,7 +222,7 @@ def test_bad_arguments_of_products_are_named():
 
 
 @pytest.mark.row("L1-19")
-def test_the_hook_measures_slope_and_curvature_along_the_gradient_of_a_minibatch(network):
+def test_hook_measures_slope_and_curvature_along_minibatch_gradient(network):
     model, x, y = network
     parameters = list(model.parameters())
     value = functional.cross_entropy(model(x), y)
@@ -267,7 +267,7 @@ def test_permuted_and_rescaled_networks_compute_the_same(seed):
 
 
 @pytest.mark.row("L1-20")
-def test_the_canonical_units_are_the_same_for_all_equivalent_networks(rng):
+def test_canonical_units_are_invariant_under_equivalence(rng):
     W, b, v = rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=5)
     x = rng.normal(size=(30, 3))
     canonical = conditioning.canonical_units(W, b, v)
@@ -294,7 +294,7 @@ def test_equivalent_orders_are_counted_by_listing_them():
     assert conditioning.equivalent_minima(3, 2) == len(layers[0]) * len(layers[1])
 
 
-def test_what_is_no_permutation_and_no_positive_factor_is_refused():
+def test_invalid_permutation_and_factor_are_refused():
     W, b, v = np.eye(2), np.zeros(2), np.ones(2)
     with pytest.raises(ValueError, match=r"permutation of 0 to 1, got \[0, 0\]"):
         conditioning.permute_hidden_units(W, b, v, [0, 0])
@@ -303,7 +303,7 @@ def test_what_is_no_permutation_and_no_positive_factor_is_refused():
 
 
 @pytest.mark.row("P-06")
-def test_the_hessian_at_a_fit_is_that_of_autograd_and_scalings_are_in_its_null_space(rng):
+def test_fit_hessian_matches_autograd_and_annihilates_scalings(rng):
     W, v, x = rng.normal(size=(3, 2)), rng.normal(size=3), rng.normal(size=(40, 2))
     y = torch.from_numpy(np.maximum(x @ W.T, 0) @ v)
 
@@ -321,7 +321,7 @@ def test_the_hessian_at_a_fit_is_that_of_autograd_and_scalings_are_in_its_null_s
 
 
 @pytest.mark.row("P-06")
-def test_descent_to_the_manifold_has_the_rate_of_the_nonzero_eigenvalues(rng):
+def test_descent_rate_follows_nonzero_eigenvalues(rng):
     """Away from the flat directions the error falls at the rate (κ* − 1)/(κ* + 1)."""
     W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(60, 2))
     y = np.maximum(x @ W.T, 0) @ v
@@ -348,7 +348,7 @@ def test_descent_to_the_manifold_has_the_rate_of_the_nonzero_eigenvalues(rng):
 
 
 @pytest.mark.row("L1-21")
-def test_the_share_of_minima_is_known_for_one_and_two_parameters():
+def test_minima_fraction_matches_exact_values():
     """½, and (2 − √2)/4 for two: the angle of the cone of positive definite matrices."""
     for n, exact in ((1, 0.5), (2, (2 - math.sqrt(2)) / 4)):
         share = conditioning.minima_fraction(n, 60_000, np.random.default_rng(3))
@@ -356,7 +356,7 @@ def test_the_share_of_minima_is_known_for_one_and_two_parameters():
 
 
 @pytest.mark.row("L1-21")
-def test_the_share_of_minima_falls_faster_and_faster():
+def test_minima_fraction_falls_faster_than_geometrically():
     rng = np.random.default_rng(0)
     shares = [conditioning.minima_fraction(n, 40_000, rng) for n in (1, 2, 3, 4)]
     ratios = [b / a for a, b in pairwise(shares)]
@@ -365,7 +365,7 @@ def test_the_share_of_minima_falls_faster_and_faster():
 
 
 @pytest.mark.row("L1-22")
-def test_the_cliff_has_the_derivatives_of_autograd(rng):
+def test_cliff_derivatives_match_autograd(rng):
     cliff = conditioning.recurrent_cliff(steps=12)
 
     def loss(p):
@@ -385,7 +385,7 @@ def test_the_cliff_has_the_derivatives_of_autograd(rng):
 
 @pytest.mark.row("L1-22")
 @pytest.mark.parametrize("bound", [0.5, 3.0, 100.0])
-def test_clipping_is_that_of_torch(bound, rng):
+def test_clipping_matches_torch(bound, rng):
     shapes = [(3, 4), (4,), (2, 2)]
     arrays = {str(i): rng.normal(size=s) for i, s in enumerate(shapes)}
     for ours, theirs in (
@@ -405,7 +405,7 @@ def test_clipping_is_that_of_torch(bound, rng):
             np.testing.assert_allclose(two, one, rtol=1e-14)
 
 
-def test_clipping_refuses_what_it_cannot_do():
+def test_clipping_refuses_invalid_arguments():
     with pytest.raises(ValueError, match="positive max_norm, got 0"):
         conditioning.clip_by_norm([np.ones(1)], 0.0)
     with pytest.raises(ValueError, match="hold NaN or infinity"):
@@ -429,7 +429,7 @@ def test_descent_ends_in_the_nearest_of_three_wells(rng):
 
 
 @pytest.mark.row("L1-23")
-def test_a_biased_gradient_ends_where_predicted(rng):
+def test_biased_gradient_reaches_predicted_limit(rng):
     H, minimum, bias = positive(rng, 3, 10), rng.normal(size=3), rng.normal(size=3)
     w = np.zeros(3)
     for _ in range(2000):
@@ -438,7 +438,7 @@ def test_a_biased_gradient_ends_where_predicted(rng):
 
 
 @pytest.mark.row("L1-23")
-def test_a_noisy_gradient_spreads_as_predicted():
+def test_noisy_gradient_has_predicted_variance():
     rng = np.random.default_rng(0)
     eigenvalues, lr, sigma = np.array([0.5, 2.0, 6.0]), 0.2, 1.5
     w = np.zeros((4000, 3))
@@ -452,7 +452,7 @@ def test_a_noisy_gradient_spreads_as_predicted():
 
 
 @pytest.mark.row("L1-23")
-def test_the_excess_loss_is_the_mean_loss_of_many_inexact_runs(rng):
+def test_excess_loss_matches_simulated_mean(rng):
     H, bias, lr, sigma = positive(rng, 3), rng.normal(size=3), 0.1, 0.7
     lr = min(lr, 1 / np.linalg.eigvalsh(H)[-1])
     w = np.zeros((20_000, 3))
@@ -468,7 +468,7 @@ def test_the_excess_loss_is_the_mean_loss_of_many_inexact_runs(rng):
 
 @pytest.mark.row("L1-22")
 @pytest.mark.row("L1-23")
-def test_clipped_gradients_lead_to_the_minimum_of_hubers_loss(rng):
+def test_clipped_gradients_reach_huber_minimum(rng):
     x, c = rng.exponential(size=200), 0.4
 
     def huber(w):
@@ -502,7 +502,7 @@ def images():
 
 @pytest.mark.row("F-02")
 @pytest.mark.row("L1-19")
-def test_the_largest_eigenvalue_and_its_vector_are_those_of_the_dense_hessian(network):
+def test_largest_eigenpair_matches_dense_hessian(network):
     model, x, y = network
     loss = functional.cross_entropy(model(x), y)
     values, vectors = np.linalg.eigh(dense_hessian(model, x, y).numpy())
@@ -514,7 +514,7 @@ def test_the_largest_eigenvalue_and_its_vector_are_those_of_the_dense_hessian(ne
 
 
 @pytest.mark.row("F-02")
-def test_a_tracked_descent_is_that_of_torch_with_the_dense_curvature(network):
+def test_tracked_descent_matches_torch(network):
     model, x, y = network
     twin = copy.deepcopy(model)
     run = conditioning.track_descent(model, x, y, conditioning.squared_error, 0.3, 6, 3)
@@ -543,7 +543,7 @@ def test_a_tracked_descent_is_that_of_torch_with_the_dense_curvature(network):
 
 
 @pytest.mark.row("F-02")
-def test_gradients_of_a_quadratic_oppose_each_other_beyond_the_threshold(rng):
+def test_quadratic_gradient_cosines_flip_beyond_threshold(rng):
     """In the eigenbasis each step multiplies the gradient's coefficients by 1 − ηλ."""
     eigenvalues = np.array([0.5, 1.0, 4.0])
     start = rng.normal(size=3)
@@ -557,7 +557,7 @@ def test_gradients_of_a_quadratic_oppose_each_other_beyond_the_threshold(rng):
 
 @pytest.mark.row("F-02")
 @pytest.mark.parametrize("lr", [0.15, 0.25])
-def test_the_largest_eigenvalue_comes_to_two_over_the_rate_and_hovers_there(images, lr):
+def test_sharpness_settles_at_two_over_rate(images, lr):
     """Cohen et al. (2021): the oracle is the threshold 2/η, which comes from quadratics."""
     run = conditioning.track_descent(
         small_classifier(0), *images, conditioning.squared_error, lr, 1400, 50
@@ -570,7 +570,7 @@ def test_the_largest_eigenvalue_comes_to_two_over_the_rate_and_hovers_there(imag
 
 
 @pytest.mark.row("F-02")
-def test_minima_of_two_weights_repel_descent_where_their_curvature_exceeds_the_threshold():
+def test_minima_beyond_threshold_repel_descent():
     network, rng = conditioning.two_weights(), np.random.default_rng(0)
     for lr in (0.1, 0.4, 0.45):
         points = rng.uniform(-2, 2, size=(300, 2))
@@ -599,14 +599,14 @@ def test_minima_of_two_weights_repel_descent_where_their_curvature_exceeds_the_t
         ([-1, -1, 0], "degenerate"),
     ],
 )
-def test_the_kind_of_a_point_is_read_from_its_spectrum(spectrum, kind, rng):
+def test_critical_point_kind_follows_the_spectrum(spectrum, kind, rng):
     rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     H = (rotation * np.array(spectrum)) @ rotation.T
     assert conditioning.critical_point_kind(np.zeros(3), H, 1e-9) == kind
     assert conditioning.critical_point_kind(np.full(3, 0.1), H, 1e-9) == "not critical"
 
 
-def test_kinds_and_escapes_refuse_what_has_no_meaning():
+def test_kinds_and_escapes_refuse_invalid_arguments():
     with pytest.raises(ValueError, match="tolerance of 0 or more, got -1"):
         conditioning.critical_point_kind(np.zeros(1), np.eye(1), -1.0)
     with pytest.raises(ValueError, match=r"got 0, 1, 0\.1 and 1"):
@@ -615,7 +615,7 @@ def test_kinds_and_escapes_refuse_what_has_no_meaning():
 
 @pytest.mark.row("F-04")
 @pytest.mark.parametrize("distance", [0.3, 1e-3, 1e-9, 2.0])
-def test_the_time_to_escape_is_that_of_gradient_descent_on_the_saddle(distance):
+def test_escape_steps_match_gradient_descent_on_saddle(distance):
     """The closed form on ½(x² − y²), against steps of gradient descent that are counted."""
     point, count = np.array([1.0, distance]), 0
     while abs(point[1]) < 1.5:
@@ -624,7 +624,7 @@ def test_the_time_to_escape_is_that_of_gradient_descent_on_the_saddle(distance):
 
 
 @pytest.mark.row("F-04")
-def test_the_time_to_escape_grows_like_the_logarithm():
+def test_escape_steps_grow_logarithmically():
     distances = np.geomspace(1e-3, 1e-30, 10)
     steps = [conditioning.escape_steps(d, 1.0, 0.1, 1.0) for d in distances]
     slope = np.polyfit(np.log(1 / distances), steps, 1)[0]
@@ -632,7 +632,7 @@ def test_the_time_to_escape_grows_like_the_logarithm():
 
 
 @pytest.mark.row("F-04")
-def test_two_weights_have_the_derivatives_of_autograd_and_the_saddle_at_the_origin(rng):
+def test_two_weights_derivatives_match_autograd(rng):
     network = conditioning.two_weights()
     for p in rng.normal(size=(4, 2)):
         point = torch.from_numpy(p)
@@ -662,7 +662,7 @@ def test_random_starts_do_not_end_at_the_saddle(rng):
 
 
 @pytest.mark.row("F-04")
-def test_critical_points_are_critical_and_their_indices_those_of_finite_differences(rng):
+def test_critical_point_indices_match_finite_differences(rng):
     x, y = rng.normal(size=(20, 2)), rng.normal(size=20)
     problem = conditioning.tanh_regression(x, y, units=2)
     found = conditioning.critical_points(problem, rng.normal(size=(30, 6)))
@@ -683,7 +683,7 @@ def test_critical_points_are_critical_and_their_indices_those_of_finite_differen
 
 
 @pytest.mark.row("L1-37")
-def test_tanh_regression_has_the_derivatives_of_autograd(rng):
+def test_tanh_regression_derivatives_match_autograd(rng):
     x, y, p = rng.normal(size=(9, 3)), rng.normal(size=9), rng.normal(size=8)
 
     def loss(q):
@@ -704,7 +704,7 @@ def teacher_and_points():
 
 
 @pytest.mark.row("L1-37")
-def test_a_student_of_the_teachers_size_is_the_teacher_up_to_order_and_signs():
+def test_equal_size_student_recovers_teacher_up_to_symmetry():
     """Sussmann (1992): a tanh network is identifiable up to these symmetries, and no others."""
     x, teacher, y, rng = teacher_and_points()
     ends = conditioning.fit_from(x, y, rng.normal(size=(30, 12)))
@@ -719,7 +719,7 @@ def test_a_student_of_the_teachers_size_is_the_teacher_up_to_order_and_signs():
 
 
 @pytest.mark.row("L1-37")
-def test_bad_minima_are_minima_and_wide_students_meet_fewer():
+def test_wide_students_meet_fewer_bad_minima():
     x, _, y, rng = teacher_and_points()
     at_zero = {}
     for units in (3, 8):
@@ -739,7 +739,7 @@ def test_bad_minima_are_minima_and_wide_students_meet_fewer():
 
 
 @pytest.mark.row("L1-37")
-def test_the_loss_of_a_linear_model_lies_below_its_chords_and_that_of_two_weights_does_not(rng):
+def test_convexity_holds_only_for_linear_model(rng):
     bowl, network = problems.quadratic(positive(rng, 4)), conditioning.two_weights()
     for _ in range(50):
         u, v, share = *rng.normal(size=(2, 4)), rng.uniform()
@@ -761,7 +761,7 @@ def test_maxout_units_can_be_rescaled(rng):
 
 
 @pytest.mark.row("L2-02")
-def test_the_nearest_order_is_the_best_of_all_orders_and_signs(rng):
+def test_nearest_order_matches_exhaustive_search(rng):
     start, end = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
     order, signs, distance = conditioning.nearest_order(start, end)
     best = min(
@@ -775,7 +775,7 @@ def test_the_nearest_order_is_the_best_of_all_orders_and_signs(rng):
 
 @pytest.mark.row("L2-02")
 @pytest.mark.parametrize("seed", range(4))
-def test_no_other_order_of_the_units_is_closer_to_the_start_after_training(seed):
+def test_training_keeps_the_nearest_unit_order(seed):
     split = load("digits").split(validation=300, seed=0)
     net = fully_connected((64, 32, 10), activation=nn.Tanh, seed=seed)
 
@@ -793,7 +793,7 @@ def test_no_other_order_of_the_units_is_closer_to_the_start_after_training(seed)
 
 
 @pytest.mark.row("P-06")
-def test_the_distance_to_scalings_is_that_of_a_search_over_alpha(rng):
+def test_distance_to_scalings_matches_numerical_search(rng):
     W, v = rng.normal(size=(2, 3)), rng.normal(size=2)
     point = np.concatenate([W.ravel(), v]) + 0.05 * rng.normal(size=8)
 
@@ -807,7 +807,7 @@ def test_the_distance_to_scalings_is_that_of_a_search_over_alpha(rng):
 
 
 @pytest.mark.row("P-06")
-def test_the_distance_to_the_nearest_minimizer_shrinks_at_the_rate_of_kappa_star(rng):
+def test_nearest_minimizer_distance_shrinks_at_kappa_rate(rng):
     W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(60, 2))
     H = conditioning.relu_hessian_at_a_fit(W, v, x)
     kappa, eigenvalues = conditioning.condition_number(H), np.linalg.eigvalsh(H)
@@ -821,7 +821,7 @@ def test_the_distance_to_the_nearest_minimizer_shrinks_at_the_rate_of_kappa_star
 
 
 @pytest.mark.row("P-06")
-def test_relu_descent_is_that_of_torch(rng):
+def test_relu_descent_matches_torch(rng):
     W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(9, 2))
     start = rng.normal(size=6)
     p = torch.from_numpy(start.copy()).requires_grad_()

@@ -122,7 +122,7 @@ def cifar(request, monkeypatch, rng):
 
 
 @pytest.mark.row("L1-04")
-def test_digits_are_those_of_scikit_learn():
+def test_digits_match_scikit_learn():
     digits = load("digits")
     pixels, labels = load_digits(return_X_y=True)
     test = range(4, 1797, 5)
@@ -139,7 +139,7 @@ def test_digits_are_those_of_scikit_learn():
 
 @pytest.mark.row("L1-05")
 @pytest.mark.parametrize(("validation", "held"), [(100, 100), (0.25, 360)])
-def test_split_parts_the_training_examples_and_keeps_the_test(validation, held):
+def test_split_partitions_training_and_keeps_test(validation, held):
     digits = load("digits")
     split = digits.split(validation, seed=1)
     assert (len(split.train), len(split.validation)) == (1438 - held, held)
@@ -203,7 +203,7 @@ def test_examples_need_one_label_each():
 # --- Where files are sought -------------------------------------------------------------------
 
 
-def test_root_is_the_argument_then_the_variable_then_the_cache(monkeypatch, tmp_path):
+def test_root_prefers_argument_then_variable_then_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("OPTDL_DATA", str(tmp_path / "variable"))
     assert data._root(tmp_path) == tmp_path
     assert data._root("~/data") == Path.home() / "data"
@@ -256,7 +256,7 @@ def test_cifar_is_read_from_its_archive(cifar, tmp_path):
     check_cifar(load(name, tmp_path), files, images, labels)
 
 
-def test_missing_members_are_added_and_the_others_left_alone(cifar, tmp_path):
+def test_missing_members_are_extracted_without_touching_others(cifar, tmp_path):
     name, files, content, archive, images, labels = cifar
     kept = dict(list(content.items())[:1])
     folder = write(tmp_path / files.folder, kept)
@@ -267,7 +267,7 @@ def test_missing_members_are_added_and_the_others_left_alone(cifar, tmp_path):
     assert mine.stat().st_mtime == 1
 
 
-def test_an_interrupted_extraction_leaves_no_part(cifar, tmp_path, monkeypatch):
+def test_interrupted_extraction_leaves_no_part(cifar, tmp_path, monkeypatch):
     name, files, content, archive, images, labels = cifar
     (tmp_path / files.archive.name).write_bytes(archive)
     extract, calls = tarfile.TarFile.extract, []
@@ -287,7 +287,7 @@ def test_an_interrupted_extraction_leaves_no_part(cifar, tmp_path, monkeypatch):
     check_cifar(load(name, tmp_path), files, images, labels)
 
 
-def test_an_archive_that_points_outside_is_refused(monkeypatch, tmp_path):
+def test_archive_pointing_outside_is_refused(monkeypatch, tmp_path):
     files = data._CIFAR["cifar100"]
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
@@ -306,7 +306,7 @@ def test_an_archive_that_points_outside_is_refused(monkeypatch, tmp_path):
 # --- Downloads --------------------------------------------------------------------------------
 
 
-def test_mnist_is_downloaded_once_from_the_first_mirror_that_has_it(
+def test_mnist_downloads_once_from_first_working_mirror(
     mnist, served, tmp_path, monkeypatch, capfd
 ):
     files, (x_train, *_) = mnist
@@ -332,7 +332,7 @@ def test_cifar_is_downloaded_and_extracted(cifar, served, tmp_path, monkeypatch)
     check_cifar(load(name, tmp_path / "new"), files, images, labels)
 
 
-def test_a_wrong_download_is_named_and_not_kept(mnist, served, tmp_path, monkeypatch):
+def test_wrong_download_is_reported_and_deleted(mnist, served, tmp_path, monkeypatch):
     files, _ = mnist
     folder, address, _ = served
     name = next(iter(files))
@@ -344,7 +344,7 @@ def test_a_wrong_download_is_named_and_not_kept(mnist, served, tmp_path, monkeyp
     assert list((tmp_path / "new" / "mnist").iterdir()) == []
 
 
-def test_without_a_network_the_message_says_what_to_put_where(mnist, tmp_path):
+def test_missing_network_message_says_where_to_put_files(mnist, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         load("mnist", tmp_path)
     message = str(caught.value)
@@ -362,7 +362,7 @@ def test_without_a_network_the_message_says_what_to_put_where(mnist, tmp_path):
         assert part in message
 
 
-def test_the_message_for_cifar_names_folder_and_archive(cifar, tmp_path):
+def test_cifar_message_names_folder_and_archive(cifar, tmp_path):
     name, files, *_ = cifar
     with pytest.raises(FileNotFoundError) as caught:
         load(name, tmp_path)
@@ -374,7 +374,7 @@ def test_the_message_for_cifar_names_folder_and_archive(cifar, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [lambda c: c[:-7], lambda c: c[:-1] + b"\x01", lambda c: b""])
-def test_a_damaged_file_is_named_and_kept(mnist, tmp_path, damage):
+def test_damaged_file_is_reported_and_kept(mnist, tmp_path, damage):
     files, _ = mnist
     name = "t10k-images-idx3-ubyte.gz"
     wrong = damage(files[name])
@@ -391,7 +391,7 @@ def test_a_damaged_file_is_named_and_kept(mnist, tmp_path, damage):
     assert (folder / name).read_bytes() == wrong
 
 
-def test_a_truncated_archive_is_named_and_nothing_is_extracted(cifar, tmp_path):
+def test_truncated_archive_is_refused_without_extraction(cifar, tmp_path):
     name, files, _, archive, *_ = cifar
     path = tmp_path / files.archive.name
     path.write_bytes(archive[:100])
@@ -400,7 +400,7 @@ def test_a_truncated_archive_is_named_and_nothing_is_extracted(cifar, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_damaged_member_is_named(cifar, tmp_path):
+def test_damaged_member_is_reported(cifar, tmp_path):
     name, files, content, *_ = cifar
     last = files.test.name
     write(tmp_path / files.folder, {**content, last: content[last][:-1]})

@@ -24,7 +24,7 @@ def masked(rng, shape, p=0.4):
 
 @pytest.mark.row("L2-16")
 @pytest.mark.parametrize("p", RATES)
-def test_the_mask_is_what_torch_makes_of_ones(p):
+def test_mask_matches_torch(p):
     """Torch drops some of a million ones; draws that drop the same give the same mask."""
     torch.manual_seed(1)
     theirs = torch.nn.Dropout(p)(torch.ones(1000, dtype=torch.float64)).numpy()
@@ -35,7 +35,7 @@ def test_the_mask_is_what_torch_makes_of_ones(p):
 
 
 @pytest.mark.row("L2-16")
-def test_a_draw_equal_to_p_is_kept():
+def test_draw_equal_to_p_is_kept():
     """Draws are even in [0, 1): the share below p is p, with p itself left out."""
     eighths = np.arange(8) / 8
     np.testing.assert_array_equal(drop.dropout_mask(eighths, 0.25), [0, 0] + [4 / 3] * 6)
@@ -43,7 +43,7 @@ def test_a_draw_equal_to_p_is_kept():
 
 @pytest.mark.row("L2-16")
 @pytest.mark.parametrize("p", RATES)
-def test_values_shares_and_distribution_are_those_of_torch(p, rng):
+def test_values_shares_and_distribution_match_torch(p, rng):
     x = np.full(40_000, 3.0)
     ours, mask = drop.dropout_forward(x, p, rng)
     torch.manual_seed(0)
@@ -55,7 +55,7 @@ def test_values_shares_and_distribution_are_those_of_torch(p, rng):
 
 
 @pytest.mark.row("L2-16")
-def test_each_entry_is_dropped_by_itself(rng):
+def test_entries_are_dropped_independently(rng):
     """Two entries are dropped together in p² of the cases: within a row, and within a column."""
     _, mask = drop.dropout_forward(np.ones((300, 301)), 0.3, rng)
     gone = mask == 0
@@ -64,7 +64,7 @@ def test_each_entry_is_dropped_by_itself(rng):
 
 
 @pytest.mark.row("L2-16")
-def test_a_second_minibatch_gets_a_second_mask(rng):
+def test_successive_minibatches_have_different_masks(rng):
     x = np.ones((5, 20))
     first, second = (drop.dropout_forward(x, 0.5, rng)[1] for _ in range(2))
     assert np.any(first != second)
@@ -82,7 +82,7 @@ def test_inference_is_the_identity_and_draws_nothing():
 
 @pytest.mark.row("L2-16")
 @pytest.mark.parametrize("p", ["0", "1/5", "1/2", "7/8"])
-def test_mean_and_variance_are_those_of_two_values(p):
+def test_mean_and_variance_match_two_point_distribution(p):
     """y is 0 with probability p, else x / (1 − p): the sums in exact fractions."""
     chance, x = Fraction(p), Fraction(-3, 2)
     values = {Fraction(0): chance, x / (1 - chance): 1 - chance}
@@ -104,7 +104,7 @@ def test_samples_have_the_mean_and_the_variance(p):
 
 
 @pytest.mark.row("L2-17")
-def test_the_gradient_is_that_of_autograd_through_torch_s_layer(rng):
+def test_gradient_matches_autograd(rng):
     x = torch.tensor(1 + rng.random((6, 5)), requires_grad=True)
     grad = torch.from_numpy(rng.normal(size=(6, 5)))
     torch.manual_seed(0)
@@ -115,7 +115,7 @@ def test_the_gradient_is_that_of_autograd_through_torch_s_layer(rng):
 
 
 @pytest.mark.row("L2-17")
-def test_the_gradient_is_the_difference_quotient(rng):
+def test_gradient_matches_finite_differences(rng):
     """The same generator state gives the same mask, so that the loss is a function of x alone."""
     x, upstream = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
 
@@ -145,7 +145,7 @@ def test_the_gradient_is_the_difference_quotient(rng):
     ],
     ids=["mask", "forward", "inference", "moments", "module", "training"],
 )
-def test_a_probability_outside_the_range_is_named(p, call):
+def test_probability_outside_range_is_refused(p, call):
     with pytest.raises(ValueError, match=r"expected 0 ≤ p < 1.* dropped; got .*1 − p"):
         call(p)
 
@@ -156,7 +156,7 @@ def test_a_probability_outside_the_range_is_named(p, call):
 @pytest.mark.row("L2-16")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
 @pytest.mark.parametrize("p", RATES)
-def test_the_module_makes_what_torch_s_makes(p, dtype):
+def test_module_values_and_share_match_torch(p, dtype):
     x = torch.full((200, 100), 1.5, dtype=dtype)
     torch.manual_seed(0)
     ours, theirs = drop.Dropout(p)(x), torch.nn.Dropout(p)(x)
@@ -167,7 +167,7 @@ def test_the_module_makes_what_torch_s_makes(p, dtype):
 
 
 @pytest.mark.row("L2-16")
-def test_the_module_is_the_layer_of_numpy():
+def test_module_matches_numpy_layer():
     x = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     x.requires_grad_()
     y = drop.Dropout(0.3, generator=torch.Generator().manual_seed(5))(x)
@@ -182,7 +182,7 @@ def test_the_module_is_the_layer_of_numpy():
 
 
 @pytest.mark.row("L2-16")
-def test_the_module_rests_in_evaluation_mode_and_prints_as_torch_s():
+def test_module_is_inactive_in_evaluation_mode():
     layer, x = drop.Dropout(0.9).eval(), torch.randn(4, 3)
     assert torch.equal(layer(x), x)
     assert repr(torch.nn.Dropout(0.9)).startswith(repr(layer)[:-1])
@@ -194,7 +194,7 @@ def test_the_module_rests_in_evaluation_mode_and_prints_as_torch_s():
 
 @pytest.mark.row("L2-17")
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
-def test_the_masks_are_all_words_of_zeros_and_ones_in_order(n):
+def test_subnetwork_masks_enumerate_all_binary_words(n):
     np.testing.assert_array_equal(drop.subnetwork_masks(n), list(product([0, 1], repeat=n)))
 
 
@@ -217,7 +217,7 @@ def enumerated(W, b, x, keep):
 @pytest.mark.row("L2-17")
 @pytest.mark.parametrize("keep", [0.2, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize(("c", "n"), [(2, 1), (3, 4), (5, 7)])
-def test_the_geometric_mean_and_weight_scaling_are_the_enumeration(c, n, keep, rng):
+def test_geometric_ensemble_and_weight_scaling_match_enumeration(c, n, keep, rng):
     W, b, x = 2 * rng.normal(size=(c, n)), rng.normal(size=c), rng.normal(size=n)
     expected = enumerated(W, b, x, keep)
     np.testing.assert_allclose(drop.geometric_ensemble(W, b, x, keep), expected, rtol=1e-10)
@@ -234,7 +234,7 @@ def test_large_scores_do_not_overflow():
 
 @pytest.mark.parametrize("keep", [0.0, -0.5, 1.1])
 @pytest.mark.parametrize("name", ["geometric_ensemble", "weight_scaling"])
-def test_a_share_to_keep_outside_the_range_is_named(name, keep):
+def test_keep_probability_outside_range_is_refused(name, keep):
     function = inspect.unwrap(getattr(drop, name))
     with pytest.raises(ValueError, match=r"expected 0 < keep ≤ 1.* kept; got"):
         function(np.ones((2, 2)), np.ones(2), np.ones(2), keep)
@@ -256,7 +256,7 @@ def torch_sgd(W, V, x, y, masks, lr):
 
 @pytest.mark.row("L2-17", "L2-18")
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.8])
-def test_training_is_that_of_torch(p, rng):
+def test_training_matches_torch(p, rng):
     case = (rng.normal(size=(9, 4)), rng.normal(size=(3, 9)), rng.normal(size=(20, 5, 4)))
     y, masks = rng.integers(3, size=(20, 5)), masked(rng, (20, 5, 9), p)
     for ours, theirs in zip(
@@ -266,7 +266,7 @@ def test_training_is_that_of_torch(p, rng):
 
 
 @pytest.mark.row("L2-18")
-def test_the_curves_are_those_of_the_whole_network(rng):
+def test_curves_are_evaluated_without_dropout(rng):
     """With a learning rate of 0 nothing moves: every value is that of the first network."""
     train, validation = halves()
     curves = drop.train_with_dropout(train, validation, 0.5, lr=0.0, epochs=3)
@@ -278,7 +278,7 @@ def test_the_curves_are_those_of_the_whole_network(rng):
 
 
 @pytest.mark.row("L2-18")
-def test_the_losses_are_those_of_torch(rng):
+def test_losses_match_torch(rng):
     weights = rng.normal(size=(6, 4)), rng.normal(size=(3, 6))
     parts = [Examples(rng.normal(size=(m, 4)), rng.integers(3, size=m)) for m in (8, 5)]
     scores = [
@@ -293,7 +293,7 @@ def test_the_losses_are_those_of_torch(rng):
 
 
 @pytest.mark.row("L2-18")
-def test_one_seed_gives_one_run():
+def test_seed_determines_the_run():
     first, again, other = (
         drop.train_with_dropout(*halves(), 0.5, seed, epochs=2) for seed in (1, 1, 2)
     )
@@ -301,7 +301,7 @@ def test_one_seed_gives_one_run():
     assert np.all(first.validation_loss != other.validation_loss)
 
 
-def test_too_few_examples_are_named():
+def test_too_few_examples_are_refused():
     train, validation = halves()
     with pytest.raises(ValueError, match=r"expected at least 500 training examples.*got 100"):
         drop.train_with_dropout(train, validation, 0.5, batch_size=500)

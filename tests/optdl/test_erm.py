@@ -85,7 +85,7 @@ def in_torch(*arrays):
 
 
 @pytest.mark.row("L1-01")
-def test_empirical_risk_is_the_mean_that_torch_computes(rng):
+def test_empirical_risk_matches_torch(rng):
     w, x, y = rng.normal(size=3), rng.normal(size=(20, 3)), rng.normal(size=20)
     ours = empirical_risk(lambda f, y: np.abs(f - y), lambda x, w: x @ w, w, x, y)
     w, x, y = in_torch(w, x, y)
@@ -93,7 +93,7 @@ def test_empirical_risk_is_the_mean_that_torch_computes(rng):
 
 
 @pytest.mark.row("L1-01")
-def test_empirical_risk_hands_over_prediction_and_label_in_this_order():
+def test_loss_receives_prediction_then_label():
     one = np.ones(1)
     risk = empirical_risk(lambda f, y: f - 10 * y, lambda x, w: x * w, 3 * one, one, 2 * one)
     assert risk == 3 - 20
@@ -109,7 +109,7 @@ def test_empirical_risk_needs_a_label_for_each_example():
 
 
 @pytest.mark.row("L1-01")
-def test_the_gap_closes_as_the_closed_form_of_the_mixture_says(rng):
+def test_mixture_gap_matches_closed_form(rng):
     """Mean J*, spread √(J*(1 − J*)/m): the 0–1 loss of an example is a biased coin."""
     w, b = CLASSIFIER
     risk, sizes, repeats = POPULATION.zero_one_risk(w, b), [10, 100, 1000], 400
@@ -125,12 +125,12 @@ def test_the_gap_closes_as_the_closed_form_of_the_mixture_says(rng):
 
 
 @pytest.mark.row("L1-01")
-def test_the_gap_is_risk_minus_empirical_risk():
+def test_gap_is_risk_minus_empirical_risk():
     assert generalization_gap(risk=0.75, sample_risk=0.5) == 0.25
 
 
 @pytest.mark.row("L1-01", "L1-11")
-def test_risk_of_the_linear_population_is_a_gaussian_integral():
+def test_linear_population_risk_matches_gaussian_integral():
     population = LinearPopulation(np.array([2.0]), np.array([[3.0]]), noise=0.7)
 
     def integrand(e, x, w):
@@ -143,7 +143,7 @@ def test_risk_of_the_linear_population_is_a_gaussian_integral():
 
 
 @pytest.mark.row("L1-01", "L1-11")
-def test_gradient_of_the_risk_agrees_with_finite_differences(rng):
+def test_risk_gradient_matches_finite_differences(rng):
     population, w = correlated(4), rng.normal(size=4)
     slope = scipy.optimize.approx_fprime(w, population.risk, 1e-7)
     np.testing.assert_allclose(population.gradient(w), slope, atol=1e-5)
@@ -159,7 +159,7 @@ def test_samples_have_the_moments_of_the_population(rng):
 
 
 @pytest.mark.row("L1-01")
-def test_a_linear_population_must_make_sense():
+def test_invalid_linear_population_is_refused():
     with pytest.raises(ValueError, match="at least 0; got -1"):
         LinearPopulation(np.ones(2), np.eye(2), -1.0)
     fields = SimpleNamespace(weights=np.ones(2), covariance=np.eye(3), noise=1.0)
@@ -174,7 +174,7 @@ def test_least_squares_solves_the_normal_equations(rng):
 
 
 @pytest.mark.row("L1-01")
-def test_what_is_learned_looks_better_on_its_sample_by_the_exact_amount(rng):
+def test_least_squares_optimism_matches_closed_form(rng):
     d, sizes, repeats = 5, [10, 20, 80], 3000
     J, risk = least_squares_risks(correlated(d, noise=0.8), sizes, repeats, rng)
     for row, m in enumerate(sizes):
@@ -190,7 +190,7 @@ def test_too_few_examples_have_no_expected_risk():
 
 
 @pytest.mark.row("L1-01")
-def test_the_deviation_of_a_risk_estimate_is_that_of_many_samples(rng):
+def test_risk_estimate_deviation_matches_simulation(rng):
     """The oracle is the scatter of the estimates themselves."""
     population = NoisyCurve(np.sin, noise=0.5)
 
@@ -215,7 +215,7 @@ CURVE = NoisyCurve(lambda x: np.sin(np.pi * x), noise=0.3)
 
 
 @pytest.mark.row("L1-02")
-def test_risk_of_a_polynomial_agrees_with_adaptive_quadrature_and_a_large_sample(rng):
+def test_polynomial_risk_matches_quadrature_and_sampling(rng):
     fit = fit_polynomial(*CURVE.sample(12, rng), degree=7)
     error = scipy.integrate.quad(lambda t: (fit(t) - np.sin(np.pi * t)) ** 2, -1, 1, limit=200)[0]
     assert CURVE.risk(fit) == pytest.approx(error / 2 + 0.09, rel=1e-9)
@@ -233,7 +233,7 @@ def test_polynomial_fit_agrees_with_polyfit(rng):
 
 @pytest.mark.row("L1-02")
 @pytest.mark.parametrize("seed", range(5))
-def test_empirical_risk_falls_to_zero_while_the_risk_rises(seed):
+def test_empirical_risk_vanishes_while_risk_rises(seed):
     x, y = CURVE.sample(12, np.random.default_rng(seed))
     J, risk = capacity_sweep(CURVE, x, y, range(12))
     assert np.all(np.diff(J) <= 1e-12)
@@ -245,7 +245,7 @@ def test_empirical_risk_falls_to_zero_while_the_risk_rises(seed):
 
 @pytest.mark.row("L1-02")
 @pytest.mark.parametrize("degree", [-1, 3])
-def test_a_degree_without_a_unique_fit_is_refused(degree):
+def test_degree_without_unique_fit_is_refused(degree):
     with pytest.raises(ValueError, match=f"0 to 2; got {degree}"):
         fit_polynomial(np.arange(3.0), np.ones(3), degree)
 
@@ -273,7 +273,7 @@ def test_double_descent_below_and_at_interpolation():
 
 
 @pytest.mark.row("L1-38")
-def test_risk_and_slope_of_a_sine_are_those_of_autograd(rng):
+def test_sine_risk_and_slope_match_autograd(rng):
     x, y, frequencies = rng.uniform(-1, 1, size=9), rng.normal(size=9), np.array([0.3, 2.0, 7.1])
     omega, inputs, labels = in_torch(frequencies, x, y)
     omega.requires_grad_(True)
@@ -285,7 +285,7 @@ def test_risk_and_slope_of_a_sine_are_those_of_autograd(rng):
 
 
 @pytest.mark.row("L1-38")
-def test_three_starts_of_one_descent_end_at_a_good_an_acceptable_and_a_bad_minimum():
+def test_three_starts_reach_three_different_minima():
     """The oracle is a search of all minima on a fine grid, which knows nothing of slopes."""
 
     def h(t):
@@ -307,7 +307,7 @@ def test_three_starts_of_one_descent_end_at_a_good_an_acceptable_and_a_bad_minim
 
 
 @pytest.mark.row("L1-03")
-def test_margin_is_positive_exactly_where_the_answer_is_right(rng):
+def test_margin_is_positive_for_right_answers_only(rng):
     (w, b), (x, y) = CLASSIFIER, POPULATION.sample(300, rng)
     right = np.sign(x @ w + b) == y
     np.testing.assert_array_equal(margins(w, b, x, y) > 0, right)
@@ -316,7 +316,7 @@ def test_margin_is_positive_exactly_where_the_answer_is_right(rng):
 
 @pytest.mark.row("L1-03")
 @pytest.mark.parametrize("name", SURROGATES)
-def test_each_surrogate_bounds_the_zero_one_loss(name):
+def test_surrogates_bound_zero_one_loss(name):
     grid = np.append(np.linspace(-8, 8, 4001), 0.0)
     value, _ = SURROGATES[name](grid)
     assert np.all(value >= zero_one_loss(grid))
@@ -355,14 +355,14 @@ def test_values_and_derivatives_agree_with_torch(ours, theirs, rng):
 
 
 @pytest.mark.row("L1-03")
-def test_logistic_loss_survives_very_wrong_examples():
+def test_logistic_loss_does_not_overflow():
     value, derivative = logistic_loss(np.array([-5000.0, 5000.0]))
     np.testing.assert_allclose(value, [5000 / np.log(2), 0])
     np.testing.assert_allclose(derivative, [-1 / np.log(2), 0])
 
 
 @pytest.mark.row("L1-03")
-def test_the_gradient_of_the_zero_one_risk_is_zero_but_surrogates_have_one(rng):
+def test_zero_one_gradient_vanishes_unlike_surrogates(rng):
     (w, b), (x, y) = CLASSIFIER, POPULATION.sample(200, rng)
     risk = lambda w: zero_one_risk(w, b, x, y)  # noqa: E731
     assert not scipy.optimize.approx_fprime(w, risk, 1e-9).any()
@@ -382,7 +382,7 @@ def test_hinge_gradient_agrees_with_torch(rng):
 
 @pytest.mark.row("L1-03")
 @pytest.mark.parametrize(("m", "d"), [(1, 1), (4, 1), (4, 2), (5, 2), (5, 3), (4, 4), (3, 5)])
-def test_number_of_dichotomies_agrees_with_trying_all_labelings(m, d, rng):
+def test_dichotomy_count_matches_enumeration(m, d, rng):
     """A labeling is linear if some w has all margins at least 1: a linear program."""
     x = rng.normal(size=(m, d))
     feasible = 0
@@ -416,7 +416,7 @@ def test_classification_margins_agree_with_sorting(rng):
 
 
 @pytest.mark.row("L1-04")
-def test_rescaling_the_weights_changes_margins_but_not_the_normalized_one(rng):
+def test_rescaling_leaves_normalized_margin_unchanged(rng):
     torch.manual_seed(0)
     network = torch.nn.Sequential(
         torch.nn.Linear(4, 6, bias=False), torch.nn.ReLU(), torch.nn.Linear(6, 3, bias=False)
@@ -442,7 +442,7 @@ def test_rescaling_the_weights_changes_margins_but_not_the_normalized_one(rng):
 
 
 @pytest.mark.row("L1-05")
-def test_gradient_norm_hook_agrees_with_softmax_regression_in_numpy(softmax):
+def test_gradient_norm_hook_matches_numpy_softmax_regression(softmax):
     W, x, labels = softmax
     network = torch.nn.Linear(4, 3, bias=False, dtype=torch.float64)
     network.weight.data = torch.tensor(W.T.copy())
@@ -457,7 +457,7 @@ def test_gradient_norm_hook_agrees_with_softmax_regression_in_numpy(softmax):
 
 
 @pytest.mark.row("L1-05")
-def test_the_hook_halts_by_the_rule_and_keeps_the_best_weights():
+def test_early_stopping_hook_keeps_best_weights():
     errors, hook = [0.5, 0.3, 0.4, 0.2, 0.3, 0.3, 0.1], EarlyStopping(patience=2)
     network = torch.nn.Linear(1, 1)
     state = SimpleNamespace(model=network, stop=None, curves={"validation_error": []})
@@ -490,7 +490,7 @@ def all_digits(seed):
 
 
 @pytest.mark.row("L1-04")
-def test_on_digits_the_test_error_falls_after_the_training_error_is_zero():
+def test_test_error_falls_after_zero_training_error():
     """Of four networks, each with other data: the mean falls, every smallest margin grows."""
     before, after = [], []
     for seed in range(4):
@@ -517,7 +517,7 @@ def test_on_digits_the_test_error_falls_after_the_training_error_is_zero():
 
 
 @pytest.mark.row("L1-05")
-def test_on_digits_training_halts_where_the_surrogate_has_a_large_gradient(capsys):
+def test_early_stopping_halts_at_large_surrogate_gradient(capsys):
     x, y = all_digits(0)
     rng = np.random.default_rng(0)
     wrong = rng.choice(500, size=100, replace=False)
@@ -581,7 +581,7 @@ def test_early_stopping_by_hand(errors, patience, expected):
 
 
 @pytest.mark.row("L1-05")
-def test_early_stopping_refuses_what_has_no_meaning():
+def test_early_stopping_refuses_invalid_arguments():
     with pytest.raises(ValueError, match="0 epochs and patience 3"):
         early_stopping([], 3)
     with pytest.raises(ValueError, match="patience 0"):
@@ -606,7 +606,7 @@ def test_log_likelihoods_agree_with_torch(softmax):
 
 
 @pytest.mark.row("L1-06")
-def test_per_example_gradients_agree_with_autograd_one_by_one(softmax):
+def test_per_example_gradients_match_autograd(softmax):
     W, x, labels = in_torch(*softmax)
 
     def log_p(W, x, label):
@@ -620,7 +620,7 @@ def test_per_example_gradients_agree_with_autograd_one_by_one(softmax):
 
 
 @pytest.mark.row("L1-06")
-def test_per_example_gradients_sum_to_the_batch_gradient_of_autograd(softmax):
+def test_per_example_gradients_sum_to_batch_gradient(softmax):
     W, x, labels = in_torch(*softmax)
     W.requires_grad_(True)
     (-torch.nn.functional.cross_entropy(x @ W, labels, reduction="sum")).backward()
@@ -629,7 +629,7 @@ def test_per_example_gradients_sum_to_the_batch_gradient_of_autograd(softmax):
 
 
 @pytest.mark.row("L1-06")
-def test_gradient_vanishes_at_the_maximum_likelihood_of_scikit_learn(softmax):
+def test_gradient_vanishes_at_scikit_learn_maximum_likelihood(softmax):
     _, x, labels = softmax
     x = np.repeat(x, 10, axis=0) + np.random.default_rng(0).normal(size=(120, 4))
     labels = np.repeat(labels, 10)
@@ -655,7 +655,7 @@ def test_standard_error_is_exact_over_all_minibatches(n, rng):
 
 
 @pytest.mark.row("L1-07")
-def test_the_other_convention_of_sigma_gives_the_same_number(rng):
+def test_both_sigma_conventions_agree(rng):
     values, n = rng.normal(size=9), 4
     s = values.std(ddof=1)
     other = s / np.sqrt(n) * np.sqrt(1 - n / 9)
@@ -678,7 +678,7 @@ def test_returns_are_less_than_linear():
 
 
 @pytest.mark.row("L1-07")
-def test_spread_is_the_root_of_the_trace_of_the_covariance(rng):
+def test_spread_is_root_trace_of_covariance(rng):
     gradients = rng.normal(size=(30, 4))
     assert gradient_spread(gradients) == pytest.approx(
         np.sqrt(np.trace(np.cov(gradients.T, bias=True)))
@@ -686,7 +686,7 @@ def test_spread_is_the_root_of_the_trace_of_the_covariance(rng):
 
 
 @pytest.mark.row("L1-07")
-def test_standard_error_refuses_what_has_no_meaning():
+def test_standard_error_refuses_invalid_arguments():
     assert standard_error(2.0, 1, 1) == 0  # the only minibatch there is
     with pytest.raises(ValueError, match="cannot draw 5 different values out of 4"):
         standard_error(1.0, 5, 4)
@@ -698,7 +698,7 @@ def test_standard_error_refuses_what_has_no_meaning():
 
 @pytest.mark.row("L1-08")
 @pytest.mark.parametrize("copies", [2, 5])
-def test_one_copy_of_duplicated_data_gives_the_same_gradient(copies, softmax):
+def test_deduplicated_data_give_the_same_gradient(copies, softmax):
     W, x, labels = softmax
     many = batch_gradient(W, np.tile(x, (copies, 1)), np.tile(labels, copies))
     np.testing.assert_allclose(batch_gradient(W, x, labels), many, atol=1e-15)
@@ -709,7 +709,7 @@ def test_one_copy_of_duplicated_data_gives_the_same_gradient(copies, softmax):
 
 
 @pytest.mark.row("L1-08")
-def test_merged_examples_keep_gradient_and_labels_with_uneven_copies(softmax, rng):
+def test_merged_examples_keep_gradient_and_labels(softmax, rng):
     W, x, labels = softmax
     drawn = rng.integers(len(x), size=100)
     x, labels = x[drawn], labels[drawn]
@@ -725,7 +725,7 @@ def test_merged_examples_keep_gradient_and_labels_with_uneven_copies(softmax, rn
 
 @pytest.mark.row("L1-07")
 @pytest.mark.parametrize("population", [None, 1, 2, 37, 400])
-def test_the_examples_needed_are_the_first_that_are_enough(population):
+def test_examples_needed_is_the_smallest_sufficient_size(population):
     """The oracle tries one size after the other."""
     for error in (0.05, 0.21, 0.9, 3.0):
         sizes = itertools.count(1)
@@ -736,7 +736,7 @@ def test_the_examples_needed_are_the_first_that_are_enough(population):
 
 
 @pytest.mark.row("L1-06", "L1-07")
-def test_noise_of_softmax_regression_is_that_of_all_gradients_by_autograd(softmax):
+def test_softmax_noise_matches_autograd(softmax):
     W, x, labels = softmax
     W, x, labels = in_torch(W, x, labels)
     W.requires_grad_(True)
@@ -766,14 +766,14 @@ def test_minibatches_partition_the_epoch(m, n, rng):
 
 
 @pytest.mark.row("L1-09")
-def test_minibatches_cut_as_the_loader_of_torch_does():
+def test_minibatches_match_torch_loader():
     loader = torch.utils.data.DataLoader(torch.arange(23), batch_size=5)
     lengths = [len(batch) for batch in loader]
     assert [len(b) for b in minibatches(23, 5, np.random.default_rng(0))] == lengths
 
 
 @pytest.mark.row("L1-09")
-def test_every_example_is_equally_likely_in_the_first_minibatch(rng):
+def test_first_minibatch_is_uniform_over_examples(rng):
     first = np.concatenate([minibatches(6, 2, rng)[0] for _ in range(3000)])
     np.testing.assert_allclose(np.bincount(first) / 3000, 1 / 3, atol=0.04)
 
@@ -788,7 +788,7 @@ def test_names_and_costs_of_an_update(n, name):
 
 @pytest.mark.row("L1-09")
 @pytest.mark.parametrize("n", [0, 11])
-def test_a_minibatch_holds_some_of_the_examples(n, rng):
+def test_minibatch_size_out_of_range_is_refused(n, rng):
     with pytest.raises(ValueError, match=f"got n = {n}"):
         minibatches(10, n, rng)
     with pytest.raises(ValueError, match=f"got n = {n}"):
@@ -797,7 +797,7 @@ def test_a_minibatch_holds_some_of_the_examples(n, rng):
 
 @pytest.mark.row("L1-09")
 @pytest.mark.parametrize("n", [1, 8, 64])
-def test_memory_agrees_with_what_autograd_really_saves(n):
+def test_memory_matches_tensors_saved_by_autograd(n):
     widths = [20, 16, 12, 5]
     layers = []
     for inputs, outputs in itertools.pairwise(widths):
@@ -819,7 +819,7 @@ def test_memory_agrees_with_what_autograd_really_saves(n):
 
 @pytest.mark.row("L1-09")
 @pytest.mark.parametrize("n", [1, 4, 12])
-def test_sgd_takes_the_steps_of_torch(n, rng):
+def test_sgd_matches_torch(n, rng):
     x, y, w = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=3)
     batches = minibatches(12, n, rng)
     path = sgd(lambda w, i: squared_gradients(w, x[i], y[i]).mean(axis=0), w, batches, lr=0.1)
@@ -845,13 +845,13 @@ def stiff(rng):
 
 
 @pytest.mark.row("L1-10")
-def test_newton_direction_lands_at_the_minimum_of_a_quadratic(stiff, rng):
+def test_newton_direction_reaches_quadratic_minimum(stiff, rng):
     minimum, w = rng.normal(size=5), rng.normal(size=5)
     np.testing.assert_allclose(w - newton_direction(stiff, stiff @ (w - minimum)), minimum)
 
 
 @pytest.mark.row("L1-10")
-def test_amplification_agrees_with_the_explicit_inverse_and_never_exceeds_kappa(stiff, rng):
+def test_amplification_matches_inverse_and_respects_kappa(stiff, rng):
     inverse = np.linalg.inv(stiff)
     for _ in range(200):
         g, e = rng.normal(size=(2, 5))
@@ -862,7 +862,7 @@ def test_amplification_agrees_with_the_explicit_inverse_and_never_exceeds_kappa(
 
 
 @pytest.mark.row("L1-10")
-def test_the_worst_pair_of_directions_reaches_kappa(stiff):
+def test_worst_directions_amplify_by_kappa(stiff):
     _, u = np.linalg.eigh(stiff)
     assert error_amplification(stiff, u[:, -1], 0.1 * u[:, 0]) == pytest.approx(1000)
     assert error_amplification(stiff, u[:, 0], 0.1 * u[:, -1]) == pytest.approx(1 / 1000)
@@ -877,7 +877,7 @@ def test_damping_bounds_the_amplification_and_ends_it(stiff):
 
 
 @pytest.mark.row("L1-10")
-def test_no_relative_error_of_nothing():
+def test_zero_vectors_have_no_relative_error():
     with pytest.raises(ValueError, match="not zero"):
         error_amplification(np.eye(2), np.zeros(2), np.ones(2))
     with pytest.raises(ValueError, match="not zero"):
@@ -885,7 +885,7 @@ def test_no_relative_error_of_nothing():
 
 
 @pytest.mark.row("L1-10")
-def test_newton_steps_need_larger_batches_and_the_size_is_enough(rng):
+def test_newton_needs_larger_batches_of_sufficient_size(rng):
     """Monte Carlo: minibatches of the required size have the required error."""
     population = LinearPopulation(np.ones(4), np.diag([100.0, 10.0, 1.0, 0.5]), noise=1.0)
     gradients = squared_gradients(np.zeros(4), *population.sample(5000, rng))
@@ -910,7 +910,7 @@ def test_required_batch_size_by_hand():
 
 
 @pytest.mark.row("L1-11")
-def test_stream_gradients_are_unbiased_for_the_gradient_of_the_risk(rng):
+def test_stream_gradients_are_unbiased(rng):
     population, w, count = correlated(3), rng.normal(size=3), 4000
     batches = itertools.islice(stream(population, 5, rng), count)
     gradients = np.array([squared_gradients(w, x, y).mean(axis=0) for x, y in batches])
@@ -919,7 +919,7 @@ def test_stream_gradients_are_unbiased_for_the_gradient_of_the_risk(rng):
 
 
 @pytest.mark.row("L1-11")
-def test_minibatches_of_a_fixed_sample_are_not(rng):
+def test_fixed_sample_gradients_are_biased(rng):
     """They are unbiased for another gradient, that of the empirical risk."""
     population, w = correlated(3), rng.normal(size=3)
     x, y = population.sample(20, rng)
@@ -931,14 +931,14 @@ def test_minibatches_of_a_fixed_sample_are_not(rng):
 
 
 @pytest.mark.row("L1-11")
-def test_a_stream_never_repeats_itself(rng):
+def test_stream_never_repeats_examples(rng):
     batches = itertools.islice(stream(correlated(2), 3, rng), 50)
     x = np.concatenate([x for x, _ in batches])
     assert len(np.unique(x[:, 0])) == 150
 
 
 @pytest.mark.row("L1-11")
-def test_the_mean_of_many_runs_is_gradient_descent_on_the_risk(rng):
+def test_mean_stream_path_matches_risk_gradient_descent(rng):
     """For a quadratic loss this is exact: E[w] ← E[w] − η ∇J*(E[w])."""
     population, steps, runs, lr = correlated(2), 6, 3000, 0.08
     start = np.array([2.0, -1.0])
@@ -961,7 +961,7 @@ def test_stream_must_divide_into_minibatches():
 # --- The module
 
 
-def test_every_public_object_is_listed_and_names_its_row():
+def test_public_objects_name_their_source_row():
     for name in erm.__all__:
         thing = getattr(erm, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):

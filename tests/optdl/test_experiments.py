@@ -71,7 +71,7 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: st
 @pytest.mark.parametrize(
     "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
 )
-def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
+def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
     results = run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
     panels = runpy.run_path(str(FOLDER / name))
     found = [Record.load(file) for file in results.glob("*.json")]
@@ -97,7 +97,7 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_each_run_has_a_network_an_optimizer_and_a_name_of_its_own(name):
+def test_runs_have_distinct_names_networks_and_optimizers(name):
     panels = runpy.run_path(str(FOLDER / name))["PANELS"]
     runs = {run.name: run for panel in panels for run in panel.runs}
     convolutional = [one for one in runs.values() if one.network not in FULLY_CONNECTED]
@@ -111,9 +111,7 @@ def test_each_run_has_a_network_an_optimizer_and_a_name_of_its_own(name):
 
 
 @pytest.mark.row("P-20", "P-27", "LAB-6")
-def test_what_waits_for_a_gpu_is_tried_on_the_cpu_and_read_by_figures_and_page(
-    tmp_path, monkeypatch
-):
+def test_gpu_program_runs_small_on_cpu(tmp_path, monkeypatch):
     command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=2", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
@@ -148,13 +146,13 @@ def test_what_waits_for_a_gpu_is_tried_on_the_cpu_and_read_by_figures_and_page(
     assert all(times > 0 for row in names["rows"] for times in row)
 
 
-def test_a_text_that_selects_no_run_is_an_error_that_lists_the_names(tmp_path, capsys):
+def test_selecting_no_run_lists_the_names(tmp_path, capsys):
     with pytest.raises(SystemExit):
         experiment(tmp_path, "--only", "bnp-gn")
     assert "selects no run; there are\n  digits-fc2-60-bnp-raw-0.1" in capsys.readouterr().err
 
 
-def test_fewer_examples_than_a_minibatch_are_refused_in_words(tmp_path):
+def test_fewer_examples_than_minibatch_are_refused(tmp_path):
     with pytest.raises(SystemExit, match="has minibatches of 60, and there are 45 training exam"):
         experiment(tmp_path, "--examples", "50").perform()
 
@@ -168,7 +166,7 @@ def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **ch
     )
 
 
-def test_more_epochs_are_run_anew_and_fewer_are_there(tmp_path, capsys):
+def test_more_epochs_rerun_and_fewer_do_not(tmp_path, capsys):
     experiment(tmp_path).perform()
     [file, _] = files = sorted((tmp_path / "toy").glob("*.json"))
     before = file.read_bytes()
@@ -213,7 +211,7 @@ torch.save = save
 @pytest.mark.parametrize(
     ("network", "times"), [("fc2", 3), pytest.param("cnn5", 4, marks=pytest.mark.slow)]
 )
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network, times):
+def test_killed_run_resumes_bit_identically(tmp_path, network, times):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
 
@@ -234,7 +232,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network, times):
     assert len(records[0].curves["minibatch_loss"]) == 4
 
 
-def test_an_interruption_is_not_an_error(tmp_path, monkeypatch, capsys):
+def test_interruption_exits_without_traceback(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -246,7 +244,7 @@ def test_an_interruption_is_not_an_error(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("network", "data"), [("fc2", "digits"), ("cnn5", "generated")])
-def test_a_run_that_diverges_is_recorded_and_not_repeated(tmp_path, capsys, network, data):
+def test_diverged_run_is_recorded_and_not_repeated(tmp_path, capsys, network, data):
     change = {"network": network, "data": data, "method": "vanilla", "rate": 1e30}
     one = experiment(tmp_path, **change)
     assert one.perform() == {}  # it has no curves
@@ -263,7 +261,7 @@ def test_a_run_that_diverges_is_recorded_and_not_repeated(tmp_path, capsys, netw
     assert [file.stat().st_mtime_ns for file in files] == times
 
 
-def test_seeds_that_diverged_are_counted_beside_those_that_did_not(tmp_path, capsys):
+def test_diverged_seeds_are_counted_separately(tmp_path, capsys):
     one = experiment(tmp_path)
     one.perform()
     [panel], [run] = one.panels, one.panels[0].runs
@@ -274,7 +272,7 @@ def test_seeds_that_diverged_are_counted_beside_those_that_did_not(tmp_path, cap
     assert draw_curves(one)
 
 
-def test_only_rates_of_the_paper_stand_under_its_name(tmp_path):
+def test_paper_column_holds_only_paper_rates(tmp_path):
     one = experiment(tmp_path)
     one.perform()
     [panel], [run] = one.panels, one.panels[0].runs
@@ -286,7 +284,7 @@ def test_only_rates_of_the_paper_stand_under_its_name(tmp_path):
 
 
 @pytest.mark.row("F-12")
-def test_a_network_is_judged_anew_and_trained_as_ever(tmp_path, monkeypatch):
+def test_recomputed_statistics_do_not_affect_training(tmp_path, monkeypatch):
     def curves(folder, method):
         change = {"network": "cnn5", "data": "generated", "method": method, "epochs": 2}
         one = experiment(folder, *("--seeds", "1", "--examples", "300"), **change)
@@ -303,7 +301,7 @@ def test_a_network_is_judged_anew_and_trained_as_ever(tmp_path, monkeypatch):
 
 @torch.no_grad()
 @pytest.mark.row("F-12")
-def test_the_loss_and_the_error_anew_are_those_of_the_minibatch_of_all(rng):
+def test_recomputed_loss_and_error_match_full_batch(rng):
     """In training mode a network has the statistics of its minibatch: here of all examples."""
     x, y = rng.normal(2.0, 3.0, size=(30, 4)), rng.integers(0, 3, size=30)
     model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
@@ -317,7 +315,7 @@ def test_the_loss_and_the_error_anew_are_those_of_the_minibatch_of_all(rng):
 
 
 @pytest.mark.row("P-26")
-def test_a_panel_is_drawn_with_the_chosen_rates_loss_and_accuracy_side_by_side():
+def test_panel_draws_loss_and_accuracy_of_chosen_rates():
     file = FOLDER / "fig5.py"
     fig5 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--seeds=3"])
     panel = fig5.panels[0]
@@ -351,7 +349,7 @@ def dense(number=0):
 
 
 @pytest.mark.row("F-10")
-def test_some_methods_of_a_panel_are_drawn_in_a_figure_of_their_own():
+def test_selected_methods_are_drawn_in_own_figure():
     fig3, panel = dense()
     draw_panel(fig3, panel, methods=DRAWN)
     fig = plt.gcf()
@@ -370,7 +368,7 @@ def test_some_methods_of_a_panel_are_drawn_in_a_figure_of_their_own():
 
 
 @pytest.mark.row("F-10")
-def test_the_rates_of_a_search_are_drawn_in_the_style_of_the_panel():
+def test_rate_search_is_drawn_in_panel_style():
     fig3, panel = dense(1)
     axes = plt.subplots(1, 1, squeeze=False)[1]
     draw_rates(fig3, [panel], axes[0], 10, DRAWN)
@@ -404,9 +402,7 @@ def test_the_rates_of_a_search_are_drawn_in_the_style_of_the_panel():
         (RuntimeError("you tried to allocate memory"), "out of memory: you tried"),
     ],
 )
-def test_what_goes_wrong_is_said_recorded_and_tried_again(
-    tmp_path, monkeypatch, capsys, error, outcome
-):
+def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsys, error, outcome):
     def fail(*arguments, **options):
         raise error
 
@@ -422,7 +418,7 @@ def test_what_goes_wrong_is_said_recorded_and_tried_again(
     assert Record.load(file).stop == "all 4 epochs"
 
 
-def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
+def test_programming_errors_propagate(tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("shapes")
 
@@ -431,7 +427,7 @@ def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
         experiment(tmp_path).perform()
 
 
-def test_missing_data_says_what_to_put_where(tmp_path, capsys):
+def test_missing_data_message_names_the_folder(tmp_path, capsys):
     one = experiment(
         tmp_path, "--imagenet", str(tmp_path / "none"), data="imagenet", network="resnet18",
         settings=Settings(size=32),
@@ -473,7 +469,7 @@ def test_condition_numbers_while_bnp_trains(tmp_path):
         ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
     ],
 )
-def test_what_is_not_known_is_refused_and_what_is_known_is_named(change, message):
+def test_unknown_setting_is_refused_naming_known_ones(change, message):
     one = Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4)
     with pytest.raises(ValueError, match=message):
         replace(one, **change)
@@ -487,7 +483,7 @@ def test_settings_are_typed():
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_each_method_of_a_network_puts_in_what_its_name_says(network):
+def test_methods_build_the_layers_they_name(network):
     found = {}
     for method in METHODS[kind(network)]:
         run = Run(method, "cifar10", network, method, 8, 0.1, 1)
@@ -511,7 +507,7 @@ def test_each_method_of_a_network_puts_in_what_its_name_says(network):
 
 
 @pytest.mark.parametrize("method", ["BN", "Renorm"])
-def test_the_input_of_a_dense_network_can_be_normalized(method):
+def test_dense_input_can_be_normalized(method):
     own = {"s_max": 3.0} if method == "Renorm" else {}
     run = Run("BN", "digits", "fc2", method, 8, 0.1, 1, settings=Settings(input=True, **own))
     model = build(run, (1, 8, 8), 10, seed=0)
@@ -523,7 +519,7 @@ def test_the_input_of_a_dense_network_can_be_normalized(method):
 
 
 @pytest.mark.row("P-18")
-def test_corrected_statistics_are_averages_that_start_at_zero_over_what_they_count(rng):
+def test_corrected_statistics_match_bias_corrected_averages(rng):
     run = Run("BNP", "digits", "fc2", "BNP", 8, 0.1, 1, settings=Settings(rho=0.9, corrected=True))
     model = build(run, (1, 1, 3), 2, seed=0)
     hooks = preconditioner(run, model, check_finite=True)
@@ -545,7 +541,7 @@ def test_corrected_statistics_are_averages_that_start_at_zero_over_what_they_cou
     ("part", "centered", "scaled"),
     [("center", True, False), ("scale", False, True), ("rate", False, False)],
 )
-def test_a_part_of_p_is_that_part_of_the_matrix(part, centered, scaled, rng):
+def test_preconditioner_part_matches_matrix_part(part, centered, scaled, rng):
     settings = Settings(rho=0.9, eps1=0.1, eps2=0.01, part=part)
     run = Run("BNP", "digits", "fc2", "BNP", 2, 0.1, 1, settings=settings)
     model = build(run, (1, 1, 3), 2, seed=0).double()
@@ -568,7 +564,7 @@ def test_a_part_of_p_is_that_part_of_the_matrix(part, centered, scaled, rng):
     np.testing.assert_allclose(after, before @ P @ P.T, rtol=1e-9)
 
 
-def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
+def test_conv_input_normalization_and_first_layer_are_optional():
     run = Run("BN", "cifar10", "cnn5", "BN", 8, 0.1, 1, settings=Settings(input=True))
     model = build(run, (3, 32, 32), 10, seed=0)
     assert isinstance(model[0], BatchNorm)
@@ -588,7 +584,7 @@ def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
 # --- Examples and rates -----------------------------------------------------------------------
 
 
-def test_the_three_parts_are_disjoint_and_the_test_part_is_the_official_one():
+def test_parts_are_disjoint_and_test_is_official():
     digits = load("digits")
     found = parts(digits, "raw", 60, images=False)
     rows = [part.x.tobytes() for part in (found.train, found.validation, found.test)]
@@ -600,7 +596,7 @@ def test_the_three_parts_are_disjoint_and_the_test_part_is_the_official_one():
     assert rows[0] == parts(digits, "raw", 60, images=False).train.x.tobytes()  # always the same
 
 
-def test_standardized_pixels_have_the_training_part_s_mean_and_deviation(rng):
+def test_pixels_are_standardized_by_training_statistics(rng):
     x = rng.normal([1.0, 2.0, 30.0, 40.0], [1, 2, 3, 4], size=(50, 4)).astype(np.float32)
     first, other = (Examples(part, np.zeros(25, int)) for part in (x[:25], x[25:]))
     fitted, moved = standardized((first, other), channels=2)
@@ -611,7 +607,7 @@ def test_standardized_pixels_have_the_training_part_s_mean_and_deviation(rng):
     np.testing.assert_allclose(moved.x[:, 2:], (x[25:, 2:] - mean) / std, rtol=1e-4)
 
 
-def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
+def test_best_rate_is_inside_the_grid(tmp_path, capsys):
     grid = Tuning(rates=(1e-3, 1e-2), epochs=1, seeds=2, paper=1)
     one = experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla", rate=0.02)
     records = one.perform()
@@ -639,7 +635,7 @@ def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
     assert file.stat().st_mtime_ns == before
 
 
-def test_no_neighbor_of_the_best_pair_is_better():
+def test_best_pair_of_rates_is_a_local_optimum():
     """The best rate of the first layer depends on that of the others."""
 
     def score(pair):
@@ -681,7 +677,7 @@ def test_pairs_of_rates_are_chosen_trained_and_kept(tmp_path, capsys):
 @pytest.mark.row("F-10")
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("method", ["vanilla", "LN", "BNP"])
-def test_the_first_layer_moves_by_its_own_rate(method, optimizer):
+def test_first_layer_moves_at_its_own_rate(method, optimizer):
     """One step at two rates: each layer moves as it does when all have its rate."""
 
     def moved(rate, first):
@@ -704,7 +700,7 @@ def test_the_first_layer_moves_by_its_own_rate(method, optimizer):
 
 
 @pytest.mark.row("F-10")
-def test_the_pairs_begin_with_the_rates_of_figures_3_and_4():
+def test_pairs_start_at_rates_of_figures_3_4():
     program = runpy.run_path(str(FOLDER / "first_layer.py"))
     for panel in program["PANELS"]:
         for run in panel.runs if panel.tuning and not panel.tuning.rates else []:
@@ -716,7 +712,7 @@ def test_the_pairs_begin_with_the_rates_of_figures_3_and_4():
             assert final.config == Record({}, run.config()).config
 
 
-def test_what_goes_wrong_while_a_rate_is_chosen_is_no_score(tmp_path, monkeypatch, capsys):
+def test_failures_while_tuning_are_not_scored(tmp_path, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise MemoryError("too large")
 
@@ -737,7 +733,7 @@ def test_rates_of_another_schedule_are_not_mixed(tmp_path, capsys):
     assert {len(values) for values in errors.values()} == {2}
 
 
-def test_a_seed_that_diverged_counts_as_a_guess():
+def test_diverged_seed_counts_as_a_guess():
     curves = {"0.1, seed 0": [0.5, 0.4], "0.1, seed 1": [0.2, 0.2], "1, seed 0": [0.95]}
     record = Record(curves, {"diverged": ["0.1, seed 1"]})
     assert tuning.scores(record, 10) == {0.1: pytest.approx((0.6 + 0.1) / 2), 1.0: 0.1}
@@ -747,7 +743,7 @@ def test_a_seed_that_diverged_counts_as_a_guess():
 
 
 @pytest.mark.row("F-07")
-def test_members_are_trained_as_each_alone_by_torch():
+def test_members_match_separate_training_in_torch():
     digits = parts(load("digits"), "standardized", 60, images=False)
     train_part = digits.train.first(200)
     both = VALIDATION_ERRORS(
@@ -770,7 +766,7 @@ def test_members_are_trained_as_each_alone_by_torch():
         assert errors[-1] < errors[0]
 
 
-def test_a_member_that_is_not_finite_is_wrong_everywhere():
+def test_nonfinite_member_is_wrong_everywhere():
     digits = parts(load("digits"), "raw", 60, images=False)
     [errors] = VALIDATION_ERRORS(
         SGD(lr=1e30), digits.train, digits.validation, (20,), 10, seeds=(0,), epochs=1, batch=60
@@ -778,7 +774,7 @@ def test_a_member_that_is_not_finite_is_wrong_everywhere():
     assert errors == [1.0]
 
 
-def test_the_optimizers_are_tried_and_drawn(tmp_path, monkeypatch, capsys):
+def test_optimizers_run_and_are_drawn(tmp_path, monkeypatch, capsys):
     results = run("optimizers.py", monkeypatch, tmp_path, "--smoke", "--seeds", "2")
     methods = runpy.run_path(str(FOLDER / "optimizers.py"))["METHODS"]
     found = {file.stem: Record.load(file) for file in results.glob("*.json")}
@@ -789,7 +785,7 @@ def test_the_optimizers_are_tried_and_drawn(tmp_path, monkeypatch, capsys):
     assert (results / "optimizers.svg").exists()
 
 
-def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else():
+def test_spread_excludes_diverged_runs_unless_all_diverged():
     fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
     bad = Record({"loss": [9.0]}, stop="diverged at step 3")
     mean, low, high = spread([*fine, bad], "loss")
@@ -797,14 +793,14 @@ def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else()
     assert spread([bad], "loss")[0].tolist() == [9.0]
 
 
-def test_a_method_has_its_color_in_all_figures():
+def test_method_colors_agree_across_figures():
     # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second run of a method has other dashes
     assert report._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
     # a method without a color of its own takes one that nobody has
     assert report._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
 
 
-def test_generated_images_can_be_told_apart():
+def test_generated_images_are_separable():
     data = generated_images()
     centers = np.array([data.x_train[data.y_train == label].mean(axis=0) for label in range(10)])
     distances = ((data.x_test[:, None] - centers) ** 2).sum(axis=2)
@@ -821,7 +817,7 @@ RESULTS = sorted(
 
 
 @pytest.mark.parametrize("seed", [0, 4])
-def test_the_first_epochs_of_committed_results_on_digits_are_trained_again(tmp_path, seed):
+def test_committed_results_on_digits_are_reproduced(tmp_path, seed):
     file = FOLDER / "beyond.py"
     panels = runpy.run_path(str(file))["PANELS"]
     kept = Experiment(str(file), panels, ["--only=digits"])
@@ -834,7 +830,7 @@ def test_the_first_epochs_of_committed_results_on_digits_are_trained_again(tmp_p
         np.testing.assert_allclose(record.curves[name], curves[name][:2], rtol=1e-3)
 
 
-def test_committed_results_are_small_and_those_of_the_code():
+def test_committed_results_are_small_and_match_the_code():
     assert RESULTS
     assert sum(file.stat().st_size for file in RESULTS) < 3e6
     runs, tuned = {}, {}

@@ -47,9 +47,7 @@ def test_classes_files_and_labels(root: Path) -> None:
 
 @pytest.mark.row("P-28")
 @pytest.mark.parametrize(("index", "left", "top"), [(0, 4, 4), (1, 20, 4), (2, 4, 12)])
-def test_the_middle_is_cut_out_of_an_image_of_the_right_scale(
-    root: Path, index: int, left: int, top: int
-) -> None:
+def test_center_crop_has_the_right_scale(root: Path, index: int, left: int, top: int) -> None:
     # 56 · 8/7 = 64: these images are not scaled, so every pixel is where the pattern has it
     image, label = ImageFolder(root, 56)[index]
     assert (image.shape, image.dtype) == ((3, 56, 56), torch.float32)
@@ -60,7 +58,7 @@ def test_the_middle_is_cut_out_of_an_image_of_the_right_scale(
 
 
 @pytest.mark.row("P-28")
-def test_training_cuts_windows_everywhere_and_mirrors_half_of_them(root: Path) -> None:
+def test_training_crops_everywhere_and_mirrors_half(root: Path) -> None:
     images = ImageFolder(root, 56, train=True)
     seen, mirrored = set(), 0
     for images.epoch in range(200):
@@ -77,7 +75,7 @@ def test_training_cuts_windows_everywhere_and_mirrors_half_of_them(root: Path) -
 
 
 @pytest.mark.row("P-28")
-def test_the_draws_depend_on_seed_epoch_and_image_alone(root: Path) -> None:
+def test_draws_depend_on_seed_epoch_and_image(root: Path) -> None:
     one, other = ImageFolder(root, 56, train=True), ImageFolder(root, 56, train=True)
     _ = other[0], other[2]
     assert torch.equal(one[1][0], other[1][0])
@@ -88,7 +86,7 @@ def test_the_draws_depend_on_seed_epoch_and_image_alone(root: Path) -> None:
 
 
 @pytest.mark.row("P-28")
-def test_a_large_image_is_scaled_to_its_shorter_side(tmp_path: Path) -> None:
+def test_large_image_is_scaled_by_shorter_side(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     Image.fromarray(np.full((512, 1024, 3), 128, np.uint8)).save(tmp_path / "one" / "x.png")
     images = ImageFolder(tmp_path, 224)
@@ -103,7 +101,7 @@ def test_gray_images_become_three_channels(tmp_path: Path) -> None:
     assert (pixels(ImageFolder(tmp_path, 56)[0][0]) == 7).all()
 
 
-def test_what_is_missing_or_broken_is_told(tmp_path: Path, root: Path) -> None:
+def test_missing_or_broken_images_are_reported(tmp_path: Path, root: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         ImageFolder(tmp_path / "nowhere")
     empty = tmp_path / "empty"
@@ -118,7 +116,7 @@ def test_what_is_missing_or_broken_is_told(tmp_path: Path, root: Path) -> None:
 
 
 @pytest.mark.row("P-28")
-def test_a_network_trains_on_a_loader(root: Path) -> None:
+def test_network_trains_on_a_loader(root: Path) -> None:
     loader = torch.utils.data.DataLoader(ImageFolder(root, 56, train=True), batch_size=3)
     model = resnet18(2, group_norm(32))
     [(x, y)] = list(loader)
@@ -148,7 +146,7 @@ def test_real_images() -> None:
 
 
 @pytest.mark.row("P-27")
-def test_parts_of_padded_images_are_those_of_numpy(rng: np.random.Generator) -> None:
+def test_padded_crops_match_numpy(rng: np.random.Generator) -> None:
     images = rng.normal(size=(50, 3, 8, 6)).astype(np.float32)
     augmentation = PadCropFlip(2)
     draws = augmentation.draw(50, torch.Generator().manual_seed(0))
@@ -159,7 +157,7 @@ def test_parts_of_padded_images_are_those_of_numpy(rng: np.random.Generator) -> 
 
 
 @pytest.mark.row("P-27")
-def test_every_place_and_both_mirrors_are_drawn_equally_often() -> None:
+def test_crops_and_mirrors_are_drawn_uniformly() -> None:
     draws = PadCropFlip(4).draw(90_000, torch.Generator().manual_seed(1))
     for column, count in ((0, 9), (1, 9), (2, 2)):
         found = torch.bincount(draws[:, column])
@@ -175,7 +173,7 @@ def test_padding_cannot_be_negative() -> None:
 
 
 @pytest.mark.row("P-28")
-def test_streamed_images_are_those_of_the_folder(root: Path) -> None:
+def test_streamed_images_match_the_folder(root: Path) -> None:
     folder = ImageFolder(root, 56, train=True)
     stream = StreamedImages(folder, threads=2)
     assert (len(stream), stream.y.tolist()) == (3, [0, 0, 1])
@@ -188,9 +186,7 @@ def test_streamed_images_are_those_of_the_folder(root: Path) -> None:
 
 
 @pytest.mark.row("P-28")
-def test_training_on_streamed_images_is_training_on_their_pixels(
-    root: Path, tmp_path: Path
-) -> None:
+def test_training_on_streamed_images_matches_pixels(root: Path, tmp_path: Path) -> None:
     folder = ImageFolder(root, 32)  # the middle ones: the same in every epoch
     pixels = torch.stack([folder[row][0] for row in range(3)]).numpy()
     records = []
@@ -207,7 +203,7 @@ def test_training_on_streamed_images_is_training_on_their_pixels(
         train(model, StreamedImages(ImageFolder(root, 40)), sgd, **options)
 
 
-def test_streamed_training_images_are_cut_anew_in_each_epoch(root: Path) -> None:
+def test_streamed_images_are_recropped_each_epoch(root: Path) -> None:
     folder = ImageFolder(root, 32, train=True)
     model = resnet18(2)
     sgd = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -215,7 +211,7 @@ def test_streamed_training_images_are_cut_anew_in_each_epoch(root: Path) -> None
     assert folder.epoch == 3
 
 
-def test_a_part_of_a_folder_has_images_of_all_its_length(root: Path) -> None:
+def test_folder_subset_spans_all_images(root: Path) -> None:
     folder = ImageFolder(root, 32)
     files = folder.files
     folder.keep(2)

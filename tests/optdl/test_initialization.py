@@ -24,7 +24,7 @@ def layers(rng, sizes=SIZES, scale=1.0):
 
 @pytest.mark.row("L2-10")
 @pytest.mark.parametrize("name", NAMES)
-def test_values_and_slopes_are_those_of_torch(name, rng):
+def test_values_and_slopes_match_torch(name, rng):
     z = torch.tensor(rng.normal(size=200) * 3, requires_grad=True)
     value = TORCH[name](z)
     value.sum().backward()
@@ -37,7 +37,7 @@ def test_values_and_slopes_are_those_of_torch(name, rng):
 @pytest.mark.parametrize(
     ("name", "steepest"), [("sigmoid", 0.25), ("tanh", 1), ("relu", 1), ("linear", 1)]
 )
-def test_no_slope_is_steeper_than_stated(name, steepest):
+def test_steepest_slope_is_as_stated(name, steepest):
     slopes = init.ACTIVATIONS[name].slope(np.linspace(-8, 8, 100_001))
     assert init.ACTIVATIONS[name].steepest == steepest
     assert slopes.max() == pytest.approx(steepest, abs=1e-12)
@@ -45,7 +45,7 @@ def test_no_slope_is_steeper_than_stated(name, steepest):
 
 @pytest.mark.row("L2-10")
 @pytest.mark.parametrize("name", NAMES)
-def test_gradient_norms_are_those_of_autograd(name, rng):
+def test_gradient_norms_match_autograd(name, rng):
     weights, x, upstream = layers(rng), rng.normal(size=5), rng.normal(size=3)
     hidden = [torch.tensor(x, requires_grad=True)]
     for W in weights:
@@ -61,7 +61,7 @@ def test_gradient_norms_are_those_of_autograd(name, rng):
 @pytest.mark.row("L2-10")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(5))
-def test_no_gradient_exceeds_the_product_bound(name, seed):
+def test_gradient_norms_respect_product_bound(name, seed):
     rng = np.random.default_rng(seed)
     weights, x, upstream = layers(rng, scale=3.0), rng.normal(size=5), rng.normal(size=3)
     norms = init.gradient_norms(weights, x, upstream, name)
@@ -69,7 +69,7 @@ def test_no_gradient_exceeds_the_product_bound(name, seed):
 
 
 @pytest.mark.row("L2-10")
-def test_the_bound_is_reached_at_zero_with_orthogonal_weights(rng):
+def test_orthogonal_weights_at_zero_attain_the_bound(rng):
     """At z = 0 the sigmoid's slope is ¼, and a zero input keeps one layer there."""
     Q, _ = np.linalg.qr(rng.normal(size=(4, 4)))
     upstream = rng.normal(size=4)
@@ -79,7 +79,7 @@ def test_the_bound_is_reached_at_zero_with_orthogonal_weights(rng):
     )
 
 
-def test_an_unknown_activation_is_named():
+def test_unknown_activation_is_refused():
     with pytest.raises(ValueError, match="expected an activation among sigmoid, tanh, relu"):
         init.gradient_norms([np.eye(1)], np.ones(1), np.ones(1), "swish")
 
@@ -113,7 +113,7 @@ def torch_path(W, v, x, y, lr, steps):
 
 
 @pytest.mark.row("L1-33")
-def test_training_the_hidden_layer_is_that_of_torch(rng):
+def test_hidden_layer_training_matches_torch(rng):
     case = (rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=(6, 3)))
     y = rng.normal(size=6)
     np.testing.assert_allclose(
@@ -122,7 +122,7 @@ def test_training_the_hidden_layer_is_that_of_torch(rng):
 
 
 @pytest.mark.row("L1-33")
-def test_equal_units_stay_equal_and_different_ones_do_not(rng):
+def test_equal_units_stay_equal_unlike_different_ones(rng):
     x, y = rng.normal(size=(20, 3)), rng.normal(size=20)
     constant = init.train_hidden_layer(np.full((5, 3), 0.4), np.full(5, 0.4), x, y, 0.2, 100)
     assert np.ptp(constant, axis=1).max() < 1e-12
@@ -144,7 +144,7 @@ DRAWS = {
 
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize("draw", DRAWS, ids=lambda draw: draw.__name__)
-def test_moments_and_range_are_those_of_torch(draw, rng):
+def test_moments_and_range_match_torch(draw, rng):
     ours = draw(400, 150, rng)
     theirs = torch.empty(150, 400, dtype=torch.float64)
     torch.manual_seed(0)
@@ -157,7 +157,7 @@ def test_moments_and_range_are_those_of_torch(draw, rng):
 
 
 @pytest.mark.row("L2-11")
-def test_the_uniform_draw_fills_its_interval(rng):
+def test_uniform_draw_fills_its_interval(rng):
     W = init.glorot_uniform(100, 200, rng)
     bound = np.sqrt(6 / 300)
     assert np.abs(W).max() <= bound
@@ -167,7 +167,7 @@ def test_the_uniform_draw_fills_its_interval(rng):
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gain", [0.5, 1.0, 2.0])
-def test_predicted_moments_are_those_of_quadrature(name, gain):
+def test_predicted_moments_match_quadrature(name, gain):
     """One layer: the expectation by adaptive integration."""
     activation = init.ACTIVATIONS[name]
 
@@ -180,7 +180,7 @@ def test_predicted_moments_are_those_of_quadrature(name, gain):
 
 
 @pytest.mark.row("L2-11")
-def test_the_relu_prediction_is_the_general_one():
+def test_relu_prediction_matches_general_one():
     fans, variances = [30, 50, 20], [0.03, 0.05, 0.2]
     general = init.second_moments(2.0, fans, variances, "relu")
     np.testing.assert_allclose(init.relu_second_moments(2.0, fans, variances), general, rtol=1e-10)
@@ -188,7 +188,7 @@ def test_the_relu_prediction_is_the_general_one():
 
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize(("name", "draw"), [("relu", init.he_normal), ("tanh", init.lecun_normal)])
-def test_fifty_layers_do_as_predicted(name, draw):
+def test_moments_through_fifty_layers_match_prediction(name, draw):
     rng = np.random.default_rng(5)
     width, depth = 400, 50
     weights = [draw(width, width, rng) for _ in range(depth)]
@@ -203,7 +203,7 @@ def test_fifty_layers_do_as_predicted(name, draw):
 
 
 @pytest.mark.row("L2-11")
-def test_without_the_two_a_relu_network_halves_at_every_layer(rng):
+def test_lecun_relu_network_halves_at_every_layer(rng):
     weights = [init.lecun_normal(500, 500, rng) for _ in range(10)]
     measured = init.measured_second_moments(rng.normal(size=(300, 500)), weights, "relu")
     assert measured[-1] == pytest.approx(2.0**-10, rel=0.5)
@@ -214,7 +214,7 @@ def test_without_the_two_a_relu_network_halves_at_every_layer(rng):
 
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize("name", NAMES)
-def test_measured_backward_moments_are_those_of_autograd(name, rng):
+def test_backward_moments_match_autograd(name, rng):
     weights, x = layers(rng), rng.normal(size=(6, 5))
     upstream = rng.normal(size=(6, 3))
     hidden = [torch.tensor(x, requires_grad=True)]
@@ -228,7 +228,7 @@ def test_measured_backward_moments_are_those_of_autograd(name, rng):
 
 
 @pytest.mark.row("L2-11")
-def test_backward_each_layer_multiplies_by_outputs_and_mean_squared_slope():
+def test_backward_moments_match_hand_calculation():
     """Linear layers: n_l Var(W_l); ReLU: half of it; the sigmoid's slope at zero input: 1/16."""
     widths, variances = [30, 50, 20], [0.03, 0.05]
     linear = init.backward_second_moments(2.0, widths, variances, "linear")
@@ -242,7 +242,7 @@ def test_backward_each_layer_multiplies_by_outputs_and_mean_squared_slope():
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("q", [0.3, 1.0, 4.0])
-def test_the_mean_squared_slope_is_that_of_quadrature(name, q):
+def test_mean_squared_slope_matches_quadrature(name, q):
     activation = init.ACTIVATIONS[name]
 
     def integrand(t):
@@ -255,7 +255,7 @@ def test_the_mean_squared_slope_is_that_of_quadrature(name, q):
 
 @pytest.mark.row("L2-11")
 @pytest.mark.parametrize(("name", "draw"), [("relu", init.he_normal), ("tanh", init.lecun_normal)])
-def test_gradients_through_fifty_layers_do_as_predicted(name, draw):
+def test_gradients_through_fifty_layers_match_prediction(name, draw):
     rng = np.random.default_rng(5)
     width, depth, gain = 400, 50, 2.0 if name == "relu" else 1.0
     weights = [draw(width, width, rng) for _ in range(depth)]
@@ -284,7 +284,7 @@ def test_with_unequal_fans_no_variance_keeps_both_directions(rng):
 
 
 @pytest.mark.row("L2-13")
-def test_normalization_is_that_of_scikit_learn(rng):
+def test_normalization_matches_scikit_learn(rng):
     from sklearn.preprocessing import StandardScaler
 
     train, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
@@ -295,13 +295,13 @@ def test_normalization_is_that_of_scikit_learn(rng):
 
 
 @pytest.mark.row("L2-13")
-def test_a_constant_feature_becomes_zero():
+def test_constant_feature_becomes_zero():
     train = np.column_stack([np.full(5, 7.0), np.arange(5.0)])
     assert np.all(init.InputNormalizer.fit(train)(train)[:, 0] == 0)
 
 
 @pytest.mark.row("L2-13")
-def test_the_hessian_of_least_squares_is_that_of_autograd(rng):
+def test_least_squares_hessian_matches_autograd(rng):
     x, y = rng.normal(size=(9, 3)), rng.normal(size=9)
 
     def loss(p):
@@ -313,7 +313,7 @@ def test_the_hessian_of_least_squares_is_that_of_autograd(rng):
 
 @pytest.mark.row("L2-13")
 @pytest.mark.parametrize("correlation", [-0.8, 0.0, 0.3, 0.95])
-def test_two_normalized_features_have_a_condition_number_in_closed_form(correlation):
+def test_normalized_pair_condition_number_matches_closed_form(correlation):
     base = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
     mixed = np.column_stack(
         [base[:, 0], correlation * base[:, 0] + np.sqrt(1 - correlation**2) * base[:, 1]]
@@ -325,7 +325,7 @@ def test_two_normalized_features_have_a_condition_number_in_closed_form(correlat
 
 
 @pytest.mark.row("L2-13")
-def test_the_lecture_s_inputs_are_ill_conditioned_as_their_moments_say(rng):
+def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""
     x = np.column_stack([rng.uniform(1000, 2000, 200_000), rng.uniform(0.1, 0.2, 200_000)])
     mean, square = np.array([1500, 0.15]), np.array([1500**2 + 1e6 / 12, 0.15**2 + 0.01 / 12])
@@ -343,7 +343,7 @@ def test_the_lecture_s_inputs_are_ill_conditioned_as_their_moments_say(rng):
     "draw", [init.lecun_normal, init.glorot_normal, init.glorot_uniform, init.he_normal]
 )
 @pytest.mark.parametrize("fans", [(0, 3), (3, 0), (-1, 3)])
-def test_a_layer_without_inputs_or_outputs_is_refused(draw, fans):
+def test_layer_without_inputs_or_outputs_is_refused(draw, fans):
     with pytest.raises(ValueError, match=f"got fan_in={fans[0]}, fan_out={fans[1]}"):
         draw(*fans, np.random.default_rng(0))
 
@@ -356,7 +356,7 @@ def known_network(*modules):
 
 
 @pytest.mark.row("F-06")
-def test_layer_outputs_are_those_of_each_module_called_by_hand(rng):
+def test_layer_outputs_match_calls_by_hand(rng):
     inner = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
     model = known_network(inner, torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 2))
     x = torch.from_numpy(rng.normal(size=(5, 4)))
@@ -370,7 +370,7 @@ def test_layer_outputs_are_those_of_each_module_called_by_hand(rng):
 
 
 @pytest.mark.row("F-06")
-def test_looking_leaves_a_model_as_it_was(rng):
+def test_layer_outputs_leave_the_model_unchanged(rng):
     model = known_network(torch.nn.Linear(2, 2), torch.nn.ReLU())
     init.layer_outputs(model, torch.ones(1, 2, dtype=torch.float64))
     assert all(not part._forward_hooks for part in model.modules())
@@ -381,7 +381,7 @@ def test_looking_leaves_a_model_as_it_was(rng):
 
 @pytest.mark.row("F-06")
 @pytest.mark.parametrize("dead", [0, 3, 8])
-def test_dead_units_are_counted_on_a_network_that_has_so_many(dead, rng):
+def test_dead_units_are_counted(dead, rng):
     """A bias of −1000 keeps a unit at zero; one of +1000 keeps it active."""
     model = known_network(torch.nn.Linear(4, 8), torch.nn.ReLU())
     with torch.no_grad():
@@ -394,14 +394,14 @@ def test_dead_units_are_counted_on_a_network_that_has_so_many(dead, rng):
 
 
 @pytest.mark.row("F-06")
-def test_a_unit_that_one_example_activates_is_not_dead():
+def test_unit_active_once_is_not_dead():
     activations = np.zeros((100, 2))
     activations[57, 1] = 1e-9
     assert init.dead_share(activations) == 0.5
 
 
 @pytest.mark.row("F-06")
-def test_saturated_units_are_counted_on_a_network_that_has_so_many():
+def test_saturated_units_are_counted():
     """Weights 0, biases 0 and ±10: three of five units of tanh are saturated for all inputs."""
     model = known_network(torch.nn.Linear(3, 5), torch.nn.Tanh())
     with torch.no_grad():
@@ -426,7 +426,7 @@ def test_histograms_have_the_shares_of_the_distribution(rng):
 
 
 @pytest.mark.row("F-06")
-def test_the_update_ratio_is_that_of_a_step_known_in_closed_form():
+def test_update_ratio_matches_closed_form():
     """Linear model from w = (3, 4), mean squared error: g = 2(ŷ − y) x for one example."""
     before = np.array([3.0, 4.0])
     x, y, lr = np.array([1.0, 2.0]), 10.0, 0.05
@@ -439,7 +439,7 @@ def test_the_update_ratio_is_that_of_a_step_known_in_closed_form():
 
 
 @pytest.mark.row("F-06")
-def test_the_hook_records_learning_rate_times_gradient_over_weight():
+def test_hook_records_update_to_weight_ratio():
     from optdl.data import Examples
     from optdl.training import train
 

@@ -130,7 +130,7 @@ def test_resnet_18_has_the_published_depth_and_size():
 
 
 @pytest.mark.row("P-26")
-def test_small_convolutional_network_has_three_convolutions_and_two_dense_layers():
+def test_small_convolutional_network_has_the_stated_layers():
     model = networks.cnn5()
     convolutions, dense = layers_of(model, nn.Conv2d), layers_of(model, nn.Linear)
     assert [layer.out_channels for layer in convolutions] == [32, 64, 32]
@@ -142,7 +142,7 @@ def test_small_convolutional_network_has_three_convolutions_and_two_dense_layers
 
 
 @pytest.mark.row("P-19")
-def test_dense_network_has_the_widths_asked_for():
+def test_dense_network_has_the_requested_widths():
     model = networks.fully_connected((784, 100, 100, 100, 10))
     sizes = [(layer.in_features, layer.out_features) for layer in layers_of(model, nn.Linear)]
     assert sizes == [(784, 100), (100, 100), (100, 100), (100, 10)]
@@ -185,7 +185,7 @@ def test_normalization_comes_after_or_before_the_activation(placement):
     torch.testing.assert_close(model(x), expected)
 
 
-def test_a_bias_stays_before_a_normalization_that_does_not_cancel_it():
+def test_bias_stays_before_normalization_that_keeps_it():
     for how in ("none", "ln", "gn", nn.BatchNorm1d):
         hidden = networks.fully_connected((3, 4, 2), how, placement="pre")[1]
         assert (hidden.bias is None) == (how is nn.BatchNorm1d)
@@ -244,7 +244,7 @@ class Reference:
 
 
 @pytest.mark.row("P-27")
-def test_residual_network_computes_what_it_should():
+def test_residual_network_matches_functional_reference():
     model, x = shaken(networks.resnet_cifar(14, 3, "gn")), images(2, 8)
     reference = Reference(model)
     h = reference.normalize(reference.convolution(x)).relu()
@@ -255,7 +255,7 @@ def test_residual_network_computes_what_it_should():
 
 
 @pytest.mark.row("P-27")
-def test_preactivation_network_computes_what_it_should():
+def test_preactivation_network_matches_functional_reference():
     model, x = shaken(networks.resnet_cifar(14, 3, "gn", preactivation=True)), images(2, 8)
     reference = Reference(model)
     h = reference.normalize(reference.convolution(x)).relu()
@@ -266,7 +266,7 @@ def test_preactivation_network_computes_what_it_should():
 
 
 @pytest.mark.row("P-28")
-def test_resnet_18_computes_what_it_should():
+def test_resnet_18_matches_functional_reference():
     model, x = shaken(networks.resnet18(3, networks.group_norm(32))), images(1, 40)
     reference = Reference(model, group_size=32)
     h = reference.normalize(reference.convolution(x, 2)).relu()
@@ -278,7 +278,7 @@ def test_resnet_18_computes_what_it_should():
 
 @pytest.mark.row("P-27")
 @pytest.mark.parametrize("preactivation", [False, True])
-def test_a_shortcut_carries_the_identity(preactivation):
+def test_shortcut_carries_the_identity(preactivation):
     """With a branch of zeros a block is the identity; the original one then takes the ReLU."""
     model = networks.resnet_cifar(14, 3, "gn", preactivation)
     same, smaller = model.stage2[1], model.stage2[0]
@@ -314,7 +314,7 @@ def test_order_in_a_block_of_both_versions():
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("how", [None, "none"])
-def test_a_vanilla_network_has_no_normalization_and_has_biases(name, how):
+def test_vanilla_network_has_biases_and_no_normalization(name, how):
     model = SMALL[name][0](how)
     assert not layers_of(model, NORMALIZATIONS)
     assert all(layer.bias is not None for layer in layers_of(model, (nn.Conv2d, nn.Linear)))
@@ -330,7 +330,7 @@ def test_a_vanilla_network_has_no_normalization_and_has_biases(name, how):
         ("resnet18", [64] * 5 + [128] * 5 + [256] * 5 + [512] * 5),
     ],
 )
-def test_a_factory_is_called_with_the_width_that_it_normalizes(name, widths):
+def test_factory_receives_the_normalized_width(name, widths):
     calls = []
 
     def factory(width):
@@ -345,7 +345,7 @@ def test_a_factory_is_called_with_the_width_that_it_normalizes(name, widths):
 
 
 @pytest.mark.row("P-27")
-def test_group_size_is_four_channels_or_what_one_asks_for():
+def test_group_size_defaults_to_four_channels():
     for how, size in (("gn", 4), (networks.group_norm(8), 8)):
         norms = layers_of(networks.resnet_cifar(8, 3, how), nn.GroupNorm)
         assert {norm.num_channels // norm.num_groups for norm in norms} == {size}
@@ -418,7 +418,7 @@ BUILDERS = {
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_the_seed_alone_decides_the_weights(name):
+def test_seed_alone_determines_the_weights(name):
     torch.manual_seed(7)
     before = torch.get_rng_state()
     first = BUILDERS[name](3)
@@ -473,18 +473,18 @@ def test_training_moves_every_parameter(name):
 
 
 @pytest.mark.parametrize("depth", [2, 0, 18, 109, 111])
-def test_a_depth_that_is_not_6n_plus_2_is_refused(depth):
+def test_depth_other_than_6n_plus_2_is_refused(depth):
     with pytest.raises(ValueError, match=rf"6n \+ 2 .* got {depth}"):
         networks.resnet_cifar(depth)
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_an_unknown_normalization_is_refused_with_the_known_ones(name):
+def test_unknown_normalization_is_refused(name):
     with pytest.raises(ValueError, match=r"none, bn, ln, gn.*got 'batch'"):
         SMALL[name][0]("batch")
 
 
-def test_groups_that_do_not_come_out_even_are_refused():
+def test_uneven_groups_are_refused():
     with pytest.raises(ValueError, match="whole groups of 4; got 10 channels"):
         networks.fully_connected((3, 10, 2), "gn")
     with pytest.raises(ValueError, match="at least 1; got 0"):
@@ -497,7 +497,7 @@ def test_widths_that_make_no_network_are_refused(widths):
         networks.fully_connected(widths)
 
 
-def test_a_placement_other_than_post_and_pre_is_refused():
+def test_unknown_placement_is_refused():
     with pytest.raises(ValueError, match="'post' or 'pre'; got 'before'"):
         inspect.unwrap(networks.fully_connected)((3, 2), placement="before")
 

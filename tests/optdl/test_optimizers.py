@@ -206,7 +206,7 @@ def test_rmsprop_approaches_torch_as_delta_vanishes():
 
 
 @pytest.mark.row("L1-26")
-def test_torch_rescales_the_velocity_when_the_rate_changes_and_the_lecture_does_not():
+def test_only_torch_rescales_velocity_with_the_rate():
     # by hand, g = 1, α = 0.5, rates 1 then 0.1. lecture: v = −1, then −0.5 − 0.1 = −0.6
     # torch: b = 1, then 0.5 + 1 = 1.5, a step of −0.15
     ours = run(Momentum(lr=lambda k: (1.0, 0.1)[k], alpha=0.5), constant(1.0), np.zeros(1), 2)
@@ -221,7 +221,7 @@ def test_torch_rescales_the_velocity_when_the_rate_changes_and_the_lecture_does_
 
 
 @pytest.mark.row("L1-26")
-def test_momentum_with_one_minus_alpha_is_momentum_with_a_smaller_rate():
+def test_averaged_momentum_is_momentum_with_smaller_rate():
     # the average v ← α v − (1 − α) η g, iterated here, is the lecture's with the rate (1 − α) η
     objective, alpha, lr = bowl(), 0.9, 0.2
     theta, v = objective.start, np.zeros(5)
@@ -244,13 +244,13 @@ def test_momentum_with_one_minus_alpha_is_momentum_with_a_smaller_rate():
         (SGD(LinearDecay(0.1, tau=5)), "lr_scheduler"),
     ],
 )
-def test_what_torch_does_not_have_is_said_with_the_reason(opt, reason):
+def test_torch_equivalent_refuses_with_the_reason(opt, reason):
     with pytest.raises(ValueError, match=reason):
         torch_equivalent(opt)
 
 
 @pytest.mark.row("L1-27")
-def test_nesterov_without_momentum_is_plain_gradient_descent_in_torch():
+def test_nesterov_without_momentum_is_sgd_in_torch():
     assert torch_equivalent(Nesterov(lr=0.1, alpha=0.0)) == ("SGD", {"lr": 0.1, "momentum": 0.0})
 
 
@@ -273,7 +273,7 @@ OBJECT = EVERY | {"Newton": Newton(hessian=bowl().hessian, lr=0.1, damping=0.5)}
 
 @pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-28", "L1-29", "L1-30", "L1-31", "L2-05", "L2-06")
 @pytest.mark.parametrize("label", OBJECT)
-def test_the_same_object_steps_arrays_tensors_and_nested_trees(label):
+def test_same_optimizer_steps_arrays_tensors_and_trees(label):
     opt, objective = OBJECT[label], bowl()
     expected = run(opt, objective, objective.start, 20)
 
@@ -315,7 +315,7 @@ def test_the_same_object_steps_arrays_tensors_and_nested_trees(label):
 
 @pytest.mark.parametrize("label", OBJECT)
 @pytest.mark.parametrize("tensor", [False, True], ids=["numpy", "torch"])
-def test_a_step_changes_none_of_its_arguments(label, tensor):
+def test_step_changes_no_argument(label, tensor):
     kind = torch.from_numpy if tensor else (lambda row: row)
     objective, opt = bowl(), OBJECT[label]
     if isinstance(opt, Newton):
@@ -335,7 +335,7 @@ def test_a_step_changes_none_of_its_arguments(label, tensor):
 
 @pytest.mark.parametrize("label", EVERY)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_precision_and_shape_stay_and_the_history_is_dropped(label, dtype):
+def test_step_keeps_dtype_and_shape_and_drops_history(label, dtype):
     theta = torch.nn.Parameter(torch.ones(2, 3, dtype=dtype))
     opt = EVERY[label]
     new, state = opt.step(theta, opt.init(theta), lambda theta: 2 * theta)
@@ -349,7 +349,7 @@ def test_precision_and_shape_stay_and_the_history_is_dropped(label, dtype):
 
 @pytest.mark.row("L1-24", "L2-09")
 @pytest.mark.parametrize("label", ["SGD", "Momentum", "Nesterov", "AdaGrad", "AdaDelta", "Adam"])
-def test_a_real_network_takes_the_path_of_torch(label):
+def test_network_path_matches_torch(label):
     # oracle: torch.optim on the module, against torch.func on the dict of its parameters
     digits = load("digits")
     x = torch.from_numpy(digits.x_train[:64].astype(np.float64))
@@ -378,7 +378,7 @@ def test_a_real_network_takes_the_path_of_torch(label):
         np.testing.assert_allclose(ours[key], value.detach(), rtol=0, atol=1e-12)
 
 
-def test_a_tensor_stays_on_its_device():
+def test_tensor_stays_on_its_device():
     # the meta device computes shapes only, and refuses to meet a tensor of another device
     theta = torch.ones(3, device="meta")
     for opt in EVERY.values():
@@ -392,7 +392,7 @@ def test_a_tensor_stays_on_its_device():
 
 
 @pytest.mark.parametrize("label", OBJECT)
-def test_the_formula_that_the_book_shows_is_what_runs(label, monkeypatch):
+def test_update_formula_determines_the_step(label, monkeypatch):
     # oracle: with another formula in its place the step is another one, whatever the method
     opt, objective, asked = OBJECT[label], bowl(), []
     expected = run(opt, objective, objective.start, 5)
@@ -411,7 +411,7 @@ def test_the_formula_that_the_book_shows_is_what_runs(label, monkeypatch):
     assert asked == [1, 2, 3, 4, 5]
 
 
-def test_a_method_is_its_formula_in_a_subclass():
+def test_subclass_formula_defines_the_method():
     class Sign(FirstOrder):
         def update(self, t, theta, g):
             return (theta - self.rate(t) * g / (g * g) ** 0.5,)
@@ -426,14 +426,14 @@ def test_a_method_is_its_formula_in_a_subclass():
     np.testing.assert_array_equal(path.ravel(), [8, 4, 2])
 
 
-def test_the_interim_point_is_where_the_book_shows_it(monkeypatch):
+def test_look_ahead_determines_the_interim_point(monkeypatch):
     monkeypatch.setattr(Nesterov, "look_ahead", lambda self, theta, v: theta + 100.0)
     asked = []
     run(Nesterov(lr=1.0), lambda theta: asked.append(theta) or np.ones(1), np.zeros(1), 1)
     np.testing.assert_array_equal(asked, [[100.0]])
 
 
-def test_a_step_is_one_pass_down():
+def test_step_passes_down_the_modules_once():
     # a reader who follows it goes from the step to the trees to the formula
     program = """
 import sys
@@ -465,7 +465,7 @@ def test_newton_has_a_formula_of_its_own():
     )
 
 
-def test_arguments_by_position_mean_what_the_signature_says():
+def test_positional_arguments_follow_the_signature():
     assert RMSProp(0.01, 0.8) == RMSProp(lr=0.01, rho=0.8)
     assert AdaDelta(0.5, 0.8) == AdaDelta(lr=0.5, rho=0.8)
     assert RMSPropNesterov(0.01, 0.8, 0.7) == RMSPropNesterov(lr=0.01, rho=0.8, alpha=0.7)
@@ -548,7 +548,7 @@ BY_HAND = {
 @pytest.mark.row("L1-26", "L1-27", "L1-28", "L1-29", "L1-30", "L1-31")
 @pytest.mark.row("L2-05", "L2-06", "F-05", "F-18")
 @pytest.mark.parametrize("label", BY_HAND)
-def test_a_few_steps_by_hand(label):
+def test_first_steps_match_hand_calculation(label):
     opt, start, gradients, steps = BY_HAND[label]
     grad = gradients if callable(gradients) else given(gradients)
     path = run(opt, grad, np.array([start]), len(steps)).ravel()
@@ -569,7 +569,7 @@ def test_sgd_on_a_quadratic_is_the_matrix_power():
 
 
 @pytest.mark.row("L1-24")
-def test_a_run_ends_when_the_stopping_criterion_is_met():
+def test_run_stops_at_the_criterion():
     # θ ← θ/2 from 8: the first value below 1 is 0.5, after 4 steps
     path = run(SGD(0.5), lambda theta: theta, np.array([8.0]), 99, stop=lambda theta: theta[0] < 1)
     np.testing.assert_array_equal(path.ravel(), [8, 4, 2, 1, 0.5])
@@ -599,7 +599,7 @@ def test_minibatch_gradient_is_unbiased_and_draws_without_repetition(rng):
 
 
 @pytest.mark.row("L1-25")
-def test_linear_decay_is_a_line_and_then_a_constant():
+def test_linear_decay_ends_in_a_constant():
     schedule = LinearDecay(first=0.5, tau=40)
     rates = [schedule(k) for k in range(100)]
     np.testing.assert_allclose(rates, np.interp(np.arange(100), [0, 40], [0.5, 0.005]), rtol=1e-13)
@@ -607,7 +607,7 @@ def test_linear_decay_is_a_line_and_then_a_constant():
 
 
 @pytest.mark.row("L1-25")
-def test_a_schedule_gives_its_first_rate_to_the_first_step():
+def test_first_rate_applies_to_first_step():
     # by hand: g = 1, rates 1, 0.5, 0.25
     path = run(SGD(ExponentialDecay(1.0, 0.5)), constant(1.0), np.zeros(1), 3)
     np.testing.assert_array_equal(path.ravel(), [0, -1, -1.5, -1.75])
@@ -632,7 +632,7 @@ def test_a_schedule_gives_its_first_rate_to_the_first_step():
         (Warmup(0.1, steps=5), (True, False)),
     ],
 )
-def test_which_schedules_satisfy_the_conditions_of_robbins_and_monro(schedule, expected):
+def test_robbins_monro_schedules_are_identified(schedule, expected):
     # Σ η_k = ∞ and Σ η_k² < ∞, by the condensation test of Cauchy. Σ aₖ converges exactly when
     # Σ 2ʲ a(2ʲ) does; for these sequences exactly when the terms 2ʲ a(2ʲ) shrink geometrically
     at = schedule if callable(schedule) else lambda k: schedule
@@ -646,7 +646,7 @@ def test_which_schedules_satisfy_the_conditions_of_robbins_and_monro(schedule, e
 
 @pytest.mark.row("F-14")
 @pytest.mark.parametrize(("lr", "n"), [(0.05, 2), (0.2, 8), (0.2, 2)])
-def test_the_noise_floor_of_minibatches(rng, lr, n):
+def test_minibatch_noise_floor_matches_prediction(rng, lr, n):
     y = rng.normal(size=2000)
     gradient = minibatch_gradient(lambda theta, rows: theta - y[rows].mean(), 2000, n, rng)
     path = run(SGD(lr), gradient, np.array([y.mean()]), 40_000)
@@ -655,7 +655,7 @@ def test_the_noise_floor_of_minibatches(rng, lr, n):
 
 
 @pytest.mark.row("L1-25")
-def test_a_rate_that_falls_gets_below_the_noise_floor(rng):
+def test_decaying_rate_gets_below_noise_floor(rng):
     def last_errors(lr):
         grads = rng.normal(size=(4000, 200))
         rows = iter(grads)
@@ -677,7 +677,7 @@ def test_a_rate_that_falls_gets_below_the_noise_floor(rng):
 
 @pytest.mark.row("L1-26")
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 0.9, 0.99])
-def test_velocity_under_a_constant_gradient_is_a_geometric_sum(alpha):
+def test_constant_gradient_velocity_is_a_geometric_sum(alpha):
     g = np.array([3.0, -4.0])
     found = states(Momentum(0.1, alpha), lambda theta: g, np.zeros(2), 2000)
     for t in (1, 2, 3, 50, 2000):
@@ -689,7 +689,7 @@ def test_velocity_under_a_constant_gradient_is_a_geometric_sum(alpha):
 
 
 @pytest.mark.row("L2-03")
-def test_the_notation_with_friction_gives_the_same_path():
+def test_friction_notation_gives_the_same_path():
     gamma, eta, objective = 0.7, 0.1, bowl()
     theta, u = objective.start, np.zeros(5)
     expected = [theta]
@@ -706,7 +706,7 @@ def test_the_notation_with_friction_gives_the_same_path():
 
 
 @pytest.mark.row("L1-27")
-def test_the_change_of_variable_leads_back_from_torch_to_the_lecture():
+def test_variable_change_maps_torch_nesterov_to_lecture():
     # torch keeps θ̃ and b = −v/η; θ = θ̃ − αv = θ̃ + αηb
     objective, lr, alpha = bowl(), 0.05, 0.9
     tilde = torch.tensor(objective.start)
@@ -722,7 +722,7 @@ def test_the_change_of_variable_leads_back_from_torch_to_the_lecture():
 
 
 @pytest.mark.row("L1-27")
-def test_nesterov_is_stable_where_momentum_is_too_and_damps_more():
+def test_nesterov_damps_more_than_momentum():
     # oracle: the spectral radius of the matrix of each method, on the curvature λ
     lam, lr, alpha = 1.0, 0.5, 0.9
     heavy = np.array([[1 - lr * lam, alpha], [-lr * lam, alpha]])
@@ -740,7 +740,7 @@ def test_nesterov_is_stable_where_momentum_is_too_and_damps_more():
 
 
 @pytest.mark.row("L1-28")
-def test_the_rate_grows_while_the_sign_persists_and_shrinks_at_a_flip():
+def test_rate_grows_until_the_sign_flips():
     opt = DeltaBarDelta(lr=1.0, increase=0.5, decrease=0.25, rho=0.0)
     found = states(opt, given([1.0, 2.0, 3.0, -1.0, -1.0, 1.0]), np.zeros(1), 6)
     rates = [state.rates[0] for state in found]
@@ -748,7 +748,7 @@ def test_the_rate_grows_while_the_sign_persists_and_shrinks_at_a_flip():
 
 
 @pytest.mark.row("L1-28")
-def test_the_trend_is_a_moving_average_so_that_one_flip_can_be_noise():
+def test_averaged_trend_ignores_a_single_flip():
     # ρ = 0.5: trend 1/2 after g = 1 and g = … −0.25 leaves 0.125 > 0, so that the next + agrees
     opt = DeltaBarDelta(lr=1.0, increase=0.5, decrease=0.5, rho=0.5)
     found = states(opt, given([1.0, -0.25, 1.0]), np.zeros(1), 3)
@@ -757,7 +757,7 @@ def test_the_trend_is_a_moving_average_so_that_one_flip_can_be_noise():
 
 
 @pytest.mark.row("L1-28")
-def test_erratum_the_rule_as_printed_is_the_slower_one():
+def test_printed_delta_bar_delta_rule_is_slower():
     # In the long valley the flat direction keeps its sign. Growing its rate helps; shrinking it,
     # as L1 prints, freezes it. The oracle of the size of the win is plain descent.
     valley = problems.valley(0.01)
@@ -785,7 +785,7 @@ def test_as_printed_exchanges_the_two_cases():
 
 
 @pytest.mark.row("L1-29")
-def test_adagrad_under_a_constant_gradient_steps_like_one_over_the_root_of_t():
+def test_adagrad_constant_gradient_steps_decay_like_inverse_root():
     # r = t g², so that step t is η g / (δ + |g| √t)
     g, delta = np.array([3.0, -0.5]), 0.25
     path = run(AdaGrad(0.1, delta=delta), lambda theta: g, np.zeros(2), 100)
@@ -812,7 +812,7 @@ def rmsprop_box(grad, theta, lr, rho, delta, steps, alpha=0.0):
 @pytest.mark.row("L1-30", "L1-31")
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
 @pytest.mark.parametrize("alpha", [0.0, 0.8])
-def test_rmsprop_is_the_box_of_the_lecture_with_momentum_and_without(alpha, delta):
+def test_rmsprop_matches_the_lectures_box(alpha, delta):
     objective = bowl()
     opt = RMSPropNesterov(0.005, 0.9, alpha, delta=delta)
     expected = rmsprop_box(objective.gradient, objective.start, 0.005, 0.9, delta, 100, alpha)
@@ -832,7 +832,7 @@ def test_rmsprop_under_a_constant_gradient():
 
 
 @pytest.mark.row("L2-04")
-def test_the_methods_divide_by_the_diagonal_that_they_report(rng):
+def test_reported_diagonal_divides_the_step(rng):
     # θ' − θ = −η G⁻¹ g, whatever the gradients were: G is read off the step itself
     for opt in (AdaGrad(0.3, delta=0.1), RMSProp(0.3, delta=0.1)):
         theta, state = np.zeros(4), opt.init(np.zeros(4))
@@ -844,7 +844,7 @@ def test_the_methods_divide_by_the_diagonal_that_they_report(rng):
 
 
 @pytest.mark.row("L2-04")
-def test_note_the_lagged_diagonal_divides_by_zero_in_the_first_step():
+def test_lagged_diagonal_divides_by_zero_at_first_step():
     opt, theta = AdaGrad(1.0, delta=0.0), np.array([1.0])
     state = opt.init(theta)
     with np.errstate(divide="ignore"):
@@ -872,7 +872,7 @@ def test_l2_counts_the_share_of_the_new_gradient():
 
 
 @pytest.mark.row("L2-04")
-def test_the_diagonal_approaches_the_hessian_up_to_a_factor_in_one_case_only():
+def test_diagonal_tracks_hessian_around_axis_aligned_minimum():
     # with θ drawn around the minimum, √E[g²] of a diagonal bowl is λ times the spread of θ
     rng = np.random.default_rng(0)
     curvature = np.array([0.1, 1.0, 10.0])
@@ -887,7 +887,7 @@ def test_the_diagonal_approaches_the_hessian_up_to_a_factor_in_one_case_only():
 
 
 @pytest.mark.row("L2-05")
-def test_l2s_adadelta_with_the_newest_g_and_the_oldest_d():
+def test_l2_adadelta_matches_the_printed_update():
     gamma, delta, objective = 0.1, 1e-4, bowl()
     theta, G2, D2 = objective.start, np.zeros(5), np.zeros(5)
     expected = [theta]
@@ -903,7 +903,7 @@ def test_l2s_adadelta_with_the_newest_g_and_the_oldest_d():
 
 
 @pytest.mark.row("L2-05")
-def test_adadelta_does_not_feel_the_units_of_the_loss():
+def test_adadelta_is_invariant_to_loss_units():
     # without δ to speak of, a loss 1000 times as large gives the same path
     small = run(AdaDelta(1.0, delta=1e-20), constant(1.0), np.zeros(1), 50)
     large = run(AdaDelta(1.0, delta=1e-20), constant(1000.0), np.zeros(1), 50)
@@ -911,7 +911,7 @@ def test_adadelta_does_not_feel_the_units_of_the_loss():
 
 
 @pytest.mark.row("L2-06")
-def test_adam_under_a_constant_gradient_steps_by_its_rate_from_the_first_step():
+def test_adam_constant_gradient_steps_equal_the_rate():
     # both hats undo the bias exactly: m̂ = g, r̂ = g²
     g = np.array([1000.0, -1e-3])
     path = run(Adam(0.1, delta=0.0), lambda theta: g, np.zeros(2), 50)
@@ -940,7 +940,7 @@ def test_l2s_adam_with_beta_on_the_new_gradient():
 
 
 @pytest.mark.row("L1-32")
-def test_one_step_of_newton_reaches_the_minimum_of_a_quadratic(rng):
+def test_newton_reaches_quadratic_minimum_in_one_step(rng):
     H, b = bowl().hessian(np.zeros(5)), rng.normal(size=5)
     [_, first] = run(
         Newton(hessian=lambda theta: H), lambda theta: H @ theta - b, rng.normal(size=5), 1
@@ -967,7 +967,7 @@ def test_newton_never_forms_the_inverse(monkeypatch):
 
 
 @pytest.mark.row("L1-32", "F-17")
-def test_newton_converges_quadratically_where_the_hessian_is_positive_definite():
+def test_newton_converges_quadratically_at_positive_definite_minimum():
     objective = problems.rosenbrock()
     path = run(Newton(hessian=objective.hessian), objective, np.array([1.1, 1.1]), 6)
     error = np.linalg.norm(path - 1, axis=1)
@@ -982,7 +982,7 @@ def test_newton_converges_quadratically_where_the_hessian_is_positive_definite()
 
 
 @pytest.mark.row("L1-32")
-def test_newton_is_attracted_by_a_saddle_and_damping_turns_it_downhill():
+def test_damping_turns_newton_away_from_saddle():
     saddle = problems.saddle()
     [_, first] = run(Newton(hessian=saddle.hessian), saddle, saddle.start, 1)
     np.testing.assert_allclose(first, 0, atol=1e-15)  # the saddle itself, from anywhere
@@ -994,7 +994,7 @@ def test_newton_is_attracted_by_a_saddle_and_damping_turns_it_downhill():
 
 
 @pytest.mark.row("L1-32")
-def test_a_flat_direction_is_named():
+def test_flat_direction_is_refused():
     for kind in (np.asarray, torch.tensor):
         H = kind([[1.0, 0.0], [0.0, 0.0]])
         opt = Newton(hessian=lambda theta, H=H: H)
@@ -1023,7 +1023,7 @@ def test_newton_with_a_rate_shrinks_every_direction_alike(eta):
 
 @pytest.mark.row("L2-07")
 @pytest.mark.parametrize("name", ["beale", "rosenbrock", "mixture"])
-def test_newton_does_not_feel_linear_coordinates(name, rng):
+def test_newton_is_invariant_under_linear_maps(name, rng):
     objective = getattr(problems, name)()
     P = rng.normal(size=(2, 2)) + 2 * np.eye(2)
     inner = change_of_variable(objective, P)
@@ -1037,7 +1037,7 @@ def test_newton_does_not_feel_linear_coordinates(name, rng):
 
 
 @pytest.mark.row("L2-08")
-def test_the_exponent_of_the_cost_is_three_for_newton_and_one_for_a_gradient_step():
+def test_scaling_exponent_is_three_newton_one_gradient():
     sizes = np.geomspace(100, 10_000, 9)
     # additions and multiplications of an elimination with one right-hand side
     solve = 2 / 3 * sizes**3 + 3 / 2 * sizes**2 - 7 / 6 * sizes
@@ -1063,7 +1063,7 @@ GRID = [(lr, alpha) for lr in (0.05, 0.3, 0.9, 1.7, 3.1) for alpha in (0.0, 0.1,
 
 @pytest.mark.row("F-01")
 @pytest.mark.parametrize(("lr", "alpha"), GRID)
-def test_eigenvalues_of_momentum_are_those_of_its_matrix(lr, alpha):
+def test_momentum_eigenvalues_match_iteration_matrix(lr, alpha):
     # oracle: LAPACK on the matrix written out, and its determinant and trace
     for lam in (0.01, 0.5, 1.0, 2.0):
         M = np.array([[1 - lr * lam, alpha], [-lr * lam, alpha]])
@@ -1076,7 +1076,7 @@ def test_eigenvalues_of_momentum_are_those_of_its_matrix(lr, alpha):
 
 
 @pytest.mark.row("F-01")
-def test_momentum_takes_the_2_by_2_iteration_along_each_eigenvector(rng):
+def test_momentum_coefficients_match_runs_along_eigenvectors(rng):
     # oracle: the optimizer itself, on a quadratic whose eigenvectors are no axes
     objective = bowl()
     eigenvalues, U = np.linalg.eigh(objective.hessian(objective.start))
@@ -1089,7 +1089,7 @@ def test_momentum_takes_the_2_by_2_iteration_along_each_eigenvector(rng):
 
 @pytest.mark.row("F-01")
 @pytest.mark.parametrize("alpha", [0.04, 0.25, 0.81])
-def test_the_three_regimes_of_momentum(alpha):
+def test_momentum_has_three_regimes(alpha):
     root = math.sqrt(alpha)
     low, high = (1 - root) ** 2, (1 + root) ** 2
     z = {x: momentum_eigenvalues(x / 4, alpha, 4.0) for x in (0.9 * low, (low + high) / 2, high)}
@@ -1122,7 +1122,7 @@ def test_momentum_converges_exactly_below_twice_one_plus_alpha():
 
 @pytest.mark.row("F-01")
 @pytest.mark.parametrize(("lr", "alpha"), [(0.1, 0.3), (0.3, 0.8), (0.45, 0.8)])
-def test_the_rate_of_momentum_is_measured(lr, alpha):
+def test_momentum_rate_matches_measurement(lr, alpha):
     # oracle: the largest error in two windows, far apart
     objective = bowl()
     eigenvalues = np.linalg.eigvalsh(objective.hessian(objective.start))
@@ -1135,7 +1135,7 @@ def test_the_rate_of_momentum_is_measured(lr, alpha):
 
 @pytest.mark.row("F-01")
 @pytest.mark.parametrize(("smallest", "largest"), [(1.0, 9.0), (0.3, 4.0), (0.01, 5.0)])
-def test_no_constants_of_momentum_are_better_than_the_optimal_ones(smallest, largest):
+def test_optimal_momentum_beats_grid_search(smallest, largest):
     # oracle: a search over (η, α), with eigenvalues from LAPACK
     best = optimal_momentum(smallest, largest)
 
@@ -1166,7 +1166,7 @@ def test_no_constants_of_momentum_are_better_than_the_optimal_ones(smallest, lar
 
 @pytest.mark.row("F-01", "L1-27")
 @pytest.mark.parametrize(("smallest", "largest"), [(0.25, 4.0), (0.3, 4.0), (0.01, 5.0)])
-def test_the_standard_constants_of_nesterov_are_best_for_their_learning_rate(smallest, largest):
+def test_standard_nesterov_is_optimal_for_its_rate(smallest, largest):
     # oracle: the matrix of one step, read off the method itself, with eigenvalues from LAPACK
     lr, standard, rate = standard_nesterov(smallest, largest)
 
@@ -1192,7 +1192,7 @@ def test_the_standard_constants_of_nesterov_are_best_for_their_learning_rate(sma
 
 
 @pytest.mark.row("F-01")
-def test_steps_grow_like_the_root_of_kappa_with_momentum():
+def test_momentum_steps_grow_like_root_kappa():
     kappas = [100.0, 1000.0, 10_000.0]
     descent, momentum = [], []
     for kappa in kappas:
@@ -1212,7 +1212,7 @@ def test_steps_grow_like_the_root_of_kappa_with_momentum():
 
 @pytest.mark.row("F-03")
 @pytest.mark.parametrize("name", ["valley", "beale", "rosenbrock", "mixture", "saddle"])
-def test_a_rotated_problem_is_the_problem_in_turned_coordinates(name, rng):
+def test_rotated_problem_matches_complex_rotation(name, rng):
     # oracle: complex multiplication turns a point of the plane
     problem = problems.valley(0.2) if name == "valley" else getattr(problems, name)()
     turn = np.exp(1j * math.radians(35))
@@ -1242,14 +1242,14 @@ def test_a_rotated_problem_is_the_problem_in_turned_coordinates(name, rng):
 
 
 @pytest.mark.row("F-03")
-def test_only_a_problem_of_the_plane_is_rotated():
+def test_rotation_requires_two_dimensions():
     with pytest.raises(ValueError, match=r"of the plane; its start has \(5,\)"):
         problems.rotated(bowl(), 30.0)
 
 
 @pytest.mark.row("F-03")
 @pytest.mark.parametrize("label", ["SGD", "Momentum", "Nesterov"])
-def test_methods_with_one_rate_do_not_see_a_rotation(label):
+def test_single_rate_methods_are_rotation_invariant(label):
     valley = problems.quadratic(np.diag([1.0, 100.0]))
     opt = dataclasses.replace(EVERY[label], lr=0.01)
     path = run(opt, valley, valley.start, 200)
@@ -1262,7 +1262,7 @@ def test_methods_with_one_rate_do_not_see_a_rotation(label):
 
 @pytest.mark.row("F-03")
 @pytest.mark.parametrize("opt", [Adam(0.1), AdaGrad(1.0)], ids=["Adam", "AdaGrad"])
-def test_adaptive_methods_lose_their_speed_when_the_valley_is_rotated(opt):
+def test_rotation_slows_adaptive_methods(opt):
     valley = problems.quadratic(np.diag([1.0, 100.0]))
     loss = []
     for degrees in (0, 45):
@@ -1286,7 +1286,7 @@ def test_g_measures_gradients_and_not_curvature():
 
 @pytest.mark.row("F-03")
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])
-def test_the_adaptive_diagonal_is_the_mean_over_all_minibatches(batch, rng):
+def test_adaptive_diagonal_matches_mean_over_minibatches(batch, rng):
     # oracle: every minibatch of the 5 examples
     gradients = rng.normal(size=(5, 3)) + 0.5
     squares = [
@@ -1349,7 +1349,7 @@ def test_three_diagonals_of_a_small_network():
 
 
 @pytest.mark.row("F-03")
-def test_a_minibatch_has_one_to_m_examples():
+def test_batch_size_out_of_range_is_refused():
     with pytest.raises(ValueError, match="1 to m = 4 examples; got batch = 5"):
         adaptive_diagonal(np.ones((4, 2)), batch=5)
 
@@ -1370,7 +1370,7 @@ def torch_rates(scheduler, first, steps):
 
 @pytest.mark.row("F-05")
 @pytest.mark.parametrize("last", [0.0, 0.01])
-def test_cosine_decay_is_that_of_torch(last):
+def test_cosine_decay_matches_torch(last):
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR
     expected = torch_rates(lambda opt: scheduler(opt, T_max=40, eta_min=last), 0.5, 41)
     schedule = CosineDecay(0.5, tau=40, last=last)
@@ -1381,7 +1381,7 @@ def test_cosine_decay_is_that_of_torch(last):
 
 @pytest.mark.row("F-05")
 @pytest.mark.filterwarnings("ignore:.*epoch parameter")
-def test_warmup_then_cosine_is_that_of_torch():
+def test_warmup_then_cosine_matches_torch():
     def scheduler(optimizer):
         of = torch.optim.lr_scheduler
         rise = of.LinearLR(optimizer, start_factor=1 / 5, total_iters=4)
@@ -1397,7 +1397,7 @@ def test_warmup_then_cosine_is_that_of_torch():
 
 @pytest.mark.row("F-05")
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_the_l2_penalty_is_the_weight_decay_of_torchs_sgd_and_adam(name):
+def test_l2_penalty_matches_torch_weight_decay(name):
     objective = bowl()
     expected = torch_path(
         name, {"lr": 0.05, "weight_decay": 0.3}, objective.gradient, objective.start, 60
@@ -1408,7 +1408,7 @@ def test_the_l2_penalty_is_the_weight_decay_of_torchs_sgd_and_adam(name):
 
 
 @pytest.mark.row("F-05")
-def test_penalty_and_decay_are_one_for_sgd_and_two_for_adam():
+def test_penalty_equals_decay_for_sgd_not_adam():
     lr, decay, objective = 0.05, 0.3, bowl()
     # SGD: θ(1 − ηω) − ηg, step by step
     path = run(SGD(lr), with_l2_penalty(objective.gradient, decay), objective.start, 40)
@@ -1437,7 +1437,7 @@ def test_penalty_and_decay_are_one_for_sgd_and_two_for_adam():
 
 
 @pytest.mark.row("F-18")
-def test_lion_is_its_pseudo_code():
+def test_lion_matches_its_pseudo_code():
     # oracle: the program of Chen et al., number by number, with the standard library
     grads = np.random.default_rng(4).normal(size=(40, 3)) * [0.01, 1.0, 100.0]
     theta, m = [1.0, -2.0, 3.0], [0.0] * 3
@@ -1454,7 +1454,7 @@ def test_lion_is_its_pseudo_code():
 
 
 @pytest.mark.row("F-18", "L2-06")
-def test_lion_and_adam_without_memory_are_the_same_method():
+def test_lion_and_adam_without_memory_agree():
     objective = bowl()
     lion = run(Lion(0.03, beta1=0.0, beta2=0.0), objective, objective.start, 50)
     adam = run(Adam(0.03, beta1=0.0, beta2=0.0, delta=0.0), objective, objective.start, 50)
@@ -1487,7 +1487,7 @@ def muon_path(start, gradients, **settings):
 @pytest.mark.row("F-13")
 @pytest.mark.parametrize("shape", [(3, 5), (4, 4), (6, 2), (1, 3)])
 @pytest.mark.parametrize("nesterov", [True, False])
-def test_muon_takes_the_path_of_torch(shape, nesterov, monkeypatch, rng):
+def test_muon_matches_torch(shape, nesterov, monkeypatch, rng):
     start, gradients = rng.normal(size=shape), rng.normal(size=(50, *shape))
     opt, remaining = Muon(0.05, alpha=0.9, nesterov=nesterov), iter(gradients)
     path = np.array(run(opt, lambda theta: next(remaining), start, 50))
@@ -1500,7 +1500,7 @@ def test_muon_takes_the_path_of_torch(shape, nesterov, monkeypatch, rng):
 
 
 @pytest.mark.row("F-13")
-def test_muon_steps_the_vectors_of_a_network_by_plain_momentum(rng):
+def test_muon_steps_vectors_by_plain_momentum(rng):
     theta = {"weight": rng.normal(size=(3, 2)), "bias": rng.normal(size=3)}
     gradients = [{k: rng.normal(size=v.shape) for k, v in theta.items()} for _ in range(20)]
     remaining = iter(gradients)
@@ -1522,7 +1522,7 @@ def test_muon_steps_the_vectors_of_a_network_by_plain_momentum(rng):
 @pytest.mark.row("F-13")
 @pytest.mark.parametrize("kind", [np.array, torch.tensor], ids=["numpy", "torch"])
 @pytest.mark.parametrize("shape", [(3, 5), (4, 4), (6, 2)])
-def test_newton_schulz_applies_its_polynomial_to_the_singular_values(shape, kind, rng):
+def test_newton_schulz_maps_singular_values_by_its_polynomial(shape, kind, rng):
     # oracle: the singular value decomposition, and the polynomial on numbers
     G = rng.normal(size=shape)
     U, values, Vt = np.linalg.svd(G, full_matrices=False)
@@ -1538,7 +1538,7 @@ def test_newton_schulz_applies_its_polynomial_to_the_singular_values(shape, kind
 
 
 @pytest.mark.row("F-13")
-def test_five_steps_bring_the_singular_values_between_0_68_and_1_21():
+def test_five_newton_schulz_steps_bound_singular_values():
     values = np.geomspace(0.002, 1, 10_001)
     for _ in range(5):
         values = np.polyval([2.0315, 0, -4.775, 0, 3.4445, 0], values)
@@ -1564,7 +1564,7 @@ def test_shampoo_without_accumulation_is_the_polar_factor(shape, rng):
 
 
 @pytest.mark.row("F-13", "P-07")
-def test_the_polar_factor_is_the_steepest_descent_in_the_spectral_norm(rng):
+def test_polar_factor_is_steepest_in_spectral_norm(rng):
     # of all D with ‖D‖₂ ≤ 1 it has the largest ⟨G, D⟩, which is the sum of the singular values
     G = rng.normal(size=(3, 5))
     best = np.sum(G * shampoo_direction(G))
@@ -1578,7 +1578,7 @@ def test_the_polar_factor_is_the_steepest_descent_in_the_spectral_norm(rng):
 
 
 @pytest.mark.row("F-15")
-def test_the_average_of_the_iterates_is_the_mean_so_far(rng):
+def test_iterate_average_is_the_running_mean(rng):
     path = rng.normal(size=(30, 2, 3))
     expected = [path[: k + 1].mean(axis=0) for k in range(30)]
     np.testing.assert_allclose(average_of_iterates(path), expected, rtol=0, atol=1e-14)
@@ -1586,7 +1586,7 @@ def test_the_average_of_the_iterates_is_the_mean_so_far(rng):
 
 
 @pytest.mark.row("F-15")
-def test_the_exponential_average_is_that_of_torch(rng):
+def test_exponential_average_matches_torch(rng):
     path = rng.normal(size=(30, 4))
     module = torch.nn.ParameterList([torch.tensor(path[0])])
     averaged = torch.optim.swa_utils.AveragedModel(
@@ -1607,7 +1607,7 @@ def test_the_exponential_average_is_that_of_torch(rng):
 
 @pytest.mark.row("F-15")
 @pytest.mark.parametrize(("lr", "curvature"), [(0.1, 1.0), (0.3, 2.0), (1.5, 1.0), (0.5, 2.0)])
-def test_the_variance_of_averaged_iterates_is_that_of_the_covariance_recursion(lr, curvature):
+def test_averaged_variance_matches_covariance_recursion(lr, curvature):
     # oracle: the covariance of (θ_k, θ₁ + … + θ_k), step by step, from the stationary law of θ,
     # whose variance solves s² = (1 − ηλ)² s² + η²σ²
     sigma, a = 1.5, 1 - lr * curvature
@@ -1623,7 +1623,7 @@ def test_the_variance_of_averaged_iterates_is_that_of_the_covariance_recursion(l
 
 
 @pytest.mark.row("F-15")
-def test_averaged_iterates_of_sgd_have_the_variance_that_is_foretold(rng):
+def test_averaged_sgd_iterates_have_predicted_variance(rng):
     # the runs are independent, and their averages scatter as the closed form says
     lr, curvature, sigma, steps = 0.2, 1.0, 1.0, 100
     noise = iter(sigma * rng.normal(size=(50 + steps, 4000)))
@@ -1656,7 +1656,7 @@ def test_descent_in_z_and_the_preconditioned_descent_agree(name, rng):
 
 
 @pytest.mark.row("P-07")
-def test_derivatives_in_z_are_those_of_autograd(rng):
+def test_derivatives_in_z_match_autograd(rng):
     def loss(theta):
         return torch.exp(theta[0] * theta[1]) + torch.sin(theta[2]) * theta[0] + theta[1] ** 2
 
@@ -1684,7 +1684,7 @@ def test_derivatives_in_z_are_those_of_autograd(rng):
 
 
 @pytest.mark.row("P-07")
-def test_the_condition_number_in_z_rules_the_rate():
+def test_condition_number_in_z_determines_the_rate():
     # oracle: the best rate (κ − 1)/(κ + 1), with κ from the singular values
     objective = bowl()
     H = objective.hessian(objective.start)
@@ -1818,7 +1818,7 @@ OBJECTIVES = {
 }
 
 
-def test_the_tables_have_every_optimizer_and_every_problem_with_a_minimum():
+def test_tables_cover_all_optimizers_and_problems():
     subclasses = {Optimizer}
     for _ in range(4):
         subclasses |= {sub for one in subclasses for sub in one.__subclasses__()}
@@ -1838,7 +1838,7 @@ def test_the_tables_have_every_optimizer_and_every_problem_with_a_minimum():
 @pytest.mark.row("L2-09")
 @pytest.mark.parametrize("problem", OBJECTIVES)
 @pytest.mark.parametrize("method", TABLE)
-def test_every_optimizer_reaches_every_known_minimum(method, problem):
+def test_optimizers_reach_known_minima(method, problem):
     opt, steps = TABLE[method][problem]
     objective = OBJECTIVES[problem]()
     assert type(opt).__name__ == method
@@ -1851,7 +1851,7 @@ def test_every_optimizer_reaches_every_known_minimum(method, problem):
 
 @pytest.mark.row("L2-09")
 @pytest.mark.parametrize("method", EVERY)
-def test_every_method_of_first_order_leaves_the_saddle(method):
+def test_first_order_methods_leave_the_saddle(method):
     saddle = problems.saddle()
     path = run(
         EVERY[method], saddle, saddle.start, 400, stop=lambda theta: saddle.value(theta) < -0.5
@@ -1915,12 +1915,12 @@ def test_every_method_of_first_order_leaves_the_saddle(method):
         (lambda: steps_to_reduce(SGD(0.1), problems.valley(1.0), 0.1, 5), "by the factor 0.1 in 5"),
     ],
 )
-def test_bad_numbers_are_refused_with_the_reason(make, message):
+def test_invalid_hyperparameters_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_a_schedule_that_turns_negative_is_refused_in_its_step():
+def test_negative_scheduled_rate_is_refused():
     opt = SGD(lambda k: 0.1 - 0.1 * k)
     with pytest.raises(ValueError, match=r"lr\(2\) must be 0 or more"):
         run(opt, lambda theta: theta, np.ones(1), 3)
@@ -1928,7 +1928,7 @@ def test_a_schedule_that_turns_negative_is_refused_in_its_step():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("kind", [np.array, torch.tensor], ids=["numpy", "torch"])
-def test_a_gradient_that_is_not_finite_is_refused(kind, bad):
+def test_nonfinite_gradient_is_refused(kind, bad):
     for opt in EVERY.values():
         theta = kind([1.0, 1.0])
         with pytest.raises(ValueError, match="gradient of step 1 must be finite, got NaN or inf"):
@@ -1937,7 +1937,7 @@ def test_a_gradient_that_is_not_finite_is_refused(kind, bad):
             opt.step(theta, opt.init(theta), lambda theta: kind([1.0, bad]), check_finite=False)
 
 
-def test_a_gradient_whose_sum_overflows_is_finite_all_the_same():
+def test_gradient_with_overflowing_sum_is_accepted():
     huge = np.full(4, 1e308)
     with np.errstate(over="ignore"):
         theta, _ = SGD(1e-308).step(np.zeros(4), SGD(0.1).init(np.zeros(4)), lambda theta: huge)
@@ -1959,38 +1959,38 @@ def test_a_gradient_whose_sum_overflows_is_finite_all_the_same():
         (1.0, 1.0, TypeError, r"got float; write np.array\(1.0\)"),
     ],
 )
-def test_trees_that_do_not_fit_are_refused(theta, gradient, error, message):
+def test_mismatched_trees_are_refused(theta, gradient, error, message):
     for opt in (SGD(0.1), Newton(hessian=lambda theta: np.eye(2))):
         with pytest.raises(error, match=message):
             opt.step(theta, opt.init(theta), lambda theta: gradient)
 
 
-def test_the_keys_of_a_gradient_may_come_in_any_order():
+def test_gradient_keys_may_come_in_any_order():
     opt, theta = SGD(1.0), {"a": np.zeros(1), "b": np.zeros(1)}
     new, _ = opt.step(theta, opt.init(theta), lambda theta: {"b": -np.ones(1), "a": np.ones(1)})
     assert (list(new), new["a"][0], new["b"][0]) == (["a", "b"], -1.0, 1.0)
 
 
-def test_whole_numbers_are_stepped_as_real_ones():
+def test_integers_are_stepped_as_floats():
     for theta in (np.array([4, 2]), torch.tensor([4, 2])):
         [_, first] = run(SGD(0.125), lambda theta: theta, theta, 1)
         np.testing.assert_array_equal(first, [3.5, 1.75])
 
 
-def test_a_tree_may_have_empty_parts():
+def test_tree_may_have_empty_parts():
     theta = [{"w": np.ones(2)}, (), {}]
     new, state = Momentum(0.5).step(theta, Momentum(0.5).init(theta), lambda theta: theta)
     np.testing.assert_array_equal(new[0]["w"], [0.5, 0.5])
     assert (new[1:], state.v[1:]) == ([(), {}], [(), {}])
 
 
-def test_a_hessian_of_another_shape_is_refused():
+def test_hessian_of_wrong_shape_is_refused():
     opt = Newton(hessian=lambda theta: np.eye(3))
     with pytest.raises(ValueError, match=r"of 2 parameters must have shape \(2, 2\), got \(3, 3\)"):
         run(opt, lambda theta: theta, np.ones(2), 1)
 
 
-def test_a_preconditioner_of_another_shape_is_refused():
+def test_preconditioner_of_wrong_shape_is_refused():
     function = inspect.unwrap(preconditioned_descent)
     with pytest.raises(ValueError, match=r"P must have shape \(2, 2\) for 2 parameters"):
         function(lambda theta: theta, np.eye(3), np.ones(2), 0.1, 1)

@@ -104,7 +104,7 @@ def test_lines_differ_without_color(ax):
     assert len({str(line._unscaled_dash_pattern) for line in ax.lines}) == 6
 
 
-def test_figures_are_transparent_and_the_same_in_every_run():
+def test_figures_are_transparent_and_deterministic():
     def drawn():
         fig = Figure()
         plot_curves({"a": [1.0, 2.0]}, fig.subplots(), bands={"a": ([0, 1], [2, 3])})

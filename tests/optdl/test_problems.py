@@ -44,7 +44,7 @@ def difference(function, x, h=1e-6):
 
 @each
 @pytest.mark.row("L1-12", "L2-02")
-def test_gradient_and_hessian_are_those_of_the_value(problem: Problem, rng):
+def test_gradient_and_hessian_match_finite_differences(problem: Problem, rng):
     for x in rng.normal(size=(10, len(problem.start))):
         slope, curvature = problem.gradient(x), problem.hessian(x)
         np.testing.assert_allclose(slope, difference(problem.value, x), rtol=1e-5, atol=1e-6)
@@ -53,7 +53,7 @@ def test_gradient_and_hessian_are_those_of_the_value(problem: Problem, rng):
 
 
 @each
-def test_gradients_at_many_points_are_the_differences_of_the_value(problem: Problem, rng):
+def test_batched_gradients_match_finite_differences(problem: Problem, rng):
     points = rng.normal(size=(7, len(problem.start)))
     expected = [difference(problem.value, point) for point in points]
     np.testing.assert_allclose(problem.gradients(points), expected, rtol=1e-5, atol=1e-6)
@@ -88,7 +88,7 @@ def torch_wells(p):
 
 
 @pytest.mark.parametrize(("problem", "oracle"), [(beale(), torch_beale), (mixture(), torch_wells)])
-def test_value_gradient_and_hessian_equal_autograd(problem, oracle, rng):
+def test_value_gradient_and_hessian_match_autograd(problem, oracle, rng):
     for x in rng.normal(size=(5, 2)):
         point = torch.tensor(x, requires_grad=True)
         assert problem.value(x) == pytest.approx(oracle(point).item(), rel=1e-12)
@@ -99,7 +99,7 @@ def test_value_gradient_and_hessian_equal_autograd(problem, oracle, rng):
 
 
 @pytest.mark.row("L1-12")
-def test_rosenbrock_equals_scipy(rng):
+def test_rosenbrock_matches_scipy(rng):
     problem = rosenbrock()
     for x in rng.normal(size=(10, 2)):
         assert problem.value(x) == pytest.approx(rosen(x), rel=1e-13)
@@ -123,7 +123,7 @@ def test_valley_by_hand():
 
 
 @pytest.mark.row("L1-21")
-def test_saddle_has_a_critical_point_that_is_no_minimum():
+def test_saddle_critical_point_is_no_minimum():
     problem = saddle()
     assert problem.minimum is None
     np.testing.assert_array_equal(problem.gradient(np.zeros(2)), [0.0, 0.0])
@@ -132,7 +132,7 @@ def test_saddle_has_a_critical_point_that_is_no_minimum():
 
 
 @pytest.mark.row("L2-02")
-def test_wells_have_one_minimum_each_and_the_deepest_is_reported():
+def test_deepest_well_is_the_reported_minimum():
     problem = mixture()
     found = [
         minimize(problem.value, c, jac=problem.gradient, tol=1e-12).x
@@ -152,7 +152,7 @@ def test_overlapping_wells_merge_into_one_minimum_between_them():
     np.testing.assert_allclose(flat.minimum, [0.0, 0.0], atol=0.02)
 
 
-def test_surface_is_rows_of_y_and_columns_of_x():
+def test_surface_has_y_rows_and_x_columns():
     x, y = np.array([0.0, 1.0, 3.0]), np.array([-1.0, 2.0])
     X, Y = np.meshgrid(x, y)
     surface = beale().surface(x, y)
@@ -201,7 +201,7 @@ CASES = [
 
 @pytest.mark.row("L1-01")
 @pytest.mark.parametrize(("population", "w", "b"), CASES)
-def test_risks_equal_the_mean_over_a_sample_within_its_standard_error(population, w, b, rng):
+def test_risks_match_sample_means(population, w, b, rng):
     m = 200_000
     x, y = population.sample(m, rng)
     score = x @ w + b
@@ -215,7 +215,7 @@ def test_risks_equal_the_mean_over_a_sample_within_its_standard_error(population
 
 @pytest.mark.row("L1-01")
 @pytest.mark.parametrize(("population", "w", "b"), CASES)
-def test_risks_equal_numerical_integration(population, w, b):
+def test_risks_match_numerical_integration(population, w, b):
     # the score is Gaussian given y: integrate the loss against its density
     spread = population.std * np.linalg.norm(w)
     zero_one = squared = 0.0
@@ -235,7 +235,7 @@ def test_risks_equal_numerical_integration(population, w, b):
 
 @pytest.mark.row("L1-01")
 @pytest.mark.parametrize("population", [case[0] for case in CASES])
-def test_bayes_rule_is_the_log_odds_and_no_linear_rule_is_better(population, rng):
+def test_bayes_rule_is_log_odds_and_optimal(population, rng):
     w, b = population.bayes_rule
     x, _ = population.sample(5, rng)
     log_odds = math.log(population.prior / (1 - population.prior)) + (
@@ -252,7 +252,7 @@ def test_bayes_error_by_hand():
 
 @pytest.mark.row("L1-01")
 @pytest.mark.parametrize("population", [case[0] for case in CASES])
-def test_squared_minimizer_is_where_scipy_ends(population):
+def test_squared_minimizer_matches_scipy(population):
     n = len(population.mean)
     best = minimize(lambda p: population.squared_risk(p[:n], p[n]), np.zeros(n + 1), tol=1e-12)
     w, b = population.squared_minimizer

@@ -109,7 +109,7 @@ def test_model_of_a_quadratic_is_exact(rng):
 
 
 @pytest.mark.row("L1-12")
-def test_prediction_ratio_differs_from_one_by_the_third_derivative(rng):
+def test_prediction_ratio_error_follows_third_derivative(rng):
     # oracle: for J = e^w at 0 and the change h: (e^h − 1)/(h + h²/2) = 1 + h²/6 + …
     at = lambda w: float(np.exp(w[0]))  # noqa: E731
     for h in (1e-2, -1e-2):
@@ -125,7 +125,7 @@ def test_prediction_ratio_differs_from_one_by_the_third_derivative(rng):
 
 
 @pytest.mark.row("L1-12")
-def test_error_is_of_third_order_on_a_smooth_function(rng):
+def test_error_is_third_order_on_smooth_function(rng):
     distances = np.geomspace(1e-3, 1e-1, 9)
     for _ in range(5):
         center, d = rng.normal(size=3), rng.normal(size=3)
@@ -134,7 +134,7 @@ def test_error_is_of_third_order_on_a_smooth_function(rng):
 
 
 @pytest.mark.row("L1-12")
-def test_error_is_of_third_order_on_rosenbrock_and_predicted_by_the_third_derivative():
+def test_rosenbrock_error_matches_third_derivative():
     # oracle: along (1, 0) from (x, y), the third derivative of 100(y − x²)² + (1 − x)² is 2400x;
     # the fourth is 2400, and there are no higher ones
     distances = np.geomspace(1e-3, 1e-1, 9)
@@ -161,7 +161,7 @@ def test_order_recovers_the_exponent_of_a_power_law():
 
 
 @pytest.mark.row("L1-13")
-def test_model_gradient_is_what_autograd_gives_for_the_model(rng):
+def test_model_gradient_matches_autograd(rng):
     H, g, center = positive_definite(rng, 4), rng.normal(size=4), rng.normal(size=4)
     w = torch.tensor(rng.normal(size=4), requires_grad=True)
     d = w - torch.tensor(center)
@@ -171,7 +171,7 @@ def test_model_gradient_is_what_autograd_gives_for_the_model(rng):
 
 
 @pytest.mark.row("L1-13")
-def test_model_gradient_misses_the_true_gradient_by_second_order_only(rng):
+def test_model_gradient_error_is_second_order(rng):
     problem, center, d = autograd_problem(), rng.normal(size=3), rng.normal(size=3)
     model = QuadraticModel.of(problem, center)
     distances = np.geomspace(1e-3, 1e-1, 7)
@@ -184,7 +184,7 @@ def test_model_gradient_misses_the_true_gradient_by_second_order_only(rng):
 
 @pytest.mark.row("L1-39")
 @pytest.mark.parametrize("curvature", [-1, 0, 1])
-def test_loss_falls_faster_than_as_fast_as_and_slower_than_the_gradient_predicts(rng, curvature):
+def test_curvature_sign_decides_decrease_against_tangent(rng, curvature):
     # oracle: the exact loss; its difference from the tangent is ½η²gᵀHg for a quadratic
     H = curvature * positive_definite(rng, 3)
     g, center, lr = rng.normal(size=3), rng.normal(size=3), 0.3
@@ -198,14 +198,14 @@ def test_loss_falls_faster_than_as_fast_as_and_slower_than_the_gradient_predicts
 
 
 @pytest.mark.row("L1-13")
-def test_minimum_of_the_model_is_where_scipy_finds_it(rng):
+def test_model_minimum_matches_scipy(rng):
     model = QuadraticModel(1.0, rng.normal(size=3), positive_definite(rng, 3), rng.normal(size=3))
     found = scipy.optimize.minimize(model, np.zeros(3), jac=model.gradient, tol=1e-10)
     np.testing.assert_allclose(model.minimum, found.x, atol=1e-7)
     np.testing.assert_allclose(model.gradient(model.minimum), 0, atol=1e-12)
 
 
-def test_model_without_a_minimum_says_so():
+def test_model_without_minimum_raises():
     saddle = QuadraticModel(0.0, np.zeros(2), np.diag([1.0, -2.0]), np.zeros(2))
     with pytest.raises(ValueError, match=r"positive definite.*-2"):
         _ = saddle.minimum
@@ -227,7 +227,7 @@ def test_eigenbasis_agrees_with_numpy_and_is_orthonormal(rng):
 
 
 @pytest.mark.row("L1-14")
-def test_contributions_are_the_terms_of_numpys_expansion_and_add_up_to_the_loss(rng):
+def test_contributions_match_numpy_and_sum_to_loss(rng):
     H, w_star, w = positive_definite(rng, 5), rng.normal(size=5), rng.normal(size=5)
     terms = eigen_contributions(H, w - w_star)
     eigenvalues, U = np.linalg.eigh(H)
@@ -237,7 +237,7 @@ def test_contributions_are_the_terms_of_numpys_expansion_and_add_up_to_the_loss(
 
 
 @pytest.mark.row("L1-14")
-def test_contributions_from_the_gradient_are_those_of_the_displacement(rng):
+def test_contributions_from_gradient_match_displacement(rng):
     H, displacement = positive_definite(rng, 5), rng.normal(size=5)
     terms = contributions_from_gradient(H, H @ displacement)
     np.testing.assert_allclose(terms, eigen_contributions(H, displacement), rtol=1e-9)
@@ -266,7 +266,7 @@ def test_expansion_describes_a_real_loss_near_its_minimum(rng):
 
 @pytest.mark.row("L1-15")
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0, 1.05])
-def test_closed_form_equals_iterated_gradient_descent(rng, share):
+def test_closed_form_matches_iterated_gradient_descent(rng, share):
     H, w_star, start = positive_definite(rng, 5), rng.normal(size=5), rng.normal(size=5)
     eigenvalues, U = np.linalg.eigh(H)
     lr = share * 2 / eigenvalues[-1]
@@ -277,7 +277,7 @@ def test_closed_form_equals_iterated_gradient_descent(rng, share):
 
 
 @pytest.mark.row("L1-15")
-def test_a_schedule_follows_the_iteration_and_the_inverse_eigenvalues_end_at_the_minimum(rng):
+def test_scheduled_coefficients_follow_iteration_to_the_minimum(rng):
     H, w = positive_definite(rng, 4), rng.normal(size=4)
     eigenvalues, U = np.linalg.eigh(H)
     lrs = rng.uniform(0.1, 0.6, size=7)
@@ -290,7 +290,7 @@ def test_a_schedule_follows_the_iteration_and_the_inverse_eigenvalues_end_at_the
 
 
 @pytest.mark.row("L1-15")
-def test_gradient_descent_is_torchs_sgd(rng):
+def test_gradient_descent_matches_torch_sgd(rng):
     H, start = positive_definite(rng, 4), rng.normal(size=4)
     w = torch.tensor(start, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.2)
@@ -304,7 +304,7 @@ def test_gradient_descent_is_torchs_sgd(rng):
 
 
 @pytest.mark.row("L1-15")
-def test_one_step_changes_each_coefficient_by_minus_lr_lambda_alpha():
+def test_one_step_shrinks_coefficients_by_their_eigenvalues():
     rows = gd_coefficients(np.array([2.0, -3.0]), np.array([0.5, 4.0]), lr=0.1, steps=1)
     np.testing.assert_allclose(rows[1] - rows[0], [-0.1 * 0.5 * 2.0, -0.1 * 4.0 * -3.0])
 
@@ -323,7 +323,7 @@ def test_descent_is_stable_exactly_below_the_limit(rng):
 
 
 @pytest.mark.row("L1-15")
-def test_a_negative_eigenvalue_grows_whatever_the_step():
+def test_negative_eigenvalue_diverges_at_any_step_size():
     rows = gd_coefficients(np.array([1e-3]), np.array([-1.0]), lr=0.01, steps=1000)
     assert np.all(np.diff(rows[:, 0]) > 0)
     assert rows[-1, 0] == pytest.approx(1e-3 * 1.01**1000)
@@ -342,7 +342,7 @@ def test_prediction_holds_on_real_data_near_the_minimum():
 
 
 @pytest.mark.row("L1-12", "L1-15")
-def test_logistic_regression_has_the_derivatives_and_minimum_of_independent_libraries():
+def test_logistic_derivatives_and_minimum_match_libraries():
     from sklearn.linear_model import LogisticRegression
 
     x, y, problem = digits_problem()
@@ -371,7 +371,7 @@ def test_rate_is_the_norm_of_the_iteration_matrix(rng):
 
 
 @pytest.mark.row("P-05")
-def test_error_falls_at_least_by_the_rate_and_the_loss_by_its_square(rng):
+def test_error_and_loss_fall_at_predicted_rate(rng):
     H = positive_definite(rng, 5)
     eigenvalues, U = np.linalg.eigh(H)
     for lr in (0.1, 0.3, 0.45):
@@ -387,7 +387,7 @@ def test_error_falls_at_least_by_the_rate_and_the_loss_by_its_square(rng):
 
 
 @pytest.mark.row("P-05")
-def test_rate_depends_only_on_the_two_ends_of_the_spectrum(rng):
+def test_rate_depends_only_on_extreme_eigenvalues(rng):
     eigenvalues = rng.uniform(0.2, 3.0, size=20)
     ends = np.array([eigenvalues.min(), eigenvalues.max()])
     for lr in np.linspace(0, 1, 21):
@@ -395,7 +395,7 @@ def test_rate_depends_only_on_the_two_ends_of_the_spectrum(rng):
 
 
 @pytest.mark.row("P-05")
-def test_optimal_step_is_what_scalar_minimization_finds(rng):
+def test_optimal_step_matches_scalar_minimization(rng):
     for _ in range(5):
         eigenvalues = rng.uniform(0.1, 5.0, size=6)
         found = scipy.optimize.minimize_scalar(
@@ -432,7 +432,7 @@ def test_measured_rate_of_the_first_step_by_hand():
 
 
 @pytest.mark.row("F-08")
-def test_second_moment_is_the_hessian_of_least_squares_and_of_logistic_regression(rng):
+def test_second_moment_matches_autograd_hessians(rng):
     # oracle: autograd of the two losses
     x, y = torch.tensor(rng.normal(size=(20, 4)) + 2), torch.tensor(rng.choice([-1.0, 1.0], 20))
     w = torch.tensor(rng.normal(size=4))
@@ -445,7 +445,7 @@ def test_second_moment_is_the_hessian_of_least_squares_and_of_logistic_regressio
 
 
 @pytest.mark.row("F-08")
-def test_mean_and_covariance_are_numpys(rng):
+def test_mean_and_covariance_match_numpy(rng):
     x, weights = rng.normal(size=(30, 5)) + 3, rng.uniform(0, 2, size=30)
     for s in (None, weights):
         mean, covariance = mean_and_covariance(x, s)
@@ -455,7 +455,7 @@ def test_mean_and_covariance_are_numpys(rng):
 
 
 @pytest.mark.row("F-08")
-def test_hessian_is_the_covariance_plus_a_matrix_of_rank_one(rng):
+def test_hessian_is_covariance_plus_rank_one(rng):
     x, weights = rng.normal(size=(30, 5)) + 3, rng.uniform(0, 2, size=30)
     mean, covariance = mean_and_covariance(x, weights)
     remainder = second_moment(x, weights) / weights.mean() - covariance
@@ -467,7 +467,7 @@ def test_hessian_is_the_covariance_plus_a_matrix_of_rank_one(rng):
 
 @pytest.mark.row("F-08")
 @pytest.mark.parametrize("shift", [0.0, 0.3, 2.0, 20.0])
-def test_spectrum_of_the_hessian_interlaces_with_that_of_the_covariance(rng, shift):
+def test_hessian_spectrum_interlaces_with_covariance(rng, shift):
     # oracle: Cauchy's interlacing for an update of rank one, and Rayleigh's bounds
     x = rng.normal(size=(40, 6)) @ np.diag([1, 0.5, 2, 0.1, 1, 3]) + shift
     mean, covariance = mean_and_covariance(x)
@@ -482,7 +482,7 @@ def test_spectrum_of_the_hessian_interlaces_with_that_of_the_covariance(rng, shi
 
 
 @pytest.mark.row("F-08")
-def test_the_steep_direction_of_real_data_is_the_mean_image_and_centering_removes_it():
+def test_steep_direction_is_mean_image_until_centering():
     x, y, raw = digits_problem()
     centered = np.column_stack([x[:, :64] - x[:, :64].mean(axis=0), np.ones(len(x))])
     kappas, steep = [], []
@@ -497,7 +497,7 @@ def test_the_steep_direction_of_real_data_is_the_mean_image_and_centering_remove
 
 
 @pytest.mark.row("F-08")
-def test_alignment_is_the_cosine_of_scipy_without_its_sign(rng):
+def test_alignment_is_absolute_scipy_cosine(rng):
     for _ in range(5):
         a, b = rng.normal(size=6), rng.normal(size=6)
         expected = abs(1 - scipy.spatial.distance.cosine(a, b))
@@ -510,13 +510,13 @@ def test_alignment_is_the_cosine_of_scipy_without_its_sign(rng):
 
 @pytest.mark.row("L1-16")
 @pytest.mark.parametrize("b", [0.01, 0.1, 0.5, 0.9, 1.0])
-def test_line_search_from_b_1_follows_the_closed_form(b):
+def test_zigzag_matches_exact_line_search(b):
     path = exact_line_search(problems.valley(b).hessian(np.zeros(2)), np.array([b, 1.0]), 20)
     np.testing.assert_allclose(zigzag(b, 20), path, rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.row("L1-16")
-def test_each_step_is_the_one_a_scalar_minimizer_takes(rng):
+def test_line_search_steps_match_scalar_minimizer(rng):
     H, start = positive_definite(rng, 4), rng.normal(size=4)
     f = problems.quadratic(H).value
     path = exact_line_search(H, start, 5)
@@ -527,7 +527,7 @@ def test_each_step_is_the_one_a_scalar_minimizer_takes(rng):
 
 
 @pytest.mark.row("L1-16")
-def test_search_along_takes_the_steps_of_a_scalar_minimizer(rng):
+def test_search_along_matches_scalar_minimizer(rng):
     H, start, directions = positive_definite(rng, 3), rng.normal(size=3), rng.normal(size=(5, 3))
     f = problems.quadratic(H).value
     path = search_along(H, start, directions)
@@ -537,7 +537,7 @@ def test_search_along_takes_the_steps_of_a_scalar_minimizer(rng):
 
 
 @pytest.mark.row("L1-16")
-def test_search_along_gradients_is_exact_line_search_and_along_coordinates_gauss_seidel(rng):
+def test_search_along_covers_line_search_and_gauss_seidel(rng):
     H, start = positive_definite(rng, 3), rng.normal(size=3)
     path = exact_line_search(H, start, 6)
     np.testing.assert_allclose(search_along(H, start, path[:-1] @ H), path, rtol=1e-9)
@@ -556,7 +556,7 @@ def test_consecutive_gradients_are_orthogonal(rng):
 
 
 @pytest.mark.row("L1-16", "P-05")
-def test_from_b_1_line_search_always_takes_the_optimal_fixed_step():
+def test_zigzag_takes_the_optimal_fixed_step():
     b = 0.2
     step = optimal_step(np.array([b, 1.0]))
     fixed = gradient_descent(lambda w: np.array([w[0], b * w[1]]), np.array([b, 1.0]), step, 15)
@@ -603,7 +603,7 @@ def test_power_has_the_eigenvalues_to_the_power():
 
 
 @pytest.mark.row("L2-01")
-def test_signal_and_gradient_through_the_deep_linear_network_are_autograds(rng):
+def test_deep_linear_signal_and_gradient_match_autograd(rng):
     W, x, v = 0.6 * rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=4)
     signal, gradient = depth_norms(W, x, v, depth=6)
     for k in range(7):

@@ -67,12 +67,12 @@ def first_seed(run: RecordedRun) -> int:
 
 
 @each
-def test_the_file_has_the_configuration_of_the_code(run):
+def test_record_has_the_current_configuration(run):
     assert kept(run).config == run.config, f"run: python experiments/recorded.py {run.name}"
 
 
 @each
-def test_the_file_has_all_curves_their_seed_their_versions_and_their_time(run):
+def test_record_has_complete_curves_and_metadata(run):
     record = kept(run)
     lengths = {f"{label}: first_losses": STEPS for label in run.trainings}
     for label, own in run.trainings.items():
@@ -110,7 +110,7 @@ def comparable_steps(run: RecordedRun, label: str) -> int:
 
 
 @each
-def test_the_first_steps_are_those_of_the_file(run):
+def test_recorded_first_steps_are_reproduced(run):
     record = kept(run)
     for label, own in run.trainings.items():
         if own["seed"] == first_seed(run):
@@ -120,14 +120,14 @@ def test_the_first_steps_are_those_of_the_file(run):
             np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
 
 
-def test_each_file_has_its_run_and_all_are_small():
+def test_files_match_runs_and_are_small():
     files = sorted(PROGRAM["FOLDER"].iterdir())
     assert [file.name for file in files] == sorted(f"{name}.json" for name in RUNS)
     assert all(file.stat().st_size < 200_000 for file in files)
 
 
 @pytest.mark.row("F-16")
-def test_the_rates_of_the_curves_are_those_with_the_lowest_validation_error_of_other_seeds():
+def test_chosen_rates_minimize_validation_error_of_other_seeds():
     tried, drawn = RUNS["optimizers-rates"], RUNS["optimizers-curves"]
     curves = kept(tried).curves
     for method, chosen in PROGRAM["CHOSEN_RATES"].items():
@@ -147,7 +147,7 @@ def test_the_rates_of_the_curves_are_those_with_the_lowest_validation_error_of_o
 
 
 @each
-def test_the_page_draws_the_file_and_says_how_long_it_took(run):
+def test_page_draws_record_and_states_its_time(run):
     text = page(run)
     assert re.search(rf"""["/]{run.name}[".]""", cells(text))
     [seconds] = re.findall(
@@ -158,7 +158,7 @@ def test_the_page_draws_the_file_and_says_how_long_it_took(run):
     assert int(seconds) == round(kept(run).seconds)
 
 
-def test_no_page_speaks_of_a_recorded_run_that_is_not_there():
+def test_pages_mention_only_existing_runs():
     said = {
         (file.parent.name, name)
         for file in BOOK.rglob("*.md")
@@ -175,7 +175,7 @@ def assigned(topic: str, name: str) -> dict:
     return ast.literal_eval(literal[1])
 
 
-def test_the_rates_on_the_pages_are_those_of_the_recorded_runs():
+def test_page_rates_match_recorded_runs():
     assert assigned("bnp", "RATES") == PROGRAM["RATES"]
 
 
@@ -186,7 +186,7 @@ class LastModel:
         self.model = state.model
 
 
-def test_the_seed_of_bn_that_falls_is_sound_with_the_statistics_of_all_digits():
+def test_failing_bn_seed_recovers_with_population_statistics():
     run, label, last = RUNS["bnp-minibatch-6"], "BN, seed 2", LastModel()
     errors = kept(run).curves[f"{label}: validation_error"]
     assert (1 - errors[-2], 1 - errors[-1]) == pytest.approx((0.95, 0.68), abs=0.005)
@@ -220,7 +220,7 @@ def toy(lr: float = 0.5) -> RecordedRun:
     return RecordedRun("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
 
 
-def test_the_first_losses_are_those_before_the_steps():
+def test_first_losses_precede_the_steps():
     torch.manual_seed(3)
     start = torch.nn.Linear(4, 2)
     before = functional.cross_entropy(start(torch.from_numpy(X)), torch.from_numpy(Y)).item()
@@ -232,7 +232,7 @@ def test_the_first_losses_are_those_before_the_steps():
     assert len(record.curves["train_loss"]) == 5
 
 
-def test_a_record_holds_the_curves_of_all_trainings():
+def test_record_holds_curves_of_all_trainings():
     record = perform(toy())
     assert set(record.curves) == {
         f"seed {seed}: {name}" for seed in (3, 4) for name in ("train_loss", "first_losses")
@@ -246,7 +246,7 @@ def test_a_record_holds_the_curves_of_all_trainings():
     )
 
 
-def test_what_is_finished_is_skipped_unless_it_is_asked_for_again(tmp_path, capsys):
+def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
     def run(toy: RecordedRun, *arguments: str) -> str:
         assert main([toy], tmp_path, arguments) == 0
         return capsys.readouterr().out
@@ -260,7 +260,7 @@ def test_what_is_finished_is_skipped_unless_it_is_asked_for_again(tmp_path, caps
     assert "unknown: bowl; known: toy, toy-descent" in capsys.readouterr().err
 
 
-def test_only_what_was_asked_for_is_run(tmp_path, capsys):
+def test_only_requested_runs_are_run(tmp_path, capsys):
     other = RecordedRun("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
     assert main([toy(), other], tmp_path, ["bowl"]) == 0
     assert [file.name for file in tmp_path.iterdir()] == ["bowl-descent.json"]

@@ -39,13 +39,13 @@ def test_round_trip(record, tmp_path):
 
 
 @given(values=st.lists(st.floats(allow_nan=False), max_size=5))
-def test_every_number_keeps_all_its_bits(values, tmp_path_factory):
+def test_numbers_round_trip_bit_identically(values, tmp_path_factory):
     path = Record({"curve": values}).save(tmp_path_factory.mktemp("records") / "run.json")
     back = Record.load(path).curves["curve"]
     assert [bits(v) for v in back] == [bits(v) for v in values]
 
 
-def test_what_json_lacks_is_written_in_words(tmp_path):
+def test_nonfinite_numbers_round_trip_as_words(tmp_path):
     path = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf}).save(
         tmp_path / "run.json"
     )
@@ -70,7 +70,7 @@ def test_numpy_values_become_plain(tmp_path):
     assert Record.load(record.save(tmp_path / "run.json")) == record
 
 
-def test_versions_are_those_that_run():
+def test_versions_are_the_installed_ones():
     assert versions() == {
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -80,7 +80,7 @@ def test_versions_are_those_that_run():
     assert Record({}).versions == versions()
 
 
-def test_the_file_is_whole_or_absent(record, tmp_path, monkeypatch):
+def test_save_is_atomic(record, tmp_path, monkeypatch):
     path = record.save(tmp_path / "run.json")
     before = path.read_text()
 
@@ -131,7 +131,7 @@ def test_damaged_and_foreign_files(text, message, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_non_text_file_is_refused(tmp_path):
     path = tmp_path / "run.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="not whole JSON"):

@@ -10,7 +10,7 @@ VALUES = np.array([-800.0, -40.0, -1.0, -0.0, 0.0, 1e-9, 0.5, 40.0, 800.0, -np.i
 
 
 @pytest.mark.parametrize("name", ["expit", "ndtr"])
-def test_functions_of_each_entry_equal_those_of_scipy(name: str, rng: np.random.Generator) -> None:
+def test_elementwise_functions_match_scipy(name: str, rng: np.random.Generator) -> None:
     for z in (VALUES, VALUES.reshape(1, -1), rng.normal(size=(3, 4, 2)) * 8, np.empty((0, 3))):
         ours, theirs = (getattr(module, name)(z) for module in (special, scipy.special))
         assert ours.shape == theirs.shape
@@ -18,22 +18,20 @@ def test_functions_of_each_entry_equal_those_of_scipy(name: str, rng: np.random.
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-def test_functions_of_the_last_axis_equal_those_of_scipy(
-    name: str, rng: np.random.Generator
-) -> None:
+def test_axis_functions_match_scipy(name: str, rng: np.random.Generator) -> None:
     for z in (VALUES[:-2], rng.normal(size=(5, 3)) * 300, rng.normal(size=(2, 4, 3))):
         ours, theirs = getattr(special, name)(z), getattr(scipy.special, name)(z, axis=-1)
         np.testing.assert_allclose(ours, theirs, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("name", special.__all__)
-def test_nothing_is_warned_of_and_what_is_not_a_number_stays_so(name: str) -> None:
+def test_extreme_values_do_not_warn_and_nan_propagates(name: str) -> None:
     with np.errstate(all="raise", under="ignore"):
         getattr(special, name)(np.array([-1e300, 0.0, 1e300]))
     assert np.isnan(getattr(special, name)(np.array([np.nan, 0.0]))[0])
 
 
-def test_softmax_adds_up_to_one_and_agrees_with_its_logarithm(rng: np.random.Generator) -> None:
+def test_softmax_sums_to_one_and_matches_log_softmax(rng: np.random.Generator) -> None:
     z = rng.normal(size=(6, 10)) * 100
     np.testing.assert_allclose(special.softmax(z).sum(axis=-1), 1, rtol=1e-15)
     np.testing.assert_allclose(np.exp(special.log_softmax(z)), special.softmax(z), rtol=1e-12)

@@ -133,7 +133,7 @@ def numbered(m):
 
 
 @pytest.mark.row("L1-09")
-def test_each_epoch_visits_every_example_once_in_a_new_order():
+def test_epoch_visits_every_example_in_new_order():
     model, _ = linear(1)
     rows = Rows(model)
     train(model, numbered(10), sgd(model, 1e-3), epochs=2, batch_size=3, loss=squared, hooks=[rows])
@@ -197,7 +197,7 @@ class Halve:
             p.grad *= 0.5
 
 
-def test_a_hook_between_backward_and_step_changes_the_step(rng):
+def test_hook_after_backward_changes_the_step(rng):
     data, (model, start) = regression(rng), linear()
     record = train(
         model,
@@ -232,7 +232,7 @@ class StopAt(Hook):
 
 @pytest.mark.row("L1-05")
 @pytest.mark.parametrize(("event", "steps", "epochs"), [("epoch", 6, 2), ("step", 4, 2)])
-def test_a_hook_stops_training_and_the_record_says_why(rng, event, steps, epochs):
+def test_hook_stop_ends_training_and_is_recorded(rng, event, steps, epochs):
     model, _ = linear()
     notes = Notes()
     record = train(
@@ -251,7 +251,7 @@ def test_a_hook_stops_training_and_the_record_says_why(rng, event, steps, epochs
     assert notes.log[-1] == ("hook", "epoch", epochs, steps)
 
 
-def test_a_hook_may_add_a_curve(rng):
+def test_hook_can_add_a_curve(rng):
     class Weight:
         def after_epoch(self, state):
             state.curves.setdefault("bias", []).append(state.model.bias.item())
@@ -283,7 +283,7 @@ class Classifier(nn.Module):
 
 
 @pytest.mark.row("L1-05")
-def test_losses_and_errors_are_means_over_all_examples_in_evaluation_mode(rng):
+def test_losses_are_means_in_evaluation_mode(rng):
     model = Classifier()
     data = Examples(rng.normal(size=(1203, 2)), rng.integers(3, size=1203))
     held = Examples(rng.normal(size=(7, 2)), rng.integers(3, size=7))
@@ -305,7 +305,7 @@ def test_losses_and_errors_are_means_over_all_examples_in_evaluation_mode(rng):
     assert (record.device, record.seed) == ("cpu", 0)
 
 
-def test_test_examples_are_measured_beside_those_of_validation(rng):
+def test_test_examples_are_measured_with_validation(rng):
     one, other = (regression(rng, m) for m in (7, 5))
     (model, _), data = linear(), regression(rng)
     record = train(
@@ -318,7 +318,7 @@ def test_test_examples_are_measured_beside_those_of_validation(rng):
         assert record.curves[f"{name}_loss"] == [pytest.approx(expected)]
 
 
-def test_the_order_has_a_stream_of_its_own():
+def test_order_seed_differs_from_weight_seed():
     """The first numbers that a seed gives its weights and its order are not the same."""
     streams = [
         torch.rand(3, generator=torch.Generator().manual_seed(s)).tolist()
@@ -328,7 +328,7 @@ def test_the_order_has_a_stream_of_its_own():
     assert len({tuple(values) for values in streams}) == 40
 
 
-def test_model_is_in_training_mode_at_every_step_and_left_as_it_was(rng):
+def test_model_trains_in_training_mode(rng):
     seen = []
 
     class Mode:
@@ -382,7 +382,7 @@ def test_progress_bar_is_off_unless_asked_for(rng, capsys):
         assert ("2/2" in capsys.readouterr().err) == progress
 
 
-def test_divergence_says_where_and_what_to_try(rng):
+def test_divergence_message_names_step_and_remedy(rng):
     model, _ = linear()
     with pytest.raises(FloatingPointError, match=r"step \d+, in epoch \d+.*smaller.*than 1e\+10"):
         train(
@@ -396,7 +396,7 @@ def test_divergence_says_where_and_what_to_try(rng):
         )
 
 
-def test_nan_in_the_features_is_found_at_the_first_step():
+def test_nan_feature_is_reported_at_first_step():
     model, _ = linear(1)
     data = Examples(np.array([[math.nan]]), np.array([0.0]))
     with pytest.raises(FloatingPointError, match="nan at step 1, in epoch 1"):
@@ -435,7 +435,7 @@ def test_errors_say_what_was_expected(rng, change, error, message):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_it_runs_where_the_model_is():
+def test_on_a_gpu_training_matches_cpu():
     data = regression(np.random.default_rng(20))
     curves = []
     for device in ("cpu", "cuda"):
@@ -463,7 +463,7 @@ class AddDraws:
         return x + draws[:, :1]
 
 
-def test_augmentation_gets_the_draws_of_its_examples_and_its_features_are_used():
+def test_augmentation_uses_the_draws_of_its_examples():
     m, augmentation, drawn = 7, AddDraws(), {}
     x, y = np.arange(m, dtype=float)[:, None], np.zeros(m)
     model, (weight, bias) = linear(1)
@@ -494,7 +494,7 @@ def test_training_examples_are_measured_unless_it_is_refused(rng):
     assert set(record.curves) == {"minibatch_loss", "gradient_norm", "validation_loss"}
 
 
-def test_autocast_computes_scores_in_the_narrow_type_and_the_loss_in_single_precision(rng):
+def test_autocast_narrows_scores_but_not_loss(rng):
     types = []
 
     def loss(scores, labels):
@@ -510,7 +510,7 @@ def test_autocast_computes_scores_in_the_narrow_type_and_the_loss_in_single_prec
     assert types == [torch.bfloat16, torch.float32] * 2
 
 
-def test_without_a_gpu_a_graphed_step_is_the_step(rng):
+def test_graphed_step_without_gpu_is_plain_step(rng):
     data, curves = regression(rng), []
     for cuda_graph in (False, True):
         model, _ = linear()
@@ -521,7 +521,7 @@ def test_without_a_gpu_a_graphed_step_is_the_step(rng):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_a_graphed_step_gives_the_same_curves():
+def test_on_a_gpu_graphed_step_matches_plain_step():
     data, curves = regression(np.random.default_rng(20), 64), []
     for cuda_graph in (False, True):
         model = linear()[0].cuda()
@@ -702,7 +702,7 @@ def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, make, optim
     assert list(tmp_path.glob("deep/*")) == [file]
 
 
-def test_the_interrupted_model_itself_goes_on_as_if_nothing_had_happened(tmp_path):
+def test_interrupted_model_itself_resumes(tmp_path):
     # without a new optimizer; its rate is that of the first step, as no step was taken
     whole, stopped = Setup(), Setup(interrupt=1)
     expected = whole.train()
@@ -713,7 +713,7 @@ def test_the_interrupted_model_itself_goes_on_as_if_nothing_had_happened(tmp_pat
     assert_same_run(stopped, whole, record, expected)
 
 
-def test_a_preconditioner_forgets_the_pass_of_an_interrupted_step(tmp_path):
+def test_preconditioner_discards_interrupted_pass(tmp_path):
     def constant(setup):
         setup.hooks.pop(1)  # the schedule, so that the optimizer stays the one of the file
         return setup
@@ -727,7 +727,7 @@ def test_a_preconditioner_forgets_the_pass_of_an_interrupted_step(tmp_path):
     assert_same_run(stopped, whole, record, expected)
 
 
-def test_a_checkpoint_loses_at_most_one_epoch(tmp_path):
+def test_checkpoint_loses_at_most_one_epoch(tmp_path):
     stopped, steps = Setup(interrupt=17), 6
     with pytest.raises(KeyboardInterrupt):
         stopped.train(checkpoint=tmp_path / "run.pt")
@@ -736,7 +736,7 @@ def test_a_checkpoint_loses_at_most_one_epoch(tmp_path):
     assert len(saved["curves"]["train_loss"]) == 2
 
 
-def test_more_epochs_go_on_and_the_same_number_does_nothing_more(tmp_path):
+def test_more_epochs_continue_and_equal_epochs_stop(tmp_path):
     whole, first, second, third = Setup(), Setup(), Setup(), Setup()
     expected = whole.train(epochs=4)
     first.train(epochs=2, checkpoint=tmp_path / "run.pt")
@@ -749,7 +749,7 @@ def test_more_epochs_go_on_and_the_same_number_does_nothing_more(tmp_path):
         Setup().train(epochs=3, checkpoint=tmp_path / "run.pt")
 
 
-def test_a_run_that_a_hook_stopped_stays_stopped(tmp_path):
+def test_stopped_run_stays_stopped_on_resume(tmp_path):
     def run():
         setup = Setup()
         setup.hooks[0] = StopAt("epoch", 8)
@@ -778,7 +778,7 @@ def test_a_run_that_a_hook_stopped_stays_stopped(tmp_path):
         ),
     ],
 )
-def test_the_checkpoint_of_another_run_is_refused_and_nothing_changes(tmp_path, change, said):
+def test_checkpoint_of_another_run_is_refused(tmp_path, change, said):
     file = tmp_path / "run.pt"
     Setup().train(epochs=1, checkpoint=file)
     before = file.read_bytes()
@@ -825,7 +825,7 @@ class Danger:
     ],
     ids=["half", "flipped", "empty", "text", "list", "dict", "pickle", "danger"],
 )
-def test_a_damaged_checkpoint_says_what_to_do_and_runs_nothing(tmp_path, damage, capsys):
+def test_damaged_checkpoint_is_refused_without_running_code(tmp_path, damage, capsys):
     file = tmp_path / "run.pt"
     Setup().train(epochs=1, checkpoint=file)
     damage(file)
@@ -838,7 +838,7 @@ def test_a_damaged_checkpoint_says_what_to_do_and_runs_nothing(tmp_path, damage,
     assert "ran code" not in capsys.readouterr().out
 
 
-def test_a_save_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+def test_failed_save_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     file, write = tmp_path / "run.pt", torch.save
     Setup().train(epochs=1, checkpoint=file)
     before = file.read_bytes()
@@ -855,7 +855,7 @@ def test_a_save_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_state_that_cannot_be_read_again_is_refused_at_once(tmp_path):
+def test_unreadable_state_is_refused_at_save(tmp_path):
     setup = Setup()
     setup.hooks[1].count = Danger()
     with pytest.raises(TypeError, match=r"the state of a hook .* must be made of tensors, numbers"):
