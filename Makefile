@@ -21,16 +21,20 @@ help:
 	@$(PYTHON) -P tools/install.py
 	@touch $@
 
+.venv/dev: requirements-dev.txt .venv/ready
+	@$(PYTHON) -P tools/install.py --dev
+	@touch $@
+
 course: .venv/ready ## build the site, release, grade a sample class, print the gradebook
 	@$(PY) -m tools.course
 
-test: .venv/ready ## run the tests, the strict book build among them
+test: .venv/dev ## run the tests, the strict book build among them
 	@$(PY) -m pytest -n 2 --dist loadgroup -m "not slow"
 
-test-all: .venv/ready ## run the slow tests, too, as before a release (wheels, hub, hostile class)
+test-all: .venv/dev ## run the slow tests, too, as before a release (wheels, hub, hostile class)
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
-cover: .venv/ready ## the same, and count which lines of the two packages were run (slower)
+cover: .venv/dev ## the same, and count which lines of the two packages were run (slower)
 	@$(PY) -m tools.line_coverage
 
 book: .venv/ready ## build the site
@@ -78,7 +82,7 @@ figures: .venv/ready ## run what the figures of experiments/ lack, and draw them
 wasm: .venv/ready ## build the wheel of gradebox-wasm, Python as WebAssembly, in dist
 	@$(PY) -m tools.wasm_wheel dist
 
-lint: .venv/ready ## style, types, spelling, workflows
+lint: .venv/dev ## style, types, spelling, workflows
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
@@ -91,7 +95,7 @@ clean: ## remove all that was built; .venv, work/ and what a class handed in sta
 	@kept=$$(cd build 2>/dev/null && ls -d $(CLASS) 2>/dev/null | tr '\n' ' '); test -z "$$kept" || echo "Kept in build/: $$kept(remove by hand what you no longer need)"
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
 
-Makefile requirements.txt pyproject.toml: ;
+Makefile requirements.txt requirements-dev.txt pyproject.toml: ;
 
 .DEFAULT:
 	@echo "There is no target '$@'. The targets are:"; $(MAKE) -s help; exit 2

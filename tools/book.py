@@ -15,12 +15,13 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tools import offline
 from tools.fingerprints import digest, files, write_if_changed
+from tools.layout import contents
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, run
 
@@ -72,6 +73,7 @@ def build(
     clean: bool = False,
     on_progress: OnProgress = lambda done, total, now: None,
     stop: threading.Event | None = None,
+    on_page: Callable[[Path], None] = lambda page: None,
 ) -> Path:
     """Build the site below ``out`` and return the folder of its pages.
 
@@ -88,6 +90,8 @@ def build(
         Told about the progress.
     stop : threading.Event, optional
         Set it to end the build from another thread.
+    on_page : callable
+        Called with the first page as soon as it is there, if there is no site yet.
 
     Raises
     ------
@@ -102,7 +106,7 @@ def build(
         return target / "html"
     with _sphinx(target / "next") as sphinx:
         all_pages, digests = _execute(out, clean, on_progress, stop)
-        _write(target, all_pages, digests, clean, sphinx, on_progress, stop)
+        _write(target, all_pages, digests, clean, sphinx, on_progress, stop, on_page)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
@@ -182,6 +186,7 @@ def _write(
     sphinx: subprocess.Popen[str],
     on_progress: OnProgress,
     stop: threading.Event,
+    on_page: Callable[[Path], None],
 ) -> None:
     """Have Sphinx check and write all pages, and put the new site in place of the old.
 
@@ -196,7 +201,8 @@ def _write(
         shutil.rmtree(output / ".doctrees", ignore_errors=True)
         shutil.rmtree(output / "html", ignore_errors=True)
     stamp.unlink(missing_ok=True)
-    status, lines = _jupyter_book(sphinx, executed, on_progress, stop)
+    first = None if (target / "html").exists() else output / "html" / f"{contents(ROOT)[0]}.html"
+    status, lines = _jupyter_book(sphinx, executed, on_progress, stop, first, on_page)
     log = target / "build.log"
     log.write_text("".join(lines), encoding="utf-8")
     if stop.is_set():
@@ -285,6 +291,8 @@ def _jupyter_book(
     executed: set[str],
     on_progress: OnProgress,
     stop: threading.Event,
+    first: Path | None,
+    on_page: Callable[[Path], None],
 ) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
     assert process.stdin is not None
@@ -295,6 +303,9 @@ def _jupyter_book(
         lines.append(line := COLORS.sub("", line))
         if share := SHARE.match(line.strip()):
             on_progress(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
+        if first and first.is_file():
+            on_page(first)
+            first = None
         if stop.is_set():
             process.terminate()
     return process.wait(), lines

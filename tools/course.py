@@ -99,8 +99,12 @@ class Steps:
 
 def site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path:
     """Build the site where anything on its pages has changed; return its folder."""
+
+    def on_page(page: Path) -> None:
+        console.print(f"The first page can be opened: {page.as_uri()}", soft_wrap=True)
+
     try:
-        return book.build(out=course.root, on_progress=on_progress, stop=stop)
+        return book.build(out=course.root, on_progress=on_progress, stop=stop, on_page=on_page)
     except book.BookError as error:
         raise ToolError(str(error), "") from None  # its message says how to fix it
 
@@ -218,18 +222,18 @@ def _set_apart(summary: grade.Summary) -> list[tuple[str, str, str]]:
 def _run(
     course: Course, topics: Sequence[str], steps: Steps, with_site: bool
 ) -> tuple[grade.Summary, Path | None]:
-    """Release, build the site, and grade the class beside it."""
+    """Build the site, and beside it release the assignments and grade the class."""
     stop = threading.Event()
     with Stages() as shown, ThreadPoolExecutor(1) as pool:
-        names = ("Release", *(["Site"] if with_site else []), "Class", "Grade")
+        names = (*(["Site"] if with_site else []), "Release", "Class", "Grade")
         stages = {name: shown.add(name) for name in names}
         try:
-            released = _release(course, topics, stages["Release"], steps)
             building: Future[Path | None] | None = None
             if with_site:
                 # Other processes execute the pages: they and the grading share the cores.
                 action = partial(site, course, stages["Site"], stop)
                 building = pool.submit(steps.run, "site", action)
+            released = _release(course, topics, stages["Release"], steps)
             summary = _class(course, released, stages, steps)
             return summary, building.result() if building else None
         except BaseException:

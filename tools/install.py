@@ -1,111 +1,91 @@
 """Make .venv with the pinned packages; run as ``python -P tools/install.py`` by any Python 3.11.
 
-It needs no package itself. Where uv is installed, uv does it; else pip.
+With ``--dev`` it adds to .venv what only tests and lint need. This file needs no package itself.
 """
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 FREE_GIGABYTES = 6
 """What must be free on the disk: the packages take about 5 GB, and pip unpacks them beside it."""
-PACKAGES = 25
-"""After how many packages a line is printed where there is no terminal."""
+PIPS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+}
+"""Settings of pip that uv does not read, and the variables that it reads in their place."""
 
 
-class InstallError(RuntimeError):
-    """The environment could not be made; the message says what to do."""
+def settings(listed: str) -> dict[str, str]:
+    """Return what ``pip config list`` printed as uv's variables."""
+    lines = re.findall(r"^(?:global|:env:)\.([\w-]+)=(.*)$", listed, re.MULTILINE)
+    values = {name: ast.literal_eval(text) for name, text in reversed(lines) if name in PIPS}
+    # uv would take a package from the first index that knows it, whatever the version
+    best = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    return best | {PIPS[name]: " ".join(text.split()) for name, text in values.items()}
 
 
-def report(lines: Iterable[str], screen: TextIO) -> None:
-    """Say how far pip is: in one line that changes, or, without a terminal, now and then."""
-    terminal, number = screen.isatty(), 0
-    for line in lines:
-        if match := re.match(r"(?:Collecting|Processing) (?:\S*[/\\])?(\S+)", line):
-            number += 1
-            text, due = f"  package {number}: {match[1]}", number % PACKAGES == 0
-        elif match := re.match(r"Installing collected packages: (.*)", line):
-            names = match[1].split(",")
-            text, due = f"  putting {len(names)} packages in place: a minute or two", True
-        else:
-            continue
-        if terminal:
-            screen.write(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}")
-        elif due:
-            screen.write(f"{text}\n")
-        screen.flush()
-    screen.write("\r\033[K" if terminal else "")
+def _installers(python: str) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Yield the commands that can install: uv, which takes a fifth of the time, and pip."""
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    pins = str(ROOT / "requirements.txt")
+    if not subprocess.run([*pip, "install", "-q", "-c", pins, "uv"], check=False).returncode:
+        listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
+        command = [python, "-m", "uv", "pip", "install", "--python", python]
+        yield command, settings(listed.stdout) | os.environ
+    print("Without uv: pip installs the packages, which takes some minutes.", flush=True)
+    yield [*pip, "install", "--progress-bar", "off"], dict(os.environ)
 
 
-def install(python: Path, what: list[str], screen: TextIO) -> bool:
-    """Install packages for a Python; return whether that succeeded. Errors are the tool's own."""
-    if uv := shutil.which("uv"):
-        command = [uv, "pip", "install", "--python", str(python), *what]
-        return subprocess.run(command, check=False).returncode == 0
-    command = [str(python), "-m", "pip", "install", "--progress-bar", "off", *what]
-    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        env=os.environ | quiet,
-        encoding="utf-8",
-        errors="replace",
-    ) as pip:
-        report(pip.stdout or (), screen)
-    return pip.returncode == 0
+def install(python: str, *parts: list[str]) -> bool:
+    """Install each part by uv, or all by pip; return whether that succeeded."""
+    return any(
+        all(not subprocess.run([*command, *part], env=env).returncode for part in parts)
+        for command, env in _installers(python)
+    )
 
 
-def create(root: Path, screen: TextIO) -> None:
-    """Make ``.venv`` below ``root`` and install the packages and the project in it.
-
-    Raises
-    ------
-    InstallError
-        If the disk is full, or Python, uv or pip fails.
-    """
-    if shutil.disk_usage(root).free < FREE_GIGABYTES * 2**30:
-        raise InstallError(
+def main(dev: bool) -> str | None:
+    """Make the environment; return what went wrong, and what to do about it."""
+    if not dev and shutil.disk_usage(ROOT).free < FREE_GIGABYTES * 2**30:
+        return (
             f"Less than {FREE_GIGABYTES} GB of disk are free here; the packages need about 5. "
             "Free some space, then run the same command again."
         )
     version = ".".join(str(part) for part in sys.version_info[:3])
-    screen.write(
-        f"Making .venv with Python {version} and installing the pinned packages "
-        "(a few minutes, most of it the download) ...\n"
-    )
-    screen.flush()
-    environment = root / ".venv"
-    if subprocess.run([sys.executable, "-m", "venv", str(environment)], check=False).returncode:
-        raise InstallError(
+    what = "what tests and lint need" if dev else "the pinned packages, most of it torch"
+    print(f"Python {version}: .venv gets {what} ...", flush=True)
+    environment = ROOT / ".venv"
+    if not dev and subprocess.run([sys.executable, "-m", "venv", str(environment)]).returncode:
+        return (
             "Python cannot make a virtual environment. "
             "On Debian or Ubuntu: apt install python3-venv"
         )
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     # the packages of this repository as they stand here; a student's copy lacks the third
-    folders = [root / "src" / "gradebox", root, root / "src" / "gradebox_wasm"]
+    folders = [ROOT / "src" / "gradebox", ROOT, ROOT / "src" / "gradebox_wasm"]
     own = [part for folder in folders if folder.is_dir() for part in ("-e", str(folder))]
-    packages = ["--no-deps", "-q", *own]
-    for what in (["-r", str(root / "requirements.txt")], packages):
-        if not install(python, what, screen):
-            raise InstallError(
-                "The packages could not be installed: see the message above (no network, or no "
-                "disk?). Then run the same command again: what was downloaded is kept."
-            )
-    built = [str(python), "-m", "tools.wasm_wheel"]
-    if folders[-1].is_dir() and subprocess.run(built, cwd=root, check=False).returncode:
-        raise InstallError("src/gradebox_wasm could not be made: see the message above.")
+    pinned = ["-r", str(ROOT / ("requirements-dev.txt" if dev else "requirements.txt"))]
+    if not install(python, pinned, *([] if dev else [["-q", "--no-deps", *own]])):
+        return (
+            "The packages could not be installed: see the message above (no network, or no "
+            "disk?). Then run the same command again: what was downloaded is kept."
+        )
+    built = [python, "-m", "tools.wasm_wheel"]
+    if not dev and folders[-1].is_dir() and subprocess.run(built, cwd=ROOT).returncode:
+        return "src/gradebox_wasm could not be made: see the message above."
+    return None
 
 
 if __name__ == "__main__":
     try:
-        create(ROOT, sys.stdout)
-    except InstallError as error:
-        sys.exit(str(error))
+        sys.exit(main("--dev" in sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the same command again: what was downloaded is kept.")

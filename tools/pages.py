@@ -33,6 +33,16 @@ KEPT = 3
 """So many executions of each page are kept: those of other branches, for example."""
 NUMBER = re.compile(r"\{number\}`([^`]+)`")
 """A number that a page prints in its text: an expression, and after a colon its format."""
+LANGUAGE = {
+    "name": "python",
+    "version": platform.python_version(),
+    "mimetype": "text/x-python",
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "pygments_lexer": "ipython3",
+    "nbconvert_exporter": "python",
+    "file_extension": ".py",
+}
+"""What a notebook says about its language."""
 
 
 @dataclass(frozen=True)
@@ -158,20 +168,17 @@ class Execution:
     ----------
     outputs : list of list of dict
         The outputs of each code cell.
-    language : dict
-        What the kernel says about its language.
     data : dict
         The checksum of each file, and of each folder's listing, that the page read.
     seconds : list of float
         The processor time of each cell.
     wall : float
-        Seconds from the start of the kernel to its end.
+        Seconds from the start of its process to its end.
     numbers : dict
         Each number that the text prints, by the expression that it is computed from.
     """
 
     outputs: list[list[dict[str, Any]]]
-    language: dict[str, Any]
     data: dict[str, str] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     wall: float = 0.0
@@ -187,7 +194,7 @@ class Execution:
                 nbformat.from_dict(output)  # type: ignore[no-untyped-call]
                 for output in outputs
             ]
-        notebook.metadata["language_info"] = self.language
+        notebook.metadata["language_info"] = LANGUAGE
         return notebook
 
 

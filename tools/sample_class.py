@@ -1,7 +1,7 @@
 """Make a class of students from the assignments: ``python -m tools.sample_class``.
 
-Each of the dozen students does one thing in every assignment, and the name says which. The class
-shows what grading looks like.
+Each of the dozen students does one thing, and the name says which. All hand in the first
+assignment; a few hand in the others, and the first lab. The class shows what grading looks like.
 """
 
 import argparse
@@ -75,6 +75,8 @@ class Student:
         What the student writes.
     late : timedelta
         How long after the due date the work comes in; negative when in time.
+    regular : bool
+        Whether the student hands in more than the first assignment.
     lab : bool
         Whether the student hands in labs. Only the record of ``SOLVER`` comes with them.
     is_broken : bool
@@ -86,6 +88,7 @@ class Student:
     story: str
     filling: Filling
     late: timedelta = timedelta(hours=-6)
+    regular: bool = False
     lab: bool = False
     is_broken: bool = False
 
@@ -149,17 +152,25 @@ STUDENTS = (
     Student(
         "Ada",
         "all correct",
-        "answers everything right, and adds the labs' records",
+        "answers everything right, and adds the lab's record",
         _all_right,
+        regular=True,
         lab=True,
     ),
     Student("Ben", "blank", "hands in the notebook as it was released", lambda sheet: {}),
-    Student("Dmitri", "first half", "answers only the first half of the exercises", _first_half),
+    Student(
+        "Dmitri",
+        "first half",
+        "answers only the first half of the exercises",
+        _first_half,
+        regular=True,
+    ),
     Student(
         "Quinn",
         "misconception 1",
-        "makes the first usual mistake, and adds no records",
+        "makes the first usual mistake, and adds no record",
         _misconception(0),
+        regular=True,
         lab=True,
     ),
     Student(
@@ -280,7 +291,7 @@ def handed_in(
     names = [name for name in sheets if name == topic or student.lab]
     files_ = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
     record = course.record(topic)
-    if student.id == SOLVER and record.is_file():
+    if student.id == SOLVER and LAB in sheets and record.is_file():
         files_[RECORD] = record.read_bytes()
     return files_
 
@@ -326,9 +337,14 @@ def create(course: Course, topics: Sequence[str]) -> None:
         The assignments in which the class hands in; they are released.
     """
     dates = due_dates(course, topics)
+    order = course.topics()
+    with_lab = next((topic for topic in order if LAB in course.notebooks(topic)), None)
     for topic, due in dates.items():
-        sheets = {name: sheet(course, topic, name) for name in course.notebooks(topic)}
+        names = [name for name in course.notebooks(topic) if name != LAB or topic == with_lab]
+        sheets = {name: sheet(course, topic, name) for name in names}
         for student in STUDENTS:
+            if topic != order[0] and not student.regular:
+                continue
             work = handed_in(course, topic, sheets, student)
             moment = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
             for name, content in (work | {"timestamp.txt": moment.encode()}).items():

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -21,391 +20,267 @@ from tools.terminal import ToolError
 pytestmark = pytest.mark.xdist_group("book")
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = """---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  name: python3
-  display_name: Python 3
----
-
-# A title
-
-Some words, and $x^2$.
-
-"""
-# What it prints tells one execution from another.
-ONCE = "```{code-cell}\nimport uuid\nprint(f'<<{uuid.uuid4()}>>')\n```\n"
+HEADER = "---\nfile_format: mystnb\nkernelspec: {name: python3}\n---\n\n# A title\n\n"
+EXECUTE = """import sys, threading; from pathlib import Path; from tools import execution, pages
+root = Path(sys.argv[1]); found, store = pages.find(root), pages.Store(root)
+execution.execute(found, store, lambda *_: None, threading.Event())"""
 
 
 def cell(*lines: str) -> str:
     return "\n".join(["```{code-cell}", *lines, "```", ""])
 
 
+ONCE = cell("import uuid", "uuid.uuid4()")  # which tells one execution from another
+WAITS = cell("import time") + cell("time.sleep(10**6)")
+
+
 class Toy:
     """A small book with the settings of this one, and a package ``optdl`` of its own."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "book").mkdir(parents=True)
-        (root / "src" / "optdl" / "checks").mkdir(parents=True)
-        for name in ("book/_ext", "book/_static", "book/_templates", "book/references.bib"):
-            (root / name).symlink_to(ROOT / name)
+        self.root, self.store, self.optdl = root, pages.Store(root), root / "src" / "optdl"
+        (root / "book" / "first").mkdir(parents=True)
+        (self.optdl / "checks").mkdir(parents=True)
+        (self.optdl / "__init__.py").touch()
+        for name in ("_ext", "_static", "_templates", "references.bib"):
+            (root / "book" / name).symlink_to(ROOT / "book" / name)
         for name in ("_config.yml", "requirements.txt"):
             shutil.copy(ROOT / name, root / name)
-        self.code("__init__")
-
-    def code(self, name: str, text: str = "") -> None:
-        """Write a module of the package."""
-        (self.root / "src" / "optdl" / f"{name}.py").write_text(text)
 
     def write(self, **texts: str) -> None:
         """Write pages, and the contents with the first of them as root."""
         for name, text in texts.items():
             write_if_changed(self.root / "book" / f"{name}.md", (HEADER + text).encode())
-        first, *others = texts
-        chapters = "".join(f"- file: book/{name}\n" for name in others)
-        contents = f"format: jb-book\nroot: book/{first}\n"
-        (self.root / "_toc.yml").write_text(contents + (f"chapters:\n{chapters}" if others else ""))
+        first, *others = (f"{{file: book/{name}}}" for name in texts)
+        toc = f"format: jb-book\nroot: {first[7:-1]}\n"
+        toc += f"chapters: [{', '.join(others)}]\n" if others else ""
+        (self.root / "_toc.yml").write_text(toc)
 
-    @property
-    def found(self) -> dict[str, pages.Page]:
-        """Return the pages that hold code, by name."""
-        return {page.name: page for page in pages.find(self.root)}
+    def page(self, name: str = "index") -> pages.Page:
+        return next(page for page in pages.find(self.root) if page.name == name)
 
-    @property
-    def store(self) -> pages.Store:
-        """Return what was kept."""
-        return pages.Store(self.root)
+    def outputs(self, name: str = "index") -> str:
+        """Return what was kept of a page, or nothing where it must be executed."""
+        saved = self.store.load(self.page(name))
+        return str(saved.outputs) if saved else ""
 
-    def execute(self, *names: str) -> list[execution.PageFailed]:
-        """Execute the pages named; return what failed."""
-        chosen = [self.found[name] for name in names]
-        return execution.execute(chosen, self.store, lambda *told: None, threading.Event())
+    def execute(self, stop: bool = False) -> dict[str, execution.PageFailed]:
+        """Execute all pages, or stop after the first; return what failed."""
+        found, event = pages.find(self.root), threading.Event()
 
-    def mark(self, name: str) -> str:
-        """Return what the last execution of a page printed."""
-        kept = self.store.load(self.found[name])
-        assert kept is not None, f"{name} is not kept"
-        (found,) = re.findall("<<(.+?)>>", str(kept.outputs))
-        return str(found)
+        def on_progress(done: int, *_: object) -> None:
+            if stop and done:
+                event.set()
+
+        failed = execution.execute(found, self.store, on_progress, event)
+        return {failure.page.name: failure for failure in failed}
 
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
-    """Make a small book, and have the tool build it."""
-    made = Toy(tmp_path / "toy")
-    monkeypatch.setattr(book, "ROOT", made.root)
-    # it takes longer than all else
-    monkeypatch.setattr(book, "_hand_out_python", lambda site: None)
-    return made
+    monkeypatch.setattr(book, "ROOT", tmp_path / "toy")
+    monkeypatch.setattr(book, "_hand_out_python", lambda site: None)  # longer than all else
+    return Toy(tmp_path / "toy")
 
 
 # --- what the outputs of a page depend on ---
 
 
-def test_a_page_depends_on_its_cells_and_not_on_its_words(toy: Toy) -> None:
-    toy.write(index=cell("1 + 1"))
-    before = toy.found["index"].key
-    toy.write(index="Other words.\n\n" + cell("1 + 1"))
-    assert toy.found["index"].key == before
-    toy.write(index=cell("1 + 2"))
-    assert toy.found["index"].key != before
+def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
+    code = cell("%matplotlib inline", "from optdl.direct import f")
+    toy.write(index=code)
+    texts = {"direct": "def f():\n    from optdl import indirect\n", "other": ""}
+    texts |= {"indirect": "import optdl.checks\n", "checks/__init__": "", "checks/by_name": ""}
+    for name, text in texts.items():
+        (toy.optdl / f"{name}.py").write_text(text)
+    key = toy.page().key
+    for name, text in texts.items():
+        (toy.optdl / f"{name}.py").write_text(f"{text}# changed")
+        assert (toy.page().key == key) == (name == "other"), name
+        (toy.optdl / f"{name}.py").write_text(text)
+    toy.write(index="Words.\n\n" + code)
+    assert toy.page().key == key
+    toy.write(index=code + cell("1"))
+    assert toy.page().key != key
+    toy.write(index="{number}`x`\n\n" + code)
+    with pytest.raises(ToolError, match="before its first code cell"):
+        _ = toy.page().key
 
 
-def test_a_page_depends_on_modules_that_its_modules_import(toy: Toy) -> None:
-    toy.code("direct", "def f():\n    from optdl import indirect\n")
-    toy.code("indirect", "import optdl.checks\n")
-    toy.code("other")
-    toy.code("checks/__init__")
-    toy.code("checks/found_at_run_time")
-    toy.write(index=cell("%matplotlib inline", "from optdl.direct import f"), plain=cell("1"))
-    used = {"__init__", "direct", "indirect", "checks/__init__", "checks/found_at_run_time"}
-    for name in [*used, "other"]:
-        before = {page.name: page.key for page in toy.found.values()}
-        toy.code(name, "# changed")
-        after = {page.name: page.key for page in toy.found.values()}
-        toy.code(
-            name,
-            {"direct": "from optdl import indirect", "indirect": "import optdl.checks"}.get(
-                name, ""
-            ),
-        )
-        assert (after["index"] != before["index"]) == (name in used), name
-        assert after["plain"] == before["plain"], name
-
-
-def test_a_change_of_dropout_executes_the_page_that_calls_it_only() -> None:
-    file = ROOT / "src" / "optdl" / "dropout" / "functions.py"
-    assert [page.name for page in pages.find(ROOT) if file in page.code] == ["dropout-mask"]
-
-
-def test_every_module_that_a_page_loads_is_among_those_it_depends_on() -> None:
-    """The oracle is Python itself: what it has imported after the page's own import statements."""
-    page = next(page for page in pages.find(ROOT) if page.name == "conditioning")
-    lines = [line for one in page.cells for line in one.source.splitlines()]
-    imports = [line for line in lines if re.match(r"(from|import) .*optdl", line)]
-    ask = (
-        "import sys; print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('optdl')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join([*imports, ask])],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loaded = {Path(name) for name in done.stdout.split()}
+def test_imported_modules_are_those_that_python_loads() -> None:
+    source = "from optdl.conditioning.functions import excess_loss"
+    shown = "import sys; print(*(m.__file__ for n, m in sys.modules.items() if 'optdl' in n))"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", f"{source}; {shown}"]
+    loaded = subprocess.check_output(command, env=environment, text=True).split()
     assert len(loaded) > 3
-    assert loaded <= set(imported_modules.needed(["\n".join(imports)], ROOT / "src"))
+    assert {Path(name) for name in loaded} <= {*imported_modules.needed([source], ROOT / "src")}
 
 
-def test_a_page_depends_on_the_data_that_it_reads(toy: Toy) -> None:
-    data = toy.root / "results"
+def test_all_that_extensions_import_is_shared_by_all_pages() -> None:
+    waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/sphinx_build.py"}
+    for file in waiting:  # which grows
+        for module in imported_modules.named(file.read_text("utf-8")):
+            name = f"{module.replace('.', '/')}.py"
+            if name.startswith("tools/") and (ROOT / name).is_file() and name not in names:
+                names.add(name)
+                waiting.append(ROOT / name)
+    assert names == {name for name in book.SHARED if name.startswith("tools")}
+
+
+def test_executions_are_kept_for_each_page(toy: Toy) -> None:
+    for number in range(pages.KEPT + 1):
+        toy.write(index="Words.", **{"first": cell(str(number)), "first/lesson": cell("1")})
+        for name in ("first", "first-lesson"):
+            toy.store.save(toy.page(name), pages.Execution(outputs=[[]]))
+    assert len(list(toy.store.folder.iterdir())) == pages.KEPT + 1
+    assert toy.outputs("first-lesson")
+
+
+# --- execution ---
+
+
+def test_a_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
+    data = toy.root / "data"
     data.mkdir()
-    (data / "one.txt").write_text("1")
-    read = [
-        "from pathlib import Path",
-        "print([p.read_text() for p in Path('../results').iterdir()])",
-    ]
-    toy.write(index=cell(*read), plain=cell("1"))
-    assert toy.execute("index", "plain") == []
-    (toy.root / "unread.txt").write_text("")
-    assert toy.store.load(toy.found["index"])
-    (data / "one.txt").write_text("2")
-    assert toy.store.load(toy.found["index"]) is None
-    (data / "one.txt").write_text("1")
-    assert toy.store.load(toy.found["index"])
-    (data / "two.txt").write_text("")
-    assert toy.store.load(toy.found["index"]) is None
-    assert toy.store.load(toy.found["plain"])
-
-
-def test_a_page_shows_its_figures_whatever_another_imports(toy: Toy) -> None:
+    reads = cell("from pathlib import Path", "[p.read_text() for p in Path('../data').iterdir()]")
     figure = cell("import matplotlib.pyplot as plt", "plt.plot([1, 2]);")
-    # the second one prints a poem
-    toy.write(index=figure, other=cell("import matplotlib_inline.backend_inline", "import this"))
-    assert toy.execute("index", "other") == []
-    kept = toy.store.load(toy.found["index"])
-    assert kept is not None
-    assert [sorted(one["data"]) for one in kept.outputs[0]] == [["image/png", "text/plain"]]
+    # what another page imports changes no figure
+    toy.write(index=reads, figure=figure, other=cell("import matplotlib_inline.backend_inline"))
+    for change in (data.touch, (data / "file").touch):
+        change()
+        assert not toy.outputs()
+        assert toy.execute() == {}
+        (toy.root / "unread").touch()
+    assert "['']" in toy.outputs()
+    (data / "file").write_text("1")
+    assert not toy.outputs()
+    assert "'image/png': 'iVBOR" in toy.outputs("figure")
 
 
-# --- a page that fails ---
+def test_a_failure_names_its_cell_and_costs_its_page_only(toy: Toy) -> None:
+    raises = "Words.\n\n" + cell("1") + cell("import math", "a = 3", "raise ValueError('of this')")
+    twice = cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n"
+    ends, unknown = cell("import os", "os._exit(3)"), cell("x = 1") + "{number}`y`\n"
+    toy.write(index=ONCE, raises=raises, ends=ends, twice=twice, unknown=unknown)
+    failed = toy.execute()
+    assert {name: (error.code, error.error[:47]) for name, error in failed.items()} == {
+        "raises": ("a = 3", "ValueError: of this"),
+        "ends": ("os._exit(3)", "its process ended with status 3"),
+        "twice": ("x = 2", "{number}`x` is 1 in one place of the page and 2"),
+        "unknown": ("x = 1", "{number}`y`: NameError: name 'y' is not defined"),
+    }
+    line = int(re.findall(r"raises\.md:(\d+)", str(failed["raises"]))[0])
+    assert toy.page("raises").path.read_text().splitlines()[line - 1] == "import math"
+    assert "raise ValueError('of this')" in toy.store.log(toy.page("raises")).read_text()
+    assert toy.outputs()
 
 
-def test_a_failure_costs_only_its_page_and_is_told_in_ten_lines(toy: Toy) -> None:
-    fails = "Words.\n\n" + cell("1") + cell("import math", "a = 3", "raise ValueError('of this')")
-    toy.write(index=ONCE, bad=fails, worse=cell("import os", "os._exit(3)"))
-    with pytest.raises(book.BookError) as raised:
-        book.build(out=toy.root)
-    said = str(raised.value).splitlines()
-    assert len(said) <= 10
-    (at,) = [number for number, line in enumerate(said) if "book/bad.md:" in line]
-    line = int(re.search(r"bad\.md:(\d+)", said[at])[1])  # type: ignore[index]
-    text = (toy.root / "book" / "bad.md").read_text().splitlines()
-    assert text[line - 1] == "import math"
-    assert "a = 3" in said[at]
-    assert said[at + 1] == "ValueError: of this"
-    assert said[at + 2].startswith("To fix: ")
-    assert said[at + 3].startswith("The whole log: ")
-    log = toy.store.log(toy.found["bad"]).read_text()
-    assert "Traceback" in log
-    assert "raise ValueError('of this')" in log
-    assert any("the kernel ended" in one for one in said)
-    assert toy.mark("index"), "the page that is right is kept"
-
-
-@pytest.mark.parametrize(
-    ("code", "limits", "said"),
-    [
-        ("while True: pass", {"PROCESSOR_SECONDS": 1.0}, "for more than 1 s of processor time"),
-        ("import time; time.sleep(10**6)", {"WALL_SECONDS": 6}, "had not ended after"),
-    ],
-    ids=["an endless loop", "a wait without end"],
-)
-def test_a_cell_that_hangs_is_named(
-    toy: Toy, monkeypatch: pytest.MonkeyPatch, code: str, limits: dict[str, float], said: str
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not limit processor time")
+def test_a_hanging_cell_is_named_and_a_slow_one_is_not(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in limits.items():
-        monkeypatch.setattr(execution, name, value)
-    toy.write(index=cell(code))
-    (failure,) = toy.execute("index")
-    assert said in failure.error
-    assert code in str(failure)
+    toy.write(index=cell("while True: pass"), slow=cell("import time", "time.sleep(1)"))
+    monkeypatch.setattr(execution, "PROCESSOR_SECONDS", 0.5)
+    [(name, failure)] = toy.execute().items()
+    assert (name, failure.code) == ("index", "while True: pass")
+    assert failure.error == "the cell computed for more than 0.5 s of processor time"
+    assert "line 1 in <module>" in failure.log
+    toy.write(index=WAITS)
+    monkeypatch.setattr(execution, "WALL_SECONDS", 1.0)
+    failure = toy.execute()["index"]
+    assert failure.code == "time.sleep(10**6)"
+    assert "had not ended after" in failure.error
 
 
-def test_a_slow_cell_is_not_a_hanging_one(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "PROCESSOR_SECONDS", 2.0)
-    slow = ["import time", "until = time.monotonic() + 4", "while time.monotonic() < until:"]
-    toy.write(index=cell(*slow, "    time.sleep(0.01)"))
-    assert toy.execute("index") == []
-
-
-# --- an interruption ---
-
-
-def test_what_was_executed_before_an_interruption_is_kept(toy: Toy) -> None:
-    toy.write(index=ONCE, waits=cell("import time", "time.sleep(10**6)"))
-    stop = threading.Event()
-
-    def on_progress(done: int, total: int, now: str) -> None:
-        if done == 1:
-            stop.set()
-
-    with pytest.raises(KeyboardInterrupt):
-        book.build(out=toy.root, on_progress=on_progress, stop=stop)
-    assert toy.mark("index")
-    kernels = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
-    assert not [one for one in kernels if "waits/kernel.json" in " ".join(one)]
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_a_build_that_was_killed_is_finished_by_the_next(toy: Toy) -> None:
-    gate = toy.root / "gate"
-    toy.write(
-        index=ONCE,
-        waits=cell("import time", "from pathlib import Path")
-        + cell("while not Path('../gate').exists():", "    time.sleep(0.05)"),
-    )
-    run = f"from tools import book; book.ROOT = type(book.ROOT)({str(toy.root)!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{run}; book.build(out=book.ROOT)"],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    while toy.store.load(toy.found["index"]) is None:
-        assert process.poll() is None, "the build ended by itself"
-        time.sleep(0.1)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    gate.touch()
-    before = toy.mark("index")
-    site = book.build(out=toy.root)
-    assert f"&lt;&lt;{before}&gt;&gt;" in (site / "book" / "index.html").read_text("utf-8")
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_interruption_loses_no_finished_page(toy: Toy, killed: bool) -> None:
+    toy.write(index=ONCE, waits=WAITS)
+    if killed:
+        build = subprocess.Popen([sys.executable, "-c", EXECUTE, toy.root], cwd=ROOT)
+        while not toy.outputs():
+            assert build.poll() is None, "the build ended by itself"
+            time.sleep(0.1)
+        build.kill()
+        build.wait()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            toy.execute(stop=True)
+    assert "UUID" in toy.outputs()
+    at_work = str((toy.root / "book").resolve())
+    left = [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == at_work]
+    assert not psutil.wait_procs(left, timeout=20)[1], "a page goes on"
 
 
 # --- Sphinx ---
 
 
-INDEX = (
-    cell("from optdl.number import VALUE", "rate, small = 0.25, -2e-7", "2 * VALUE")
-    + "\nIt is {number}`rate:.1%`, not {number}`small:.0e`. See {ref}`there <label>`.\n"
-)
 SECOND = "(label)=\n## A section\n\nWords.\n"
+INDEX = cell("from optdl.number import VALUE", "rate, small = 0.25, -2e-7", "2 * VALUE") + (
+    "\nIt is {number}`rate:.1%`, not {number}`small:.0e`. See {ref}`there <label>`.\n"
+)
 
 
-def test_a_build_writes_what_has_changed_and_refuses_what_is_wrong(
+def test_a_build_writes_what_changed_and_refuses_what_is_wrong(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def words(page: str) -> str:
+    site, first = toy.root / "_build" / "html", []
+
+    def words(page: str = "index") -> str:
         text = (site / "book" / f"{page}.html").read_text("utf-8")
         return " ".join(BeautifulSoup(text, "html.parser").article.get_text().split())
 
-    # All is written, with the numbers that the cells computed, also in the notebook.
-    toy.code("number", "VALUE = 1234")
-    toy.write(index=INDEX, second=SECOND, once=ONCE)
-    site = book.build(out=toy.root)
-    mark = toy.mark("once")
-    assert "2468" in words("index")
-    assert "It is 25.0 %, not −2·10⁻⁷." in words("index")
-    file = site / "_notebooks" / "chapter-index.ipynb"
-    assert "It is 25.0\N{NO-BREAK SPACE}%, not −2·10⁻⁷." in file.read_text("utf-8")
-
-    # Where nothing has changed, nothing is done.
-    def refuse(*arguments: object) -> None:
-        raise AssertionError("nothing has changed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(book, "_write", refuse)
-        assert book.build(out=toy.root) == site
-
-    # Code, words and the format of a number: their page alone is executed and written.
-    written = toy.root / "_build" / "next" / "_build" / "html" / "book" / "second.html"
-    before = written.stat().st_mtime_ns
-    toy.code("number", "VALUE = 1235")
-    changed = INDEX.replace(":.1%", ":.1f").replace("See", "Look at")
-    toy.write(index=changed, second=SECOND, once=ONCE)
-    book.build(out=toy.root)
-    assert "2470" in words("index")
-    assert "It is 0.2, not −2·10⁻⁷. Look at there" in words("index")
-    assert written.stat().st_mtime_ns == before
-    assert toy.mark("once") == mark
-
-    # A script alone.
-    scripts = toy.root / "book" / "_static"
-    scripts.unlink()
-    shutil.copytree(ROOT / "book" / "_static", scripts)
-    (scripts / "slides.js").write_text("// changed", encoding="utf-8")
-    book.build(out=toy.root)
-    assert (site / "_static" / "slides.js").read_text(encoding="utf-8") == "// changed"
-
-    # The title of a section is shown by the page that refers to it.
-    named = changed.replace("there <label>", "label")
-    toy.write(index=named, second=SECOND.replace("A section", "Another"), once=ONCE)
-    book.build(out=toy.root)
-    assert "Look at Another" in words("index")
-
-    # A label that is gone, a picture that is not there: the old site stays.
-    wrong = "\n![A picture that is not there](missing.svg)\n"
-    toy.write(index=named, second="## A section\n\nWords.\n", once=ONCE + wrong)
-    for _ in range(2):  # the second build finds the pages unchanged
+    def refusal() -> str:
         with pytest.raises(book.BookError) as raised:
             book.build(out=toy.root)
-        said = str(raised.value)
-        assert len(said.splitlines()) <= 10
-        assert re.search(r"book/index\.md:.*label", said)
-        assert re.search(r"book/once\.md.*missing\.svg", said)
-        assert "Look at Another" in words("index")
-    assert toy.mark("once") == mark
+        assert len(str(raised.value).splitlines()) <= 10
+        return str(raised.value)
 
+    # All is written, with the numbers that the cells computed, also in the notebook.
+    (toy.optdl / "number.py").write_text("VALUE = 1234")
+    toy.write(index=INDEX, second=SECOND, once=ONCE)
+    assert book.build(out=toy.root, on_page=first.append) == site
+    assert [page.name for page in first] == ["index.html"]
+    assert "2468 It is 25.0 %, not −2·10⁻⁷. See there" in words()
+    notebook = (site / "_notebooks" / "chapter-index.ipynb").read_text("utf-8")
+    assert "It is 25.0\N{NO-BREAK SPACE}%, not −2·10⁻⁷." in notebook
+    once = toy.outputs("once")
 
-# --- numbers in the prose ---
+    # Where nothing has changed, nothing is done.
+    with monkeypatch.context() as patch:
+        patch.setattr(book, "_write", lambda *_: pytest.fail("nothing has changed"))
+        assert book.build(out=toy.root) == site
 
+    # Code, words and the format of a number: their page alone is executed and written. A script.
+    written = toy.root / "_build" / "next" / "_build" / "html" / "book" / "second.html"
+    before = written.stat().st_mtime_ns
+    (toy.optdl / "number.py").write_text("VALUE = 1235")
+    changed = INDEX.replace(":.1%", ":.1f").replace("See", "Look at")
+    toy.write(index=changed, second=SECOND, once=ONCE)
+    static = toy.root / "book" / "_static"
+    static.unlink()
+    shutil.copytree(ROOT / "book" / "_static", static)
+    (static / "slides.js").write_text("// changed", "utf-8")
+    book.build(out=toy.root)
+    assert "2470 It is 0.2, not −2·10⁻⁷. Look at there" in words()
+    assert (site / "_static" / "slides.js").read_text("utf-8") == "// changed"
+    assert written.stat().st_mtime_ns == before
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (cell("x = 1") + "{number}`y`\n", "{number}`y`: NameError: name 'y' is not defined"),
-        (cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n", "names of their own"),
-        ("{number}`x`\n\n" + cell("x = 1"), "before its first code cell"),
-    ],
-)
-def test_a_number_that_cannot_be_printed_is_named(toy: Toy, text: str, message: str) -> None:
-    toy.write(index=text)
-    with pytest.raises((book.BookError, ToolError), match=re.escape(message)):
-        book.build(out=toy.root)
+    # A cell that raises, then a label that is gone and a picture that is not there: each is told
+    # with its place, and the old site stays.
+    toy.write(index=changed, second=SECOND, once=ONCE, bad=cell("1 / 0"))
+    assert re.search(r"bad\.md:\d+, cell 1: 1 / 0\nZeroDivisionError: .*\nTo fix: ", refusal())
+    named = changed.replace("there <label>", "label")
+    toy.write(index=named, second="## Section\n", once=f"{ONCE}\n![A picture](missing.svg)\n")
+    for _ in range(2):  # the second build finds the pages unchanged
+        message = refusal()
+        assert re.search(r"book/index\.md:.*label", message)
+        assert re.search(r"book/once\.md.*missing\.svg", message)
+        assert "Look at there" in words()
 
-
-def test_all_that_the_extensions_import_is_shared_by_all_pages() -> None:
-    waiting = [*(ROOT / "book" / "_ext").glob("*.py"), ROOT / "tools" / "sphinx_build.py"]
-    found = set()
-    for file in waiting:  # which grows
-        for module in imported_modules.named(file.read_text("utf-8")):
-            imported = ROOT / f"{module.replace('.', '/')}.py"
-            if module.startswith("tools.") and imported.is_file() and imported not in found:
-                found.add(imported)
-                waiting.append(imported)
-    names = {file.relative_to(ROOT).as_posix() for file in found} | {"tools/sphinx_build.py"}
-    assert names == {name for name in book.SHARED if name.startswith("tools")}
-
-
-# --- what is kept ---
-
-
-def test_what_is_kept_of_a_chapter_outlives_that_of_its_lessons(toy: Toy) -> None:
-    toy.write(index="Words.\n", first=cell("1"))
-    (toy.root / "book" / "first").mkdir()
-    lesson = toy.root / "book" / "first" / "lesson.md"
-    lesson.write_text(HEADER + ONCE)
-    toc = toy.root / "_toc.yml"
-    toc.write_text(toc.read_text() + "- file: book/first/lesson\n")
-    toy.execute("first-lesson")
-    for number in range(pages.KEPT + 1):
-        toy.write(index="Words.\n", first=cell(str(number)))
-        toc.write_text(toc.read_text() + "- file: book/first/lesson\n")
-        toy.execute("first")
-    assert toy.mark("first-lesson")
+    # Put right, with another title of the section: the page that refers to it shows that.
+    toy.write(index=named, second=SECOND.replace("A section", "Another"), once=ONCE)
+    book.build(out=toy.root)
+    assert "Look at Another" in words()
+    assert toy.outputs("once") == once

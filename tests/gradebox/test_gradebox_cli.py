@@ -285,6 +285,21 @@ def test_only_those_named_are_graded(course: Path) -> None:
     assert {student for student, _ in points(course)} == {"s1", "s3", "s4"}
 
 
+def test_a_notebook_is_tried_once_it_is_handed_in(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(course / ".gradebox" / "dry-run")
+    (hand_in(course, "first") / "two.ipynb").unlink()
+    assert grade() == 0
+    tried = course / ".gradebox" / "dry-run" / "toy"
+    assert [path.name for path in tried.iterdir()] == ["toy.json"]
+    hand_in(course, "second")
+    assert grade() == 0
+    assert {path.name for path in tried.iterdir()} == {"toy.json", "two.json"}
+    # the first has the same score still
+    assert "Graded 1, unchanged 1," in capsys.readouterr().out
+
+
 def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "below/small").write_text("12")

@@ -380,12 +380,18 @@ def test_an_undeclared_import_is_found(source: str, names: set[str]) -> None:
 
 
 def test_each_declared_dependency_is_pinned() -> None:
-    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    names = {canonicalize_name(requirement.name) for requirement in pinned}
+    pinned = {
+        file: [Requirement(line) for line in lines if line and not line.startswith("#")]
+        for file in ("requirements.txt", "requirements-dev.txt")
+        for lines in [(ROOT / file).read_text("utf-8").splitlines()]
+    }
+    course, dev = ({canonicalize_name(pin.name) for pin in pins} for pins in pinned.values())
     for name, project in PROJECTS.items():
-        assert declared(name, *project.get("optional-dependencies", ())) - {*PROJECTS} <= names
-    assert all(str(requirement.specifier).startswith("==") for requirement in pinned)
+        needed = declared(name, *project.get("optional-dependencies", ())) - {*PROJECTS}
+        assert needed <= course | dev
+    assert declared(NAME, "chapters", "assignments", "course") - {*PROJECTS} <= course
+    assert not course & dev, "a pin has one place"
+    assert all(str(pin.specifier).startswith("==") for pins in pinned.values() for pin in pins)
 
 
 def test_the_course_asks_for_the_gradebox_of_this_repository() -> None:

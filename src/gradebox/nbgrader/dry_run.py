@@ -126,7 +126,13 @@ class TestRun:
         return self.blank > 0
 
 
-def dry_run(execute: "WarmExecute", source: Path, assignment: str, jobs: int = 1) -> list[TestRun]:
+def dry_run(
+    execute: "WarmExecute",
+    source: Path,
+    assignment: str,
+    jobs: int = 1,
+    paths: Iterable[Path] | None = None,
+) -> list[TestRun]:
     """Run the tests of an assignment on its own answers, and without answers.
 
     Parameters
@@ -139,10 +145,12 @@ def dry_run(execute: "WarmExecute", source: Path, assignment: str, jobs: int = 1
         The name of the assignment.
     jobs : int, optional
         So many notebooks run at once.
+    paths : iterable of Path, optional
+        The notebooks; all of that folder by default.
     """
     runs: list[TestRun] = []
     with ThreadPoolExecutor(jobs) as processors:
-        for path in sorted(source.glob("*.ipynb")):
+        for path in sorted(source.glob("*.ipynb")) if paths is None else paths:
             context = {"assignment": assignment, "notebook": path.stem}
             runs += _Notebook(execute, path, context, processors).runs()
     return runs

@@ -38,6 +38,12 @@ SWITCH = 0.0002
 """Seconds after which a thread that computes gives way to another."""
 
 
+def handed_in(course: Course) -> set[str]:
+    """Return the names of the notebooks that anybody handed in."""
+    folders = map(course.submitted, course.students())
+    return {path.stem for folder in folders for path in folder.glob("*.ipynb")}
+
+
 class Unready(Exception):
     """The course is not ready to be graded; the text says what to do."""
 
@@ -107,7 +113,8 @@ class Batch:
         executor = Executor(course, self.sources)
         self.execute: Callable[[Submission, Plan], Result] = executor.execute
         """Executes a submission; another may be put here, which has that done elsewhere."""
-        self.dry_run: Callable[[], list[TestRun]] = partial(executor.dry_run, jobs)
+        self.dry_run: Callable[[], list[TestRun]]
+        self.dry_run = lambda: executor.dry_run(jobs, handed_in(course))
         """Finds out how the tests run; another may be put here as well."""
         self.elsewhere: tuple[str, ...] = ()
         """What scores depend on besides, where that is done elsewhere."""
@@ -121,8 +128,7 @@ class Batch:
         if self._tests is None:
             self._tests = self.dry_run()
             self._plan = planned(self._tests)
-            plan_fields = {name: vars(notebook) for name, notebook in self._plan.items()}
-            self._basis = files.digest([self._basis, *self.elsewhere, json.dumps(plan_fields)])
+            self._basis = files.digest([self._basis, *self.elsewhere])
         return self._tests
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
@@ -174,7 +180,8 @@ class Batch:
         folder = self.course.submitted(student)
         other_files = self.course.files_in(folder) if folder.is_dir() else {}
         submission = intake.take(student, folder, self.sources.names, other_files)
-        key = files.digest([self._basis, submission.digest])
+        plans = {n: vars(plan) for n, plan in self._plan.items() if n in submission.notebooks}
+        key = files.digest([self._basis, json.dumps(plans), submission.digest])
         mark = files.digest([key, str(self.sources.duedate), marked.extension])
         if self.resume and mark == marked.key and self._complete(submission):
             return Outcome(student, "unchanged", marked.events)

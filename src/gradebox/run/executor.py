@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +61,24 @@ class Executor:
         chain: Chain = self._chains.mine
         return chain
 
-    def dry_run(self, jobs: int = 1) -> list[TestRun]:
-        """Find out how the tests run, once for each version of them."""
+    def dry_run(self, jobs: int = 1, names: Collection[str] | None = None) -> list[TestRun]:
+        """Find out how the tests of all notebooks run, or of those named, once for each version."""
         chain, course = self.chain(), self.course
         execute = chain.execute
         if not isinstance(execute, WarmExecute):
             return []
 
-        def find_out() -> list[TestRun]:
+        def find_out(path: Path) -> list[TestRun]:
             with autograding():
-                return dry_run(execute, course.source, course.assignment, jobs)
+                return dry_run(execute, course.source, course.assignment, jobs, [path])
 
-        file = course.store / "dry-run" / f"{course.assignment}.json"
-        return kept(file, course.basis(chain, ""), find_out)
+        folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
+        return [
+            run
+            for path in sorted(course.source.glob("*.ipynb"))
+            if names is None or path.stem in names
+            for run in kept(folder / f"{path.stem}.json", basis, partial(find_out, path))
+        ]
 
     def sandboxes(self) -> dict[str, str]:
         """Say of each notebook in which sandboxes it can run."""
