@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
-from test_course import make_course
+from toy_course import MARKS, make_course, use
 
 from tools import archive, notebooks, release
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.xdist_group("nbgrader"),
-]
+pytestmark = MARKS
 
 CLASS = {
     "ada": {"first_name": "Ada", "last_name": "Lovelace", "email": "al@example.org"},
@@ -25,11 +22,10 @@ CLASS = {
 }
 
 
-@pytest.fixture
-def graded(tmp_path: Path) -> Course:
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """Return a course in which three students have marks."""
-    (tmp_path / "course").mkdir()
-    course = make_course(tmp_path / "course")
+    course = make_course(tmp_path_factory.mktemp("marked") / "course")
     release.write(course, "toy")
     release.record(course, "toy")
     released = notebooks.read(course.released("toy"))
@@ -57,7 +53,7 @@ def graded(tmp_path: Path) -> Course:
 def packed(course: Course, folder: Path, *arguments: str) -> Path:
     """Archive a course, and return the folder into which the archive was unpacked."""
     target = folder / "term.zip"
-    archive.command(archive.parser().parse_args([*arguments, "--to", str(target)]), course)
+    use(archive, course, *arguments, "--to", str(target))
     with zipfile.ZipFile(target) as archived:
         archived.extractall(folder / "out")
     return folder / "out"
@@ -69,19 +65,19 @@ def marks(book: Path) -> dict[str, float]:
         return {one.student.id: one.score for one in found.assignment_submissions("toy")}
 
 
-def test_a_term_is_kept_whole(graded: Course, tmp_path: Path) -> None:
-    out = packed(graded, tmp_path)
+def test_a_term_is_kept_whole(marked: Course, tmp_path: Path) -> None:
+    out = packed(marked, tmp_path)
     assert marks(out / "gradebook.db") == {"ada": 0, "ben.nevis": 1, "code": 2}
-    for place in (graded.submitted, graded.feedback):
+    for place in (marked.submitted, marked.feedback):
         for path in place.rglob("*.*"):
             if path.is_file():
                 copy = out / place.name / path.relative_to(place)
                 assert copy.read_bytes() == path.read_bytes()
 
 
-def test_an_anonymous_copy_has_the_marks_and_no_name(graded: Course, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in graded.submitted.rglob("*.*") if path.is_file()}
-    out = packed(graded, tmp_path, "--anonymize")
+def test_an_anonymous_copy_has_marks_without_names(marked: Course, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in marked.submitted.rglob("*.*") if path.is_file()}
+    out = packed(marked, tmp_path, "--anonymize")
     found = marks(out / "gradebook.db")
     assert sorted(found.values()) == [0, 1, 2]
     assert sorted(found) == ["s001", "s002", "s003"]
@@ -106,13 +102,12 @@ def test_an_anonymous_copy_has_the_marks_and_no_name(graded: Course, tmp_path: P
                     .notebooks[0].comments if one.manual_comment}  # fmt: skip
     assert all(comment.startswith("Well done, s00") for comment in comments)
     assert {path: path.read_bytes() for path in before} == before  # nothing of the class changed
-    assert marks(graded.root / "build" / "gradebook.db").keys() == CLASS.keys()
+    assert marks(marked.root / "build" / "gradebook.db").keys() == CLASS.keys()
 
 
-def test_nothing_is_overwritten_and_nothing_is_made_up(graded: Course, tmp_path: Path) -> None:
-    packed(graded, tmp_path)
+def test_nothing_is_overwritten_and_nothing_is_made_up(marked: Course, tmp_path: Path) -> None:
+    packed(marked, tmp_path)
     with pytest.raises(ToolError, match="is there already"):
-        packed(graded, tmp_path)
-    (tmp_path / "empty").mkdir()
+        packed(marked, tmp_path)
     with pytest.raises(ToolError, match="there is no gradebook yet"):
         packed(make_course(tmp_path / "empty"), tmp_path / "other")

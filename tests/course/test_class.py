@@ -1,110 +1,88 @@
-"""A class from its list to its archive, as the page for instructors tells it."""
+"""A class from its list to its archive, and each command of the page for instructors."""
 
+import argparse
 import csv
-import os
+import importlib
+import io
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hang import HANG
-from test_course import make_course
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange.default import ExchangeFetchFeedback
+from test_collect import CANVAS, NAMES, WORKSHEET, pack
+from toy_course import MARKS, answered, make_course, use
 
-from tools import archive, feedback, grade, gradebook, lab, notebooks, release, results, roster
+from gradebox.exchange import Submit
+from tools import archive, feedback, grade, gradebook, lab, release, results, roster
 from tools.backend import Backend
-from tools.layout import Course
+from tools.layout import ROOT, Course
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
+    *MARKS,
     pytest.mark.skipif(sys.platform == "win32", reason="nbgrader has no exchange on Windows"),
-    pytest.mark.xdist_group("nbgrader"),
 ]
+
+
+# --- a term
 
 LIST = "Username;First name;Last name\nada;Ada;Lovelace\nben;Ben;Nevis\ncleo;Cleo;\ndora;Dora;\n"
 
 
-class Class:
-    """A teacher's folder and each student's, with an exchange between them."""
-
-    def __init__(self, root: Path) -> None:
-        (root / "teacher").mkdir()
-        self.root, self.course = root, make_course(root / "teacher")
-
-    def teach(self, command: object, *arguments: str) -> int:
-        """Run one of the course's commands in the teacher's folder."""
-        return command.command(command.parser().parse_args(arguments), self.course) or 0  # type: ignore[attr-defined]
-
-    def student(self, name: str) -> Course:
-        """Return a student's copy of the course, without solutions, with the work laid out."""
-        folder = self.root / name
-        if not folder.exists():
-            folder.mkdir()
-            shutil.copy(self.course.root / "nbgrader_config.py", folder)
-            shutil.copytree(self.course.exercises, folder / "exercises")
-            lab.copy_for_work(Course(folder), "toy")
-        return Course(folder)
-
-    def nbgrader(self, name: str, *arguments: str) -> str:
-        """Run nbgrader in a student's folder, as JupyterLab's assignment list does."""
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "nbgrader", *arguments, "--course", "optdl"),
-                f"--Exchange.root={self.course.exchange}",
-                f"--Exchange.cache={self.root / name / 'cache'}",
-            ],
-            cwd=self.student(name).root, env=os.environ | {"JUPYTERHUB_USER": name, "USER": name},
-            capture_output=True, text=True, timeout=HANG, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stderr
-
-    def due(self) -> str | None:
-        """Return the deadline that the gradebook has."""
-        with Backend(self.course).gradebook() as book:
-            moment = book.find_assignment("toy").duedate
-        return moment.isoformat(sep=" ") if moment else None
+def student_copy(course: Course, name: str) -> Course:
+    """Return a student's copy of the course, without solutions, with the work laid out."""
+    folder = course.root.parent / name
+    folder.mkdir()
+    shutil.copy(course.root / "nbgrader_config.py", folder)
+    shutil.copytree(course.exercises, folder / "exercises")
+    lab.copy_for_work(Course(folder), "toy")
+    return Course(folder)
 
 
-def answered(notebook: Path, double: str, triple: str, why: str = "") -> bytes:
-    """Return a notebook with answers."""
-    filled = notebooks.read(notebook)
-    for cell in filled.cells:
-        name = cell.id.removeprefix("toy-")
-        if name in ("double", "triple"):
-            body = {"double": double, "triple": triple}[name]
-            cell.source = f"def {name}(x):\n    return {body}\n"
-        elif name == "why" and why:
-            cell.source = why
-    return notebooks.to_bytes(filled)
+def exchange(course: Course, student: Course, step: Any) -> None:
+    """Take a step of the exchange in a student's copy, as JupyterLab's assignment list does."""
+    config = deepcopy(student.config)
+    config.Exchange.root = str(course.exchange)
+    config.Exchange.cache = str(student.root / "cache")
+    config.CourseDirectory.student_id = student.root.name
+    directory = CourseDirectory(config=config, assignment_id="toy")
+    step(coursedir=directory, authenticator=Authenticator(config=config), config=config).start()
 
 
 def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    class_ = Class(tmp_path)
-    course = class_.course
+    course = make_course(tmp_path / "teacher")
+
+    def due() -> str | None:
+        with Backend(course).gradebook() as book:
+            moment = book.find_assignment("toy").duedate
+        return moment.isoformat(sep=" ") if moment else None
 
     # the class list, and an assignment with a deadline that is set, moved, removed, set again
     (tmp_path / "class.csv").write_text(LIST)
-    class_.teach(roster, str(tmp_path / "class.csv"), "--yes")
-    for due in ("2027-03-01 12:00", "2027-03-02 12:00"):
-        class_.teach(release, "toy", "--due", due)
-        assert class_.due() == f"{due}:00"
-    class_.teach(release, "toy", "--due", "none")
-    assert class_.due() is None
-    class_.teach(release, "toy", "--due", "2020-03-01 12:00")
+    use(roster, course, str(tmp_path / "class.csv"), "--yes")
+    for deadline in ("2027-03-01 12:00", "2027-03-02 12:00"):
+        use(release, course, "toy", "--due", deadline)
+        assert due() == f"{deadline}:00"
+    use(release, course, "toy", "--due", "none")
+    assert due() is None
+    use(release, course, "toy", "--due", "2020-03-01 12:00")
 
     # ada works where the course says, cleo in exercises/; both submit to the exchange
-    ada, cleo = class_.student("ada"), class_.student("cleo")
+    ada, cleo = student_copy(course, "ada"), student_copy(course, "cleo")
     work = ada.work / "toy" / "toy.ipynb"
     work.write_bytes(answered(work, "2 * x", "3 * x", "Because."))
     plain = cleo.released("toy")
     plain.write_bytes(answered(plain, "x * x", "3 * x"))
-    for name in ("ada", "cleo"):
-        said = class_.nbgrader(name, "submit", "toy", "--student", name)
-    assert "exercises/toy/toy.ipynb was edited" in said
+    for student in (ada, cleo):
+        exchange(course, student, Submit)
 
     # ben sends his notebook, in time; dora hands in nothing
     ben = course.submitted / "ben" / "toy"
@@ -112,7 +90,7 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ben.joinpath("toy.ipynb").write_bytes(answered(course.released("toy"), "2 * x", "x"))
     ben.joinpath("timestamp.txt").write_text("2020-03-01 11:00:00 UTC")
 
-    assert class_.teach(grade, "toy") == 0
+    assert use(grade, course, "toy") == 0
     points = {row.student: row.auto for row in results.rows(course, ["toy"])}
     assert points == {"ada": 6, "ben": 3, "cleo": 3}
 
@@ -122,37 +100,141 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         written.manual_score, written.needs_manual_grade = 4, False
         book.find_comment("toy-why", "toy", "toy", "ada").manual_comment = "Short and right."
         book.db.commit()
-    assert class_.teach(grade, "toy", "--force") == 0
+    assert use(grade, course, "toy", "--force") == 0
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "ada").score == 10
-        late = {one.student.id: one.total_seconds_late > 0 for one in
-                book.assignment_submissions("toy")}  # fmt: skip
+        late = {
+            submission.student.id: submission.total_seconds_late > 0
+            for submission in book.assignment_submissions("toy")
+        }
     assert late == {"ada": True, "ben": False, "cleo": True}
     page = (course.feedback / "ada" / "toy" / "toy.html").read_text()
     assert "Short and right." in page
 
     # pages to everyone who can fetch one, and the name of who cannot; points for a platform
     capsys.readouterr()
-    class_.teach(feedback, "toy")
-    said = capsys.readouterr().out
-    assert "to 2 students" in said
-    assert "ben" in said
-    assert "build/feedback/ada" not in said
+    use(feedback, course, "toy")
+    output = capsys.readouterr().out
+    assert "build/feedback/ben" in output
+    assert "build/feedback/ada" not in output
     # her mark was given before the regrade
-    assert "Written answers still to be read: ada\n" in said
-    class_.nbgrader("ada", "fetch_feedback", "toy")
+    assert "Written answers still to be read: ada\n" in output
+    exchange(course, ada, ExchangeFetchFeedback)
     [fetched] = ada.work.glob("toy/feedback/*/toy.html")
     assert fetched.read_bytes() == page.encode()
     sheet = tmp_path / "class.csv"
-    class_.teach(gradebook, "--csv", str(sheet))
+    use(gradebook, course, "--csv", str(sheet))
     assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
     with sheet.open(encoding="utf-8-sig", newline="") as file:
         lines = {line["student"]: line for line in csv.DictReader(file)}
     assert [lines[name]["total"] for name in ("ada", "ben", "cleo", "dora")] == ["10", "3", "3", ""]
 
     # the end of term
-    class_.teach(archive, "--anonymize", "--to", str(tmp_path / "anonymous.zip"))
+    use(archive, course, "--anonymize", "--to", str(tmp_path / "anonymous.zip"))
     with zipfile.ZipFile(tmp_path / "anonymous.zip") as packed:
         names = {Path(name).parts[1] for name in packed.namelist() if name.startswith("submitted")}
     assert len(names) == 3
     assert names < {"s001", "s002", "s003", "s004"}
+
+
+# --- the page for instructors
+
+ELSEWHERE = {
+    "test_course": [
+        "make course",
+        "make lab",
+        "python -m tools.lab --from ../OLD-FOLDER",
+        "python -m tools.sample_class",
+        "python -m tools.sample_class --remove",
+    ],
+    "test_cards": ["make cards"],
+    "test_gradebox_seal": ["python -m gradebox.sandbox.probe"],
+    "test_handout": ["make clean", "make submit"],
+    "test_labs": ["python -m tools.lab_records optimizers"],
+    "test_reading": ["make pdf", "python -m tools.chapters"],
+    "all of them": ["make test"],
+    "none, since it is Python's": ["python -m http.server"],
+}
+"""What builds the site, trains or starts a server, and the tests that do it."""
+UNDONE = {
+    "python -m tools.roster --remove ada": "make class LIST=class.csv",
+    "make release A=erm DUE=none": 'make release A=erm DUE="2027-03-01 23:59"',
+}
+"""After what a later command would have nothing to do, and what takes it back."""
+STUDENT = "ada-all-correct"
+"""Of the sample class, for which the page asks."""
+LISTED = CANVAS + f'"Correct, Ada All",80,,{STUDENT},ML,,\r\n'
+
+
+def told() -> list[str]:
+    """Return the commands of the page, each once, in their order."""
+    text = (ROOT / "book" / "instructors.md").read_text("utf-8")
+    pattern = r"^```bash\n(.+?)^```|`((?:make|python -m) [^`…]+)`"
+    found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    lines = [line for block, inline in found for line in (block or inline).splitlines()]
+    commands = [re.sub(r"\s+#.*", "", line).strip() for line in lines]
+    return [*dict.fromkeys(line for line in commands if re.match("make|python -m", line))]
+
+
+def meant(command: str) -> list[str]:
+    """Return the words of the command that Make runs."""
+    if not command.startswith("make"):
+        return shlex.split(command)
+    done = subprocess.run(
+        ["make", "-n", "-o", ".venv/ready", *shlex.split(command)[1:]],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return shlex.split(done.stdout)
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+    """Return a teacher's course, and in it the files that the page names."""
+    root = tmp_path / "course"
+    made = make_course(root, "erm", "bnp")
+    config = root / "nbgrader_config.py"
+    shared = config.read_text("utf-8").replace('BUILD / "exchange"', 'ROOT.parent / "exchange"')
+    config.write_text(shared)
+    (root / "exams").symlink_to(ROOT / "exams")
+    (root / "_build" / "html").mkdir(parents=True)
+    (root / "_build" / "html" / "index.html").touch()
+
+    numbers = {who: number for number, who in enumerate(NAMES, 70)}
+    listed = LISTED
+    for who, number in numbers.items():
+        listed = listed.replace(f",,{who},", f",S{number},{who},")
+    (root / "class.csv").write_text(listed.replace(f",,{STUDENT},", f",S80,{STUDENT},"))
+    exported = LISTED.replace("Homework 1 (4711)", "Exercise erm (4712),Homework 1 (4711)")
+    exported = re.sub(r",,\r$", ",,,\r", exported, flags=re.MULTILINE)
+    (root / "canvas.csv").write_text(exported.replace(",10.00,", ",10.00,10.00,"))
+    sheet = WORKSHEET.replace("{}", "10.00")
+    for name in ("worksheet.csv", "Grades-Exercise 1.csv", "file.csv", "FILE"):
+        (root / name).write_text(sheet)
+    work = answered(made.source("erm"), "2 * x", "3 * x", "Because.")
+    folders = {
+        f"{first} {last}_{number}_assignsubmission_file/erm.ipynb": work
+        for number, (first, last) in zip(range(500, 504), NAMES.values(), strict=True)
+    }
+    pack(root / "submissions.zip", folders)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 99))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    return Course(root)
+
+
+def test_commands_for_instructors_work(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(command: str) -> None:
+        words = meant(command)
+        assert words[1] == "-m", words
+        tool = importlib.import_module(words[2])
+        arguments: argparse.Namespace = tool.parser().parse_args(words[3:])
+        assert not tool.command(arguments, course), f"{command}: {capsys.readouterr().out}"
+
+    commands = told()
+    elsewhere = {command for some in ELSEWHERE.values() for command in some}
+    assert elsewhere < {*commands}
+    for command in commands:
+        if command not in elsewhere:
+            run(command)
+        if command in UNDONE:
+            run(UNDONE[command])

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from test_class import answered
-from test_course import make_course
+from toy_course import MARKS, answered, make_course, use
 
 from tools import class_state, collect, extend, feedback, grade, gradebook, grades, release, roster
 from tools.backend import Backend
@@ -19,12 +18,7 @@ from tools.class_state import HandIn
 from tools.layout import Course
 from tools.terminal import ToolError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
-    pytest.mark.xdist_group("nbgrader"),
-]
+pytestmark = MARKS
 
 NAMES = {
     "ada": ("Ada", "Lovelace"),
@@ -55,11 +49,6 @@ WORKSHEET = (
         )
     )
 )
-
-
-def use(module: object, course: Course, *arguments: str) -> int:
-    """Run one of the course's commands."""
-    return module.command(module.parser().parse_args(arguments), course) or 0  # type: ignore[attr-defined]
 
 
 def pack(file: Path, contents: Mapping[str, bytes]) -> Path:
@@ -124,10 +113,10 @@ def test_a_zip_of_moodle(
         },
     )
     assert use(collect, course, "toy", str(file)) == 1
-    said = capsys.readouterr().out
-    assert re.search(r"^ Dora Alsaid +dora \(Dora Al-Sayed\)", said, re.M)
-    assert re.search(r"^ dora +no notebook of toy among: no file", said, re.M)
-    assert "Time unknown: ada, ben, cleo" in said
+    output = capsys.readouterr().out
+    assert re.search(r"^ Dora Alsaid +dora \(Dora Al-Sayed\)", output, re.M)
+    assert re.search(r"^ dora +no notebook of toy among: no file", output, re.M)
+    assert "Time unknown: ada, ben, cleo" in output
     # what a student calls a time is none
     assert lies_there(course) == {who: ["toy.ipynb"] for who in ("ada", "ben", "cleo")}
 
@@ -219,7 +208,7 @@ def test_one_error_and_nothing_is_entered(
     )
 
 
-def test_from_a_zip_of_canvas_to_its_gradebook(
+def test_a_zip_of_canvas_up_to_grades(
     course: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release.record(course, "toy", datetime(2027, 3, 1, 12))
@@ -235,29 +224,29 @@ def test_from_a_zip_of_canvas_to_its_gradebook(
         },
     )
     assert use(collect, course, "toy", str(file)) == 1
-    said = capsys.readouterr().out
-    assert "Late, as the platform says, and the time unknown: ben" in said
+    output = capsys.readouterr().out
+    assert "Late, as the platform says, and the time unknown: ben" in output
     assert re.search(
-        r"^ dora +no notebook of toy among: alsayeddora_73_804_broken\.zip,", said, re.M
+        r"^ dora +no notebook of toy among: alsayeddora_73_804_broken\.zip,", output, re.M
     )
-    assert re.search(r"^ anon_Xy12_9_toy\.ipynb +", said, re.M)
+    assert re.search(r"^ anon_Xy12_9_toy\.ipynb +", output, re.M)
 
     # cleo's time comes from the teacher, and so does more time; zed is not on the list
     use(collect, course, "toy", "--time", "cleo=2027-03-01 18:00")
     (course.submitted / "zed" / "toy").mkdir(parents=True)
     (course.submitted / "zed" / "toy" / "toy.ipynb").write_bytes(work(course))
     assert use(grade, course, "toy") == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         r"ada .* time unknown",
         r"ben .* late, time unknown",
         r"cleo .* 6 h",
         r"dora +–/6",
     ):
-        assert re.search(f"^ ?{line}", said, re.M), line
-    assert re.search(r"^ ?zed .* not on the class list", said, re.M)
-    assert "Not on the class list: zed (nearest: nobody)" in said
-    assert "The same toy.ipynb, byte for byte: ada, cleo, zed" in said
+        assert re.search(f"^ ?{line}", output, re.M), line
+    assert re.search(r"^ ?zed .* not on the class list", output, re.M)
+    assert "Not on the class list: zed (nearest: nobody)" in output
+    assert "The same toy.ipynb, byte for byte: ada, cleo, zed" in output
     with pytest.raises(ToolError, match="2027-03-01 10:00 is not after the deadline"):
         use(extend, course, "toy", "cleo", "2027-03-01 10:00")
     use(extend, course, "toy", "cleo", "2027-03-01 20:00")
@@ -317,17 +306,17 @@ def test_from_a_zip_of_canvas_to_its_gradebook(
 
     # pages, under the names that Canvas knows again
     use(feedback, course, "toy")
-    said = capsys.readouterr().out
-    assert re.search(r"^ zed +build/feedback/zed/toy", said, re.M)
-    assert "Released" not in said  # none came through the exchange
+    output = capsys.readouterr().out
+    assert re.search(r"^ zed +build/feedback/zed/toy", output, re.M)
+    assert "Released" not in output  # none came through the exchange
     (course.submitted / "dora" / "toy").mkdir(parents=True)
     with Backend(course).gradebook() as book:
         book.find_grade("toy-why", "toy", "toy", "ada").needs_manual_grade = True
         book.db.commit()
     use(feedback, course, "toy")
-    said = capsys.readouterr().out
-    assert "Written answers still to be read: ada\n" in said
-    assert "Handed in, and not graded: dora\n" in said
+    output = capsys.readouterr().out
+    assert "Written answers still to be read: ada\n" in output
+    assert "Handed in, and not graded: dora\n" in output
     with zipfile.ZipFile(course.feedback / "toy-canvas.zip") as archive:
         assert sorted(archive.namelist()) == [
             "countess_70_801_toy.html",

@@ -4,6 +4,7 @@ A hub starts each server as the user to whom it belongs. So this needs root, and
 a mount namespace of its own: nobody else sees them.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -20,8 +21,7 @@ from typing import Any
 import pytest
 import requests
 from hang import HANG
-from test_class import answered
-from test_course import make_course
+from toy_course import answered, make_course
 
 from tools.layout import ROOT
 
@@ -94,7 +94,7 @@ class Hub:
             own(home, number)
             home.chmod(0o700)
 
-        ports = [free_port() for _ in range(3)]
+        ports = free_ports(3)
         self.address = f"http://127.0.0.1:{ports[0]}"
         changes = (
             # passwords of this machine are none of the test's business
@@ -104,8 +104,8 @@ class Hub:
             f"c.Spawner.start_timeout = c.Spawner.http_timeout = {HANG}\n"
         )
         # the handout is not packed and installed: its place has the packages of this environment
-        said = re.findall("^sudo (.+)", PAGE.read_text("utf-8"), re.MULTILINE)
-        *first, last = [one for one in said if not one.startswith(("unzip", "make"))]
+        output = re.findall("^sudo (.+)", PAGE.read_text("utf-8"), re.MULTILINE)
+        *first, last = [one for one in output if not one.startswith(("unzip", "make"))]
         assert len(first) == 3
         config = f"{SRV}/hub/jupyterhub_config.py"
         commands = [
@@ -149,9 +149,9 @@ class Hub:
             f"arguments = tool.parser().parse_args({[*arguments]!r}); "
             f"sys.exit(tool.command(arguments, Course(Path('{SRV}/home/grace/course'))))"
         )
-        said = self.run_as("grace", "python", "-c", code)
-        assert said.endswith("exit status 0"), said
-        return said
+        output = self.run_as("grace", "python", "-c", code)
+        assert output.endswith("exit status 0"), output
+        return output
 
 
 class Session:
@@ -196,7 +196,6 @@ class Session:
 
 def make_course_of(root: Path) -> Any:
     """Return the teacher's course, with an exchange that all users share."""
-    root.mkdir()
     course = make_course(root)
     config = root / "nbgrader_config.py"
     text = config.read_text("utf-8")
@@ -213,11 +212,13 @@ def own(folder: Path, user: int) -> None:
         os.chown(path, user, user)
 
 
-def free_port() -> int:
-    """Return a port of this machine that nothing uses."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+def free_ports(number: int) -> list[int]:
+    """Return as many ports of this machine that nothing uses, each another one."""
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for each in bound:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in bound]
 
 
 def wait(is_there: Any, hub: Hub) -> None:

@@ -8,21 +8,14 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from test_class import answered
-from test_collect import use
-from test_course import make_course
+from toy_course import MARKS, answered, make_course, use
 
 from tools import grade, release, report, roster, similarity
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
-    pytest.mark.xdist_group("nbgrader"),
-]
+pytestmark = MARKS
 
 LIST = (
     "Username;First name;Last name\nada77;Ada;Lovelace\nben77;Ben;Nevis\ncleo77;Cleo;Berg\n"
@@ -130,7 +123,7 @@ def test_the_copy_without_names_names_nobody(graded: Course) -> None:
     )
 
 
-def test_a_cause_that_names_somebody_is_not_on_the_copy(graded: Course) -> None:
+def test_causes_with_names_are_left_out(graded: Course) -> None:
     [toy] = report.gather(graded, ["toy"])
     double, triple = toy.reports
     double.why["ada77"] = "expected the seed of ben77"
@@ -184,7 +177,7 @@ STRANGERS = (
 """What strangers might write who were told to triple a number."""
 
 
-def test_alike_answers_are_those_that_strangers_would_not_write(tmp_path: Path) -> None:
+def test_copied_answers_are_found(tmp_path: Path) -> None:
     course = make_course(tmp_path)
     release.write(course, "toy")
     copied = "(lambda half: 6 * half)(x / 2)"

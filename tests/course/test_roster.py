@@ -4,17 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-from test_course import make_course
+from toy_course import MARKS, make_course
 
 from tools import class_state, roster
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.xdist_group("nbgrader"),
-]
+pytestmark = MARKS
 
 PLAIN = "id,first_name,last_name,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,Nevis,\n"
 WHOLE = "{},Ada,Lovelace\n{},Ben,Nevis\n"
@@ -79,7 +76,7 @@ def test_a_list_is_read_whoever_wrote_it(
     assert found.students[0].get("lms_user_id", "") == number
 
 
-def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
+def test_ids_stay_in_the_known_column(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "class.csv"
@@ -91,7 +88,7 @@ def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "has no column of ids; its columns are none"),
         ("name,section\nAda,1\n", "has no column of ids; its columns are name, section"),
@@ -109,11 +106,11 @@ def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
     ],
 )
 def test_a_wrong_list_is_refused_with_its_line(
-    tmp_path: Path, text: str | bytes, said: str
+    tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     file = tmp_path / "class.csv"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ToolError, match=said):
+    with pytest.raises(ToolError, match=message):
         roster.read(file)
 
 
@@ -133,9 +130,9 @@ def test_a_list_is_shown_entered_and_taken_back(
     file = tmp_path / "class.csv"
     file.write_text(PLAIN)
     assert _roster(course, str(file)) == 1  # nobody can be asked, so nothing is entered
-    said = capsys.readouterr().out
-    assert re.search(r"^ id +id +ada, ben *$", said, re.M)
-    assert re.search(r"^ new +2 +ada, ben *$", said, re.M)
+    output = capsys.readouterr().out
+    assert re.search(r"^ id +id +ada, ben *$", output, re.M)
+    assert re.search(r"^ new +2 +ada, ben *$", output, re.M)
     assert _students(course) == {}
 
     assert _roster(course, str(file), "--yes") == 0

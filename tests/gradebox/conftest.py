@@ -82,7 +82,7 @@ def short_grace(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a course with one released assignment, and its dry run."""
-    from toy_course import cli, release
+    from small_course import cli, release
 
     root = tmp_path_factory.mktemp("released")
     release(root)

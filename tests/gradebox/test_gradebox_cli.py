@@ -20,7 +20,7 @@ from courses import Assignment
 from hang import HANG
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
-from toy_course import (
+from small_course import (
     DIES,
     a_class,
     five,

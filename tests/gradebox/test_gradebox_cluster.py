@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 from hang import HANG
-from toy_course import a_class, five, grade, hand_in, pages, reported, stumbling, wait_until
+from small_course import a_class, five, grade, hand_in, pages, reported, stumbling, wait_until
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli, cluster

@@ -8,7 +8,7 @@ import pytest
 from courses import Assignment, write
 from nbgrader.converters import Autograde
 from notebooks import OF_R
-from toy_course import assignment, grade, hand_in
+from small_course import assignment, grade, hand_in
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 

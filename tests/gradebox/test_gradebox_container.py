@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from hang import HANG
-from toy_course import five, grade, hand_in, pages, points, reported, wait_until
+from small_course import five, grade, hand_in, pages, points, reported, wait_until
 
 import gradebox
 from gradebox import cli, cluster, container

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 from hang import HANG
+from small_course import grade, hand_in, pages, points
 from test_gradebox_container import Engine, engine
-from toy_course import grade, hand_in, pages, points
 
 import gradebox
 from gradebox import files

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from courses import Assignment
 from hang import HANG
-from test_course import make_course
-from toy_course import DIES, five, grade, hand_in, is_due, reported
+from small_course import DIES, five, grade, hand_in, is_due, reported
+from toy_course import make_course
 
 from benchmarks.gradebooks import rows, url
 from tools import grade as grade_tool

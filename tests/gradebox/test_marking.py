@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import handlers
-from test_course import make_course
+from toy_course import make_course
 
 from tools import lab, notebooks
 from tools.layout import Course
@@ -61,6 +61,7 @@ def test_the_mark_scheme_stands_beside_the_answer(
     )
     assert [tag.name for tag in scheme.math.find_all()] == ["msup", "mi", "mn"]
     assert "never closed" in scheme.find_parent(class_="panel-body").get_text()
+    assert not [tag for tag in made.find_all("script") if "//" in tag.get("src", "")]
 
 
 def test_pages_for_students_have_no_mark_scheme(

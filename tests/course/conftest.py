@@ -1,0 +1,36 @@
+"""One toy course, graded once: most tests read it, and the others change a copy."""
+
+from pathlib import Path
+
+import pytest
+from toy_course import blocks, hand_in_wrong_records, make_course, use
+
+from optdl.checks import catalog
+from tools import course, grade, release, sample_class
+from tools.layout import Course
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Course:
+    """Return a toy course in which nothing has been done."""
+    return make_course(tmp_path / "course")
+
+
+@pytest.fixture
+def with_lab(tmp_path: Path) -> Course:
+    """Return the same with a lab."""
+    return make_course(tmp_path / "course", with_lab=True)
+
+
+@pytest.fixture(scope="session")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """Return a course with a lab, the sample class and wrong records, graded by `make course`."""
+    made = make_course(tmp_path_factory.mktemp("graded") / "course", with_lab=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "blocks", blocks)
+        patch.setattr(grade, "FEW", 100)  # other processes would have to start
+        release.write(made, "toy")
+        sample_class.create(made, ["toy"])
+        hand_in_wrong_records(made)
+        assert use(course, made, "--no-site") == 0
+    return made
