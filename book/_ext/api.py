@@ -15,24 +15,22 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 from typing import Any
 
 import public_names as names
 from docutils import nodes
-from elements import above
+from elements import above, link
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from traitlets import HasTraits
 
 OPTION = re.compile(r"c\.(\w+\.\w+)")
-NAME = re.compile(r"(?:optdl\.|gradebox\.)?\w+(?:\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
 """Where the name of an entry stays as it is."""
 PACKAGES = ("optdl", "gradebox")
-LONG = 60
-"""Letters of a constant's value that is shown."""
 IN_CELL = re.compile(
     r'(?<!<span class="o">\.</span>)<span class="n">(\w+)</span>(?!<span class="o">=</span>)'
     r'(?:<span class="o">\.</span><span class="n">(\w+)</span>)?'
@@ -62,29 +60,25 @@ class Api(SphinxDirective):
             listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
             if len(listed) == 1 or not _is_module(listed[0]):
                 return self.parse_text_to_nodes(_text(entry, listed))
-            return [self.section(nodes.literal("", n), _text(entry, [n])) for n in listed]
+            return [self.section("section", nodes.literal("", n), entry, [n]) for n in listed]
         groups: dict[str, list[str]] = {}
         for page in names.table():
             listed = self.listed(page)
             groups |= {name: [name] for name in listed if _is_module(name)} or {page: listed}
-        return [
-            self.section(nodes.Text(title), _text(indexed, inside), "index")
-            for title, inside in groups.items()
-        ]
+        return [self.section("index", nodes.Text(t), indexed, n) for t, n in groups.items()]
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
         if page not in names.table():
             raise self.error(f"expected an entry for the page {page} in book/api.yml; got none")
-        listed = names.table()[page]
-        for file in (str(names.TABLE), *names.sources(listed)):
+        for file in (str(names.TABLE), *names.sources(names.table()[page])):
             self.env.note_dependency(file)
-        return listed
+        return names.table()[page]
 
-    def section(self, title: nodes.Node, text: str, kind: str = "section") -> nodes.section:
-        """Return a section with a text in reStructuredText."""
-        content = nodes.title("", "", title), *self.parse_text_to_nodes(text)
-        return nodes.section("", *content, ids=[nodes.make_id(f"{kind}-{title.astext()}")])
+    def section(self, kind: str, title: nodes.Node, *content: Any) -> nodes.section:
+        """Return a section with the lines about some names."""
+        inside = nodes.title("", "", title), *self.parse_text_to_nodes(_text(*content))
+        return nodes.section("", *inside, ids=[nodes.make_id(f"{kind}-{title.astext()}")])
 
 
 def _text(lines: Callable[[str], Iterable[str]], listed: list[str]) -> str:
@@ -114,15 +108,14 @@ def entry(listed: str) -> Iterator[str]:
             yield f".. autofunction:: {name}"
         else:
             module, _, attribute = name.rpartition(".")
-            yield from (f".. py:data:: {attribute}", f"   :module: {module}")
-            yield from _value(value)
-            yield from ("", *(f"   {line}" for line in names.text(name).splitlines()))
+            yield from (f".. py:data:: {attribute}", f"   :module: {module}", *_value(value))
+            yield from ("", indent(names.text(name), "   "))
         yield ""
 
 
 def _value(value: Any) -> list[str]:
     """Return the line that shows a value, if it is short."""
-    is_short = value is not None and len(repr(value)) <= LONG and "<" not in repr(value)
+    is_short = value is not None and len(repr(value)) <= 60 and "<" not in repr(value)
     return [f"   :value: {value!r}"] if is_short else []
 
 
@@ -150,9 +143,9 @@ def is_command(value: Any) -> bool:
 def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield the options of a command and of the commands below it."""
     usage = parser.format_usage().removeprefix("usage: ").replace("[-h] ", "")
-    yield from (f".. _command-{parser.prog.replace(' ', '-')}:", "")
-    yield from (f".. rubric:: ``{' '.join(usage.split())}``", "", f"{parser.description or ''}", "")
-    yield from (f".. program:: {parser.prog}", "")
+    yield f".. _command-{parser.prog.replace(' ', '-')}:\n"
+    yield f".. rubric:: ``{' '.join(usage.split())}``\n\n{parser.description or ''}\n"
+    yield f".. program:: {parser.prog}\n"
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:
@@ -162,8 +155,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
         elif not isinstance(action, argparse._HelpAction):
             value = f" {action.metavar}" if action.metavar else ""
             typed = ", ".join(f"{name}{value}" for name in action.option_strings)
-            yield from (f".. option:: {typed or action.metavar}", "")
-            yield from (f"   {_sentence(action.help)}", "")
+            yield f".. option:: {typed or action.metavar}\n\n   {_sentence(action.help)}\n"
 
 
 def _sentence(text: str | None) -> str:
@@ -178,7 +170,7 @@ def show_signature(
     """Return a signature with its types in few words."""
     if inspect.isclass(value) and issubclass(value, HasTraits | BaseException):
         return "", None
-    return shortened(given), shortened(result) if what != "class" else None
+    return shortened(given), None if what == "class" else shortened(result)
 
 
 def shortened(signature: str | None) -> str | None:
@@ -190,13 +182,11 @@ def shortened(signature: str | None) -> str | None:
 
 def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Add to the docstring of a class what can be configured in it, in the order of its source."""
-    if not (inspect.isclass(value) and issubclass(value, HasTraits)):
-        return
-    traits = value.class_own_traits(config=True)
-    for option in (option for option in vars(value) if option in traits):
-        trait = traits[option]
-        lines += ["", f".. py:attribute:: {option}", *_value(trait.default())]
-        lines += ["", f"   {trait.help}", ""]
+    if inspect.isclass(value) and issubclass(value, HasTraits):
+        traits = value.class_own_traits(config=True)
+        for option in (option for option in vars(value) if option in traits):
+            lines += ["", f".. py:attribute:: {option}", *_value(traits[option].default())]
+            lines += ["", f"   {traits[option].help}", ""]
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -214,18 +204,15 @@ def leave_plain(
     """
     if node.get("refdomain") != "py":
         return None
-    target, module = node["reftarget"], node.get("py:module")
-    scopes = [f"{module}.", f"{module}.{node.get('py:class')}."] if module else []
-    of_type = "refwarn" not in node  # in a signature, not in a text
-    is_known = of_type or any(_exists(f"{scope}{target}") for scope in ("", *scopes))
-    return content if is_known else None
-
-
-def _exists(name: str) -> bool:
-    with contextlib.suppress(names.ApiError):
-        names.resolve(name if "." in name or name in PACKAGES else f"builtins.{name}")
-        return True
-    return False
+    if "refwarn" not in node:  # in a signature, not in a text
+        return content
+    module = node.get("py:module")
+    for scope in ("", f"{module}.", f"{module}.{node.get('py:class')}."):
+        name = f"{scope}{node['reftarget']}"
+        with contextlib.suppress(names.ApiError):
+            names.resolve(name if "." in name or name in PACKAGES else f"builtins.{name}")
+            return content
+    return None
 
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -236,25 +223,22 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for code in list(doctree.findall(nodes.TextElement)):
         if not isinstance(code, nodes.literal) and code.get("tag") != "code":
             continue  # tables have code as an element of HTML
-        named = code.get("entry", code.astext()).removesuffix("()")
-        name = _entry(named, objects, short)
+        name = _entry(code.get("entry", code.astext()).removesuffix("()"), objects, short)
         mention = (name, above(code, nodes.section))
         if name is None or mention in seen or above(code, *UNLINKED):
             continue
         seen.add(mention)
         page, anchor = objects[name].docname, objects[name].node_id
         if page != docname:
-            uri = f"{app.builder.get_relative_uri(docname, page)}#{anchor}"
-            link = nodes.reference("", "", code.deepcopy(), refuri=uri, internal=True)
-            code.replace_self(link)
+            code.replace_self(link(app, docname, page, code.deepcopy(), anchor=anchor))
 
 
 def _entry(text: str, objects: dict[str, Any], short: dict[str, str]) -> str | None:
     """Return the name of the entry that a code means: ``erm.x``, ``optdl.erm.x``, ``c.Class.x``."""
+    if "." not in text:
+        return None
     if option := OPTION.fullmatch(text):
         return short.get(option[1])
-    if not NAME.fullmatch(text):
-        return None
     # a package lists what its modules define
     within = re.sub(r"^(\w+)\.\w+\.", r"optdl.\1.", text)
     return next((name for name in (text, f"optdl.{text}", within) if name in objects), None)
@@ -273,15 +257,11 @@ def visit_literal_block(writer: Any, node: nodes.literal_block) -> None:
 def _linked(writer: Any, node: nodes.Node, found: re.Match[str]) -> str:
     """Return a name in a cell as it is written: with a link if it is the first of its section."""
     if not hasattr(writer, "names_in_cells"):
-        blocks = writer.document.findall(nodes.literal_block)
-        cells = [block for block in blocks if "cell_input" in block.parent.get("classes", ())]
-        writer.names_in_cells = dict(pair for cell in cells for pair in imported(cell.astext()))
-        writer.linked = set()
+        writer.names_in_cells, writer.linked = _imported(writer.document), set()
     objects = writer.builder.env.get_domain("py").objects
-    first, second = found.groups()
-    name = writer.names_in_cells.get(first, "")
-    inner = f"{name}.{second}"
-    name = inner if second and inner in objects else name
+    name = writer.names_in_cells.get(found[1], "")
+    inner = f"{name}.{found[2]}"
+    name = inner if inner in objects else name
     mention = (name, above(node, nodes.section))
     if name not in objects or objects[name].objtype == "module" or mention in writer.linked:
         return found[0]
@@ -289,20 +269,21 @@ def _linked(writer: Any, node: nodes.Node, found: re.Match[str]) -> str:
     uri = writer.builder.get_relative_uri(writer.builder.current_docname, objects[name].docname)
     start = found[0].rindex("<span") if name == inner else 0
     end = found[0].index("</span>", start) + len("</span>")
-    link = f'<a href="{uri}#{objects[name].node_id}">{found[0][start:end]}</a>'
-    return found[0][:start] + link + found[0][end:]
+    to_entry = f'<a href="{uri}#{objects[name].node_id}">{found[0][start:end]}</a>'
+    return found[0][:start] + to_entry + found[0][end:]
 
 
-def imported(code: str) -> Iterator[tuple[str, str]]:
-    """Yield what a code calls the names that it imports from the package, and their whole names."""
-    try:
-        statements = ast.walk(ast.parse(code))
-    except SyntaxError:
-        return  # a command of IPython
-    for statement in statements:
-        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("optdl"):
-            for alias in statement.names:
-                yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
+def _imported(document: nodes.document) -> dict[str, str]:
+    """Return the whole names of what the cells of a page import from the package."""
+    result = {}
+    for cell in document.findall(nodes.literal_block):
+        if "cell_input" not in cell.parent.get("classes", ()):
+            continue
+        with contextlib.suppress(SyntaxError):  # a command of IPython
+            for part in ast.walk(ast.parse(cell.astext())):
+                if isinstance(part, ast.ImportFrom) and (part.module or "").startswith("optdl"):
+                    result |= {a.asname or a.name: f"{part.module}.{a.name}" for a in part.names}
+    return result
 
 
 def link_sources(app: Sphinx, doctree: nodes.document) -> None:
@@ -331,8 +312,8 @@ def source(name: str) -> str:
 def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
     """Import what the pages describe before several processes read them."""
     if any(page.startswith("book/api") for page in docnames):
-        for name in (name for listed in names.table().values() for name in listed):
-            names.public(name)
+        for listed in names.table().values():
+            names.sources(listed)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -347,4 +328,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("missing-reference", leave_plain)
     app.connect("doctree-read", link_sources)
     app.connect("doctree-resolved", link_names)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,8 +22,6 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 DESCRIPTION_LENGTH = 155
-BUNDLE = "site.css"
-"""The style sheets that all pages share: one request before the first paint."""
 TOOLKIT = ("styles/bootstrap.css", "styles/pydata-sphinx-theme.css")
 """Style sheets that the theme's own template names."""
 
@@ -42,10 +40,7 @@ def fold_admonitions(doctree: nodes.document) -> None:
         if "dropdown" in note["classes"]:
             title, *content = note.children
             summary = element("summary", *title.children, class_="admonition-title")
-            classes = " ".join(("admonition", *note["classes"]))
-            folded = element("details", summary, *content, class_=classes)
-            folded["ids"] = note["ids"]
-            note.parent.replace(note, folded)
+            note.replace_self(element("details", summary, *content, class_="admonition"))
 
 
 def keep_punctuation(doctree: nodes.document) -> None:
@@ -149,11 +144,14 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context["title_of"] = partial(lessons.title_of, app)
     if doctree is not None:
         context["description"] = description(doctree)
-        reading.keep_words(app, page, doctree, context["body"])
+        reading.keep_words(app, page, doctree)
 
 
 def join_styles(app: Sphinx, error: Exception | None) -> None:
-    """Join the style sheets in the order in which the theme loads them, and drop icon fonts."""
+    """Join the style sheets in the order in which the theme loads them, and drop icon fonts.
+
+    One request is made for what all pages share, before the first paint.
+    """
     if error is not None or not hasattr(app.builder, "_orig_css_files"):
         return  # nothing was written
     static = Path(app.outdir) / "_static"
@@ -162,7 +160,7 @@ def join_styles(app: Sphinx, error: Exception | None) -> None:
     names = [str(sheet.filename).removeprefix("_static/") for sheet in sheets]
     texts = [(static / name).read_text("utf-8") for name in dict.fromkeys((*TOOLKIT, *names))]
     joined = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", "\n".join(texts))
-    (static / BUNDLE).write_text(joined, "utf-8")
+    (static / "site.css").write_text(joined, "utf-8")
 
 
 def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
@@ -176,15 +174,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
     StandaloneHTMLBuilder.search = False  # the site has an index of its own, with the words
-    for node, visit in (
-        (nodes.image, visit_image),
-        (nodes.entry, visit_entry),
-        (nodes.literal_block, api.visit_literal_block),
+    for node, *visits in (
+        (nodes.image, visit_image, None),
+        (nodes.entry, visit_entry, None),
+        (nodes.literal_block, api.visit_literal_block, None),
+        (HideCodeCellNode, visit_hidden, depart_HideCellInput),
+        (addnodes.desc_signature, visit_signature, depart_signature),
     ):
-        app.add_node(node, override=True, html=(visit, None))
-    app.add_node(HideCodeCellNode, override=True, html=(visit_hidden, depart_HideCellInput))
-    signature = (visit_signature, depart_signature)
-    app.add_node(addnodes.desc_signature, override=True, html=signature)
+        app.add_node(node, override=True, html=tuple(visits))
     app.connect("env-before-read-docs", read_side_by_side)
     # after the links in tables and signatures are made
     app.connect("doctree-resolved", correct, priority=900)

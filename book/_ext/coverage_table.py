@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from elements import above, element, html, nothing
+from elements import above, element, html, link, nothing
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -20,14 +20,13 @@ from exercises import exercises
 from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STYLE = "coverage_table.css"
-COLUMNS: tuple[tuple[str, Kind, str], ...] = (
-    ("Section", "section", "sections"),
-    ("Code", "code", "objects"),
-    ("Tests", "test", "tests"),
-    ("Exercise", "exercise", "exercises"),
+COLUMNS: tuple[tuple[str, Kind], ...] = (
+    ("Section", "section"),
+    ("Code", "code"),
+    ("Tests", "test"),
+    ("Exercise", "exercise"),
 )
-"""The name of each column, the evidence in it, and what many of that are called."""
+"""The name of each column, and the evidence in it."""
 FEW = 3
 PAGE = "book/coverage"
 """The page that holds the tables of the rows."""
@@ -57,23 +56,26 @@ class StackingTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the table; on a phone the cells after the header have labels."""
-        header = self.options.get("header-column", 1)
         head, *body = [
             [entry.children[0].children if entry.children else [] for entry in row.children]
             for table in self.parse_content_to_nodes()
             for row in table.findall(nodes.row)
         ]
-        names = ["".join(node.astext() for node in cell) for cell in head]
-        rows = [body_row(names, row, header) for row in body]
+        names = [_words(cell) for cell in head]
+        rows = [body_row(names, row, self.options.get("header-column", 1)) for row in body]
         return [table(self.arguments[0], names, rows, "coverage stacking")]
+
+
+def _words(cell: list[nodes.Node]) -> str:
+    return "".join(node.astext() for node in cell)
 
 
 def table(caption: str, names: list[str], rows: list[html], style: str) -> html:
     """Return a table; its roles survive where the style turns rows into cards."""
-    head = (element("th", nodes.Text(n), scope="col", role="columnheader") for n in names)
+    head = (element("th", name, scope="col", role="columnheader") for name in names)
     return element(
         "table",
-        element("caption", nodes.Text(caption), class_="visually-hidden"),
+        element("caption", caption, class_="visually-hidden"),
         element("thead", element("tr", *head, role="row"), role="rowgroup"),
         element("tbody", *rows, role="rowgroup"),
         class_=style,
@@ -83,26 +85,26 @@ def table(caption: str, names: list[str], rows: list[html], style: str) -> html:
 
 def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html:
     """Return a row; on a phone each cell after its header shows the name of its column."""
-    content = [
+    cells = []
+    for column, (name, cell) in enumerate(zip(names, row, strict=True), 1):
         # a name in code font may go on in a new line
-        [breakable(node.astext()) if isinstance(node, nodes.literal) else node for node in cell]
-        for cell in row
-    ]
-    *before, named = content[:header]
-    what = "coverage-what" if before else "coverage-what coverage-symbol"
-    cells = [element("td", *cell, role="cell", class_="coverage-symbol") for cell in before]
-    cells.append(element("th", *named, scope="row", role="rowheader", class_=what))
-    for name, cell in zip(names[header:], content[header:], strict=True):
-        empty = "".join(node.astext() for node in cell) in ("", "–")
-        style = {"class_": "coverage-none coverage-empty"} if empty else {}
-        cells.append(element("td", element("div", *cell), role="cell", data_label=name, **style))
+        inside = [breakable(n.astext()) if isinstance(n, nodes.literal) else n for n in cell]
+        if column < header:
+            cells.append(element("td", *inside, role="cell", class_="coverage-symbol"))
+        elif column == header:
+            what = "coverage-what" if header > 1 else "coverage-what coverage-symbol"
+            cells.append(element("th", *inside, scope="row", role="rowheader", class_=what))
+        else:
+            empty = {"class_": "coverage-none coverage-empty"} if _words(cell) in ("", "–") else {}
+            content = element("div", *inside)
+            cells.append(element("td", content, role="cell", data_label=name, **empty))
     return element("tr", *cells, role="row")
 
 
 def breakable(name: str) -> html:
     """Return a name in code font that may break after each ``_``, ``.`` and ``::``."""
     parts = re.findall(r".+?(?:[_.(]+|::|$)", name)
-    inside = [node for part in parts for node in (nodes.Text(part), element("wbr"))]
+    inside = [node for part in parts for node in (part, element("wbr"))]
     return element("code", *inside[:-1])
 
 
@@ -136,7 +138,7 @@ class CoverageTable(SphinxDirective):
         rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
         done = f"{chapter.complete} of {rows} complete"
         state = done if chapter.exists else f"chapter to come, {rows}"
-        columns = [name for name, _, _ in COLUMNS] if chapter.exists else []
+        columns = [name for name, _ in COLUMNS] if chapter.exists else []
         style = "coverage" if chapter.exists else "coverage coverage-to-come"
         body = [self._row(chapter, row) for row in chapter.rows]
         return nodes.section(
@@ -148,26 +150,26 @@ class CoverageTable(SphinxDirective):
         )
 
     def _row(self, chapter: Chapter, row: Row) -> html:
-        header = element("th", nodes.Text(row.name), scope="row", role="rowheader")
-        header["ids"] = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
+        ids = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
+        header = element("th", row.name, ids=ids, scope="row", role="rowheader")
         title = element("td", *self.parse_inline(row.title)[0], role="cell", class_="coverage-what")
         cells = (
-            element("td", self._cell(chapter, row, kind, many), role="cell", data_label=name)
-            for name, kind, many in (COLUMNS if chapter.exists else ())
+            element("td", self._cell(chapter, row, kind), role="cell", data_label=name)
+            for name, kind in (COLUMNS if chapter.exists else ())
         )
         return element("tr", header, title, *cells, role="row")
 
-    def _cell(self, chapter: Chapter, row: Row, kind: Kind, many: str) -> html:
+    def _cell(self, chapter: Chapter, row: Row, kind: Kind) -> html:
         evidence = row.of(kind)
         if not evidence:
             hole = kind in row.missing
             text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
-            return element("div", element("span", nodes.Text(text), class_=style))
+            return element("div", element("span", text, class_=style))
         listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
-        alone = len(evidence) == 1
         if len(evidence) <= FEW and kind != "test":
             return element("div", listed)
-        count = element("summary", nodes.Text(f"{len(evidence)} {many}"[: -1 if alone else None]))
+        what = "object" if kind == "code" else kind
+        count = element("summary", f"{len(evidence)} {what}{'s' if len(evidence) > 1 else ''}")
         # One name for all: opening one list closes the last.
         return element("div", element("details", count, listed, name="places"))
 
@@ -198,16 +200,15 @@ def exercise_of(item: Evidence, whole: str) -> str:
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Turn each :class:`to_label` into a link to its section."""
     labels = app.env.get_domain("std").labels
-    for link in list(doctree.findall(to_label)):
-        page, anchor = link.get("page", ""), link.get("anchor", "")
-        if "target" in link:
-            page, anchor, _ = labels.get(link["target"], ("", "", ""))
-        if page not in app.env.all_docs:
-            logger.warning("no page has the label of %s", link.astext(), location=docname)
-            link.replace_self(link.children)
-            continue
-        uri = f"{app.builder.get_relative_uri(docname, page)}#{anchor}"
-        link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+    for place in list(doctree.findall(to_label)):
+        page, anchor = place.get("page", ""), place.get("anchor", "")
+        if "target" in place:
+            page, anchor, _ = labels.get(place["target"], ("", "", ""))
+        if page in app.env.all_docs:
+            place.replace_self(link(app, docname, page, *place.children, anchor=anchor))
+        else:
+            logger.warning("no page has the label of %s", place.astext(), location=docname)
+            place.replace_self(place.children)
 
 
 @cache
@@ -220,14 +221,13 @@ def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link the name of each row, wherever a page mentions it, to its place in the tables."""
     if docname == PAGE or PAGE not in app.env.all_docs:
         return
-    page = app.builder.get_relative_uri(docname, PAGE)
     for text in list(doctree.findall(nodes.Text)):
         if ROW.search(text) and not above(text, *UNLINKED):
-            parts = (part for part in re.split(f"({ROW.pattern})", text) if part)
+            parts = (nodes.Text(part) for part in re.split(f"({ROW.pattern})", text) if part)
             linked = [
-                nodes.reference("", part, refuri=f"{page}#row-{part.lower()}", internal=True)
+                link(app, docname, PAGE, part, anchor=f"row-{part.lower()}")
                 if part in known_rows(ROOT)
-                else nodes.Text(part)
+                else part
                 for part in parts
             ]
             text.parent.replace(text, linked)
@@ -238,7 +238,7 @@ def add_style(
 ) -> None:
     """Load the style on the pages that have such a table, and on no other."""
     if doctree and any(node["tag"] == "table" for node in doctree.findall(html)):
-        app.add_css_file(STYLE)
+        app.add_css_file("coverage_table.css")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -252,4 +252,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", resolve)
     app.connect("doctree-resolved", link_rows)
     app.connect("html-page-context", add_style)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,21 +1,39 @@
-"""An element of HTML as a node of the tree, and what lies above a node."""
+"""An element of HTML as a node of the tree, links, and what lies above a node."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 
 class html(nodes.General, nodes.TextElement):  # noqa: N801
     """One HTML element; other builders write its contents alone."""
 
 
-def element(tag: str, *children: nodes.Node, **attributes: str) -> html:
+def element(
+    tag: str, *children: nodes.Node | str, ids: Sequence[str] = (), **attributes: str
+) -> html:
     """Return an HTML element with its children; ``_`` in a name of an attribute means ``-``."""
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    return html("", "", *children, tag=tag, html=named)
+    inside = (c if isinstance(c, nodes.Node) else nodes.Text(c) for c in children)
+    return html("", "", *inside, tag=tag, html=named, ids=[*ids])
+
+
+def link(
+    app: Sphinx, page: str, target: str, *content: nodes.Node, anchor: str = ""
+) -> nodes.reference:
+    """Return a link from a page to another, or to an anchor there."""
+    uri = app.builder.get_relative_uri(page, target) + (anchor and f"#{anchor}")
+    return nodes.reference("", "", *content, internal=True, refuri=uri)
+
+
+def static(env: BuildEnvironment) -> str:
+    """Return the way from the page that is read to the scripts and style sheets."""
+    return "../" * env.docname.count("/") + "_static"
 
 
 def above(node: nodes.Node, *kinds: type[nodes.Node]) -> nodes.Node | None:
@@ -28,9 +46,7 @@ def above(node: nodes.Node, *kinds: type[nodes.Node]) -> nodes.Node | None:
 
 def visit(translator: Any, node: html) -> None:
     """Open an element."""
-    attributes = dict(node["html"])
-    if "class" in attributes:
-        attributes["CLASS"] = attributes.pop("class")
+    attributes = {"CLASS" if k == "class" else k: value for k, value in node["html"].items()}
     translator.body.append(translator.starttag(node, node["tag"], "", **attributes))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from elements import element
+from elements import element, static
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -49,11 +49,11 @@ class Exercise:
 
 def kind(cell: dict[str, Any]) -> str:
     """Return what a cell is: ``text``, ``written``, ``answer``, ``run``; nothing for a test."""
-    marks = cell["metadata"].get("nbgrader", {})
-    if cell["cell_type"] == "markdown":
-        return "written" if marks.get("solution") else "text"
+    marks, is_text = cell["metadata"].get("nbgrader", {}), cell["cell_type"] == "markdown"
     if marks.get("solution"):
-        return "answer"
+        return "written" if is_text else "answer"
+    if is_text:
+        return "text"
     return "" if marks.get("grade") else "run"
 
 
@@ -63,20 +63,20 @@ def exercises(path: Path) -> dict[str, Exercise]:
     result: dict[str, Exercise] = {}
     current = None
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        identity = cell["metadata"].get("nbgrader", {}).get("grade_id") or cell["id"]
-        heading = HEADING.match(source) if cell["cell_type"] == "markdown" else None
-        if heading:
+        source, marks = "".join(cell["source"]), cell["metadata"].get("nbgrader", {})
+        identity = marks.get("grade_id") or cell["id"]
+        if cell["cell_type"] == "markdown" and (heading := HEADING.match(source)):
             name = re.sub(r"-(task|question)$", "", identity)
             if name in result or identity.endswith("-question"):
                 name = identity
             current = result[name] = Exercise(path.stem, name, heading[1], heading[2])
             source = source[heading.end() :].strip()
-        if current:
-            current.points += cell["metadata"].get("nbgrader", {}).get("points", 0)
-        if current and kind(cell) and not identity.endswith("-summary"):
+        if not current:
+            continue
+        current.points += marks.get("points", 0)
+        if kind(cell) and not identity.endswith("-summary"):
             current.cells.append((kind(cell), identity, source))
-        elif current and (check := CHECK.search(source)):
+        elif check := CHECK.search(source):
             current.keys[current.cells[-1][1]] = check[1]
     return result
 
@@ -88,33 +88,45 @@ def _box(name: str, label: str, title: str) -> nodes.container:
     return nodes.container("", line, classes=["exercise"], ids=[f"exercise-{name}"])
 
 
+def _cell(kind: str, name: str, source: str) -> nodes.container:
+    """Return a cell as it stands in the notebook."""
+    inside = _code(source)
+    if kind == "written":
+        inside = nodes.paragraph("", "This answer is text; people read and grade it.")
+    classes = ["exercise-cell", f"exercise-{kind}"]
+    return nodes.container("", inside, classes=classes, ids=[f"cell-{name}"])
+
+
+def _code(source: str) -> nodes.Element:
+    return nodes.literal_block(source, source, language="python")
+
+
 class ExerciseDirective(SphinxDirective):
-    """One exercise; the argument is its name, such as ``erm-risk-estimate``.
+    """An exercise; the argument is its name, such as ``erm-risk-estimate``.
 
     The content, if there is any, stands in the answer in place of the placeholder; then the first
-    button runs the check at once.
+    button runs the check at once. ``exercises`` shows all of an assignment; its argument is the
+    topic.
     """
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Return the exercise with its cells."""
+        """Return the exercises; the page is read again when the notebook changes."""
         name = self.arguments[0]
         topic = name.partition("-")[0]
-        assignment = self.assignment(topic)
-        if name not in assignment:
-            names = ", ".join(assignment)
-            raise self.error(f"no exercise {name}; the assignment {topic} has {names}")
-        return [self.exercise(assignment[name])]
-
-    def assignment(self, topic: str) -> dict[str, Exercise]:
-        """Return the exercises of a topic; the page is read again when the notebook changes."""
         path = Path(self.env.srcdir) / "exercises" / topic / f"{topic}.ipynb"
         if not path.is_file():
             raise self.error(f"no assignment {topic}: expected {path.relative_to(self.env.srcdir)}")
         self.env.note_dependency(str(path))
-        return exercises(path)
+        assignment = exercises(path)
+        if self.name == "exercises":
+            return [self.exercise(each) for each in assignment.values()]
+        if name not in assignment:
+            names = ", ".join(assignment)
+            raise self.error(f"no exercise {name}; the assignment {topic} has {names}")
+        return [self.exercise(assignment[name])]
 
     def exercise(self, exercise: Exercise) -> nodes.container:
         """Return a box with the title, the task and the cells."""
@@ -123,10 +135,7 @@ class ExerciseDirective(SphinxDirective):
             points = "1 point" if exercise.points == 1 else f"{exercise.points} points"
             box[0] += nodes.inline("", f" · {points}", classes=["exercise-points"])
         for kind, name, source in exercise.cells:
-            if kind == "text":
-                box += self.parse_text_to_nodes(source)
-            else:
-                box += self.cell(kind, name, source)
+            box += self.parse_text_to_nodes(source) if kind == "text" else _cell(kind, name, source)
             if key := exercise.keys.get(name):  # an answer with a check
                 box += self.hints(exercise.topic, key)
                 if self.config.self_study:
@@ -141,17 +150,8 @@ class ExerciseDirective(SphinxDirective):
         blocks = [b for b in box.findall(nodes.literal_block) if PLACEHOLDER in b.astext()]
         if not blocks:
             raise self.error(f"no cell of {self.arguments[0]} has the placeholder")
-        source = blocks[0].astext().replace(PLACEHOLDER, lines)
         blocks[0].parent["classes"].append("exercise-begun")
-        blocks[0].replace_self(nodes.literal_block(source, source, language="python"))
-
-    def cell(self, kind: str, name: str, source: str) -> nodes.container:
-        """Return a cell as it stands in the notebook."""
-        inside = nodes.literal_block(source, source, language="python")
-        if kind == "written":
-            inside = nodes.paragraph("", "This answer is text; people read and grade it.")
-        classes = ["exercise-cell", f"exercise-{kind}"]
-        return nodes.container("", inside, classes=classes, ids=[f"cell-{name}"])
+        blocks[0].replace_self(_code(blocks[0].astext().replace(PLACEHOLDER, lines)))
 
     def hints(self, topic: str, key: str) -> nodes.Element:
         """Return the hints of an exercise, each folded within the one before."""
@@ -160,7 +160,7 @@ class ExerciseDirective(SphinxDirective):
         texts = hints.texts(key)
         fold: list[nodes.Node] = []
         for number, text in reversed([*enumerate(texts, 1)]):
-            title = element("summary", nodes.Text(f"Hint {number} of {len(texts)}"))
+            title = element("summary", f"Hint {number} of {len(texts)}")
             inside = (title, *self.parse_text_to_nodes(text), *fold)
             fold = [element("details", *inside, class_="exercise-hints")]
         return fold[0]
@@ -171,17 +171,16 @@ class ExerciseDirective(SphinxDirective):
         self.env.note_dependency(str(path))
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         source = answers.right("".join(next(c["source"] for c in cells if c["id"] == name)))
-        shown = nodes.literal_block(source, source, language="python")
-        title = element("summary", nodes.Text("A solution"))
-        return element("details", title, shown, class_="exercise-solution", hidden="")
+        title = element("summary", "A solution")
+        return element("details", title, _code(source), class_="exercise-solution", hidden="")
 
     def script(self, note: str) -> nodes.raw:
         """Return what loads the script, once on a page, and a note for who has no JavaScript."""
-        static = "../" * self.env.docname.count("/") + "_static/python"
+        folder = f"{static(self.env)}/python"
+        script = f'<script defer src="{folder}/start.js"></script>'
         first = not self.env.temp_data.get("exercise")
         self.env.temp_data["exercise"] = True
-        script = f'<script defer src="{static}/start.js"></script>' if first else ""
-        html = f"{script}<noscript><p>{note.format(static=static)}</p></noscript>"
+        html = f"{script * first}<noscript><p>{note.format(static=folder)}</p></noscript>"
         return nodes.raw("", html, format="html")
 
 
@@ -200,17 +199,9 @@ class TryDirective(ExerciseDirective):
             raise self.error(f"the cell {name} is not Python: {error}") from None
         box = _box(name, "Try it", "change a number and predict the figure")
         box["classes"].append("try")
-        box += self.cell("try", name, source)
+        box += _cell("try", name, source)
         box += self.script("With JavaScript you can run this code on the page.")
         return [box]
-
-
-class ExercisesDirective(ExerciseDirective):
-    """All exercises of an assignment; the argument is its topic."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the exercises, in the order of the notebook."""
-        return [self.exercise(each) for each in self.assignment(self.arguments[0]).values()]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -218,6 +209,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("self_study", False, "env", types=[bool])
     app.add_css_file("python/exercise.css")  # in the head, so that no box moves when it arrives
     app.add_directive("exercise", ExerciseDirective)
-    app.add_directive("exercises", ExercisesDirective)
+    app.add_directive("exercises", ExerciseDirective)
     app.add_directive("try", TryDirective)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

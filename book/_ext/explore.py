@@ -9,6 +9,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from elements import static
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -28,10 +29,7 @@ class Explore(SphinxDirective):
 
     has_content = True
     required_arguments = 1
-    option_spec = {  # noqa: RUF012
-        "alt": directives.unchanged_required,
-        "task": directives.unchanged_required,
-    }
+    option_spec = dict.fromkeys(("alt", "task"), directives.unchanged_required)
 
     def run(self) -> list[nodes.Node]:
         """Return the figure, with the scripts that it needs."""
@@ -64,15 +62,15 @@ class Explore(SphinxDirective):
 
     def _head(self, name: str) -> str:
         """Return the elements that load style and scripts; the shared ones once on each page."""
-        static = "../" * self.env.docname.count("/") + "_static/explore"
+        folder = f"{static(self.env)}/explore"
         first = not self.env.temp_data.get("explore")
         self.env.temp_data["explore"] = True
-        style = f'<link rel="stylesheet" href="{static}/explore.css">' if first else ""
+        style = f'<link rel="stylesheet" href="{folder}/explore.css">' if first else ""
         scripts = ["explore", name] if first else [name]
-        return style + "".join(f'<script defer src="{static}/{s}.js"></script>' for s in scripts)
+        return style + "".join(f'<script defer src="{folder}/{s}.js"></script>' for s in scripts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directive."""
     app.add_directive("explore", Explore)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

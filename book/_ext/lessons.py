@@ -1,8 +1,7 @@
 """What makes a page a lesson: its first line, its cards, the numbers in its prose, its lists.
 
 ``lesson`` stands below the title, ``cards`` at the end of the page, ``lessons`` on the first page
-of a chapter, ``exercise-list`` on the page of an assignment, ``review`` and ``card-list`` on the
-page of all cards.
+of a chapter, ``exercise-list`` on the page of an assignment, ``card-list`` on that of all cards.
 The role ``number`` prints what a cell has computed; `tools.execution` evaluates it. What a reader
 has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
 """
@@ -13,15 +12,16 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from elements import element, html
+from elements import element, html, link
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -29,12 +29,6 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 ROW = re.compile(r"^\(((?:L1|L2|P|F)-\d\d)\)=", re.MULTILINE)
 CARD = re.compile(r'<details class="card" id="card-(\w+)">(.*?)</details>', re.DOTALL)
-NUMBERS = "numbers.json"
-"""The numbers of all pages, beside the folder of the site; `tools.book` writes it."""
-TASKS = "lessons.js"
-"""The script with the answers and cards of each lesson, below ``_static``."""
-CARDS = "cards.js"
-"""The script with all cards, which the page of the review alone loads."""
 
 
 @dataclass(frozen=True)
@@ -63,40 +57,33 @@ class LessonDirective(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """Return the line, and remember the lesson."""
+        """Return the line, in Markdown, and remember the lesson."""
         if "minutes" not in self.options:
             raise self.error("a lesson needs the option :minutes:, the time to read it")
         needs = tuple(re.findall(r"[\w-]+", self.options.get("needs") or ""))
         flags = {name: name in self.options for name in ("spine", "appendix")}
         lesson = Lesson(self.options["minutes"], needs, **flags)
         self.env.metadata[self.env.docname]["lesson"] = lesson
-        line = self.parse_text_to_nodes(" · ".join(self.parts(lesson)))
+        rows = ROW.findall(Path(self.env.doc2path(self.env.docname)).read_text("utf-8"))
+        parts = (
+            f"{lesson.minutes} minutes",
+            "on the {ref}`spine <spine>`" if lesson.spine else "",
+            "appendix" if lesson.appendix else "",
+            needs and "needs " + ", ".join(f"{{ref}}`{label}`" for label in needs),
+            rows and "teaches " + ", ".join(rows),
+        )
+        line = self.parse_text_to_nodes(" · ".join(part for part in parts if part))
         return [nodes.container("", *line, classes=["lesson-line"])]
-
-    def parts(self, lesson: Lesson) -> Iterator[str]:
-        """Yield the parts of the line as Markdown."""
-        yield f"{lesson.minutes} minutes"
-        if lesson.spine:
-            yield "on the {ref}`spine <spine>`"
-        if lesson.appendix:
-            yield "appendix"
-        if lesson.needs:
-            yield "needs " + ", ".join(f"{{ref}}`{label}`" for label in lesson.needs)
-        source = Path(self.env.doc2path(self.env.docname)).read_text(encoding="utf-8")
-        if rows := ROW.findall(source):
-            yield "teaches " + ", ".join(rows)
 
 
 def note(app: Sphinx, doctree: nodes.document) -> None:
     """Remember what a reader does in a lesson: the names of its answers, and of its cards."""
-    answers = [
-        cell["ids"][0].removeprefix("cell-")
-        for box in doctree.findall(_is_exercise)
-        for cell in _answers(box)
-    ]
+    cells = [cell for box in doctree.findall(_is_exercise) for cell in _answers(box)]
     names = [name for card in doctree.findall(html) for name in card["ids"]]
-    cards = [name.removeprefix("card-") for name in names if name.startswith("card-")]
-    app.env.metadata[app.env.docname]["work"] = (answers, cards)
+    app.env.metadata[app.env.docname]["work"] = (
+        [cell["ids"][0].removeprefix("cell-") for cell in cells],
+        [name.removeprefix("card-") for name in names if name.startswith("card-")],
+    )
 
 
 def _is_exercise(node: nodes.Node) -> bool:
@@ -120,42 +107,44 @@ class ListDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the list."""
-        if self.arguments and (self.name, *self.arguments) != ("lessons", "spine"):
-            raise self.error(f"expected no argument, or spine; got {self.arguments[0]}")
-        return [unfilled(kind=" ".join((self.name, *self.arguments)))]
+        kind = " ".join((self.name, *self.arguments))
+        if kind not in LISTS:
+            raise self.error(f"expected one of {', '.join(LISTS)}; got {kind}")
+        return [unfilled(kind=kind)]
 
 
 def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Put the lists in their places."""
     for place in list(doctree.findall(unfilled)):
-        if place["kind"] == "exercise-list":
-            place.replace_self(_exercises(doctree))
-        elif place["kind"] == "card-list":
-            place.replace_self(_cards(app, page))
-        else:
-            place.replace_self(_lessons(app, page, spine="spine" in place["kind"]))
+        place.replace_self(LISTS[place["kind"]](app, doctree, page))
 
 
-def _lessons(app: Sphinx, page: str, spine: bool) -> list[nodes.Node]:
-    """Return the lessons below a page, or on the spine, and links to the appendices among them."""
+def _below(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
+    return _lessons(app, page, app.env.toctree_includes.get(page, ()))
+
+
+def _on_spine(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
     lessons = lessons_of(app.env)
-    names = in_order(app.env) if spine else app.env.toctree_includes.get(page, ())
-    names = [name for name in names if name in lessons and (lessons[name].spine or not spine)]
-    main = [name for name in names if not lessons[name].appendix]
-    more = [name for name in names if lessons[name].appendix]
+    return _lessons(app, page, (n for n in in_order(app.env) if n in lessons and lessons[n].spine))
+
+
+def _lessons(app: Sphinx, page: str, pages: Iterable[str]) -> list[nodes.Node]:
+    """Return the lessons among these pages, and links to the appendices among them."""
+    lessons = lessons_of(app.env)
+    pages = [name for name in pages if name in lessons]
+    main = [name for name in pages if not lessons[name].appendix]
+    more = [name for name in pages if lessons[name].appendix]
     items = (_item(app, page, name, main) for name in main)
     total = _counted(f"{len(main)} lessons, {sum(lessons[n].minutes for n in main)} minutes")
-    filled: list[nodes.Node] = [total, element("ol", *items, class_="lessons")]
-    if more:
-        filled.append(appendices := nodes.paragraph("", "Not needed on the way: "))
-        for number, name in enumerate(more):
-            appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
-    return filled
+    appendices = nodes.paragraph("", "Not needed on the way: ")
+    for number, name in enumerate(more):
+        appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
+    return [total, element("ol", *items, class_="lessons"), *([appendices] if more else [])]
 
 
 def _counted(text: str) -> html:
     """Return the line above a list, with room for how much of the list is done."""
-    return element("p", nodes.Text(text), element("span", class_="done-count"))
+    return element("p", text, element("span", class_="done-count"))
 
 
 def in_order(env: BuildEnvironment) -> list[str]:
@@ -175,9 +164,9 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
     A lesson of the same list is named by its number there, one of another chapter by its title.
     """
     lesson = lessons_of(app.env)[name]
-    item = element("li", _link(app, page, name), nodes.Text(f" · {lesson.minutes} minutes"))
+    item = element("li", _link(app, page, name), f" · {lesson.minutes} minutes")
     if lesson.spine:
-        item += [nodes.Text(" · "), element("span", nodes.Text("spine"), class_="spine")]
+        item += [nodes.Text(" · "), element("span", "spine", class_="spine")]
     labels = app.env.get_domain("std").labels
     needed = [labels[label][0] for label in lesson.needs if label in labels]
     for number, other in enumerate(needed):
@@ -188,9 +177,7 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
 
 
 def _link(app: Sphinx, page: str, name: str, anchor: str = "") -> nodes.reference:
-    uri = app.builder.get_relative_uri(page, name) + anchor
-    title = (child.deepcopy() for child in app.env.titles[name].children)
-    return nodes.reference("", "", *title, internal=True, refuri=uri)
+    return link(app, page, name, *app.env.titles[name].deepcopy().children, anchor=anchor)
 
 
 def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tuple[str, str]]]]:
@@ -208,33 +195,38 @@ def title_of(app: Sphinx, page: str) -> str:
     return app.builder.render_partial(app.env.titles[page])["title"]
 
 
-def _exercises(doctree: nodes.document) -> list[nodes.Node]:
+def _exercises(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
     """Return the exercises of a page, with room for what has been solved."""
     items, checked = [], 0
     for box in doctree.findall(_is_exercise):
         number, title, *points = (part.deepcopy() for part in box.children[0].children)
-        link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
+        to_box = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
         mark = [element("span", class_="done-mark")] if _answers(box) else []
-        items.append(element("li", link, *points, *mark))
+        items.append(element("li", to_box, *points, *mark))
         checked += bool(mark)
     listed = element("ul", *items, class_="exercise-list")
     return [_counted(f"{checked} exercises with a check"), listed]
 
 
-def _cards(app: Sphinx, page: str) -> html:
+def _cards(app: Sphinx, doctree: nodes.document, page: str) -> html:
     """Return links to the cards of all lessons, by chapter."""
-    chapters: dict[str, html] = {}
-    for name in in_order(app.env):
-        if name in lessons_of(app.env):
-            topic = posixpath.dirname(name)
-            if topic not in chapters:
-                first = element("strong", *app.env.titles[f"{topic}/index"].deepcopy().children)
-                chapters[topic] = element("p", first, nodes.Text(": "))
-                chapters[topic]["html"]["data-topic"] = posixpath.basename(topic)
-            else:
-                chapters[topic] += nodes.Text(" · ")
-            chapters[topic] += _link(app, page, name, "#cards")
-    return element("div", *chapters.values(), class_="card-list")
+    lessons = (name for name in in_order(app.env) if name in lessons_of(app.env))
+    chapters = []
+    for folder, names in groupby(lessons, posixpath.dirname):
+        title = element("strong", *app.env.titles[f"{folder}/index"].deepcopy().children)
+        chapters.append(element("p", title, data_topic=posixpath.basename(folder)))
+        for number, name in enumerate(names):
+            chapters[-1] += nodes.Text(" · " if number else ": ")
+            chapters[-1] += _link(app, page, name, "cards")
+    return element("div", *chapters, class_="card-list")
+
+
+LISTS = {
+    "lessons": _below,
+    "lessons spine": _on_spine,
+    "exercise-list": _exercises,
+    "card-list": _cards,
+}
 
 
 class CardsDirective(SphinxDirective):
@@ -251,34 +243,17 @@ class CardsDirective(SphinxDirective):
         if len(content) != 1 or not isinstance(content[0], nodes.definition_list):
             message = "cards are questions, each with its answer below it after a colon and a space"
             raise self.error(message)
-        cards = element("div", element("p", nodes.Text("To remember"), class_="cards-title"))
-        cards["html"]["class"], cards["ids"] = "cards", ["cards"]
-        for item in content[0].children:
-            term, definition = item.children[0], item.children[-1]
-            question = element("summary", *term.children)
+        title = element("p", "To remember", class_="cards-title")
+        cards = element("div", title, class_="cards", ids=["cards"])
+        for term, *_, definition in (item.children for item in content[0].children):
             name = hashlib.sha256(f"{self.env.docname}\n{term.astext()}".encode()).hexdigest()
-            cards += element("details", question, *definition.children, class_="card")
-            cards[-1]["ids"] = [f"card-{name[:6]}"]
+            inside = element("summary", *term.children), *definition.children
+            cards += element("details", *inside, class_="card", ids=[f"card-{name[:6]}"])
         return [cards]
 
 
-class ReviewDirective(SphinxDirective):
-    """The cards that are due: the script ``review.js`` shows them one after the other."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the cards."""
-        static = "../" * self.env.docname.count("/") + "_static"
-        deck = (
-            '<div id="review-deck"><noscript><p>This needs JavaScript. Without it, the cards of '
-            "a lesson are questions that unfold their answers; links to them are below.</p>"
-            f'</noscript></div><script defer src="{static}/{CARDS}"></script>'
-            f'<script defer src="{static}/review.js"></script>'
-        )
-        return [nodes.raw("", deck, format="html")]
-
-
 def write_scripts(app: Sphinx, error: Exception | None) -> None:
-    """Write what there is to do in each lesson, and all cards as they stand on their pages.
+    """Write what there is to do in each lesson, and all cards, which the page of the review loads.
 
     The formulas of the pages have been typeset by now.
     """
@@ -290,7 +265,7 @@ def write_scripts(app: Sphinx, error: Exception | None) -> None:
         tasks[name] = [*app.env.metadata[page]["work"], int(lessons[page].appendix)]
         text = Path(app.builder.get_outfilename(page)).read_text("utf-8")
         cards[name] = {match[1]: match[2].strip() for match in CARD.finditer(text)}
-    for file, variable, content in ((TASKS, "LESSONS", tasks), (CARDS, "CARDS", cards)):
+    for file, variable, content in (("lessons.js", "LESSONS", tasks), ("cards.js", "CARDS", cards)):
         script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         path = Path(app.outdir) / "_static" / file
         path.write_text(f"window.{variable} = {script};\n", "utf-8")
@@ -301,13 +276,13 @@ class NumberRole(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the number as text."""
-        numbers = _numbers(Path(self.env.app.outdir).parent / NUMBERS)
+        # `tools.book` writes the numbers of all pages beside the folder of the site
+        numbers = _numbers(Path(self.env.app.outdir).parent / "numbers.json")
         name = " ".join(self.text.split())
-        value = numbers.get(self.env.docname, {}).get(name)
-        if value is None:
-            text = f"no cell of this page has computed the number {name}"
-            return [], [self.inliner.reporter.error(text, line=self.lineno)]
-        return [nodes.Text(value)], []
+        if value := numbers.get(self.env.docname, {}).get(name):
+            return [nodes.Text(value)], []
+        text = f"no cell of this page has computed the number {name}"
+        return [], [self.inliner.reporter.error(text, line=self.lineno)]
 
 
 @cache
@@ -322,12 +297,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, ListDirective)
     app.add_directive("lesson", LessonDirective)
     app.add_directive("cards", CardsDirective)
-    app.add_directive("review", ReviewDirective)
     app.add_role("number", NumberRole())
     app.add_css_file("progress.css")
     app.add_js_file("progress.js")
     app.connect("doctree-read", note)
     app.connect("doctree-resolved", fill_lists, priority=400)  # before rows become links
-    # after the formulas
-    app.connect("build-finished", write_scripts, priority=700)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("build-finished", write_scripts, priority=700)  # after the formulas
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,8 +34,7 @@ def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:
     These are titles and numbers (in the sidebar and in references), lessons, labels and the names
     of the API.
     """
-    standard: Any = env.get_domain("std")
-    python: Any = env.get_domain("py")
+    standard, python = env.get_domain("std"), env.get_domain("py")
     titles = {name: title.astext() for name, title in env.titles.items()}
     tables = [titles, env.toc_secnumbers, env.toc_fignumbers, lessons.lessons_of(env)]
     tables += [standard.labels, standard.objects, python.objects]
@@ -83,4 +82,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", executed)
     # after the numbers
     app.connect("env-get-updated", shared, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
+from elements import html
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -18,7 +18,6 @@ from sphinx.errors import ConfigError
 
 FRAGMENTS = "words"
 """The folder of the words of each page, beside that of the site."""
-TEXTS = "searchtexts.js"
 SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.footnote_reference, nodes.label)
 SILENT += (nodes.target, addnodes.index, addnodes.toctree, HideCodeCellNode)
 """Nodes whose words nobody looks for, such as the code that draws a figure."""
@@ -26,7 +25,6 @@ INLINE = {"span", "code", "wbr", "strong"}
 """Elements without a space around their words."""
 UNSAID = {"exercise-title", "exercise-points", "exercise-hints", "exercise-solution"}
 """Classes of such nodes: among them what would tell an answer to somebody who has not asked."""
-
 
 SIGNS = {
     name: sign
@@ -91,94 +89,86 @@ def sections(app: Sphinx, page: str, doctree: nodes.document) -> list[list[str]]
     _walk(doctree, ["", "", []], result)
     numbers = app.env.toc_secnumbers.get(page, {})
     for place, section in enumerate(result):
-        number = numbers.get(f"#{section[0]}") or (place == 0 and numbers.get(""))
-        if number:
+        if number := numbers.get(f"#{section[0]}") or (place == 0 and numbers.get("")):
             section[1] = f"{'.'.join(map(str, number))}. {section[1]}"
     return [[anchor, title, _tidy("".join(words))] for anchor, title, words in result]
 
 
 def _text(node: nodes.Node) -> str:
     """Return the words of a node that is no section."""
-    current: list[Any] = ["", "", []]
-    _walk(node, current, [])
-    return _tidy("".join(current[2]))
+    words: list[str] = []
+    _walk(node, ["", "", words], [])
+    return _tidy("".join(words))
 
 
-def _begin(node: nodes.Node, section: list[Any], result: list[list[Any]]) -> None:
-    result.append(section)
-    _walk(node, section, result)
-
-
-def _walk(node: nodes.Node, current: list[Any], result: list[list[Any]]) -> None:
-    """Add the words below a node to the current section, and the sections there to all."""
-    for child in node.children:
-        _enter(child, current, result)
-
-
-def _enter(node: Any, current: list[Any], result: list[list[Any]]) -> None:
-    if isinstance(node, nodes.Text):
-        current[2].append(node.astext())
-        return
-    classes = {*node.get("classes", ()), *node.get("html", {}).get("class", "").split()}
-    if isinstance(node, SILENT) or UNSAID & classes:
-        return
+def _section(node: Any, classes: set[str]) -> tuple[str, str, nodes.Node] | None:
+    """Return anchor, title and content of a node that is a section in the search."""
     if isinstance(node, nodes.section):
-        _begin(node, [node["ids"][0], "", []], result)
-    elif isinstance(node, nodes.title) and isinstance(node.parent, nodes.section):
-        current[1] = _text(node)
-    elif "exercise" in classes and "try" not in classes:
-        _begin(node, [node["ids"][0], _text(node[0]), []], result)
-    elif isinstance(node, nodes.literal_block):
-        code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), node.astext())
-        current[2].append(f" {code} ")
-    elif isinstance(node, nodes.math | nodes.math_block):
-        current[2].append(f" {plain(node.astext())} ")
-    elif isinstance(node, nodes.definition_list_item) and node[0]["ids"]:
-        # a term of the glossary
-        _begin(node[-1], [node[0]["ids"][0], _text(node[0]), []], result)
-    elif isinstance(node, addnodes.desc) and node[0]["ids"]:
-        name = node[0]["ids"][0]
-        _begin(node, [name, name, []], result)
-    else:
-        _walk(node, current, result)
-        if not isinstance(node, nodes.Inline) and node.get("tag") not in INLINE:
-            current[2].append(" ")
+        return node["ids"][0], "", node
+    if "exercise" in classes and "try" not in classes:
+        return node["ids"][0], _text(node[0]), node
+    if isinstance(node, nodes.definition_list_item) and node[0]["ids"]:  # a term of the glossary
+        return node[0]["ids"][0], _text(node[0]), node[-1]
+    if isinstance(node, addnodes.desc) and node[0]["ids"]:
+        return node[0]["ids"][0], node[0]["ids"][0], node
+    return None
+
+
+def _walk(parent: nodes.Node, current: list[Any], result: list[list[Any]]) -> None:
+    """Add the words below a node to the current section, and the sections there to all."""
+    for node in parent.children:
+        if isinstance(node, nodes.Text):
+            current[2].append(node.astext())
+            continue
+        classes = {*node.get("classes", ()), *node.get("html", {}).get("class", "").split()}
+        if isinstance(node, SILENT) or UNSAID & classes:
+            continue
+        if section := _section(node, classes):
+            anchor, title, content = section
+            result.append([anchor, title, []])
+            _walk(content, result[-1], result)
+        elif isinstance(node, nodes.title) and isinstance(parent, nodes.section):
+            current[1] = _text(node)
+        elif isinstance(node, nodes.literal_block):
+            code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), node.astext())
+            current[2].append(f" {code} ")
+        elif isinstance(node, nodes.math | nodes.math_block):
+            current[2].append(f" {plain(node.astext())} ")
+        else:
+            _walk(node, current, result)
+            if not isinstance(node, nodes.Inline) and node.get("tag") not in INLINE:
+                current[2].append(" ")
 
 
 def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
 
-def rows(body: str, page: str) -> dict[str, list[list[str]]]:
+def rows(doctree: nodes.document, page: str) -> dict[str, list[list[str]]]:
     """Return where each row of the course is taught and asked: pages, anchors and titles.
 
     The last place of a row is its own, in the tables of this page.
     """
     result: dict[str, list[list[str]]] = {}
-    for row in re.findall(r"<tr\b.*?</tr>", body, re.DOTALL):
-        what = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
-        title, anchors = _without_tags(what[1]) if what else "", []
-        for cell in re.findall(r'data-label="(?:Section|Exercise)".*?</td>', row, re.DOTALL):
-            for href, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', cell, re.DOTALL):
-                address, _, anchor = href.partition("#")
-                target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
-                anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
-        for name in re.findall(r'id="row-([\w-]+)"', row):
-            own = [page, f"row-{name}", f"{name.upper()}: {title}"]
-            result[name.upper()] = [*anchors, own]
+    for row in doctree.findall(lambda node: isinstance(node, html) and node["tag"] == "tr"):
+        header, what, *cells = row.children
+        asked = (c for c in cells if c["html"].get("data-label") in ("Section", "Exercise"))
+        places = []
+        for link in (link for cell in asked for link in cell.findall(nodes.reference)):
+            address, _, anchor = link["refuri"].partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+            places.append([target.removesuffix(".html"), anchor, _text(link)])
+        for name in (anchor.removeprefix("row-").upper() for anchor in header["ids"]):
+            own = [page, f"row-{name.lower()}", f"{name}: {_text(what)}"]
+            result[name] = [*places, own]
     return result
 
 
-def _without_tags(markup: str) -> str:
-    text = re.sub(r"\\\((.*?)\\\)", lambda tex: plain(unescape(tex[1])), markup)
-    return _tidy(unescape(re.sub(r"<[^>]*>", "", text)))
-
-
-def keep_words(app: Sphinx, page: str, doctree: nodes.document, body: str) -> None:
+def keep_words(app: Sphinx, page: str, doctree: nodes.document) -> None:
     """Keep the words of a page for the search, and the places of the rows that it tells."""
     folder = Path(app.outdir).parent / FRAGMENTS
     folder.mkdir(exist_ok=True, parents=True)
-    content = [sections(app, page, doctree), rows(body, page) if 'id="row-' in body else {}]
+    content = [sections(app, page, doctree), rows(doctree, page)]
     name = f"{quote(page, safe='')}.json"
     (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
@@ -194,9 +184,11 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
         if file.is_file():
             texts[page], of_page = json.loads(file.read_text("utf-8"))
             all_rows |= of_page
-    script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
-    script += f"window.SEARCH_ROWS = {json.dumps(all_rows, ensure_ascii=False)};\n"
-    (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
+    script = "".join(
+        f"window.SEARCH_{name} = {json.dumps(content, ensure_ascii=False)};\n"
+        for name, content in (("TEXTS", texts), ("ROWS", all_rows))
+    )
+    (Path(app.outdir) / "_static" / "searchtexts.js").write_text(script, "utf-8")
 
 
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
@@ -214,8 +206,7 @@ def check_launch(app: Sphinx, config: Any) -> None:
             "launch_repository: expected an address such as https://github.com/OWNER/NAME, "
             f"got {config.launch_repository!r}. Correct it in _config.yml, or empty it."
         )
-    unknown = set(config.launch_on) - set(SERVICES)
-    if unknown:
+    if unknown := set(config.launch_on) - set(SERVICES):
         raise ConfigError(
             f"launch_on: expected some of {', '.join(SERVICES)}, got {', '.join(sorted(unknown))}. "
             "Correct it in _config.yml."
@@ -245,4 +236,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("launch_on", ["colab", "binder"], "html", types=[list])
     app.connect("config-inited", check_launch)
     app.connect("build-finished", join_words)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
