@@ -6,8 +6,6 @@ reStructuredText. A page links the code that names an entry, such as ``erm.minib
 first mention in each section.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib
@@ -30,7 +28,6 @@ from traitlets import HasTraits
 OPTION = re.compile(r"c\.(\w+\.\w+)")
 UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
 """Where the name of an entry stays as it is."""
-PACKAGES = ("optdl", "gradebox")
 IN_CELL = re.compile(
     r'(?<!<span class="o">\.</span>)<span class="n">(\w+)</span>(?!<span class="o">=</span>)'
     r'(?:<span class="o">\.</span><span class="n">(\w+)</span>)?'
@@ -194,9 +191,7 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return True if what == "class" and inspect.isclass(value) else None
 
 
-def leave_plain(
-    app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.Element
-) -> nodes.Element | None:
+def leave_plain(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:
     """Leave a name of Python without a link where it has no entry.
 
     It may be a type of another library, or stand in the package without being public. A name that
@@ -210,7 +205,9 @@ def leave_plain(
     for scope in ("", f"{module}.", f"{module}.{node.get('py:class')}."):
         name = f"{scope}{node['reftarget']}"
         with contextlib.suppress(names.ApiError):
-            names.resolve(name if "." in name or name in PACKAGES else f"builtins.{name}")
+            names.resolve(
+                name if "." in name or name in ("optdl", "gradebox") else f"builtins.{name}"
+            )
             return content
     return None
 

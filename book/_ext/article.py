@@ -3,8 +3,6 @@
 Each correction is made in the tree before the page is written, or where its node is written.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from functools import partial
@@ -78,12 +76,9 @@ def shorten_signatures(doctree: nodes.document) -> None:
 def description(doctree: nodes.document) -> str:
     """Return the first words of a page, without formulas; nothing if they say little."""
     text = ""
-    for paragraph in doctree.findall(nodes.paragraph):
-        if above(paragraph, nodes.Admonition) or next(paragraph.findall(nodes.math), None):
-            continue
-        text = f"{text} {' '.join(paragraph.astext().split())}".strip()
-        if len(text) >= 60:
-            break
+    for part in doctree.findall(nodes.paragraph):
+        if len(text) < 60 and not (above(part, nodes.Admonition) or part.next_node(nodes.math)):
+            text = " ".join(f"{text} {part.astext()}".split())
     if len(text) > DESCRIPTION_LENGTH:
         text = text[:DESCRIPTION_LENGTH].rsplit(" ", 1)[0].rstrip(" ,;:.") + " …"
     return text if len(text) >= 20 else ""
@@ -110,7 +105,7 @@ def visit_image(writer: Any, node: nodes.image) -> None:
 def visit_entry(writer: Any, node: nodes.entry) -> None:
     """Write the empty corner of a table as no header: it heads nothing."""
     type(writer).visit_entry(writer, node)
-    if not node.astext().strip() and not next(node.findall(nodes.image), None):
+    if not node.astext().strip() and not node.next_node(nodes.image):
         writer.body[-1] = writer.body[-1].replace("<th", "<td", 1)
         writer.context[-1] = "</td>\n"
 
@@ -144,7 +139,7 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context["title_of"] = partial(lessons.title_of, app)
     if doctree is not None:
         context["description"] = description(doctree)
-        reading.keep_words(app, page, doctree)
+        reading.keep_words(app, page, doctree, context["body"])
 
 
 def join_styles(app: Sphinx, error: Exception | None) -> None:

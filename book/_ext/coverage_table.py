@@ -27,7 +27,6 @@ COLUMNS: tuple[tuple[str, Kind], ...] = (
     ("Exercise", "exercise"),
 )
 """The name of each column, and the evidence in it."""
-FEW = 3
 PAGE = "book/coverage"
 """The page that holds the tables of the rows."""
 GATHERED = {"src/optdl": "*.py", "tests": "*.py", "solutions": "*.ipynb", "book": "rows.yml"}
@@ -113,9 +112,7 @@ def section_titles() -> list[tuple[str, str, str]]:
     return [(section.id, section.name, section.file) for section in sections(ROOT)]
 
 
-def outdated(
-    app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]
-) -> list[str]:
+def outdated(app: Sphinx, env: Any, *changes: set[str]) -> list[str]:
     """Return the page of the tables when the section of a row has changed."""
     before = getattr(env, "coverage_sections", None)
     return [PAGE] if before is not None and before != section_titles() else []
@@ -166,7 +163,7 @@ class CoverageTable(SphinxDirective):
             text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
             return element("div", element("span", text, class_=style))
         listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
-        if len(evidence) <= FEW and kind != "test":
+        if len(evidence) <= 3 and kind != "test":
             return element("div", listed)
         what = "object" if kind == "code" else kind
         count = element("summary", f"{len(evidence)} {what}{'s' if len(evidence) > 1 else ''}")
@@ -181,11 +178,11 @@ class CoverageTable(SphinxDirective):
         name["entry"] = item.name  # of the API
         if item.kind != "exercise":
             return name
-        topic = chapter.topic.replace("_", "-")
-        if item.id.startswith("LAB"):
-            return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
-        page = f"book/exercises/{chapter.topic}"
-        return to_label("", name, page=page, anchor=exercise_of(item, f"exercises-{topic}"))
+        page, anchor = f"book/{chapter.topic}/index", chapter.topic.replace("_", "-")
+        if not item.id.startswith("LAB"):
+            page = f"book/exercises/{chapter.topic}"
+            anchor = exercise_of(item, f"exercises-{anchor}")
+        return to_label("", name, page=page, anchor=anchor)
 
 
 def exercise_of(item: Evidence, whole: str) -> str:
@@ -221,21 +218,18 @@ def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link the name of each row, wherever a page mentions it, to its place in the tables."""
     if docname == PAGE or PAGE not in app.env.all_docs:
         return
+    known = known_rows(ROOT)
+
+    def linked(row: nodes.Text) -> nodes.Node:
+        return link(app, docname, PAGE, row, anchor=f"row-{row.lower()}")
+
     for text in list(doctree.findall(nodes.Text)):
         if ROW.search(text) and not above(text, *UNLINKED):
             parts = (nodes.Text(part) for part in re.split(f"({ROW.pattern})", text) if part)
-            linked = [
-                link(app, docname, PAGE, part, anchor=f"row-{part.lower()}")
-                if part in known_rows(ROOT)
-                else part
-                for part in parts
-            ]
-            text.parent.replace(text, linked)
+            text.parent.replace(text, [linked(part) if part in known else part for part in parts])
 
 
-def add_style(
-    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
-) -> None:
+def add_style(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
     """Load the style on the pages that have such a table, and on no other."""
     if doctree and any(node["tag"] == "table" for node in doctree.findall(html)):
         app.add_css_file("coverage_table.css")

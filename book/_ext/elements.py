@@ -1,7 +1,5 @@
 """An element of HTML as a node of the tree, links, and what lies above a node."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,20 +12,16 @@ class html(nodes.General, nodes.TextElement):  # noqa: N801
     """One HTML element; other builders write its contents alone."""
 
 
-def element(
-    tag: str, *children: nodes.Node | str, ids: Sequence[str] = (), **attributes: str
-) -> html:
+def element(tag: str, *children: Any, ids: Sequence[str] = (), **attributes: str) -> html:
     """Return an HTML element with its children; ``_`` in a name of an attribute means ``-``."""
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     inside = (c if isinstance(c, nodes.Node) else nodes.Text(c) for c in children)
     return html("", "", *inside, tag=tag, html=named, ids=[*ids])
 
 
-def link(
-    app: Sphinx, page: str, target: str, *content: nodes.Node, anchor: str = ""
-) -> nodes.reference:
+def link(app: Sphinx, page: str, to: str, *content: nodes.Node, anchor: str = "") -> nodes.Element:
     """Return a link from a page to another, or to an anchor there."""
-    uri = app.builder.get_relative_uri(page, target) + (anchor and f"#{anchor}")
+    uri = app.builder.get_relative_uri(page, to) + (anchor and f"#{anchor}")
     return nodes.reference("", "", *content, internal=True, refuri=uri)
 
 

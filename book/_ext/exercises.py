@@ -52,9 +52,7 @@ def kind(cell: dict[str, Any]) -> str:
     marks, is_text = cell["metadata"].get("nbgrader", {}), cell["cell_type"] == "markdown"
     if marks.get("solution"):
         return "written" if is_text else "answer"
-    if is_text:
-        return "text"
-    return "" if marks.get("grade") else "run"
+    return "text" if is_text else "" if marks.get("grade") else "run"
 
 
 @cache

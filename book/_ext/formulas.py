@@ -5,8 +5,6 @@ MathJax runs in Node, once for each formula that it has not met before; what it 
 for a screen reader.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -159,11 +157,8 @@ def _write_style(target: Path, css: str, pages: Iterable[str]) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write formulas as TeX while pages are rendered, and typeset them when all are."""
     # Sphinx's own renderer of the same marks would add MathJax's script to the pages.
-    app.add_html_math_renderer(
-        "formulas",
-        inline_renderers=(html_visit_math, None),
-        block_renderers=(html_visit_displaymath, None),
-    )
+    renderers = (html_visit_math, None), (html_visit_displaymath, None)
+    app.add_html_math_renderer("formulas", *renderers)
     # After the pages are complete, before their style sheets are looked through.
     app.connect("build-finished", typeset, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

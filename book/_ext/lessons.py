@@ -6,8 +6,6 @@ The role ``number`` prints what a cell has computed; `tools.execution` evaluates
 has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import posixpath
@@ -163,13 +161,11 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
 
     A lesson of the same list is named by its number there, one of another chapter by its title.
     """
-    lesson = lessons_of(app.env)[name]
+    lesson, labels = lessons_of(app.env)[name], app.env.get_domain("std").labels
     item = element("li", _link(app, page, name), f" · {lesson.minutes} minutes")
     if lesson.spine:
         item += [nodes.Text(" · "), element("span", "spine", class_="spine")]
-    labels = app.env.get_domain("std").labels
-    needed = [labels[label][0] for label in lesson.needs if label in labels]
-    for number, other in enumerate(needed):
+    for number, other in enumerate(labels[need][0] for need in lesson.needs if need in labels):
         item += nodes.Text(", " if number else " · needs ")
         item += nodes.Text(str(main.index(other) + 1)) if other in main else _link(app, page, other)
     item += element("span", class_="done-mark")
@@ -197,15 +193,14 @@ def title_of(app: Sphinx, page: str) -> str:
 
 def _exercises(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
     """Return the exercises of a page, with room for what has been solved."""
-    items, checked = [], 0
-    for box in doctree.findall(_is_exercise):
-        number, title, *points = (part.deepcopy() for part in box.children[0].children)
+    boxes = list(doctree.findall(_is_exercise))
+    listed = element("ul", class_="exercise-list")
+    for box in boxes:
+        number, title, *points = box[0].deepcopy().children
         to_box = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
         mark = [element("span", class_="done-mark")] if _answers(box) else []
-        items.append(element("li", to_box, *points, *mark))
-        checked += bool(mark)
-    listed = element("ul", *items, class_="exercise-list")
-    return [_counted(f"{checked} exercises with a check"), listed]
+        listed += element("li", to_box, *points, *mark)
+    return [_counted(f"{sum(map(bool, map(_answers, boxes)))} exercises with a check"), listed]
 
 
 def _cards(app: Sphinx, doctree: nodes.document, page: str) -> html:

@@ -4,8 +4,6 @@ A page is read again when its own text or outputs have changed. All pages are wr
 something has changed that any of them may show.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 
@@ -16,9 +14,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 
 
-def executed(
-    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
-) -> list[str]:
+def executed(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
     """Return the pages whose outputs have changed, although their text may not have.
 
     The folder of scripts is among their names where it has changed: Sphinx copies it when it
@@ -80,6 +76,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("executed_pages", [], "", types=[list])
     app.connect("doctree-read", note)
     app.connect("env-get-outdated", executed)
-    # after the numbers
-    app.connect("env-get-updated", shared, priority=900)
+    app.connect("env-get-updated", shared, priority=900)  # after the numbers
     return {"parallel_read_safe": True, "parallel_write_safe": True}

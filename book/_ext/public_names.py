@@ -1,7 +1,5 @@
 """The public names of both packages, as ``book/api.yml`` lists them."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

@@ -1,16 +1,14 @@
 """What readers use besides the pages: the words that the search shows, and buttons."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
-from elements import html
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -144,31 +142,36 @@ def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
 
-def rows(doctree: nodes.document, page: str) -> dict[str, list[list[str]]]:
+def rows(body: str, page: str) -> dict[str, list[list[str]]]:
     """Return where each row of the course is taught and asked: pages, anchors and titles.
 
     The last place of a row is its own, in the tables of this page.
     """
     result: dict[str, list[list[str]]] = {}
-    for row in doctree.findall(lambda node: isinstance(node, html) and node["tag"] == "tr"):
-        header, what, *cells = row.children
-        asked = (c for c in cells if c["html"].get("data-label") in ("Section", "Exercise"))
-        places = []
-        for link in (link for cell in asked for link in cell.findall(nodes.reference)):
-            address, _, anchor = link["refuri"].partition("#")
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
-            places.append([target.removesuffix(".html"), anchor, _text(link)])
-        for name in (anchor.removeprefix("row-").upper() for anchor in header["ids"]):
-            own = [page, f"row-{name.lower()}", f"{name}: {_text(what)}"]
-            result[name] = [*places, own]
+    for row in re.findall(r"<tr\b.*?</tr>", body, re.DOTALL):
+        what = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
+        title, anchors = _without_tags(what[1]) if what else "", []
+        for cell in re.findall(r'data-label="(?:Section|Exercise)".*?</td>', row, re.DOTALL):
+            for href, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', cell, re.DOTALL):
+                address, _, anchor = href.partition("#")
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+                anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
+        for name in re.findall(r'id="row-([\w-]+)"', row):
+            own = [page, f"row-{name}", f"{name.upper()}: {title}"]
+            result[name.upper()] = [*anchors, own]
     return result
 
 
-def keep_words(app: Sphinx, page: str, doctree: nodes.document) -> None:
+def _without_tags(markup: str) -> str:
+    text = re.sub(r"\\\((.*?)\\\)", lambda tex: plain(unescape(tex[1])), markup)
+    return _tidy(unescape(re.sub(r"<[^>]*>", "", text)))
+
+
+def keep_words(app: Sphinx, page: str, doctree: nodes.document, body: str) -> None:
     """Keep the words of a page for the search, and the places of the rows that it tells."""
     folder = Path(app.outdir).parent / FRAGMENTS
     folder.mkdir(exist_ok=True, parents=True)
-    content = [sections(app, page, doctree), rows(doctree, page)]
+    content = [sections(app, page, doctree), rows(body, page) if 'id="row-' in body else {}]
     name = f"{quote(page, safe='')}.json"
     (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
