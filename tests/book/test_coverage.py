@@ -150,6 +150,7 @@ def test_the_page_shows_the_rows_and_follows_other_files(
     monkeypatch.setattr(importlib.import_module("coverage_table"), "ROOT", write(tmp_path))
     settings = {
         "extensions": ["myst_parser", "coverage_table"],
+        "source_suffix": {".md": "markdown"},  # else Sphinx changes its default for all apps
         "myst_enable_extensions": ["dollarmath"],
         "exclude_patterns": ["out"],
     }
