@@ -339,6 +339,7 @@ def test_incomplete_figure_is_refused(
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     import explore
 
+    monkeypatch.setattr(explore.Explore, "parse_content_to_nodes", lambda self: [])
     env = SimpleNamespace(srcdir=ROOT, docname="book/x", temp_data={}, note_dependency=print)
     document = SimpleNamespace(settings=SimpleNamespace(env=env))
     state = SimpleNamespace(document=document, nested_parse=lambda *_: None)
