@@ -154,9 +154,10 @@
     }).filter(([, found]) => found);
   }
 
-  const query = (new URLSearchParams(location.search).get("q") || "").trim();
+  const typed = new URLSearchParams(location.search).get("q") || "";
+  const query = typed.trim();
   if (!query) return;
-  document.querySelector(".bd-search-container input").value = query;
+  document.querySelector(".bd-search-container input").value = typed;
   let said = "";
   let [places, words] = [findRow(query), []];
   if (!places.length) [places, words] = find(query);

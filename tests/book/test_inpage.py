@@ -125,6 +125,7 @@ class Tab:
         """Open a cell, unless it is open, and return its field."""
         field = self.cell(name, ":is([role=textbox], textarea)")
         if not field.count():
+            self.cell(name).scroll_into_view_if_needed()  # its buttons come when it is near
             self.cell(name, ".exercise-bar button").first.press("Enter")
             field.wait_for()
         return field
