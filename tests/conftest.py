@@ -79,7 +79,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if spread:
             raise pytest.UsageError(
                 f"expected each group of tests in one process, but {spread[0]} has lost its group: "
-                "this pytest and this pytest-xdist do not fit; install those of requirements-dev.txt"
+                "this pytest and this pytest-xdist do not fit; take those of requirements-dev.txt"
             )
 
 
