@@ -482,11 +482,12 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift +=
 def test_kept_work_is_there_at_once_and_in_other_tabs(
     tab: Tab, new_tab: Callable[..., Tab]
 ) -> None:
+    tab.page.evaluate("localStorage.clear()")  # other tests have answered all
     assert tab.run(FIRST, answers()[FIRST][3]) == RIGHT
     other = new_tab(f"book/exercises/erm.html#cell-{FIRST}", tab.page.context, SHIFT)
     assert other.cell(FIRST, "pre").first.inner_text() == answers()[FIRST][3]
     other.cell(FIRST).get_by_text("Your answer agrees").wait_for()
-    assert other.page.evaluate("shift") < 0.2  # 0.01 in quiet; scripts come later on a busy machine
+    assert other.page.evaluate("shift") < 0.1
     tab.write(FIRST, "# newer")
     other.cell(FIRST).get_by_text("# newer").wait_for()
     state = other.text(FIRST, "state")
