@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "gradebox"))
 
 from hostile import browser, course, outcome  # noqa: E402
-from hostile.case import Case  # noqa: E402
-from hostile.cases import CASES, GROUPS  # noqa: E402
+from hostile.cases import CASES, GROUPS, Case  # noqa: E402
 from hostile.course import NAME, PASSWORD, POINTS, Work  # noqa: E402
 from hostile.listener import Listener  # noqa: E402
 

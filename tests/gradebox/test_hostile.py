@@ -23,8 +23,7 @@ import pytest
 from bs4 import BeautifulSoup
 from hang import HANG
 from hostile import browser, course, outcome, table
-from hostile.case import FULL, Case
-from hostile.cases import CASES, GROUPS
+from hostile.cases import CASES, FULL, GROUPS, Case
 from hostile.course import KEY, NAME, NOTHING, PASSWORD, SECONDS, Work
 from hostile.listener import Listener
 from nbconvert.exporters import HTMLExporter

@@ -34,6 +34,18 @@ POINTS = {
 """What the cells that are graded by the machine are worth."""
 NOTHING = dict.fromkeys(POINTS, 0.0)
 
+WRONG = {
+    "squares": "def sum_of_squares(x):\n    return 0.0",
+    "means": "def means(rows):\n    return 0.0",
+    "running": (
+        "class Running:\n    count = 0\n    def add(self, x):\n        pass\n"
+        "    def mean(self):\n        return 0.0"
+    ),
+    "digit": "def first_digit(n):\n    return 0",
+    "nearest": "def nearest(numbers, distance):\n    return 0.0",
+}
+"""Answers that earn nothing."""
+
 # What stock nbgrader and gradebox both read.
 CONFIG = f"""c = get_config()
 c.CourseDirectory.course_id = "hostile"

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hostile.case import FULL, Case
-from hostile.cases import CASES, GROUPS
+from hostile.cases import CASES, FULL, GROUPS, Case
 from hostile.course import KEY
 
 ROOT = Path(__file__).resolve().parents[3]
