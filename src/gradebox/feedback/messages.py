@@ -10,12 +10,12 @@ from typing import Any
 
 from gradebox.nbgrader.absent import Absent, absent
 from gradebox.nbgrader.cells import COLORS, errors, is_test
+from gradebox.nbgrader.rebuild import name_of
 from gradebox.workers.stubs import StudentGone, StudentTimeout
 
-_FRAME = re.compile(r'^ *File "(?P<file>[^"]*)", line (?P<line>\d+)')
-_FILE_OF_IPYTHON = re.compile(r"^File .+:\d+")
-_CELL_OF_IPYTHON = re.compile(r"^ *Cell In *\[")
-_ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
+_FRAME = re.compile(r' *(?:(?P<cell>Cell In *\[|File "<)|File (?:".*", line |.+:)\d)')
+_ARROW = re.compile(r"^-+> *\d+ ")
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: |$)")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 _STOPPED = {
@@ -40,18 +40,17 @@ def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str
     missing = absent(nb, given)
     for cell in nb.cells:
         for output in errors(cell):
-            text = COLORS.sub("", "\n".join(map(str, output.get("traceback", []))))
-            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            shown = "\n".join(map(str, output.get("traceback", []))).splitlines()
+            lines = [COLORS.sub("", line) for line in shown]
+            name = name_of(cell)
             if not is_test(cell):
-                lines = _own_frames(output.get("traceback", []))
+                lines = _without_files(shown)
             elif name in missing and output.ename == "NameError":
                 lines = [_of_absent(missing[name])]
             elif output.ename in _STOPPED:
                 lines = [_STOPPED[output.ename]]
-            elif _has_frames(text):
-                lines = _without_frames(output, text, released(cell.source))
-            else:
-                lines = text.splitlines()
+            elif any(map(_FRAME.match, lines)):
+                lines = _without_frames(output, lines, released(cell.source))
             output.traceback = [_without_paths(line) for line in lines]
             output.evalue = _without_paths(str(output.get("evalue", "")))
 
@@ -67,51 +66,33 @@ def _of_absent(absent: Absent) -> str:
     return f"{message} Did you rename or delete it?"
 
 
-def _has_frames(text: str) -> bool:
-    lines = text.splitlines()
-    frames = _FRAME, _FILE_OF_IPYTHON, _CELL_OF_IPYTHON
-    return any(pattern.match(line) for line in lines for pattern in frames)
-
-
-def _without_frames(output: Any, text: str, visible: str) -> list[str]:
+def _without_frames(output: Any, lines: list[str], visible: str) -> list[str]:
     """Return an error of a test: which line of it, if it may be seen, and what went wrong."""
-    test, _, own = text.partition("\nIn the student's code:\n  line ")
-    shown = [line.strip() for line in visible.splitlines()]
-    code = [line for line in _lines_of_cells(test) if line in shown]
-    where = f"✗ `{code[0]}` fails." if code else "✗ A check fails that is not shown here."
+    test, _, own = "\n".join(lines).partition("\nIn the student's code:\n  line ")
+    shown = {line.strip() for line in visible.splitlines()} - {""}
+    code = [_ARROW.sub("", line).strip() for line in _without_files(test.splitlines())]
+    failed = next((f"✗ `{line}` fails." for line in code if line in shown), "")
     why = f"{output.ename}: {output.get('evalue', '')}".removesuffix(": ")
     line = own.partition("\n")[0].partition(": ")[2]
-    return [where, "", *why.splitlines(), *([f"  in your line `{line}`"] if line else [])]
+    return [
+        failed or "✗ A check fails that is not shown here.",
+        "",
+        *why.splitlines(),
+        *([f"  in your line `{line}`"] if line else []),
+    ]
 
 
-def _lines_of_cells(text: str) -> list[str]:
-    """Return the lines of code that a traceback shows, those of files left out."""
-    code, lines = [], text.splitlines()
-    in_file = False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if frame := _FRAME.match(line):
-            if frame["file"].startswith("<") and not _FRAME.match(following):
-                code.append(following.strip())
-        elif _FILE_OF_IPYTHON.match(line):
-            in_file = True
-        elif _CELL_OF_IPYTHON.match(line):
-            in_file = False
-        elif (arrow := _ARROW.match(line)) and not in_file:
-            code.append(arrow["code"].strip())
-    return code
-
-
-def _own_frames(traceback: Sequence[Any]) -> list[str]:
-    """Return the traceback of an answer without the frames of files."""
+def _without_files(traceback: Sequence[str]) -> list[str]:
+    """Return a traceback without the frames of files, of cells alone."""
     lines: list[str] = []
     in_file = False
-    for line in "\n".join(map(str, traceback)).splitlines():
+    for line in traceback:
         plain = COLORS.sub("", line)
-        if _FILE_OF_IPYTHON.match(plain):
-            in_file = True
-        elif not plain.strip() or re.match(r"[A-Za-z_][\w.]*(?:: |$)", plain):
+        if frame := _FRAME.match(plain):
+            in_file = not frame["cell"]
+        elif not plain.strip() or _ERROR.match(plain):
             in_file = False
-        if not in_file and not (not plain.strip() and lines and not lines[-1].strip()):
+        if not in_file and (plain.strip() or (lines and lines[-1].strip())):
             lines.append(line)
     return lines
 

@@ -11,7 +11,7 @@ MathML, so that the page can be read without a network, alone, wherever it is se
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
-from gradebox.feedback.formulas import latex_output, markdown2html
+from gradebox.feedback.formulas import markdown2html
 from gradebox.feedback.messages import tell_students, titles
 from gradebox.nbgrader.cells import error_text, is_test
+from gradebox.nbgrader.rebuild import name_of
 from gradebox.nbgrader.source_notebook import Released, instructions, source_folder
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
@@ -39,47 +40,31 @@ class Entry:
     ----------
     title : str
         What it is called.
-    cells : list of dict
-        Of each cell its ``name``, ``score``, ``points``, whether it ``waits`` to be read, and
-        whether it is ``hidden``.
-    reason : str
-        Why points are missing, in a line.
     tests : bool
         Whether the cells are tests, and no answers that somebody reads.
+    cells : list
+        What nbgrader knows of each cell.
+    reason : str
+        Why points are missing, in a line.
+    waits : bool
+        Whether an answer waits to be read.
     """
 
     title: str
-    cells: list[dict[str, Any]]
+    tests: bool
+    cells: list[Any] = field(default_factory=list)
     reason: str = ""
-    tests: bool = True
+    waits: bool = False
 
-    @property
-    def score(self) -> float:
-        """Return the points reached."""
-        return float(sum(cell["score"] for cell in self.cells))
-
-    @property
-    def points(self) -> float:
-        """Return the points that there are."""
-        return float(sum(cell["points"] for cell in self.cells))
-
-    @property
-    def waits(self) -> bool:
-        """Return whether an answer waits to be read."""
-        return any(cell["waits"] for cell in self.cells)
-
-    @property
-    def state(self) -> str:
-        """Return the class of the line."""
-        if self.waits:
-            return "waits"
-        return "full" if self.score >= self.points else "part" if self.score else "none"
+    def sum(self, what: str) -> float:
+        """Return the ``points`` that there are, or the ``score`` that was reached."""
+        return float(sum(cell.get(what) or 0 for cell in self.cells))
 
     @property
     def link(self) -> str:
         """Return the cell to look at: the first cell that lacks points."""
-        lacking = [cell for cell in self.cells if cell["score"] < cell["points"]]
-        return str((lacking or self.cells)[0]["name"])
+        lacking = [cell for cell in self.cells if (cell.get("score") or 0) < cell.points]
+        return str((lacking or self.cells)[0]["grade_id"])
 
 
 class FeedbackPage(HTMLExporter):
@@ -111,30 +96,25 @@ class FeedbackPage(HTMLExporter):
         """Yield the filters of the template."""
         yield from super().default_filters()  # type: ignore[no-untyped-call]
         yield "markdown2html", markdown2html
-        yield "latex_output", latex_output
         yield "points", points
 
     def _preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take from a notebook with its scores what is for the student."""
         nb, resources = super()._preprocess(nb, resources)  # type: ignore[no-untyped-call]
-        released = Released(_neutral(self.config))
-        hidden = [_name(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()]
+        released = Released(LoggingConfigurable(config=self.config))
+        hidden = [
+            name_of(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()
+        ]
         names = titles(nb, self.title)
         shown = str if self.show_hidden_tests else released
-        tell_students(nb, shown, self._given(resources.get("nbgrader", {})))
-        if not self.show_hidden_tests:
-            for cell in filter(is_test, nb.cells):
-                cell.source = released(cell.source)
-        waiting = _waiting(resources.get("nbgrader", {}))
-        entries = _entries(nb, names, waiting, hidden, self.reason)
+        context = resources.get("nbgrader", {})
+        tell_students(nb, shown, self._given(context))
+        for cell in filter(is_test, nb.cells):
+            cell.source = shown(cell.source)
         resources["gradebox"] = {
-            "entries": entries,
-            "comments": [
-                _name(cell)
-                for cell in nb.cells
-                if _metadata(cell).get("comment") not in (None, "", NO_ANSWER)
-            ],
+            "entries": _entries(nb, names, _waiting(context), self.reason),
             "hidden": [] if self.show_hidden_tests else hidden,
+            "no_answer": NO_ANSWER,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
@@ -156,22 +136,8 @@ def points(value: Any) -> str:
     return f"{round(float(value or 0), 2):g}"
 
 
-def _neutral(config: Config) -> LoggingConfigurable:
-    """Return a parent for nbgrader's steps, without the settings of an exporter."""
-    sections = {
-        section: config[section]
-        for section in ("ClearHiddenTests", "ClearMarkScheme")
-        if section in config
-    }
-    return LoggingConfigurable(config=Config(sections))
-
-
 def _metadata(cell: Any) -> Any:
     return cell.metadata.get("nbgrader", {})
-
-
-def _name(cell: Any) -> str:
-    return str(_metadata(cell).get("grade_id", ""))
 
 
 def _waiting(context: Any) -> set[str]:
@@ -189,30 +155,26 @@ def _waiting(context: Any) -> set[str]:
         }
 
 
-def _entries(
-    nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str], reason: str
-) -> list[Entry]:
-    """Return the lines of the index; cells that follow each other under a title share one."""
+def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) -> list[Entry]:
+    """Return the lines of the index; tests that follow each other under a title share one."""
     entries: list[Entry] = []
     for cell in nb.cells:
-        metadata = _metadata(cell)
-        if not metadata.get("grade") and not metadata.get("task"):
+        name, test = name_of(cell) or "", is_test(cell)
+        if name not in names:
             continue
-        name = metadata["grade_id"]
-        test = is_test(cell)
         if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
-            entries.append(Entry(names[name], [], tests=test))
-        marks = {"waits": name in waiting, "hidden": name in hidden}
-        score, maximum = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
-        entries[-1].cells.append({"name": name, "score": score, "points": maximum, **marks})
-        entries[-1].reason = entries[-1].reason or _reason(cell, reason)
-        if metadata.get("comment") == NO_ANSWER:
-            entries[-1].reason = "not written"
+            entries.append(Entry(names[name], test))
+        entry = entries[-1]
+        entry.cells.append(_metadata(cell))
+        entry.waits |= name in waiting
+        entry.reason = entry.reason or _reason(cell, pattern)
     return entries
 
 
 def _reason(cell: Any, pattern: str) -> str:
-    """Return in a line what a failed test says."""
+    """Return in a line why a cell lacks points."""
+    if _metadata(cell).get("comment") == NO_ANSWER:
+        return "not written"
     text = error_text(cell)
     if pattern and (match := re.search(pattern, text)):
         return " ".join(filter(None, match.groups() or (match[0],)))

@@ -13,16 +13,20 @@ from typing import Any
 import nbformat
 from nbconvert.preprocessors import Preprocessor
 
-from gradebox.feedback.formulas import rendered
+from gradebox.nbgrader.rebuild import name_of
 from gradebox.nbgrader.source_notebook import source_folder
 
 SCHEME = re.compile(r"^.*BEGIN MARK SCHEME.*\n([\s\S]*?)^.*END MARK SCHEME", re.MULTILINE)
 
-BOX = (
-    '<aside aria-label="Mark scheme" style="float: right; width: 45%; margin: 0 0 1em 1.5em; '
-    'padding: 0 1em; border: 1px solid #777; background: #f5f5f5">'
-    "<p><strong>Mark scheme</strong></p>{}</aside>\n\n"
-)
+BOX = """<aside aria-label="Mark scheme" style="float: right; width: 45%; margin: 0 0 1em 1.5em; \
+padding: 0 1em; border: 1px solid #777; background: #f5f5f5">
+
+**Mark scheme**
+
+{}
+</aside>
+
+"""
 """Stands before the answer, so that nothing in the answer can change it."""
 
 
@@ -36,18 +40,11 @@ class MarkScheme(Preprocessor):
         path = source_folder(self, resources["assignment_id"]) / f"{resources['notebook_id']}.ipynb"
         source = nbformat.read(path, as_version=4) if path.exists() else None  # type: ignore[no-untyped-call]
         schemes = {
-            _name(cell): match[1]
+            name_of(cell): match[1]
             for cell in (source.cells if source else ())
             if (match := SCHEME.search(cell.source))
         }
         for cell in nb.cells:
-            if cell.cell_type == "markdown" and _name(cell) in schemes:
-                # an empty line would end the HTML in Markdown
-                scheme = re.sub(r"\n\s*\n", "\n", rendered(schemes[_name(cell)]))
-                cell.source = BOX.format(scheme) + cell.source
+            if cell.cell_type == "markdown" and name_of(cell) in schemes:
+                cell.source = BOX.format(schemes[name_of(cell)]) + cell.source
         return nb, resources
-
-
-def _name(cell: Any) -> str:
-    """Return what nbgrader calls a cell."""
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))

@@ -1,0 +1,83 @@
+"""Have a library convert formulas to MathML, in a process of its own.
+
+The converter is compiled code. A formula that a student made for the purpose can exhaust its stack,
+or keep it busy for years; then this process ends, and no formula after it is converted.
+"""
+
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from functools import lru_cache
+
+LONGEST = 5000
+"""So many characters a formula may have."""
+
+SECONDS = 2.0
+"""So long the processor may work on the formulas of a text; most take a millisecond."""
+
+PATIENCE = 60.0
+"""Seconds after which nothing is waited for where no clock of the processor ends it."""
+
+# what would not be a formula, or lead off the page: its library makes none of it but such lengths
+_NO_FORMULA = re.compile(
+    r'<(?!/?(?:m[a-z]+|code|b|i)[ />])| (?:on\w+|href|src)=|margin|="-?\d{3}', re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=1024)  # the same texts come with each student
+def mathml(formulas: tuple[tuple[str, bool], ...]) -> list[str]:
+    r"""Return formulas of TeX as MathML, as far as the first that ends the converter.
+
+    Parameters
+    ----------
+    formulas : tuple
+        Of each formula its TeX, and whether it has a line of its own.
+
+    Returns
+    -------
+    list of str
+        Their MathML, which is empty where the converter cannot read a formula.
+
+    >>> mathml(((r"x < \pi", False), (r"\href{javascript:run()}{x}", False)))
+    ['<math><mi>x</mi><mo>&lt;</mo><mi>π</mi></math>', '']
+    """
+    command = [sys.executable, "-P", "-m", "gradebox.feedback.mathml"]
+    try:
+        process = subprocess.run(
+            command,
+            input=json.dumps(formulas),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return []
+    # what follows the last end of a line is no whole answer
+    answers = map(json.loads, process.stdout.split("\n")[:-1])
+    return ["" if _NO_FORMULA.search(answer) else answer for answer in answers]
+
+
+def main() -> None:
+    """Answer formulas with a line for each."""
+    from math_core import LatexError, LatexToMathML
+
+    # macros could nest what the text does not
+    converter = LatexToMathML(fancy_error=False, max_expansions=0)
+    formulas = json.load(sys.stdin)
+    if hasattr(signal, "setitimer"):  # nobody handles the alarm: it ends this process
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    for formula, block in formulas:
+        answer = ""
+        with contextlib.suppress(LatexError, UnicodeError):
+            if len(formula) <= LONGEST:
+                answer = converter.convert_with_local_state(formula, displaystyle=block)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
