@@ -107,7 +107,7 @@ def control(case: Case, released: Path, root: Path) -> dict[str, Any]:
         code, _ = run(root, [sys.executable, "-m", "nbgrader", "generate_feedback", NAME])
         page = root / "feedback" / case.name / NAME / f"{NAME}.html"
         result["feedback"] = page.is_file()
-        result["ran"] = browser.ran([page])[0] if page.is_file() else []
+        result["ran"] = browser.visit([page])[0].ran if page.is_file() else []
     shutil.rmtree(root.parent)
     return {
         name: value

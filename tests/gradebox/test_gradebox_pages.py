@@ -1,27 +1,32 @@
-"""Graded notebooks hold nothing that runs in a browser, and all that does no harm."""
+"""Graded notebooks hold nothing that runs or loads in a browser, and all that does no harm."""
 
 import base64
 import copy
+import threading
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from hostile import browser
+from hostile.listener import Listener
+from hostile.pages import sections
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from nbgrader.server_extensions.formgrader import handlers
 from notebooks import answer, cell
 from traitlets.config import Config
 
-from gradebox.feedback.formulas import mathml, rendered
+from gradebox.feedback.formulas import rendered
+from gradebox.feedback.mathml import mathml
 from gradebox.feedback.messages import tell_students, titles
-from gradebox.feedback.page import FeedbackPage
+from gradebox.feedback.page import TEMPLATES, FeedbackPage
 from gradebox.nbgrader.absent import absent
-from gradebox.nbgrader.harmless import LONGEST, harmless_html, harmless_markdown, make_harmless
+from gradebox.nbgrader.harmless import LONGEST, Harmless, harmless_html, harmless_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -30,6 +35,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PNG = base64.b64encode(b"\x89PNG and so on").decode()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="3"/></svg>'
 RUNS = '<script>run()</script><img src="x" onerror="run()">'
+ATTACHED = {"a.png": {"image/png": PNG}}
+MARKS = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
+MARKDOWN = "gradebox.markdown2html"
+PAYLOADS = sections("payloads.txt")
 
 
 def tags(text: str) -> list[tuple[str, dict[str, str]]]:
@@ -38,61 +47,107 @@ def tags(text: str) -> list[tuple[str, dict[str, str]]]:
     return [(tag.name, tag.attrs) for tag in page.find_all(True)]
 
 
+BAD_TAGS = """script style iframe object embed form svg base meta link input button textarea
+video audio source track picture noscript body"""
+BAD_ATTRIBUTES = "srcdoc formaction srcset poster background action ping data"
+
+
 def acts(text: str) -> list[Any]:
-    """Return those that run something, or could."""
-    bad = {"script", "style", "iframe", "object", "embed", "form", "svg", "math", "base", "meta"}
-    bad |= {"link", "input", "button", "textarea"}
+    """Return those that run or load something, or could."""
     return [
         (tag, attrs)
         for tag, attrs in tags(text)
-        if tag in bad
-        or any(name.startswith("on") or name in ("srcdoc", "formaction") for name in attrs)
+        if tag in BAD_TAGS.split()
+        or any(name.startswith("on") or name in BAD_ATTRIBUTES.split() for name in attrs)
         or any("script:" in (value or "").lower() for value in attrs.values())
+        or not attrs.get("src", "data:image/").startswith("data:image/")
+        or "(" in attrs.get("style", "")
     ]
 
 
-KEPT = {
-    "a table of pandas": '<div>\n<table border="1" class="dataframe">\n<thead>\n'
-    '<tr style="text-align: right;">\n<th></th>\n<th>a</th></tr></thead>'
-    '<tbody><tr><td colspan="2">1 &lt; 2</td></tr></tbody></table>\n<p>1 rows</p></div>',
-    "simple tags": "<b>bold</b><br><i>x</i><sub>2</sub><hr/>",
-    "a picture": f'<img alt="one" src="data:image/png;base64,{PNG}" width="30">',
-    "a link": '<a href="https://example.org/a?b=c#d">x</a><a href="#here">y</a>',
-    "colours": '<span style="color: #ff0000; font-weight: bold">x</span>',
-}
+def harmless(*cells: Any) -> Any:
+    """Return a notebook of cells after it was made harmless."""
+    nb = copy.deepcopy(new_notebook(cells=[*cells]))  # outputs are shared by tests, and changed
+    Harmless().preprocess(nb, {})
+    nbformat.validate(nb)
+    return nb
 
 
-@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
-def test_what_does_no_harm_stays_as_it_is(text: str) -> None:
-    assert harmless_html(text) == text
+def display(data: dict[str, Any], **metadata: Any) -> Any:
+    return new_output("display_data", data, metadata=metadata)
 
 
-HARM = {
-    "a script": "<script>run()</script>",
-    "a script in capitals": "<SCRIPT src=x></SCRIPT>",
-    "a script without an end": "<b>x</b><script>run()",
-    "a handler": '<img src=x onerror="run()">',
-    "a handler without a space": '<img src="data:image/png;base64,"onerror="run()">',
-    "a handler after a slash": "<b/onclick=run()>x</b>",
-    "a drawing": "<svg onload=run()>",
-    "a link to a script": '<a href="javascript:run()">x</a>',
-    "a frame": "<iframe srcdoc='&lt;script&gt;run()'></iframe>",
-    "a form": "<form><button formaction=javascript:run()>x</button></form>",
-    "a style of its own": '<div style="background: url(javascript:run())">x</div>',
-    "a place over the page": '<div style="position:fixed;top:0">Score: 11</div>',
-    "a tag in a tag": "<<script>script>run()<</script>/script>",
-    "a comment": "<!--><script>run()</script>-->",
-    "a quote": '<b title="a" "><script>run()</script>">x</b>',
-    "a null": "<scr\0ipt>run()</script>",
-    "a text field": "<textarea><img src='</textarea><img src=x onerror=run()>'>",
-    "a formula": "<math><style><img src=x onerror=run()></style></math>",
-}
+def everywhere(text: str) -> list[Any]:
+    """Return the cells in which a student can have a text shown."""
+    kinds = ["text/html", "text/markdown", "text/latex", "image/svg+xml", "text/plain"]
+    locked = {"grade_id": "own", "solution": True, "locked": True, "grade": False}
+    return [
+        new_markdown_cell(text, attachments=ATTACHED),
+        new_markdown_cell(text, metadata={"nbgrader": locked}),
+        new_raw_cell(text),
+        new_code_cell("x", outputs=[display({kind: text}) for kind in kinds]),
+    ]
 
 
-@pytest.mark.parametrize("text", HARM.values(), ids=HARM)
-def test_what_runs_is_only_text(text: str) -> None:
-    assert not acts(harmless_html(text))
-    assert not acts(markdown2html(harmless_markdown(text)))
+@pytest.mark.parametrize("text", PAYLOADS.values(), ids=PAYLOADS)
+def test_what_runs_or_loads_is_only_text(text: str) -> None:
+    for node in harmless(*everywhere(text)).cells:
+        if node.cell_type == "code":
+            assert not acts("".join(output.data.get("text/html", "") for output in node.outputs))
+            data = [output.data for output in node.outputs]
+            texts = [one[kind] for one in data for kind in one if kind[5:] in ("markdown", "latex")]
+        else:
+            texts = [node.source]
+        for source in texts:
+            assert not acts(rendered(source, node.get("attachments")))
+            assert not acts(HTMLExporter().markdown2html({"cell": node}, source))
+
+
+def pages(nb: Any) -> list[str]:
+    """Return the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
+    about = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": "ada"}
+    about |= {"assignment_id": "toy", "notebook_id": "toy", "submission_id": "1"}
+    css = Path(handlers.static_path) / "node_modules/bootstrap/dist/css"
+    made = []
+    for template, folders, filters in (
+        ("feedback", [handlers.template_path], {}),
+        ("formgrade", [handlers.template_path], {}),
+        ("formgrade", [TEMPLATES, handlers.template_path], {"markdown2html": MARKDOWN}),
+    ):
+        config = Config({"HTMLExporter": {"template_name": template, "filters": filters}})
+        config.HTMLExporter.extra_template_basedirs = [*map(str, folders)]
+        config.HTMLExporter.extra_template_paths = [str(css)]
+        exporter = HTMLExporter(config=config)
+        made.append(exporter.from_notebook_node(nb, about | {"nbgrader": MARKS})[0])
+    return [*made, FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0]]
+
+
+needs_browser = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome here")
+
+
+@needs_browser
+def test_no_payload_runs_or_loads_in_a_browser(tmp_path: Path) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    listener = Listener(f"pages-{threading.get_native_id()}")
+    with listener.open() as port:
+        address = f"127.0.0.1:{port}/payload"
+        texts = [text.replace("URL", "http://ADDRESS") for text in PAYLOADS.values()]
+        texts = [text.replace("ADDRESS", f"{address}-{i}") for i, text in enumerate(texts)]
+        made = pages(harmless(*(node for text in texts for node in everywhere(text))))
+        for number, text in enumerate(made):
+            (tmp_path / f"{number}.html").write_text(text, encoding="utf-8")
+        visits = browser.visit(sorted(tmp_path.glob("*.html")))
+    assert [visit.ran for visit in visits] == [[]] * 4
+    payloads = "payload", "beside", "hostname", "attachment"
+    assert not [url for visit in visits for url in visit.asked if any(p in url for p in payloads)]
+    assert visits[-1].asked == []
+    assert listener.heard == []
+
+
+def test_what_does_no_harm_stays_as_it_is() -> None:
+    for name, text in sections("harmless.txt").items():
+        kept = harmless_html if name.startswith("html") else harmless_markdown
+        assert kept(text.replace("PNG", PNG)) == text.replace("PNG", PNG), name
 
 
 @pytest.mark.parametrize("text", ["</div></div><h1>Score</h1>", "<table><tr>", "<b><i></b></i>"])
@@ -101,37 +156,25 @@ def test_tags_that_move_what_follows_are_shown(text: str) -> None:
 
 
 def test_long_html_costs_no_time() -> None:
-    for text in ("<", "<b ", "<!--", "<style", "<style>", '<td class="row1 ', "<b>", "&#"):
+    for text in ("<", "<b ", "<!--", "<style", "<style>", '<td class="row1 ', "<b>", "&#", "!["):
         many = text * (LONGEST // len(text))
         assert len(harmless_html(many)) < 8 * LONGEST
         assert len(harmless_markdown(many)) < 8 * LONGEST
 
 
 PIECES = """< > </ <!-- --> " ' = / script img svg style onerror onload=run() src=x href=
-javascript: b table class &lt; ` ``` $ $$ [x]( ) \\ &#106;ava &Tab; mermaid ~~~ :"""
+javascript: b table class &lt; ` ``` $ $$ [x]( ) \\ &#106;ava &Tab; mermaid ~~~ : ! ![ ](x)
+![a](attachment:a.png) ]: [a] | |-| data:image/png;base64,AA"""
 pieces = st.sampled_from((*PIECES.split(), " ", "\n", "\t"))
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=30).map("".join))
-def test_no_text_becomes_a_tag_that_runs(text: str) -> None:
+def test_no_text_becomes_a_tag_that_runs_or_loads(text: str) -> None:
     assert not acts(harmless_html(text))
-    assert not acts(markdown2html(harmless_markdown(text)))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "**bold**, `code`, $a < b$ and a < b",
-        "| a | b |\n|---|---|\n| 1 | 2 |",
-        "$$\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}$$",
-        "H<sub>2</sub>O<br>and <b>more</b>",
-        "[a link](https://example.org) and a script of mine",
-        "> a quote\n\n```python\nif a <b: pass\n```".replace("<b", "< b"),
-    ],
-)
-def test_markdown_stays_as_it_is(text: str) -> None:
-    assert harmless_markdown(text) == text
+    source = harmless_markdown(text, ATTACHED)
+    exporter = HTMLExporter()
+    assert not acts(exporter.markdown2html({"cell": {"attachments": ATTACHED}}, source))
 
 
 @pytest.mark.parametrize("text", ["```&Tab;", "~~~ &NewLine; \nx = 1\n~~~", "- ```&#32;\n  x"])
@@ -139,47 +182,13 @@ def test_no_text_stops_the_page_from_being_made(text: str) -> None:
     with pytest.raises(IndexError):
         markdown2html(text)
     assert "&amp;" in markdown2html(harmless_markdown(text))
-    assert harmless_markdown(harmless_markdown(text)) == harmless_markdown(text)
-
-
-LINKS = [
-    "[x](javascript:run())",
-    "[x]( JaVaScRiPt:run())",
-    "[x](<javascript:run()>)",
-    "[x](&#106;avascript:run())",
-    "[x](java&Tab;script:run())",
-    "[x](javascript&colon;run())",
-    "[x](javascript\\:run())",
-    "[x](&amp;#106;avascript:run())",
-    "![x](javascript:run())",
-    "[x][y]\n\n[y]: javascript:run()",
-    "<javascript:run()>",
-    "~~~\n[x](v&#98;script:run())\n~~~~\n~~~~~\n",
-]
-
-
-@pytest.mark.parametrize("text", LINKS)
-def test_links_run_nothing(text: str) -> None:
-    page = markdown2html(harmless_markdown(text))
-    links = [attrs.get("href") or attrs.get("src") or "" for _, attrs in tags(page)]
-    schemes = [link.split(":")[0].strip().lower() for link in links if ":" in link]
-    assert not {"javascript", "vbscript"} & {*schemes}
-
-
-def cleaned(*outputs: Any) -> Any:
-    nb = new_notebook(cells=[new_code_cell("x", outputs=list(outputs))])
-    make_harmless(nb)
-    nbformat.validate(nb)
-    return nb.cells[0]
-
-
-def display(data: dict[str, Any], **metadata: Any) -> Any:
-    return new_output("display_data", data, metadata=metadata)
 
 
 PICTURES = ["image/png", "image/jpeg", "image/gif"]
 BREAKS = '"><' + RUNS
 SCRIPTS = ["application/javascript", "application/vnd.plotly.v1+json", "text/vnd.mermaid"]
+DRAWING = base64.b64encode(SVG.encode()).decode()
+DRAWN = f'<img alt="a drawing" src="data:image/svg+xml;base64,{DRAWING}">'
 
 
 @pytest.mark.parametrize(
@@ -189,77 +198,48 @@ SCRIPTS = ["application/javascript", "application/vnd.plotly.v1+json", "text/vnd
         *(({kind: BREAKS}, {"text/plain": f"[left out: {kind}]"}) for kind in PICTURES),
         (dict.fromkeys(SCRIPTS, RUNS), {"text/plain": f"[left out: {', '.join(SCRIPTS)}]"}),
         ({"image/svg+xml": SVG, "image/png": PNG}, {"image/png": PNG}),
+        ({"image/svg+xml": SVG}, {"text/html": DRAWN}),
         ({"text/html": "<b>" * LONGEST, "text/plain": "a table"}, {"text/plain": "a table"}),
     ],
 )
 def test_pictures_and_text_stay_and_the_rest_goes(data: Any, expected: Any) -> None:
-    [output] = cleaned(display(data)).outputs
-    assert output.data == expected
+    [node] = harmless(new_code_cell("x", outputs=[display(data)])).cells
+    assert node.outputs[0].data == expected
 
 
-def test_metadata_of_outputs_are_sizes() -> None:
+def test_metadata_are_sizes_and_names() -> None:
     size = {"image/png": {"width": 30, "height": "x"}, "text/html": {"isolated": True}}
-    [output] = cleaned(display({"image/png": PNG, "text/html": RUNS}, **size)).outputs
-    assert output.metadata == {"image/png": {"width": 30}}
-    assert not acts(output.data["text/html"])
-
-
-def test_a_drawing_becomes_a_picture() -> None:
-    [output] = cleaned(display({"image/svg+xml": SVG, "text/plain": "x"})).outputs
-    assert not acts(output.data["text/html"])
-    coded = output.data["text/html"].split("base64,")[1].split('"')[0]
-    assert base64.b64decode(coded).decode() == SVG
-    assert harmless_html(output.data["text/html"]) == output.data["text/html"]
-
-
-def test_metadata_hold_no_page() -> None:
-    breaks = f'"><{RUNS}'
-    code = new_code_cell("x", metadata={"tags": ["a"], "alt": breaks, "deletable": False})
-    nb = new_notebook(cells=[code], metadata={"title": breaks, "widgets": {"a": breaks}})
-    nb.metadata["language_info"] = {"name": "python", "pygments_lexer": breaks}
+    picture = display({"image/png": PNG, "text/html": RUNS}, **size)
+    code = new_code_cell("x", metadata={"tags": ["a"], "alt": BREAKS}, outputs=[picture])
+    nb = new_notebook(cells=[code], metadata={"title": BREAKS, "widgets": {"a": BREAKS}})
+    nb.metadata["language_info"] = {"name": "python", "pygments_lexer": BREAKS}
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
-    nb.metadata["kernelspec"] = kernel
-    make_harmless(nb)
-    assert nb.metadata == {"kernelspec": kernel}
-    assert code.metadata == {"deletable": False}
+    for kernelspec, expected in ((kernel, {"kernelspec": kernel}), ({"name": BREAKS}, {})):
+        nb.metadata["kernelspec"] = kernelspec
+        Harmless().preprocess(nb, {})
+        assert nb.metadata == expected
+    assert code.metadata == {}
+    assert code.outputs[0].metadata == {"image/png": {"width": 30}}
 
 
-def test_answers_are_cleaned_and_the_instructors_text_is_not() -> None:
-    about = {"locked": True, "grade_id": "text"}
-    cells = [
-        new_markdown_cell(RUNS),
-        new_raw_cell(RUNS),
-        new_markdown_cell(RUNS, metadata={"nbgrader": about}),
-    ]
-    nb = new_notebook(cells=cells)
-    make_harmless(nb)
-    assert not acts(nb.cells[0].source + nb.cells[1].source)
-    assert nb.cells[2].source == RUNS
-    assert nb.cells[2].metadata.nbgrader == about
+def test_the_instructors_text_is_left_alone() -> None:
+    about = {"locked": True, "grade_id": "text", "solution": False, "grade": False}
+    [node] = harmless(new_markdown_cell(RUNS, metadata={"nbgrader": about})).cells
+    assert node.source == RUNS
+    assert node.metadata.nbgrader == about
 
 
 def test_only_pictures_are_attached() -> None:
-    attachments = {
-        "a.png": {"image/png": PNG},
-        "b.png": {"text/html": RUNS},
-        "c.png": {"image/png": f'"><{RUNS}'},
-    }
+    broken = {"b.png": {"text/html": RUNS}, "c.png": {"image/png": BREAKS}}
     text = "![a](attachment:a.png) ![b](attachment:b.png) ![d](attachment:d.png)"
-    nb = new_notebook(cells=[new_markdown_cell(text, attachments=attachments)])
-    make_harmless(nb)
-    assert nb.cells[0].attachments == {"a.png": {"image/png": PNG}}
-    assert nb.cells[0].source.count("(attachment:") == 1
-    nbformat.validate(nb)
+    [node] = harmless(new_markdown_cell(text, attachments=ATTACHED | broken)).cells
+    assert node.attachments == ATTACHED
+    assert node.source.count("![") == 1
+    page = rendered(node.source, node.attachments)
+    assert [attrs["src"] for tag, attrs in tags(page) if tag == "img"] == [f"{DATA}{PNG}"]
 
 
-def test_it_is_done_once_and_for_all(rng: np.random.Generator) -> None:
-    texts = [*HARM.values(), *LINKS, *KEPT.values()]
-    nb = new_notebook(cells=[new_markdown_cell(text) for text in rng.permutation(texts).tolist()])
-    nb.cells.append(new_code_cell("x", outputs=[display({"text/html": t}) for t in texts]))
-    make_harmless(nb)
-    once = nbformat.writes(nb)
-    make_harmless(nb)
-    assert nbformat.writes(nb) == once
+DATA = "data:image/png;base64,"
 
 
 # --- formulas
@@ -272,12 +252,13 @@ def test_it_is_done_once_and_for_all(rng: np.random.Generator) -> None:
         (r"\tfrac12\,\lambda_i", "12λi"),
         (r"\mathbb{R}^n", "ℝn"),
         (r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "a=bc=d"),
+        (r"\begin{align} a &= b \end{align}", "a=b(1)"),
         (r"\text{<b>}", "<b>"),
         (r"\textbf{while } x", "whilex"),
     ],
 )
 def test_a_formula_is_mathml(formula: str, text: str) -> None:
-    page = BeautifulSoup(mathml(formula), "html.parser")
+    page = BeautifulSoup(rendered(f"$${formula}$$"), "html.parser").p
     assert [tag.name for tag in page.find_all(recursive=False)] == ["math"]
     assert "".join(page.text.split()) == text
 
@@ -303,7 +284,8 @@ HOSTILE_FORMULAS = {
     "a style": r"\style{position:fixed}{x}",
     "a script": r"\text{</mtext></math><script>run()</script>}",
     "a colour with a quote": r"\color{red\" onclick=\"run()}x",
-    "over the page": r"\hspace{-90em}\hspace{4000em}x",
+    "over the page": r"\hspace{4000em}x",
+    "over what stands before": r"\hspace{-90em}x",
     "a macro without an end": r"\newcommand{\a}{\a\a}\a",
     "too deep": r"\sqrt{" * 800 + "x" + "}" * 800,
     "years of work": "(" * 60,
@@ -316,28 +298,27 @@ HOSTILE_FORMULAS = {
 
 @pytest.mark.parametrize("formula", HOSTILE_FORMULAS.values(), ids=HOSTILE_FORMULAS)
 def test_no_formula_harms_the_page_or_its_making(formula: str) -> None:
-    for block in (True, False):
-        page = mathml(formula, block)
-        found = tags(page)
-        assert found[0][0] in ("math", "code")
-        assert not [attrs for _, attrs in found if {"href", "onclick", "class", "id"} & {*attrs}]
-        assert not [one for one in acts(page) if one[0] != "math"]
-        widths = [float(attrs["width"].strip("em")) for _, attrs in found if attrs.get("width")]
-        assert all(-10 < width < 100 for width in widths)
-    assert mathml("x") == "<math><mi>x</mi></math>"
+    assert not acts(rendered(f"$${formula}$$ and ${formula}$"))
+    before, *answers = mathml((("x", False), (formula, False), (formula, True)))
+    assert before == "<math><mi>x</mi></math>"
+    for _, attrs in tags("".join(answers)):
+        assert not {"href", "onclick", "class", "id"} & {*attrs}
+        assert "em" not in attrs.get("width", "") + attrs.get("style", "")
 
 
 FORMULA_PIECES = r"""\frac \sqrt { } ( ) [ ] \left \right \text{ ^ _ & \\ x 1 < > " ' $ \href
 \color{red} \hspace{9em} \begin{array} \end{array} \mathbf \hat \\[ \tag \label{a} # % ~ \
 <script> </math> onclick=run()"""
 formula_pieces = st.sampled_from(FORMULA_PIECES.split())
+formulas = st.tuples(st.lists(formula_pieces, max_size=12).map(" ".join), st.booleans())
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(formula_pieces, max_size=12).map(" ".join))
-def test_no_formula_becomes_a_tag_that_runs(formula: str) -> None:
-    page = mathml(formula)
-    assert not [one for one in acts(page) if one[0] != "math"]
+@settings(max_examples=10, deadline=None)
+@given(st.lists(formulas, min_size=20, max_size=40).map(tuple))
+def test_no_formula_becomes_a_tag_that_runs(formulas: tuple[tuple[str, bool], ...]) -> None:
+    converted = mathml(formulas)
+    assert len(converted) == len(formulas)
+    assert not acts("".join(converted))
 
 
 # --- what students are told
@@ -347,42 +328,40 @@ HIDDEN = (
     "assert near(2) == 4\n"
     "### BEGIN HIDDEN TESTS\nassert near(9, seed=731) == 81\n### END HIDDEN TESTS"
 )
+NEAR = "def near(x): return x"
 
 
 def a_notebook(given: str, *outputs: Any, test: str = HIDDEN, fails: Any = None) -> Any:
     """Return a graded notebook with an exercise, its answer, and a test with what it showed."""
-    cells = [
-        new_markdown_cell("## 2 · *Near* $x$"),
-        answer(given),
-        cell("test", test, 2),
-    ]
+    cells = [new_markdown_cell("## 2 · *Near* $x$"), answer(given), cell("test", test, 2)]
     cells[1].outputs = [fails] if fails else []
     cells[2].outputs = [*outputs]
     return copy.deepcopy(new_notebook(cells=cells))  # outputs are shared by tests, and changed
 
 
-def error(ename: str, evalue: str, *traceback: str) -> Any:
-    return new_output("error", ename=ename, evalue=evalue, traceback=list(traceback))
+def error(summary: str, traceback: str = "") -> Any:
+    ename, _, evalue = summary.partition(": ")
+    return new_output("error", ename=ename, evalue=evalue, traceback=[traceback])
 
 
-def released(source: str) -> str:
-    return source.split("### BEGIN")[0]
+def failures() -> list[tuple[Any, str]]:
+    """Return errors of tests, each with what a student is told."""
+    found = []
+    for summary, text in sections("tracebacks.txt").items():
+        summary = summary.replace("HOME", str(Path.home()))
+        traceback, expected = text.replace("ESC", "\x1b").split("\nSAYS ")
+        found.append((error(summary, traceback), expected))
+    return found
 
 
-def told(nb: Any) -> str:
-    tell_students(nb, released)
-    return "\n".join(nb.cells[2].outputs[0].traceback)
+FAILURES = failures()
+(VISIBLE, _), (UNSEEN, _), (OF_A_KERNEL, _), _ = FAILURES
 
 
-NOT_DEFINED = error(
-    "NameError",
-    "name 'near' is not defined",
-    "Traceback (most recent call last):",
-    '  File "/opt/grader/gradebox/workers/tester.py", line 137, in run',
-    '  File "<test cell 2>", line 1, in <module>',
-    "    assert near(2) == 4",
-    "NameError: name 'near' is not defined",
-)
+def told(nb: Any, number: int = 2) -> str:
+    """Return what a student is told of the error of a cell."""
+    tell_students(nb, lambda source: source.split("### BEGIN")[0])
+    return "\n".join(nb.cells[number].outputs[0].traceback)
 
 
 @pytest.mark.parametrize(
@@ -391,74 +370,32 @@ NOT_DEFINED = error(
         ("def my_near(x): return x", None, "was not found. Did you rename it?"),
         ("def nearr(x): return x", None, "Your notebook has `nearr`."),
         ("x = 1", None, "Did you rename or delete it?"),
-        ("def near(x) return", error("SyntaxError", "no"), "the cell that defines it ends with an"),
+        ("def near(x) return", error("SyntaxError: no"), "the cell that defines it ends with an"),
     ],
 )
 def test_a_missing_function_is_told_as_such(given: str, fails: Any, expected: str) -> None:
-    nb = a_notebook(given, NOT_DEFINED, fails=fails)
+    nb = a_notebook(given, error("NameError: name 'near' is not defined", "File"), fails=fails)
     [missing] = absent(nb).values()
     assert (missing.name, missing.failed) == ("near", fails is not None)
     assert bool(missing.guess) == ("near" in given and fails is None)
     said = told(nb)
     assert "The function `near` " in said
     assert expected in said
-    assert not {"Traceback", "File", "/opt"} & {*said.replace('"', " ").split()}
+    assert "File" not in said
 
 
 def test_a_name_error_of_an_answer_is_no_missing_function() -> None:
-    nb = a_notebook("def near(x): return y", error("NameError", "name 'y' is not defined", "x"))
+    nb = a_notebook("def near(x): return y", error("NameError: name 'y' is not defined", "x"))
     assert absent(nb) == {}
 
 
-VISIBLE = error(
-    "AssertionError",
-    "",
-    "Traceback (most recent call last):",
-    '  File "<test cell 2>", line 1, in <module>',
-    "    assert near(2) == 4",
-    "           ^^^^",
-    "AssertionError",
-)
-UNSEEN = error(
-    "AssertionError",
-    "off by 3",
-    "Traceback (most recent call last):",
-    '  File "<test cell 2>", line 3, in <module>',
-    "    assert near(9, seed=731) == 81",
-    '  File "/usr/lib/python3/numpy/testing.py", line 31, in f',
-    "AssertionError: off by 3",
-)
-OF_A_KERNEL = error(
-    "ValueError",
-    f"no {Path.home()}/course/submitted/ada/data.csv",
-    "\x1b[31m-----\x1b[0m",
-    "ValueError                                Traceback (most recent call last)",
-    "Cell \x1b[32mIn[3]\x1b[39m, line 1\n\x1b[32m----> 1\x1b[39m assert near(2) == 4\n",
-    "Cell In[2], line 2, in near(x)\n      1 def near(x):\n----> 2     return open(x)\n",
-    "File /usr/lib/python3/io.py:310, in open(x)\n    309 # secret\n--> 310 raise\n",
-    "ValueError: no data",
-)
-
-
-@pytest.mark.parametrize(
-    ("output", "lines"),
-    [
-        (VISIBLE, ["✗ `assert near(2) == 4` fails.", "", "AssertionError"]),
-        (UNSEEN, ["✗ A check fails that is not shown here.", "", "AssertionError: off by 3"]),
-        (OF_A_KERNEL, ["✗ `assert near(2) == 4` fails.", "", "ValueError: no …/data.csv"]),
-        (error("CheckFailed", "", "✗ not right", "  got = 2"), ["✗ not right", "  got = 2"]),
-    ],
-    ids=["visible", "hidden", "a kernel's", "a check's own"],
-)
-def test_a_failed_test_shows_no_frames_and_no_hidden_code(output: Any, lines: list[str]) -> None:
-    nb = a_notebook("def near(x): return x", output)
-    assert told(nb).splitlines() == lines
+@pytest.mark.parametrize(("output", "expected"), FAILURES, ids=["seen", "hidden", "cell", "own"])
+def test_a_failed_test_shows_no_frames_and_no_hidden_code(output: Any, expected: str) -> None:
+    assert told(a_notebook(NEAR, output)) == expected
 
 
 def test_an_error_of_the_student_keeps_the_students_frames() -> None:
-    nb = a_notebook("near", VISIBLE, fails=OF_A_KERNEL)
-    tell_students(nb, released)
-    said = "\n".join(nb.cells[1].outputs[0].traceback)
+    said = told(a_notebook("near", VISIBLE, fails=OF_A_KERNEL), 1)
     assert "return open(x)" in said
     assert "ValueError: no data" in said
     assert "secret" not in said
@@ -482,15 +419,12 @@ def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.score = 0.0 if node.get("outputs") else 2.0
     config = Config({"FeedbackPage": settings, "HTMLExporter": {"template_name": "feedback"}})
-    marks = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
-    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": marks})
+    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": MARKS})
     return BeautifulSoup(text, "html.parser")
 
 
-def test_a_page_loads_nothing_and_names_its_exercises() -> None:
-    page = a_page(a_notebook("def near(x): return x", UNSEEN))
-    assert not page.find_all(["script", "link", "iframe"])
-    assert not [tag for tag in page.find_all(src=True) if not tag["src"].startswith("data:")]
+def test_a_page_names_its_exercises() -> None:
+    page = a_page(a_notebook(NEAR, UNSEEN))
     assert page.h1.text == "toy: 0 of 2 points"
     [row] = page.select("#index tbody tr")
     assert [data.text for data in row.find_all("td")] == [
@@ -504,7 +438,7 @@ def test_a_page_loads_nothing_and_names_its_exercises() -> None:
 
 @pytest.mark.parametrize("shown", [False, True])
 def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
-    page = a_page(a_notebook("def near(x): return x", UNSEEN), show_hidden_tests=shown)
+    page = a_page(a_notebook(NEAR, UNSEEN), show_hidden_tests=shown)
     assert ("731" in page.text) == shown
     assert ("BEGIN HIDDEN" in page.text) == shown
     assert ("Hidden checks run here" in page.text) != shown
@@ -512,22 +446,31 @@ def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
 
 
 def test_cells_of_an_exercise_share_a_line_of_the_index() -> None:
-    nb = a_notebook("def near(x): return x", VISIBLE)
+    nb = a_notebook(NEAR, VISIBLE)
     nb.cells.append(cell("more", "near(1)", 3))
     rows = a_page(nb).select("#index tbody tr")
     assert [row.find_all("td")[2].text for row in rows] == ["2/5"]
     assert [row.a["href"] for row in rows] == ["#test"]
 
 
-@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
-def test_a_browser_without_a_network_shows_formulas(tmp_path: Path) -> None:
+def test_a_comment_is_linked_and_shown() -> None:
+    nb = a_notebook(NEAR, VISIBLE)
+    nb.cells[1].metadata.nbgrader.comment = "See $x$."
+    page = a_page(nb)
+    assert page.find(id=page.p.a["href"].removeprefix("#")).math.text == "x"
+
+
+@needs_browser
+def test_the_page_loads_nothing_of_the_instructor(tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    nb = a_notebook("def near(x): return x", VISIBLE)
-    nb.cells.insert(1, new_markdown_cell("$$\\frac{1}{1+\\frac{1}{x}}$$"))
+    locked = "<img src='http://127.0.0.1:9/x'>\n\n![x](http://127.0.0.1:9/y)\n\n"
+    nb = a_notebook(NEAR, VISIBLE)
+    nb.cells.insert(1, new_markdown_cell(locked + "$$\\frac{1}{1+\\frac{1}{x}}$$"))
     path = tmp_path / "toy.html"
     path.write_text(str(a_page(nb)), encoding="utf-8")
     heights = "[...document.querySelectorAll('mfrac')].map(e => e.getBoundingClientRect().height)"
-    asked, (outer, inner) = browser.look(path, heights)
-    assert asked == []
+    [visit] = browser.visit([path], heights)
+    assert visit.asked == []
     # a fraction in a fraction is higher: the browser has laid it out
+    outer, inner = visit.result
     assert outer > inner > 5

@@ -15,7 +15,7 @@ from functools import lru_cache
 LONGEST = 5000
 """So many characters a formula may have."""
 
-SECONDS = 2.0
+SECONDS = 1.0
 """So long the processor may work on the formulas of a text; most take a millisecond."""
 
 PATIENCE = 60.0

@@ -101,7 +101,9 @@ class FeedbackPage(HTMLExporter):
     def _preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take from a notebook with its scores what is for the student."""
         nb, resources = super()._preprocess(nb, resources)  # type: ignore[no-untyped-call]
-        released = Released(LoggingConfigurable(config=self.config))
+        # of the settings those of nbgrader's steps, which do not know those of an exporter
+        steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
+        released = Released(LoggingConfigurable(config=Config(steps)))
         hidden = [
             name_of(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()
         ]

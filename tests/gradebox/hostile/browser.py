@@ -3,6 +3,7 @@
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 
 _FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-_FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND")
+_FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 # what waits for the mouse, too
 _TOUCH = """() => {
@@ -25,53 +26,43 @@ _TOUCH = """() => {
 _RAN = "() => [...document.documentElement.classList].filter(name => name.startsWith('ran-'))"
 
 
-def ran(pages: list[Path]) -> list[list[str]]:
-    """Return for each page the names of the scripts of :mod:`hostile.pages` that ran in it."""
+@dataclass
+class Visit:
+    """What a page did: the scripts of :mod:`hostile.pages` that ran, and what it asked for."""
+
+    ran: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    result: Any = None
+
+
+def visit(pages: list[Path], script: str = "null") -> list[Visit]:
+    """Open pages, and return for each what it did, with the result of a script."""
     with ThreadPoolExecutor(1) as thread:  # another test may have left a loop of events here
-        return thread.submit(_ran, pages).result()
+        return thread.submit(_visit, pages, script).result()
 
 
-def _ran(pages: list[Path]) -> list[list[str]]:
+def _visit(pages: list[Path], script: str) -> list[Visit]:
     from playwright.sync_api import sync_playwright
 
-    scripts = []
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
+    visits = []
     with sync_playwright() as playwright:
-        browser = _launch(playwright)
+        chromium = playwright.chromium
+        browser = chromium.launch(executable_path=PROGRAM, args=flags, timeout=1000 * HANG)
         for path in pages:
-            page = browser.new_page()
+            page, done = browser.new_page(), Visit()
             page.set_default_timeout(1000 * HANG)
+            page.on("requestfinished", lambda request, done=done: done.asked.append(request))
+            page.on("requestfailed", lambda request, done=done: done.asked.append(request))
             page.goto(path.as_uri(), wait_until="load")
             page.evaluate(_TOUCH)
             page.wait_for_timeout(100)
-            names = page.evaluate(_RAN)
-            scripts.append(sorted(name.removeprefix("ran-") for name in names))
+            done.ran = sorted(name.removeprefix("ran-") for name in page.evaluate(_RAN))
+            urls = [request.url for request in done.asked if request.failure != "csp"]
+            done.asked = [url for url in urls if not url.startswith((path.as_uri(), "data:"))]
+            done.result = page.evaluate(script)
+            visits.append(done)
             page.close()
         browser.close()
-    return scripts
-
-
-def look(path: Path, script: str) -> tuple[list[str], Any]:
-    """Return what a page asks for without a network, and what a script finds in it."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_look, path, script).result()
-
-
-def _look(path: Path, script: str) -> tuple[list[str], Any]:
-    from playwright.sync_api import sync_playwright
-
-    asked: list[str] = []
-    with sync_playwright() as playwright:
-        browser = _launch(playwright)
-        page = browser.new_context(offline=True).new_page()
-        page.set_default_timeout(1000 * HANG)
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri(), wait_until="load")
-        result = page.evaluate(script)
-        browser.close()
-    return [url for url in asked if url != path.as_uri() and not url.startswith("data:")], result
-
-
-def _launch(playwright: Any) -> Any:
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
-    return playwright.chromium.launch(executable_path=PROGRAM, args=flags, timeout=1000 * HANG)
+    return visits
