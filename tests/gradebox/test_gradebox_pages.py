@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from hostile import browser
 from hostile.listener import Listener
-from hostile.pages import sections
+from hostile.texts import sections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbconvert.exporters import HTMLExporter

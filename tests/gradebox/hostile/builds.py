@@ -11,6 +11,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from hostile.course import POINTS, SECONDS, WRONG, Work
+from hostile.texts import runnable
 
 Build = Callable[[Work], None]
 Change = Callable[[Any], Any]
@@ -329,8 +330,7 @@ def _many(nb: Any) -> None:
 
 def script(name: str) -> str:
     """Return what breaks out of an attribute, and leaves its name on the page."""
-    runs = f"document.documentElement.classList.add('ran-{name}')"
-    return f'"><script>{runs}</script><img src="'
+    return runnable(f'"><script>RUN({name})</script><img src="')
 
 
 def _attachments(work: Work) -> None:

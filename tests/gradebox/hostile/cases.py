@@ -16,14 +16,14 @@ built by :data:`hostile.builds.BUILDS`.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from hostile.builds import BUILDS, Build
 from hostile.course import NOTHING, POINTS, WRONG, Work
+from hostile.texts import HERE, runnable
 
 FULL = POINTS
-FOLDER = Path(__file__).parent / "cases"
+FOLDER = HERE / "cases"
 FILES = ("forging", "prying", "edits", "machine", "pages", "faults")
 
 
@@ -148,7 +148,7 @@ def _groups() -> dict[str, list[Case]]:
     groups: dict[str, list[Case]] = {}
     named: dict[str, str] = {}
     for file in FILES:
-        text = (FOLDER / f"{file}.txt").read_text(encoding="utf-8")
+        text = runnable((FOLDER / f"{file}.txt").read_text(encoding="utf-8"))
         for part in re.split(r"^(?==== |## )", text, flags=re.M)[1:]:
             head, _, rest = part.partition("\n")
             if head.startswith("## "):
