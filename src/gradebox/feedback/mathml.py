@@ -27,8 +27,9 @@ _TAGS = (
 )
 _LENGTH = r"-?(?:\d{1,2}(?:\.\d{1,9})?|\.\d{1,9})(?:em|ex|px|pt|%)?"
 _STYLES = (
-    r"(?:(?:text-align|justify-items|color|border-\w+|padding-\w+|math-depth):"
-    r" ?[#\w.]{1,20}(?: [#\w.]{1,20}){0,2};)*"
+    r"(?:(?:width: (?:\d{1,2}|100)%|"
+    r"(?:text-align|justify-items|color|border-\w+|padding-\w+|math-depth):"
+    r' ?[#\w.]{1,20}(?: [#\w.]{1,20}){0,2})(?:;|(?=")))*'
 )
 _ATTRIBUTES = (
     rf'style="{_STYLES}"|(?:width|height|depth|voffset|lspace|rspace|minsize|maxsize|linethickness)'
