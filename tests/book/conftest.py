@@ -49,9 +49,8 @@ def toy_site(toy: Path) -> Path:
 @pytest.fixture(scope="session")
 def toy_server(toy_site: Path) -> Iterator[Server]:
     """Serve the small book below a prefix."""
-    server = Server(toy_site, "/course/")
-    yield server
-    server.stop()
+    with Server(toy_site, "/course/") as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
-"""Serve a folder of pages on loopback, as GitHub Pages does, and read the text of its fields."""
+"""Serve a folder of pages on loopback, as GitHub Pages does, read its fields, and search in it."""
 
-import contextlib
 import http.server
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 TEXT = """field => field.value
     ?? [...field.querySelectorAll('.cm-line')].map(line => line.textContent).join('\\n')"""
@@ -13,7 +12,7 @@ TEXT = """field => field.value
 
 
 class Server:
-    """Serves a site below a prefix; it can be stopped, and started at the same address.
+    """Serves a site below a prefix for a while; it can be stopped, and started at the same address.
 
     Further pages, by their paths below the prefix, may lie elsewhere.
     """
@@ -41,12 +40,19 @@ class Server:
                 """Say nothing."""
 
         self.site, self.prefix, self.port, self.handler = site, prefix, 0, Handler
+
+    def __enter__(self) -> Self:
         self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Begin to answer."""
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
         self.port = self.server.server_port
+        self.address = f"http://127.0.0.1:{self.port}{self.prefix}"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
 
@@ -58,14 +64,20 @@ class Server:
 
     def at(self, page: str) -> str:
         """Return the address of a page."""
-        return f"http://127.0.0.1:{self.port}{self.prefix}{page}.html"
+        return f"{self.address}{page}.html"
 
 
-@contextlib.contextmanager
-def served(site: Path, prefix: str = "/", more: Mapping[str, Path] | None = None) -> Iterator[str]:
-    """Serve a site for a while; yield the address, without the prefix."""
-    server = Server(site, prefix, more)
-    try:
-        yield f"http://127.0.0.1:{server.port}"
-    finally:
-        server.stop()
+def results(page: Any, query: str) -> tuple[str, list[tuple[str, str]]]:
+    """Search as a person does, by keys; return the message, the addresses and the titles."""
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Control+a")
+    page.keyboard.type(query)
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        """query => new URLSearchParams(location.search).get("q") === query
+          && /found/.test(document.querySelector(".search-summary")?.textContent)""",
+        arg=query,
+    )
+    links = page.eval_on_selector_all("#search-results li a", "a => a.map(a => [a.href, a.text])")
+    message = page.inner_text("#search-results .search-summary")
+    return message, [(href.split("/book/")[1], title.split(" › ")[-1]) for href, title in links]

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from docutils.parsers.rst import DirectiveError
 from figures import Figures
 
-from tools import chapters, pdf, static_figures
+from tools import pdf, static_figures
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -304,13 +304,6 @@ def test_figures_of_a_page_are_light() -> None:
     assert shared <= SHARED_KILOBYTES
     for page, placed in PAGES.items():
         assert shared + kilobytes(*(f"{name}.js" for name, _ in placed)) <= PAGE_KILOBYTES, page
-
-
-def test_notebook_has_the_caption_of_a_figure() -> None:
-    text = "```{explore} quadratic-bowl\n:alt: A path on a bowl.\nA bowl with $1/\\kappa$.\n```\n"
-    written = chapters.markdown(text, chapters.Context(chapters.Book(ROOT), "book/quadratic/rate"))
-    assert written.endswith("A bowl with $1/\\kappa$.")
-    assert "A path on a bowl" not in written
 
 
 def test_paper_has_the_picture_and_the_caption() -> None:

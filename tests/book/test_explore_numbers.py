@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from chapters import text
 from figures import Figures, box_muller, figure, normals, uniforms
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
@@ -27,8 +26,12 @@ from optdl.records import Record
 
 pytestmark = pytest.mark.xdist_group("site")
 
-RECORDED = Path(__file__).resolve().parents[2] / "experiments/results/recorded"
+ROOT = Path(__file__).resolve().parents[2]
 ONE, ZERO = np.ones(1), np.zeros(1)
+
+
+def text(page: str) -> str:
+    return (ROOT / "book" / f"{page}.md").read_text("utf-8")
 
 
 def rms(values: Any) -> float:
@@ -99,7 +102,7 @@ def test_needle_has_the_risks_of_its_points(at):
 @figure("stopping")
 def test_stopping_is_that_of_the_recorded_run(shown):
     """{...curves, stops: Array.from({length: 100}, (_, k) => stop(k + 1))}"""
-    kept = Record.load(RECORDED / "erm-without-halt.json").curves
+    kept = Record.load(ROOT / "experiments/results/recorded/erm-without-halt.json").curves
     names = "validation_error", "train_error", "batch_gradient_norm"
     validation, training, norm = (np.array(kept[f"seed 0: {name}"]) for name in names)
     assert_allclose(shown["NORM"], norm, atol=0.0051)
@@ -561,7 +564,7 @@ def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
 @figure("running-mean", doublings=[3, 5, 7])
 def test_page_states_the_gaps_of_the_figure(shown):
     """numbers().gap"""
-    assert f"{shown:.2f}" in text("batchnorm", "averages")
+    assert f"{shown:.2f}" in text("batchnorm/averages")
 
 
 @figure("batch-of-two", "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
@@ -612,7 +615,7 @@ def test_page_states_the_outputs_of_one_pass(shown, kind):
     """[now().scaled, now().arithmetic]"""
     one, mean = np.array(shown)
     numbers = [np.abs(one - mean).max()] if kind == "softmax" else [one[0], mean[0]]
-    assert all(f"{number:.3f}" in text("dropout", "effects") for number in numbers)
+    assert all(f"{number:.3f}" in text("dropout/effects") for number in numbers)
 
 
 def test_drawn_masks_are_those_of_optdl(figures: Figures) -> None:
@@ -683,9 +686,7 @@ def test_gain_is_that_of_both_spectra(shown, inputs, hidden):
 
 # --- convolutions ---
 
-IMAGE = json.loads(
-    re.search(r"image = np\.array\((\[\[.*?\]\])\)", text("bnp_cnn", "statistics"))[1]
-)
+IMAGE = json.loads(re.search(r"(?s)image = np\.array\((.*?)\)", text("bnp_cnn/statistics"))[1])
 IMAGES = [IMAGE, np.ones((5, 5)).tolist(), (9 * np.eye(25)[12]).reshape(5, 5).tolist()]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving import TEXT, served
+from serving import TEXT, Server
 from sphinx.application import Sphinx
 
 from optdl.checks.catalog import find
@@ -179,8 +179,8 @@ def new_tab(browser: Any, site: Path, page: Path) -> Iterator[Callable[..., Tab]
         tab.goto(address + path)
         return Tab(tab)
 
-    with served(site, "/course/", {"all.html": page}) as host:
-        address = f"{host}/course/"
+    with Server(site, "/course/", {"all.html": page}) as server:
+        address = server.address
         yield opened
         for context in contexts:
             context.close()
@@ -299,17 +299,10 @@ def test_every_answer_has_the_hints_of_its_check(page: Path) -> None:
             assert html.unescape(shown[2]).startswith(re.split("[$`'*]", hint)[0])
 
 
-def test_neither_hidden_checks_nor_solutions_are_in_the_site(site: Path) -> None:
-    files = [*site.glob("_static/python/notebooks/*.json"), *site.glob("book/exercises/*.html")]
-    assert sorted(path.stem for path in files) == sorted(2 * TOPICS)
-    secret = re.compile("properties=True|exercise-solution")
-    assert [path for path in files if secret.search(path.read_text("utf-8"))] == []
-
-
 # --- free cells, what they draw, and what goes wrong in them ---
 
 
-def test_free_cells_draw_and_load_what_that_needs_once(tab: Tab) -> None:
+def test_free_cells_draw_and_load_plots_once(tab: Tab) -> None:
     cells = tab.page.locator(".exercise-try").evaluate_all("all => all.map(({id}) => id.slice(5))")
     assert {cell.split("-")[1] for cell in cells} == set(TOPICS)
     assert tab.run(cells[0], "print(1)") == "Done."
@@ -396,7 +389,7 @@ def test_the_small_scipy_agrees_with_scipy(tab: Tab) -> None:
     np.testing.assert_allclose(result, expected["result"], rtol=1e-10, atol=1e-9)
 
 
-def test_an_endless_loop_is_stopped_and_nothing_loads_again(tab: Tab) -> None:
+def test_endless_loop_is_stopped_without_loading_again(tab: Tab) -> None:
     tab.write(OTHER, "while True: pass")
     tab.loaded()
     tab.open(OTHER).press("Shift+Enter")
@@ -445,7 +438,7 @@ def test_a_screen_reader_hears_each_state_once(tab: Tab) -> None:
     assert kept["text"] == "# typed meanwhile"
 
 
-def test_a_phone_shows_the_result_of_a_long_answer(tab: Tab) -> None:
+def test_phone_shows_the_result_of_a_long_answer(tab: Tab) -> None:
     tab.page.set_viewport_size({"width": 390, "height": 844})
     tab.run(FREE, f"{PLOT}plt.plot([1])")
     figure = tab.cell(FREE, ".exercise-figures img").bounding_box()
@@ -479,9 +472,7 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift +=
     .observe({ type: "layout-shift", buffered: true });"""
 
 
-def test_kept_work_is_there_at_once_and_in_other_tabs(
-    tab: Tab, new_tab: Callable[..., Tab]
-) -> None:
+def test_kept_work_appears_at_once_in_other_tabs(tab: Tab, new_tab: Callable[..., Tab]) -> None:
     tab.page.evaluate("localStorage.clear()")  # other tests have answered all
     assert tab.run(FIRST, answers()[FIRST][3]) == RIGHT
     other = new_tab(f"book/exercises/erm.html#cell-{FIRST}", tab.page.context, SHIFT)
@@ -530,26 +521,12 @@ def test_the_front_page_is_typed_and_works_offline(new_tab: Callable[..., Tab]) 
     field = tab.open(FIRST)
     assert "Likely cause: your standard error divides by n" in tab.status(FIRST)
     assert tab.loaded() == ["course", "library", "python"]
-    field.press("End")
-    text = field.evaluate(TEXT)
     field.press("Control+End")
     page.keyboard.press("Backspace")
     page.keyboard.type("np.sqrt(n)")  # the correction that the page names
     page.keyboard.press("Shift+Enter")
     assert tab.status(FIRST) == RIGHT
-    typed = ['if n // 1:  # "n" isn\'t [0] or {}', "scale = {'root': n**(1 / 2)}[\"root\"]"]
-    typed += ["return factor * sigma / scale"]
-    page.keyboard.press("Shift+Home")
-    for key, line in zip(("Backspace", "Enter", "Enter"), typed, strict=True):
-        page.keyboard.press(key)
-        page.keyboard.type(line)
-    text = text.replace("return factor * sigma / n", "\n        ".join(typed))
-    page.keyboard.press("Control+Enter")
-    assert tab.status(FIRST) == RIGHT
-    assert field.evaluate(TEXT) == text
-    page.keyboard.press("Escape")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Run and check"
+    text = field.evaluate(TEXT)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     page.wait_for_function(KEPT)
     page.context.set_offline(True)

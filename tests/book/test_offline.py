@@ -66,9 +66,8 @@ def build(site: Path, version: str) -> None:
 def server(tmp_path: Path) -> Iterator[Server]:
     """Serve the first version of a site."""
     build(tmp_path / "course", "one")
-    server = Server(tmp_path / "course", "/course/")
-    yield server
-    server.stop()
+    with Server(tmp_path / "course", "/course/") as server:
+        yield server
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from serving import Server
+from serving import Server, results
 
 pytestmark = pytest.mark.xdist_group("toy")
 
@@ -18,22 +18,6 @@ def page(contexts: Callable[..., Any], toy_server: Server) -> Any:
     opened = contexts().new_page()
     opened.goto(toy_server.at("search"))
     return opened
-
-
-def results(page: Any, query: str) -> tuple[str, list[tuple[str, str]]]:
-    """Search as a person does, by keys; return the message, the addresses and the titles."""
-    page.keyboard.press("Control+k")
-    page.keyboard.press("Control+a")
-    page.keyboard.type(query)
-    page.keyboard.press("Enter")
-    page.wait_for_function(
-        """query => new URLSearchParams(location.search).get("q") === query
-          && /found/.test(document.querySelector(".search-summary")?.textContent)""",
-        arg=query,
-    )
-    links = page.eval_on_selector_all("#search-results li a", "a => a.map(a => [a.href, a.text])")
-    message = page.inner_text("#search-results .search-summary")
-    return message, [(href.split("/book/")[1], title.split(" › ")[-1]) for href, title in links]
 
 
 def test_explanations_come_before_code(page: Any) -> None:
