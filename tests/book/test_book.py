@@ -117,7 +117,7 @@ def test_imported_modules_are_those_that_python_loads() -> None:
     assert {Path(name) for name in loaded} <= {*imported_modules.needed([source], ROOT / "src")}
 
 
-def test_all_that_extensions_import_is_shared_by_all_pages() -> None:
+def test_pages_share_all_that_extensions_import() -> None:
     waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/sphinx_build.py"}
     for file in waiting:  # which grows
         for module in imported_modules.named(file.read_text("utf-8")):
@@ -140,7 +140,7 @@ def test_executions_are_kept_for_each_page(toy: Toy) -> None:
 # --- execution ---
 
 
-def test_a_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
+def test_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
     data = toy.root / "data"
     data.mkdir()
     reads = cell("from pathlib import Path", "[p.read_text() for p in Path('../data').iterdir()]")
@@ -158,7 +158,7 @@ def test_a_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
     assert "'image/png': 'iVBOR" in toy.outputs("figure")
 
 
-def test_a_failure_names_its_cell_and_costs_its_page_only(toy: Toy) -> None:
+def test_failure_names_its_cell_and_spares_other_pages(toy: Toy) -> None:
     raises = "Words.\n\n" + cell("1") + cell("import math", "a = 3", "raise ValueError('of this')")
     twice = cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n"
     ends, unknown = cell("import os", "os._exit(3)"), cell("x = 1") + "{number}`y`\n"
@@ -177,9 +177,7 @@ def test_a_failure_names_its_cell_and_costs_its_page_only(toy: Toy) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not limit processor time")
-def test_a_hanging_cell_is_named_and_a_slow_one_is_not(
-    toy: Toy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_cell_is_named_but_no_slow_one(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     toy.write(index=cell("while True: pass"), slow=cell("import time", "time.sleep(1)"))
     monkeypatch.setattr(execution, "PROCESSOR_SECONDS", 0.5)
     [(name, failure)] = toy.execute().items()
@@ -222,7 +220,7 @@ INDEX = cell("from optdl.number import VALUE", "rate, small = 0.25, -2e-7", "2 *
 )
 
 
-def test_a_build_writes_what_changed_and_refuses_what_is_wrong(
+def test_build_writes_what_changed_and_refuses_errors(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, first = toy.root / "_build" / "html", []

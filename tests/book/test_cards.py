@@ -100,7 +100,7 @@ ASKED = ["01-11", "01-14", "01-21", "02-04", "03-06", "06-04", "09-02"]
 TOMORROW = "No card is due today. The next one is due in 1 day."
 
 
-def test_known_card_returns_after_1_3_7_14_30_90_days(reader: New) -> None:
+def test_known_card_returns_after_growing_numbers_of_days(reader: New) -> None:
     ada = reader().on("2026-01-10T12:00").open("toy/two")
     ada.answer("1")
     for day in ASKED:

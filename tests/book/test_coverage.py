@@ -103,7 +103,7 @@ def test_no_chapter_that_exists_has_a_hole() -> None:
     assert {chapter.topic for chapter in table.chapters if chapter.exists} <= named
 
 
-def test_each_hole_is_named_with_the_file_to_edit(tmp_path: Path) -> None:
+def test_each_hole_names_the_file_to_edit(tmp_path: Path) -> None:
     wrong = []
     for number, (file, old, new, expected) in enumerate(EDITS):
         table = coverage.gather(write(tmp_path / str(number), file, old, new))
@@ -143,7 +143,7 @@ def test_the_command_fails_on_a_hole(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 'mark a test with @pytest.mark.row("L1-01")' in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_page_shows_the_rows_and_follows_other_files(
+def test_page_shows_rows_and_follows_other_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bs4 import BeautifulSoup
 from docutils.parsers.rst import DirectiveError
 from figures import Figures
 
-from tools import pdf, static_figures
+from tools import static_figures
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -284,7 +283,7 @@ def test_one_key_solves_each_task(figures: Figures) -> None:
     assert placed - {name for name, *_ in TASKS} == {"kernel-entry"}  # whose tasks are questions
 
 
-# --- pages, and where there is no browser ---
+# --- pages ---
 
 
 def test_each_figure_has_a_page_and_a_picture() -> None:
@@ -304,18 +303,6 @@ def test_figures_of_a_page_are_light() -> None:
     assert shared <= SHARED_KILOBYTES
     for page, placed in PAGES.items():
         assert shared + kilobytes(*(f"{name}.js" for name, _ in placed)) <= PAGE_KILOBYTES, page
-
-
-def test_paper_has_the_picture_and_the_caption() -> None:
-    soup = BeautifulSoup(
-        '<article><figure class="explore"><script src="x.js"></script><div class="explore-stage">'
-        '<img src="x.svg" loading="lazy"></div><figcaption>Words.</figcaption></figure></article>',
-        "html.parser",
-    )
-    pdf._localize(soup.article, "book/x", ["book/x"], ROOT / "book" / "x.html")
-    assert soup.script is None
-    assert soup.img["src"].startswith("file:")
-    assert soup.figcaption.get_text() == "Words."
 
 
 @pytest.mark.parametrize(

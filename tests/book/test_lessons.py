@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CARDS = re.compile(r"^```\{cards\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_each_lesson_has_its_label_minutes_needs_and_cards() -> None:
+def test_lesson_has_label_minutes_needs_and_cards() -> None:
     wrong, before = [], set()
     for label, lesson in syllabus.lessons().items():
         text = (ROOT / "book" / f"{label.replace('-', '/', 1)}.md").read_text("utf-8")

@@ -231,9 +231,7 @@ def test_whole_course_can_be_kept_and_removed(server: Server, visit: Callable[..
     server.start()
 
 
-def test_without_room_the_page_says_so_and_all_works(
-    server: Server, visit: Callable[..., Any]
-) -> None:
+def test_full_storage_is_told_and_harms_nothing(server: Server, visit: Callable[..., Any]) -> None:
     page = visit("students")
     wait_until_kept(page, "students-one.svg?")
     session = page.context.new_cdp_session(page)

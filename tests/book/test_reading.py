@@ -83,7 +83,10 @@ def test_downloaded_notebook_runs(tmp_path: Path) -> None:
             "```python\ndef f(self):\n    return {2}\n```\n\nMore.",
         ),
         ("```{literalinclude} ../empty.py\n```", "```python\n\n```"),
-        ("```{explore} descent\n:alt: A path.\nWith $1/\\kappa$.\n```", "With $1/\\kappa$."),
+        (
+            "```{explore} descent\n:alt: A path.\nWith $1/\\kappa$.\n```",
+            "*A figure to explore, which the page of the site has.* With $1/\\kappa$.",
+        ),
         ("```python\n(x)=\n```", "```python\n(x)=\n```"),
         ("{footcite:p}`kingma2015`", "(Kingma and Ba, 2015)"),
         ("{footcite:t}`lange2022`", "Lange et al. (2022)"),
@@ -205,6 +208,9 @@ def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
     letters = "".join(texts).replace(" ", "")
     assert "x89" in letters
     assert letters.count("long") >= 60
+    # a figure to explore has its picture, which nothing moves, and its caption
+    assert letters.count("35steps") == letters.count("Dragthestart.") == 1
+    assert "Learningrate" not in letters
 
 
 def test_without_chromium_pdf_names_what_to_install(

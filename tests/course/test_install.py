@@ -46,7 +46,7 @@ def test_pip_installs_where_uv_cannot(
     assert [" ".join(call) for call in calls] == expected
 
 
-def test_a_full_disk_is_reported_before_anything_is_made(
+def test_full_disk_is_reported_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install, "ROOT", tmp_path)

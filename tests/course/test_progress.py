@@ -34,7 +34,7 @@ def _lines(screen: Console) -> list[str]:
     return screen.file.getvalue().splitlines()
 
 
-def test_a_pipe_gets_a_plain_line_of_each_stage_every_few_seconds(clock: Clock) -> None:
+def test_pipe_gets_lines_of_stages_every_few_seconds(clock: Clock) -> None:
     screen = _pipe()
     with Stages(screen) as stages:
         site, grading = stages.add("Site"), stages.add("Grade")
@@ -50,7 +50,7 @@ def test_a_pipe_gets_a_plain_line_of_each_stage_every_few_seconds(clock: Clock) 
     ]
 
 
-def test_the_end_of_a_stage_is_printed_at_once_and_once(clock: Clock) -> None:
+def test_end_of_a_stage_is_printed_once(clock: Clock) -> None:
     screen = _pipe()
     with Stages(screen) as stages:
         release = stages.add("Release")
@@ -69,7 +69,7 @@ def test_a_long_line_is_cut_at_the_width() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_bars_of_a_terminal_stay_on_a_line_each(width: int) -> None:
+def test_bars_stay_on_a_line_each(width: int) -> None:
     screen = Console(file=io.StringIO(), width=width, force_terminal=True)
     stages = Stages(screen)
     for name in ("Release", "Site", "Class", "Grade"):
