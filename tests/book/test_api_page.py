@@ -1,16 +1,16 @@
 """What the pages of the API show of a name, and which names they refuse."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.layout import ROOT
+
 sys.path.append(str(ROOT / "book" / "_ext"))
 
-from api import shortened, source  # noqa: E402
-from public_names import ApiError, public, summary  # noqa: E402
+from api import shortened, source
+from public_names import ApiError, public, summary
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from bs4 import BeautifulSoup
 
 from tools import book, execution, imported_modules, pages
 from tools.fingerprints import write_if_changed
+from tools.layout import ROOT
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("book")
 
-ROOT = Path(__file__).resolve().parents[2]
 HEADER = "---\nfile_format: mystnb\nkernelspec: {name: python3}\n---\n\n# A title\n\n"
 EXECUTE = """import sys, threading; from pathlib import Path; from tools import execution, pages
 root = Path(sys.argv[1]); found, store = pages.find(root), pages.Store(root)

@@ -20,8 +20,9 @@ import pytest
 import torch
 
 from optdl import optimizers
+from tools.layout import ROOT
 
-PAGE = (Path(__file__).resolve().parents[2] / "book" / "conventions.md").read_text("utf-8")
+PAGE = (ROOT / "book" / "conventions.md").read_text("utf-8")
 TINY = 1e-300
 """A δ that changes nothing."""
 Gradient = Callable[[int, float], float]

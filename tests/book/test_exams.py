@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tools import exams, handout, syllabus
-from tools.layout import Course, contents
+from tools.layout import ROOT, Course, contents
 from tools.terminal import ToolError
 
-ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "exams").glob("exam-*.md"))
 TEXTS = {int(file.stem[-1]): exams.computed(file.read_text("utf-8")) for file in FILES}
 

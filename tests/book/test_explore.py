@@ -1,7 +1,6 @@
 """Every figure to explore is used by keys alone, says what is seen, and knows its solved task."""
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +10,10 @@ from docutils.parsers.rst import DirectiveError
 from figures import Figures
 
 from tools import static_figures
+from tools.layout import ROOT
 
 pytestmark = pytest.mark.xdist_group("site")
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = static_figures.names()
 PAGES = {
     path.relative_to(ROOT): re.findall(
@@ -286,13 +285,10 @@ def test_one_key_solves_each_task(figures: Figures) -> None:
 # --- pages ---
 
 
-def test_each_figure_has_a_page_and_a_picture() -> None:
+def test_each_figure_has_a_page() -> None:
     placed = [figure for figures in PAGES.values() for figure in figures]
     assert sorted({name for name, _ in placed}) == NAMES
     assert len(placed) == len(set(placed))  # on a second page with another task
-    assert all(
-        "<svg xmlns" in (static_figures.FOLDER / f"{name}.svg").read_text("utf-8") for name in NAMES
-    )
 
 
 def test_figures_of_a_page_are_light() -> None:

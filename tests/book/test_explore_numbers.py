@@ -5,7 +5,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,11 @@ from optdl import initialization as init
 from optdl import optimizers as opt
 from optdl.optimizers import SGD, Momentum, run
 from optdl.records import Record
+from tools.layout import ROOT
 
 pytestmark = pytest.mark.xdist_group("site")
 
-ROOT = Path(__file__).resolve().parents[2]
 ONE, ZERO = np.ones(1), np.zeros(1)
-
-
-def text(page: str) -> str:
-    return (ROOT / "book" / f"{page}.md").read_text("utf-8")
 
 
 def rms(values: Any) -> float:
@@ -564,7 +559,7 @@ def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
 @figure("running-mean", doublings=[3, 5, 7])
 def test_page_states_the_gaps_of_the_figure(shown):
     """numbers().gap"""
-    assert f"{shown:.2f}" in text("batchnorm/averages")
+    assert f"{shown:.2f}" in (ROOT / "book/batchnorm/averages.md").read_text("utf-8")
 
 
 @figure("batch-of-two", "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
@@ -615,7 +610,8 @@ def test_page_states_the_outputs_of_one_pass(shown, kind):
     """[now().scaled, now().arithmetic]"""
     one, mean = np.array(shown)
     numbers = [np.abs(one - mean).max()] if kind == "softmax" else [one[0], mean[0]]
-    assert all(f"{number:.3f}" in text("dropout/effects") for number in numbers)
+    page = (ROOT / "book/dropout/effects.md").read_text("utf-8")
+    assert all(f"{number:.3f}" in page for number in numbers)
 
 
 def test_drawn_masks_are_those_of_optdl(figures: Figures) -> None:
@@ -686,7 +682,8 @@ def test_gain_is_that_of_both_spectra(shown, inputs, hidden):
 
 # --- convolutions ---
 
-IMAGE = json.loads(re.search(r"(?s)image = np\.array\((.*?)\)", text("bnp_cnn/statistics"))[1])
+STATISTICS = (ROOT / "book/bnp_cnn/statistics.md").read_text("utf-8")
+IMAGE = json.loads(re.search(r"(?s)image = np\.array\((.*?)\)", STATISTICS)[1])
 IMAGES = [IMAGE, np.ones((5, 5)).tolist(), (9 * np.eye(25)[12]).reshape(5, 5).tolist()]
 
 

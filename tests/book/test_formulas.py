@@ -11,10 +11,11 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.layout import ROOT
+
 sys.path.append(str(ROOT / "book" / "_ext"))
 
-import formulas  # noqa: E402
+import formulas
 
 PAGE = r"""---
 file_format: mystnb

@@ -25,11 +25,10 @@ def address(site: Path) -> Iterator[str]:
 def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
     """Open the lesson in a window."""
     size = {"width": request.param, "height": 800}
-    context = browser.new_context(viewport=size, reduced_motion="reduce")
-    page = context.new_page()
+    page = browser.new_page(viewport=size, reduced_motion="reduce")
     page.goto(address)
     yield page
-    context.close()
+    page.close()
 
 
 def edit(page: Any, field: Any) -> None:

@@ -38,10 +38,13 @@ def test_notebook_has_all_code_and_plain_markdown() -> None:
         text = "\n".join(cell.source for cell in others if cell.cell_type == "markdown")
         plain = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
         tags = {tag for cell in page.cells for tag in cell.metadata.get("tags", [])}
+        imports = [c.source for c in page.cells if "setup" in c.metadata.get("tags", [])]
         facts = {
             "says how to install": "pip install" in first.source,
             "has all code": [cell.source for cell in code] == [cell.source for cell in page.cells],
-            "begins with imports": re.search(r"^(import|from) ", code[0].source, re.MULTILINE),
+            "begins with imports": all(
+                re.search(r"(?m)^(import|from) ", source) for source in [code[0].source, *imports]
+            ),
             "hides no code": not tags & {"remove-cell", "remove-input"},
             "is Markdown": not re.findall(ONLY_ON_THE_SITE, plain, re.MULTILINE),
             "has whole formulas": len(re.findall(r"^\$\$", plain, re.MULTILINE)) % 2 == 0,

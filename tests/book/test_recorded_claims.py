@@ -5,15 +5,14 @@ import re
 import runpy
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from optdl import conditioning
 from optdl.records import Record
+from tools.layout import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "experiments" / "results" / "recorded"
 GUESS = math.log(10)
 

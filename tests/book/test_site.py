@@ -143,20 +143,10 @@ QUERIES: dict[str, Callable[[Page], Any]] = {
         or [link for link in page.links if re.search("mathjax.*js", link, re.IGNORECASE)]
     ),
     "references": lambda page: [str(note) for note in page.classed["footnote"] if unlinked(note)],
-    "notes": lambda page: [
-        str(tag)
-        for tag in page.classed["dropdown"]
-        if "admonition" in tag["class"] and not (tag.name == "details" and tag.summary)
-    ],
     "tables": lambda page: [  # the empty corner of one heads nothing
         str(tag.parent)
         for tag in page.named["th"]
         if not (tag.get_text(strip=True) or tag.find("img"))
-    ],
-    "imports": lambda page: [
-        str(tag)
-        for tag in page.classed["tag_setup"]
-        if not re.match(r"(?s)\s*Imports of this page.*import ", tag.get_text())
     ],
     # to Colab and Binder, which are off until the instructor switches them on
     "launches": lambda page: [t["href"] for t in page.classed["chapter-tool"] if "//" in t["href"]],

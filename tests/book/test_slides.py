@@ -201,9 +201,7 @@ REFERENCES = {
     "a[href='far.html#term-gradient']": "gradient The vector of the derivatives.",
     "a.footnote-reference": "Diederik",
 }
-CENTER = (
-    "document.querySelector('article p a.footnote-reference').scrollIntoView({block: 'center'})"
-)
+CENTER = "document.querySelector('.footnote-reference').scrollIntoView({block: 'center'})"
 
 
 def test_reference_shows_what_it_leads_to(visit: Visit) -> None:

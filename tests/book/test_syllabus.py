@@ -1,20 +1,38 @@
-"""The syllabus: its numbers follow from the lessons; their order, and its exams, can be wrong."""
+"""A lesson can be finished in one sitting, and the syllabus follows from the lessons."""
 
 import re
-from pathlib import Path
 
 import pytest
 from test_exams import QUESTIONS, lessons_of
 
 from tools import syllabus
+from tools.layout import ROOT
 from tools.syllabus import LINK, assignment
 
-PAGE = (Path(__file__).resolve().parents[2] / "book" / "syllabus.md").read_text("utf-8")
+BOOK = ROOT / "book"
+PAGE = (BOOK / "syllabus.md").read_text("utf-8")
 MAIN = {name: x for name, x in syllabus.lessons().items() if ":appendix:" not in x.options}
 LONG, SHORT = (
     [label for week in syllabus.WEEK.finditer(plan[0]) for label in LINK.findall(week[1])]
     for plan in syllabus.PLAN.finditer(PAGE)
 )
+
+
+def test_lesson_has_label_minutes_needs_and_cards() -> None:
+    wrong, before = [], set()
+    for label, lesson in syllabus.lessons().items():
+        text = (BOOK / f"{label.replace('-', '/', 1)}.md").read_text("utf-8")
+        parts = re.findall(r"(?s)\n```\{cards\}(.*?)\n```\n", text)
+        cards = [part.count("\n: ") for part in parts]
+        facts = {
+            "label before its title": re.search(rf"(?m)^\({label}\)=\n(\([\w-]+\)=\n)*# ", text),
+            "5 to 25 minutes": 5 <= lesson.minutes <= 25,
+            "lessons that it needs before it": {*lesson.needs} <= before,
+            "three to five cards, once": len(cards) == 1 and 3 <= cards[0] <= 5,
+        }
+        wrong += [f"{label}: {fact}" for fact, true in facts.items() if not true]
+        before.add(label)
+    assert wrong == []
 
 
 def test_numbers_follow_from_the_lessons(capsys: pytest.CaptureFixture[str]) -> None:
