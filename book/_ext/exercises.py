@@ -79,13 +79,6 @@ def exercises(path: Path) -> dict[str, Exercise]:
     return result
 
 
-def _box(name: str, label: str, title: str) -> nodes.container:
-    """Return the box of an exercise, with its title alone."""
-    text = nodes.strong("", label), nodes.Text(f" · {title}")
-    line = nodes.paragraph("", "", *text, classes=["exercise-title"])
-    return nodes.container("", line, classes=["exercise"], ids=[f"exercise-{name}"])
-
-
 def _cell(kind: str, name: str, source: str) -> nodes.container:
     """Return a cell as it stands in the notebook."""
     inside = _code(source)
@@ -128,7 +121,7 @@ class ExerciseDirective(SphinxDirective):
 
     def exercise(self, exercise: Exercise) -> nodes.container:
         """Return a box with the title, the task and the cells."""
-        box = _box(exercise.name, f"Exercise {exercise.number}", exercise.title)
+        box = self.box(exercise.name, f"Exercise {exercise.number}", exercise.title)
         if exercise.points:
             points = "1 point" if exercise.points == 1 else f"{exercise.points} points"
             box[0] += nodes.inline("", f" · {points}", classes=["exercise-points"])
@@ -140,7 +133,7 @@ class ExerciseDirective(SphinxDirective):
                     box += self.solution(exercise.topic, name)
         if self.content:
             self.fill(box, "\n    ".join(self.content))
-        box += self.script(WITHOUT_SCRIPT.replace("TOPIC", exercise.topic))
+        box += self.without_script(WITHOUT_SCRIPT.replace("TOPIC", exercise.topic))
         return box
 
     def fill(self, box: nodes.container, lines: str) -> None:
@@ -172,14 +165,24 @@ class ExerciseDirective(SphinxDirective):
         title = element("summary", "A solution")
         return element("details", title, _code(source), class_="exercise-solution", hidden="")
 
-    def script(self, note: str) -> nodes.raw:
-        """Return what loads the script, once on a page, and a note for who has no JavaScript."""
-        folder = f"{static(self.env)}/python"
-        script = f'<script defer src="{folder}/start.js"></script>'
-        first = not self.env.temp_data.get("exercise")
-        self.env.temp_data["exercise"] = True
-        html = f"{script * first}<noscript><p>{note.format(static=folder)}</p></noscript>"
-        return nodes.raw("", html, format="html")
+    def without_script(self, note: str) -> nodes.raw:
+        """Return a note for who has no JavaScript."""
+        note = note.format(static=f"{static(self.env)}/python")
+        return nodes.raw("", f"<noscript><p>{note}</p></noscript>", format="html")
+
+    def box(self, name: str, label: str, title: str) -> nodes.container:
+        """Return the box of an exercise, with its title alone; the first loads the script.
+
+        That shows the answers which a reader has written as soon as their cells are there.
+        """
+        text = nodes.strong("", label), nodes.Text(f" · {title}")
+        line = nodes.paragraph("", "", *text, classes=["exercise-title"])
+        box = nodes.container("", line, classes=["exercise"], ids=[f"exercise-{name}"])
+        if not self.env.temp_data.get("exercise"):
+            self.env.temp_data["exercise"] = True
+            script = f'<script src="{static(self.env)}/python/start.js"></script>'
+            box += nodes.raw("", script, format="html")
+        return box
 
 
 class TryDirective(ExerciseDirective):
@@ -195,10 +198,10 @@ class TryDirective(ExerciseDirective):
             ast.parse(source)
         except SyntaxError as error:
             raise self.error(f"the cell {name} is not Python: {error}") from None
-        box = _box(name, "Try it", "change a number and predict the figure")
+        box = self.box(name, "Try it", "change a number and predict the figure")
         box["classes"].append("try")
         box += _cell("try", name, source)
-        box += self.script("With JavaScript you can run this code on the page.")
+        box += self.without_script("With JavaScript you can run this code on the page.")
         return [box]
 
 

@@ -1,15 +1,20 @@
 /* Begins with the exercises of a page; from a file, where a browser loads no module, it says what to do. */
 (() => {
-  // The reader's answers stand there before the page is drawn; what they stand in for is remembered.
-  for (const shown of document.querySelectorAll(".exercise-cell pre")) {
-    try {
-      const { text } = JSON.parse(localStorage.getItem(`optdl:answer:${shown.closest(".exercise-cell").id.slice(5)}`));
-      shown.closest(".exercise-cell").dataset.blank = shown.textContent;
-      shown.textContent = text;
-    } catch {
-      // nothing is kept
+  // The reader's answers stand there before they are drawn; what they stand in for is remembered.
+  const fill = () => {
+    for (const cell of document.querySelectorAll(".exercise-cell:not([data-blank])")) {
+      if (!cell.nextSibling) continue; // the browser still reads it
+      try {
+        const shown = cell.querySelector("pre");
+        const { text } = JSON.parse(localStorage.getItem(`optdl:answer:${cell.id.slice(5)}`));
+        if (text !== undefined) [cell.dataset.blank, shown.textContent] = [shown.textContent, text];
+      } catch {
+        // nothing is kept
+      }
     }
-  }
+  };
+  const reading = new MutationObserver(fill);
+  reading.observe(document, { childList: true, subtree: true });
   const here = document.currentScript.src;
   const tell = (text) =>
     document.querySelectorAll(".exercise").forEach((box) => {
@@ -18,25 +23,29 @@
       note.textContent = text;
       box.append(note);
     });
-  if (location.protocol === "file:")
-    tell(
-      "To solve this exercise on the page, serve the folder of the site, because a browser does not let a page that is " +
-        "opened from a file load Python: run “python -m http.server” in the folder, and open http://localhost:8000.",
-    );
-  else {
-    const begin = () =>
-      import(new URL("exercise.js", here)).catch(() =>
-        tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
+  addEventListener("DOMContentLoaded", () => {
+    reading.disconnect();
+    fill();
+    if (location.protocol === "file:")
+      tell(
+        "To solve this exercise on the page, serve the folder of the site, because a browser does not let a page that is " +
+          "opened from a file load Python: run “python -m http.server” in the folder, and open http://localhost:8000.",
       );
-    // when the reader comes near the first exercise
-    const near = new IntersectionObserver(
-      (entries) => {
-        if (!entries.some((entry) => entry.isIntersecting)) return;
-        near.disconnect();
-        begin();
-      },
-      { rootMargin: "1000px 0px" },
-    );
-    document.querySelectorAll(".exercise").forEach((box) => near.observe(box));
-  }
+    else {
+      const begin = () =>
+        import(new URL("exercise.js", here)).catch(() =>
+          tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
+        );
+      // when the reader comes near the first exercise
+      const near = new IntersectionObserver(
+        (entries) => {
+          if (!entries.some((entry) => entry.isIntersecting)) return;
+          near.disconnect();
+          begin();
+        },
+        { rootMargin: "1000px 0px" },
+      );
+      document.querySelectorAll(".exercise").forEach((box) => near.observe(box));
+    }
+  });
 })();
