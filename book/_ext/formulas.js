@@ -20,7 +20,7 @@ async function main() {
     // an unknown command is an error, not red text
     tex: { packages: { "[-]": ["noundefined", "noerrors"] }, formatError: (jax, error) => { throw error; } },
     // words in a formula have the formula's font: here nobody can measure another
-    chtml: { matchFontHeight: false, mtextInheritFont: false, adaptiveCSS: false, fontURL: "." },
+    chtml: { matchFontHeight: false, mtextInheritFont: false, fontURL: "." },
     startup: { typeset: false },
   });
   let text = "";

@@ -248,10 +248,7 @@ class CardsDirective(SphinxDirective):
 
 
 def write_scripts(app: Sphinx, error: Exception | None) -> None:
-    """Write what there is to do in each lesson, and all cards, which the page of the review loads.
-
-    The formulas of the pages have been typeset by now.
-    """
+    """Write what there is to do in each lesson, and all cards, which the review loads."""
     if error is not None or app.builder.format != "html":
         return
     tasks, cards, lessons = {}, {}, lessons_of(app.env)
@@ -297,5 +294,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_js_file("progress.js")
     app.connect("doctree-read", note)
     app.connect("doctree-resolved", fill_lists, priority=400)  # before rows become links
-    app.connect("build-finished", write_scripts, priority=700)  # after the formulas
+    app.connect("build-finished", write_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

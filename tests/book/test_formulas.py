@@ -102,12 +102,14 @@ def test_the_style_sheet_has_each_letter(out: Path) -> None:
     assert ".mjx-c1D6FC" not in css  # there is no alpha on the page
 
 
-def test_a_wrong_formula_is_named_each_time(tmp_path: Path) -> None:
+def test_a_wrong_formula_is_named_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = [r"\frac{1}{", r"\unknowncommand", r"x^a^b"]
-    spans = "".join(rf'<span class="math">\({tex}\)</span>' for tex in wrong)
-    (tmp_path / "page.html").write_text(spans, "utf-8")
-    book = SimpleNamespace(format="html", outdir=tmp_path, srcdir=tmp_path)
+    env = SimpleNamespace(metadata={"page": {"formulas": [f"inline {tex}" for tex in wrong]}})
+    monkeypatch.setattr(formulas, "shown", {})
+    book = SimpleNamespace(env=env, outdir=tmp_path, srcdir=tmp_path)
     for _ in range(2):  # it is not kept
-        with pytest.raises(ExtensionError, match=r"page\.html: ") as raised:
-            formulas.typeset(SimpleNamespace(builder=book, **vars(book)), None)
+        with pytest.raises(ExtensionError, match="page: ") as raised:
+            formulas.typeset(book, None)
         assert [tex for tex in wrong if tex not in str(raised.value)] == []
