@@ -11,15 +11,15 @@ import ast
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from textwrap import indent
 from types import ModuleType
 from typing import Any
 
 import public_names as names
 from docutils import nodes
 from elements import above, link
+from jinja2 import Environment, FileSystemLoader
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -55,14 +55,14 @@ class Api(SphinxDirective):
         """Return the sections, in the order of the table; a lone module needs none."""
         if self.name == "api":
             listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
-            if len(listed) == 1 or not _is_module(listed[0]):
-                return self.parse_text_to_nodes(_text(entry, listed))
-            return [self.section("section", nodes.literal("", n), entry, [n]) for n in listed]
+            if len(listed) == 1 or not is_module(listed[0]):
+                return self.parse_text_to_nodes(_text("entries", listed))
+            return [self.section("section", nodes.literal("", n), "entries", [n]) for n in listed]
         groups: dict[str, list[str]] = {}
         for page in names.table():
             listed = self.listed(page)
-            groups |= {name: [name] for name in listed if _is_module(name)} or {page: listed}
-        return [self.section("index", nodes.Text(t), indexed, n) for t, n in groups.items()]
+            groups |= {name: [name] for name in listed if is_module(name)} or {page: listed}
+        return [self.section("index", nodes.Text(t), "index", n) for t, n in groups.items()]
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
@@ -78,58 +78,24 @@ class Api(SphinxDirective):
         return nodes.section("", *inside, ids=[nodes.make_id(f"{kind}-{title.astext()}")])
 
 
-def _text(lines: Callable[[str], Iterable[str]], listed: list[str]) -> str:
-    return "\n".join(line for name in listed for line in lines(name))
+def _text(form: str, listed: list[str]) -> str:
+    """Return what ``api.jinja`` writes about names, in reStructuredText."""
+    write = getattr(_forms(), form)
+    return "\n".join(write(name) for name in listed)
 
 
-def _is_module(name: str) -> bool:
+@cache
+def _forms() -> Any:
+    forms = Environment(loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True)
+    known = (is_command, is_module, issubclass, options, repr, sentence, usage)
+    known += (names.public, names.resolve, names.summary, names.text)
+    forms.globals |= {f.__name__: f for f in known} | {"inspect": inspect, "HasTraits": HasTraits}
+    return forms.get_template("api.jinja").module
+
+
+def is_module(name: str) -> bool:
+    """Return whether a listed name is that of a module."""
     return isinstance(names.resolve(name), ModuleType)
-
-
-def entry(listed: str) -> Iterator[str]:
-    """Yield the reStructuredText that makes the entries of a listed name."""
-    if _is_module(listed):
-        yield from (f".. automodule:: {listed}", "   :no-members:", "")
-    for name in names.public(listed):
-        value = names.resolve(name)
-        if inspect.isclass(value):
-            yield f".. autoclass:: {name}"
-            # what nbgrader calls is no matter of who configures it
-            if not issubclass(value, HasTraits):
-                yield from ("   :members:", "   :special-members: __call__")
-            if any(base.__module__.startswith("optdl") for base in value.__bases__):
-                yield "   :show-inheritance:"
-        elif is_command(value):
-            yield from _commands(value())
-        elif inspect.isroutine(value):
-            yield f".. autofunction:: {name}"
-        else:
-            module, _, attribute = name.rpartition(".")
-            yield from (f".. py:data:: {attribute}", f"   :module: {module}", *_value(value))
-            yield from ("", indent(names.text(name), "   "))
-        yield ""
-
-
-def _value(value: Any) -> list[str]:
-    """Return the line that shows a value, if it is short."""
-    is_short = value is not None and len(repr(value)) <= 60 and "<" not in repr(value)
-    return [f"   :value: {value!r}"] if is_short else []
-
-
-def indexed(name: str) -> Iterator[str]:
-    """Yield a list of what a listed name stands for, with the first sentence about each."""
-    if _is_module(name):
-        yield from (names.summary(name), "")
-    for public in names.public(name):
-        value = names.resolve(public)
-        if is_command(value):
-            parser = value()
-            link, summary = f":ref:`{parser.prog} <command-{parser.prog}>`", parser.description
-        else:
-            short_name = public.removeprefix(f"{name}.")
-            link, summary = f":py:obj:`{short_name} <{public}>`", names.summary(public)
-        yield f"* {link}: {summary}"
-    yield ""
 
 
 def is_command(value: Any) -> bool:
@@ -137,28 +103,22 @@ def is_command(value: Any) -> bool:
     return "ArgumentParser" in str(getattr(value, "__annotations__", {}).get("return"))
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the options of a command and of the commands below it."""
-    usage = parser.format_usage().removeprefix("usage: ").replace("[-h] ", "")
-    yield f".. _command-{parser.prog.replace(' ', '-')}:\n"
-    yield f".. rubric:: ``{' '.join(usage.split())}``\n\n{parser.description or ''}\n"
-    yield f".. program:: {parser.prog}\n"
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for choice in action._choices_actions:
-                below = action.choices[choice.dest]
-                below.description = _sentence(choice.help)
-                yield from _commands(below)
-        elif not isinstance(action, argparse._HelpAction):
-            value = f" {action.metavar}" if action.metavar else ""
-            typed = ", ".join(f"{name}{value}" for name in action.option_strings)
-            yield f".. option:: {typed or action.metavar}\n\n   {_sentence(action.help)}\n"
+def usage(parser: argparse.ArgumentParser) -> str:
+    """Return how a command is called, without what all commands have."""
+    text = parser.format_usage().removeprefix("usage: ").replace("[-h] ", "")
+    return " ".join(text.split())
 
 
-def _sentence(text: str | None) -> str:
+def sentence(text: str | None) -> str:
     """Return a help text as a sentence, its addresses as code."""
     plain = re.sub(r"\b\w+://[\w.:/]*\w", r"``\g<0>``", text or "")
     return f"{plain[:1].upper()}{plain[1:]}."
+
+
+def options(value: Any) -> list[Any]:
+    """Return what can be configured in a class, in the order of its source; else nothing."""
+    traits = value.class_own_traits(config=True) if issubclass(value, HasTraits) else {}
+    return [traits[name] for name in vars(value) if name in traits]
 
 
 def show_signature(
@@ -175,15 +135,6 @@ def shortened(signature: str | None) -> str | None:
     for long, short in SHORTENED:
         signature = signature and re.sub(long, short, signature)
     return signature
-
-
-def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Add to the docstring of a class what can be configured in it, in the order of its source."""
-    if inspect.isclass(value) and issubclass(value, HasTraits):
-        traits = value.class_own_traits(config=True)
-        for option in (option for option in vars(value) if option in traits):
-            lines += ["", f".. py:attribute:: {option}", *_value(traits[option].default())]
-            lines += ["", f"   {traits[option].help}", ""]
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -319,8 +270,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("api-index", Api)
     app.connect("env-before-read-docs", import_once)
     app.connect("autodoc-process-signature", show_signature)
-    # after napoleon, which turns the sections of a docstring into reStructuredText
-    app.connect("autodoc-process-docstring", complete, priority=600)
     app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", leave_plain)
     app.connect("doctree-read", link_sources)

@@ -133,7 +133,7 @@ def depart_signature(writer: Any, node: addnodes.desc_signature) -> None:
 def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the template of a page what it asks for."""
     context |= reading.notebook_buttons(app, page)
-    context["contents"] = partial(lessons.contents, app.env)
+    context |= {"trees": app.env.tocs, "toctree": addnodes.toctree}
     context["lessons"] = lessons.lessons_of(app.env)
     context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name
     context["title_of"] = partial(lessons.title_of, app)

