@@ -95,6 +95,11 @@ def test_a_page_is_corrected(out: Path) -> None:
     assert ".a {}\n.b {}" in (out / "_static" / "site.css").read_text("utf-8")
 
 
+def test_the_search_reads_formulas(out: Path) -> None:
+    words = (out.parent / "words" / "index.json").read_text("utf-8")
+    assert "If a < 1/b, then {∑_i=1ⁿxᵢ fn}" in words
+
+
 def test_the_style_sheet_has_each_letter(out: Path) -> None:
     css = (out / "_static" / "math" / "math.css").read_text("utf-8")
     letters = set(re.findall(r"mjx-c[0-9A-F]+", (out / "index.html").read_text("utf-8")))
