@@ -16,7 +16,7 @@ CLASS := class submitted autograded feedback exchange gradebook.db archive
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-.venv/ready: requirements.txt pyproject.toml
+.venv/ready: requirements.txt pyproject.toml $(wildcard src/*/pyproject.toml)
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found. Install one (python.org, or your system's package manager), then run make again."; exit 1; }
 	@$(PYTHON) -P tools/install.py
 	@touch $@

@@ -42,7 +42,7 @@ c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
-c.WarmExecute.substitutes = ["tools/inpage/library"]
+c.Wasm.substitutes = ["tools/inpage/library"]
 
 # Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
 # by folder is named. Exercises are called as their checks are. Points are missing because of the

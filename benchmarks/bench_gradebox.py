@@ -33,7 +33,7 @@ import nbformat
 import psutil
 
 from benchmarks.gradebooks import rows, url
-from gradebox.wasm import machine
+from gradebox_wasm import machine
 from tools import answers, backend, sample_class
 from tools.layout import ROOT, Course
 
@@ -43,7 +43,7 @@ c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
-c.WarmExecute.substitutes = [SUBSTITUTES]
+c.Wasm.substitutes = [SUBSTITUTES]
 """
 QUICKSTART = ("quickstart", "in-process")
 COURSES = ("erm", "bnp", *QUICKSTART)

@@ -10,7 +10,7 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +73,10 @@ def parser() -> argparse.ArgumentParser:
         )
         each.add_argument(
             "--sandbox",
-            choices=["auto", "kernel", "wasm", CONTAINER, "none"],
-            help="what seals the cells: the Linux kernel, WebAssembly, a container of Docker or "
-            "Podman, or, only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, nothing",
+            metavar="NAME",
+            help="what seals the cells: the Linux 'kernel', another sandbox that is installed, a "
+            "'container' of Docker or Podman, or, only with GRADEBOX_ALLOW_UNSEALED=yes in the "
+            "environment, 'none'",
         )
     return command_line
 
@@ -96,18 +97,16 @@ def _folder() -> Path:
 
 def _start(root: Path, arguments: argparse.Namespace) -> None:
     """Have the modules of the course imported while this process imports nbgrader."""
+    from gradebox.sandbox.choice import KERNEL, installed
     from gradebox.workers import pool
 
-    wanted, section = pool.configured(root, arguments.assignment) or (None, {})
-    wanted_sandbox = arguments.sandbox or section.get("sandbox", "auto")
-    if wanted_sandbox != "wasm" and sys.platform.startswith("linux"):
+    wanted, config = pool.configured(root, arguments.assignment) or (None, {})
+    sandbox = arguments.sandbox or config.get("WarmExecute", {}).get("sandbox", "auto")
+    if sandbox in ("auto", *KERNEL) and sys.platform.startswith("linux"):
         pool.start(wanted)
     elif wanted is not None:
-        with contextlib.suppress(ImportError):  # it is told when the sandbox is asked for
-            from gradebox.wasm import notebook
-
-            substitutes = [str(root / folder) for folder in section.get("substitutes", ())]
-            notebook.start(wanted, substitutes)
+        for each in installed(sandbox, config).values():
+            each.start(wanted)
 
 
 def _course(root: Path, arguments: argparse.Namespace) -> "Course":
@@ -132,7 +131,6 @@ def check_tests(arguments: argparse.Namespace) -> int:
     course = _course(root, arguments)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
-    sandboxes: dict[str, str] = {}
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(batch.grading())
@@ -142,22 +140,11 @@ def check_tests(arguments: argparse.Namespace) -> int:
 
                 tests = stack.enter_context(container.opened(course)).dry_run()
             else:
-                executor = Executor(course)
-                sandboxes = executor.sandboxes()
-                tests = executor.dry_run(cores())
-    except NotSealed:
-        _show_sandboxes(console, sandboxes)
-        raise
+                tests = Executor(course).dry_run(cores())
     except (NotPython, batch.Unready) as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
-    _show_sandboxes(console, sandboxes)
     return int(any(test.fails for test in tests))
-
-
-def _show_sandboxes(console: Console, sandboxes: Mapping[str, str]) -> None:
-    for notebook, said in sandboxes.items():
-        console.print(escape(f"{notebook} {said}"), soft_wrap=True)
 
 
 def command(arguments: argparse.Namespace) -> int:

@@ -19,8 +19,7 @@ from hang import HANG
 from nbformat.v4 import new_code_cell, new_notebook
 
 from gradebox.nbgrader.execute import WarmExecute
-from gradebox.sandbox import filesystem, linux, probe, seal
-from gradebox.sandbox.probe import Survey
+from gradebox.sandbox import choice, filesystem, linux, probe, seal
 from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import ForkServer, beginning
@@ -492,7 +491,7 @@ def test_too_much_is_told_in_plain_words(work: Path, tmp_path: Path) -> None:
 
 
 def test_many_files_handed_in(server: ForkServer, work: Path) -> None:
-    level = probe.choose("kernel")  # they are counted in the same way everywhere
+    level = choice.choose("kernel")  # they are counted in the same way everywhere
     (work / "below").mkdir()
     for number in range(filesystem.MOST_FILES - 2):  # the folder and data.txt are there, too
         (work / "below" / str(number)).touch()
@@ -563,7 +562,7 @@ def test_the_limit_on_computing(server: ForkServer, work: Path) -> None:
     source = "import time\nuntil = time.process_time() + 1.2\n"
     source += "while time.process_time() < until: pass\nprint('done')"
     with pytest.raises(Ended):
-        run(server, probe.choose("kernel"), work, source, cpu=1)
+        run(server, choice.choose("kernel"), work, source, cpu=1)
 
 
 def test_the_limit_on_outputs(server: ForkServer, level: Level, work: Path) -> None:
@@ -768,33 +767,6 @@ def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
     if "refused" in told:
         pytest.skip(f"no user namespaces here:{told}")
     assert told == "  namespaces: works"
-
-
-NOTHING = Survey(Level.NONE, {"namespaces": "refused: unshare", "landlock": "refused: old"})
-WEAKER = Survey(Level.LANDLOCK, {"namespaces": "refused: unshare", "landlock": "works; almost"})
-
-
-def test_a_level_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "survey", lambda: WEAKER)
-    assert probe.choose() is Level.LANDLOCK
-    assert probe.choose("landlock") is Level.LANDLOCK
-    assert probe.choose("none", allow_unsealed=True) is Level.NONE
-    assert probe.choose("auto", allow_unsealed=True) is Level.LANDLOCK
-    with pytest.raises(NotSealed, match=r"expected the level namespaces, got landlock \(namesp"):
-        probe.choose("namespaces")
-    with pytest.raises(NotSealed, match="expected the level namespaces"):
-        probe.choose("namespaces", allow_unsealed=True)
-    with pytest.raises(ValueError, match=r"expected auto, kernel, namespaces, .*none, got"):
-        probe.choose("much")
-
-
-def test_where_nothing_seals_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "survey", lambda: NOTHING)
-    told = r"refused: unshare.*refused: old.*allow_unsealed = True"
-    for wanted in ("auto", "none"):
-        with pytest.raises(NotSealed, match=told if wanted == "auto" else "got none; if you"):
-            probe.choose(wanted)
-        assert probe.choose(wanted, allow_unsealed=True) is Level.NONE
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")

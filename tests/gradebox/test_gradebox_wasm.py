@@ -23,16 +23,16 @@ from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.values.channel import packed, unpacked
-from gradebox.wasm import machine
-from gradebox.wasm.clock import Clock
-from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
-from gradebox.wasm.instance import Instance
-from gradebox.wasm.memory import Image
-from gradebox.wasm.modules import Modules, obstacle
-from gradebox.wasm.notebook import Template
-from gradebox.wasm.wasi import NO_SPACE, Wasi
 from gradebox.workers.client import GRACE, beginning
 from gradebox.workers.protocol import RunCell, plain
+from gradebox_wasm import machine
+from gradebox_wasm.clock import Clock
+from gradebox_wasm.files import File, Folder, Full, HostFolder, Tree
+from gradebox_wasm.instance import Instance
+from gradebox_wasm.memory import Image
+from gradebox_wasm.modules import Modules, obstacle
+from gradebox_wasm.notebook import Template
+from gradebox_wasm.wasi import NO_SPACE, Wasi
 from tools import sample_class
 from tools.layout import ROOT, Course
 
@@ -71,9 +71,9 @@ def test_an_assignment_gives_the_same_scores_and_the_same_words(topic: str, tmp_
         "banned": ["optdl.{assignment}"],
         "stubbed": ["optdl.checks"],
         "prepare": "from optdl.checks import prepare; prepare('{assignment}')",
-        "substitutes": [SUBSTITUTES],
     }
     config = Config()
+    config.Wasm.substitutes = [SUBSTITUTES]
     config.CourseDirectory.source_directory = "solutions"
     runs: dict[str, list[Any]] = {"kernel": [], "wasm": []}
     for sandbox, found in runs.items():
@@ -153,7 +153,9 @@ def test_it_has_what_was_handed_in_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_it_has_modules_in_python_alone_and_no_answers(tmp_path: Path) -> None:
-    barred = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"], "substitutes": [SUBSTITUTES]}
+    barred = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"]}
+    config = Config()
+    config.Wasm.substitutes = [SUBSTITUTES]
     cells, _ = run(
         tmp_path,
         "__import__('torch')",
@@ -161,6 +163,7 @@ def test_it_has_modules_in_python_alone_and_no_answers(tmp_path: Path) -> None:
         "import glob\nprint(glob.glob('/site/optdl/erm*'), glob.glob('/site/optdl/checks*'))",
         "import traitlets, optdl\ntraitlets.__file__",
         "import tests, tools, solutions, nbgrader_config",
+        config=config,
         **barred,
     )
     assert "torch is not part of the Python in which this notebook is graded" in shown(cells[0])
@@ -382,7 +385,7 @@ def test_a_memory_is_kept_until_a_file_changes(
     made: list[Image] = []
     whole = Instance.image
     monkeypatch.setattr(Instance, "image", lambda self: made.append(whole(self)) or made[-1])
-    begin = beginning(tmp_path / "caches", {}, Level.WASM, Limits(disk=10**8))
+    begin = beginning(tmp_path / "caches", {}, Level.NONE, Limits(disk=10**8))
     shown = []
     for text in ("value = 1\n", "value = 1\n", "value = 22\n"):
         if (package / "__init__.py").read_text() != text:
@@ -416,18 +419,6 @@ def test_without_a_folder_for_caches_one_run_has_its_own(
 # --- Which sandbox -------------------------------------------------------------------------------
 
 
-def test_it_is_chosen_where_the_kernel_seals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    none = probe.Survey(Level.NONE, {"namespaces": "refused", "landlock": "refused"})
-    monkeypatch.setattr(probe, "survey", lambda: none)
-    assert probe.choose("auto", without_wasm=lambda: "") is Level.WASM
-    with pytest.raises(NotSealed, match="wasm: it has no torch"):
-        probe.choose("auto", without_wasm=lambda: "it has no torch")
-    with pytest.raises(NotSealed, match="another one"):
-        probe.choose("kernel", without_wasm=lambda: "")
-    with pytest.raises(NotSealed, match="'wasm': it has no torch"):
-        probe.choose("wasm", without_wasm=lambda: "it has no torch")
-
-
 def test_a_notebook_that_needs_more_is_refused_with_the_module(tmp_path: Path) -> None:
     with pytest.raises(NotSealed, match="there is no torch"):
         run(tmp_path, "import torch")
@@ -444,6 +435,5 @@ def test_the_command_names_the_notebook_and_what_it_needs(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "toy"]) == 2
     told = capsys.readouterr()
-    assert "toy has no sandbox; not in kernel" in told.out
-    assert "there is no torch" in told.err
-    assert "--sandbox=container" in told.err
+    assert "toy: notebooks cannot be sealed here" in told.err
+    assert "wasm: there is no torch" in told.err

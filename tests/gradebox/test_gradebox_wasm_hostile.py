@@ -19,16 +19,16 @@ from notebooks import CONTEXT, cell, executed, needs_wasm, shown, step, write_so
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox.seal import Limits
 from gradebox.values.channel import HEADER, PARTS, Gone, unpacked
-from gradebox.wasm import wasi
-from gradebox.wasm.files import MOST_FILES, File, Folder, Tree
-from gradebox.wasm.instance import Instance
-from gradebox.wasm.modules import Modules
+from gradebox_wasm import wasi
+from gradebox_wasm.files import MOST_FILES, File, Folder, Tree
+from gradebox_wasm.instance import Instance
+from gradebox_wasm.modules import Modules
 
 pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
 
 DOOR = """
 import _host, json, os, struct
-import gradebox.wasm.guest as guest
+import gradebox_wasm.guest as guest
 def g(x): return x * x
 def message(header, more=0):
     line = json.dumps(header).encode()

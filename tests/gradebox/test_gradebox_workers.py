@@ -10,7 +10,7 @@ import pytest
 from hang import HANG
 from notebooks import SOON, also_in_wasm, answer, cell, executed, scores, shown, write_source
 
-from gradebox.sandbox.probe import choose
+from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import ForkServer

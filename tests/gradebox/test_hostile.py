@@ -35,7 +35,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from gradebox.feedback.page import FeedbackPage
 from gradebox.sandbox.probe import probe
 from gradebox.sandbox.seal import Level
-from gradebox.wasm import machine
+from gradebox_wasm import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -26,7 +26,7 @@ from gradebox.nbgrader.cells import is_output, is_test
 from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
 from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
 from gradebox.nbgrader.steps import shown_score
-from gradebox.sandbox.probe import choose, survey
+from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
@@ -84,19 +84,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
     plan: Plan | None = None
     """How the tests of the assignment run; None while nothing has been found out."""
 
-    sandbox = Enum(
-        ["auto", "kernel", *map(str, Level)],
-        default_value="auto",
+    sandbox = Unicode(
+        "auto",
         help="How notebooks are sealed: by the Linux 'kernel', in the strongest way that it offers "
-        "or in one of its ways, 'namespaces' or 'landlock'; in a Python of WebAssembly, 'wasm'; "
-        "'none'; or 'auto' for the first of these that is to be had. "
-        "'python -m gradebox.sandbox.probe' prints what the kernel offers.",
-    ).tag(config=True)
-
-    substitutes = List(
-        Unicode(),
-        help="Folders with modules in Python alone that the sandbox 'wasm' has in place of those "
-        "that are installed, such as a part of SciPy; from the folder of the course on.",
+        "or in one of its ways, 'namespaces' or 'landlock'; by the sandbox of another distribution "
+        "that is installed, by its name; by 'none'; or 'auto' for the first of these that is to "
+        "be had. 'python -m gradebox.sandbox.probe' prints what the kernel offers.",
     ).tag(config=True)
 
     allow_unsealed = Bool(
@@ -239,12 +232,11 @@ class WarmExecute(Execute):  # type: ignore[misc]
     ) -> Any:
         name = str(context.get("notebook", ""))
         try:
-            level = choose(
-                self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source, name)
-            )
+            imports = [*self.imports, *pool.imported(source, name)]
+            sandbox = choose(self.sandbox, self.allow_unsealed, imports, self.config)
         except NotSealed as error:
             raise NotSealed(f"{name}: {error}") from error
-        if level is Level.NONE:
+        if sandbox is Level.NONE:
             self.log.warning(Event("not-sealed"))
         environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
         environment |= {name: os.environ[name] for name in self.environment if name in os.environ}
@@ -253,6 +245,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         assignment, limits = str(context.get("assignment", "")), self._limits()
         imports = [*self.imports, *pool.imported(source)]
         modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
+        level = sandbox if isinstance(sandbox, Level) else Level.NONE
         begin = beginning(folder, environment, level, limits, self.readable)
         if in_process:
             begin = begin.watching(given.watched)
@@ -268,45 +261,13 @@ class WarmExecute(Execute):  # type: ignore[misc]
             files = source if source.is_dir() else folder
             of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)
         seconds = {"seconds": self.timeout, "budget": self.max_seconds}
-        if level is Level.WASM:
-            from gradebox.wasm import notebook
-
-            return notebook.running(modules, self._substitutes(), begin, of_tests, **seconds)
+        if not isinstance(sandbox, Level):
+            return sandbox.running(modules, begin, of_tests, **seconds)
         server = pool.server(modules)
         template = None
         if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **seconds)
-
-    def sandboxes(self, source: Path) -> dict[str, str]:
-        """Say of each notebook of the instructor's version in which sandboxes it can run."""
-        kernel, said = survey().level, {}
-        for path in sorted(source.glob("*.ipynb")):
-            why = self._without_wasm(source, path.stem)
-            reasons = {} if kernel is not Level.NONE else {"kernel": "this system has none"}
-            reasons |= {"wasm": why} if why else {}
-            there = [name for name in ("kernel", "wasm") if name not in reasons]
-            text = f"can run in the sandbox {' or '.join(there)}" if there else "has no sandbox"
-            said[path.stem] = text + "".join(f"; not in {n}: {why}" for n, why in reasons.items())
-        return said
-
-    def _without_wasm(self, source: Path, notebook: str) -> str:
-        """Return why a notebook cannot run in WebAssembly; nothing if it can."""
-        try:
-            from gradebox.wasm import machine, modules
-
-            machine.files()
-        except ImportError:
-            return "wasmtime and platformdirs are missing: install gradebox[wasm]"
-        except NotSealed as error:
-            return str(error)
-        imports = *self.imports, *pool.imported(source, notebook)
-        name = modules.obstacle(imports, self._substitutes())
-        return f"there is no {name}, which is compiled for this machine" if name else ""
-
-    def _substitutes(self) -> tuple[str, ...]:
-        root = Path(self.config.get("CourseDirectory", {}).get("root", ""))
-        return tuple(str(root.absolute() / folder) for folder in self.substitutes)
 
     def _limits(self) -> Limits:
         return Limits(

@@ -80,11 +80,6 @@ class Executor:
             for run in kept(folder / f"{path.stem}.json", basis, partial(find_out, path))
         ]
 
-    def sandboxes(self) -> dict[str, str]:
-        """Say of each notebook in which sandboxes it can run."""
-        execute = self.chain().execute
-        return execute.sandboxes(self.course.source) if isinstance(execute, WarmExecute) else {}
-
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
         assert self._sources is not None

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gradebox.sandbox import linux
-from gradebox.sandbox.seal import Level, Limits, NotSealed, fork, seal
+from gradebox.sandbox.seal import Level, Limits, fork, seal
 
 _PROBE = 1800.0  # seconds of wall time, against a probe that hangs; one that fails ends at once
 
@@ -71,65 +71,6 @@ def _survey() -> Survey:
         return Survey(Level(result["level"]), dict(result["tried"]))
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
-
-
-def choose(
-    wanted: str = "auto",
-    allow_unsealed: bool = False,
-    without_wasm: Callable[[], str] = lambda: "it was not asked for",
-) -> Level:
-    """Return the level to use.
-
-    Parameters
-    ----------
-    wanted : str
-        A level; ``"kernel"`` for the strongest that the kernel offers; or ``"auto"`` for that one,
-        or else WebAssembly.
-    allow_unsealed : bool
-        Whether notebooks may run without any barrier.
-    without_wasm : callable
-        Returns why the notebook cannot run in WebAssembly; nothing if it can.
-
-    Raises
-    ------
-    NotSealed
-        If the level is not to be had, or is none and that was not allowed.
-    """
-    if wanted not in ("auto", "kernel", *Level):
-        raise ValueError(f"expected auto, kernel, {', '.join(Level)}, got {wanted!r}")
-    unsealed = (
-        "if you trust every submission, set WarmExecute.allow_unsealed = True, or "
-        "GRADEBOX_ALLOW_UNSEALED=yes in the environment"
-    )
-    if wanted == Level.NONE:
-        if allow_unsealed:
-            return Level.NONE
-        raise NotSealed(f"expected a level that seals, got none; {unsealed}")
-    if wanted == Level.WASM:
-        if why := without_wasm():
-            raise NotSealed(f"a notebook cannot run in the sandbox 'wasm': {why}")
-        return Level.WASM
-    result = survey()
-    outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in result.tried.items())
-    if result.level is Level.NONE:
-        why = without_wasm() if wanted == "auto" else "the configuration asks for another one"
-        if not why:
-            return Level.WASM
-        if allow_unsealed:
-            return Level.NONE
-        raise NotSealed(
-            f"notebooks cannot be sealed here ({outcomes}; wasm: {why}); grade in a container "
-            "(--sandbox=container), or on Linux with user namespaces (sysctl "
-            f"user.max_user_namespaces) or Landlock (Linux 5.13 or later); or, {unsealed}"
-        )
-    if wanted in ("auto", "kernel"):
-        return result.level
-    if result.tried.get(wanted, "").startswith("works"):
-        return Level(wanted)
-    raise NotSealed(
-        f"expected the level {wanted}, got {result.level} ({outcomes}); "
-        "set WarmExecute.sandbox = 'auto' for the strongest that there is"
-    )
 
 
 def _try(level: Level, secret: Path) -> str:

@@ -65,8 +65,6 @@ class Level(StrEnum):
 
     NAMESPACES = "namespaces"
     LANDLOCK = "landlock"
-    WASM = "wasm"
-    """Not sealed by the kernel: the cells run in a Python that is compiled to WebAssembly."""
     NONE = "none"
 
 

@@ -128,7 +128,7 @@ def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
 
 
 def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
-    """Return the modules that the configuration in a folder will ask for, and its section.
+    """Return the modules that the configuration in a folder will ask for, and the configuration.
 
     That is known before nbgrader is imported, which takes as long as they do. None where it asks
     for none, or where something is wrong with it, which is left for nbgrader to tell.
@@ -141,7 +141,7 @@ def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
             imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
             imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
             prepare = section.get("prepare", "")
-            return modules(assignment, imports, banned, stubbed, prepare), section
+            return modules(assignment, imports, banned, stubbed, prepare), config
     return None
 
 

@@ -18,6 +18,7 @@ import platformdirs
 import wasmtime
 
 from gradebox.sandbox.seal import NotSealed
+from gradebox_wasm import INTERPRETER, LIBRARY
 
 STACK = 2 * 2**20
 """Bytes of stack that the functions of the interpreter may use: the most that wasmtime allows."""
@@ -34,13 +35,10 @@ def files() -> tuple[Path, Path]:
     Raises
     ------
     NotSealed
-        If the distribution that holds them is not installed.
+        If they have not been made: they are no part of the repository.
     """
-    with suppress(ModuleNotFoundError):
-        from gradebox_wasm import INTERPRETER, LIBRARY
-
-        if INTERPRETER.is_file() and LIBRARY.is_dir():
-            return INTERPRETER, LIBRARY
+    if INTERPRETER.is_file() and LIBRARY.is_dir():
+        return INTERPRETER, LIBRARY
     raise NotSealed(
         "the interpreter is missing: build its wheel in a copy of the repository, with make wasm, "
         "and install that"

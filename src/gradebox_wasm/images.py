@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gradebox.wasm import machine
-from gradebox.wasm.files import Folder, HostFile, HostFolder
-from gradebox.wasm.instance import blank
-from gradebox.wasm.memory import ZERO, Image, pages
-from gradebox.wasm.modules import Modules
+from gradebox_wasm import machine
+from gradebox_wasm.files import Folder, HostFile, HostFolder
+from gradebox_wasm.instance import blank
+from gradebox_wasm.memory import ZERO, Image, pages
+from gradebox_wasm.modules import Modules
 
 MOST = 20
 """So many are kept, of about 30 MB; the oldest go."""

@@ -3,24 +3,14 @@
 import contextlib
 import hashlib
 import json
-import threading
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gradebox.sandbox.seal import Limits
 from gradebox.values.channel import Gone, packed, unpacked
-from gradebox.wasm import images, machine
-from gradebox.wasm.clock import Clock
-from gradebox.wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
-from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Instance
-from gradebox.wasm.memory import Image
-from gradebox.wasm.modules import Modules, hidden
-from gradebox.workers import pool
 from gradebox.workers.notebook import Ended, Notebook
 from gradebox.workers.protocol import (
     Began,
@@ -34,6 +24,12 @@ from gradebox.workers.protocol import (
     plain,
     understood,
 )
+from gradebox_wasm import images, machine
+from gradebox_wasm.clock import Clock
+from gradebox_wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
+from gradebox_wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Instance
+from gradebox_wasm.memory import Image
+from gradebox_wasm.modules import Modules
 
 
 class Template:
@@ -57,7 +53,7 @@ class Template:
         Parameters
         ----------
         settings : dict
-            What :func:`gradebox.wasm.guest.prepare` is told.
+            What :func:`gradebox_wasm.guest.prepare` is told.
         """
         made_from = json.dumps([machine.key(), settings, modules.made_of])
         key = hashlib.sha256(made_from.encode()).hexdigest()[:24]
@@ -168,7 +164,7 @@ class Exchange:
 
 
 class NotebookInInstances(Notebook):
-    """A notebook in its instances; see :func:`running`.
+    """A notebook in its instances; see :meth:`gradebox_wasm.sandbox.Wasm.running`.
 
     Parameters
     ----------
@@ -232,79 +228,3 @@ class NotebookInInstances(Notebook):
             assert self._exchange is not None
             self._exchange.end()
             self._spent += clock.spent
-
-
-_templates: dict[Any, Template] = {}
-_making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
-
-
-def template(
-    modules: pool.Modules,
-    substitutes: Sequence[str],
-    tests: bool,
-) -> Template:
-    """Return where the instances of one kind begin, made when it is first asked for.
-
-    Parameters
-    ----------
-    modules : tuple
-        What is imported, banned and stubbed, and what prepares the tests.
-    substitutes : sequence of str
-        Folders with modules that take the places of those that are installed.
-    tests : bool
-        Whether the instances are for tests, which have all modules.
-    """
-    key = modules, (*substitutes,), tests
-    with _making[key]:
-        if key not in _templates:
-            imports, banned, stubbed, prepare = modules
-            barred = () if tests else hidden(banned, stubbed)
-            settings = {"imports": imports, "banned": banned, "stubbed": stubbed}
-            _templates[key] = Template.make(
-                Modules([*map(Path, substitutes)], barred),
-                settings | {"prepare": prepare if tests else "", "tests": tests},
-            )
-        return _templates[key]
-
-
-def start(modules: pool.Modules, substitutes: Sequence[str]) -> None:
-    """Make both templates beside all else; what goes wrong is told to who asks for them."""
-
-    def make(tests: bool) -> None:
-        with contextlib.suppress(Exception):
-            template(modules, substitutes, tests)
-
-    for tests in (True, False):
-        threading.Thread(target=make, args=(tests,), daemon=True).start()
-
-
-@contextmanager
-def running(
-    modules: pool.Modules,
-    substitutes: Sequence[str],
-    begin: Begin,
-    of_tests: Begin | None,
-    *,
-    seconds: float,
-    budget: float,
-) -> Iterator[Notebook]:
-    """Make the instances of one notebook; at the end they are gone.
-
-    Parameters
-    ----------
-    modules, substitutes
-        See :func:`template`.
-    begin, of_tests : Begin
-        What the student's side is told, and that of the tests if there are isolated ones.
-    seconds, budget : float
-        The limits of each cell and of all cells together.
-    """
-    with contextlib.ExitStack() as stack:
-        tests = None
-        if of_tests is not None:
-            side = template(modules, substitutes, tests=True)
-            told = replace(of_tests, environment=begin.environment)
-            tests = stack.enter_context(side.instance(told))
-        side = template(modules, substitutes, tests=False)
-        student = stack.enter_context(side.instance(begin))
-        yield NotebookInInstances(student, tests, seconds, budget)

@@ -1,6 +1,6 @@
 """One instance of the interpreter: its memory, its files, and what it may ask of its host.
 
-All that it can call is :class:`gradebox.wasm.wasi.Wasi`, which knows no file but those of a tree,
+All that it can call is :class:`gradebox_wasm.wasi.Wasi`, which knows no file but those of a tree,
 no network and no process, and :meth:`Instance._door`.
 """
 
@@ -18,11 +18,11 @@ from wasmtime import _bindings
 
 from gradebox.sandbox.seal import Limits
 from gradebox.values.channel import LONGEST, Gone
-from gradebox.wasm import machine
-from gradebox.wasm.clock import Clock
-from gradebox.wasm.files import Tree
-from gradebox.wasm.memory import Image, Memory
-from gradebox.wasm.wasi import CALLS, Wasi
+from gradebox_wasm import machine
+from gradebox_wasm.clock import Clock
+from gradebox_wasm.files import Tree
+from gradebox_wasm.memory import Image, Memory
+from gradebox_wasm.wasi import CALLS, Wasi
 
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
@@ -39,7 +39,7 @@ BEGIN = f"""import sys, zipimport
 sys.path[:] = ["/{PYTHON}", "/{SITE}"]
 sys.path_importer_cache.clear()
 zipimport._zip_directory_cache.clear()
-import gradebox.wasm.fetching
+import gradebox_wasm.fetching
 """
 """What the first turn of an interpreter begins with: it looks for modules elsewhere."""
 _starting = threading.Lock()
@@ -103,7 +103,7 @@ class Instance:
     # --- What its host asks of it ---
 
     def turn(self, name: str, request: bytes = b"") -> bytes:
-        """Call a function of :mod:`gradebox.wasm.guest`; return what it sends to the grader.
+        """Call a function of :mod:`gradebox_wasm.guest`; return what it sends to the grader.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Instance:
             raise Gone(self._dead)
         self._request, self._reply = request, b""
         begin, self._begin = self._begin, ""
-        source = f"{begin}import gradebox.wasm.guest as guest; guest.{name}()".encode()
+        source = f"{begin}import gradebox_wasm.guest as guest; guest.{name}()".encode()
         try:
             self._store.set_epoch_deadline(1)
             status = self._turn(self._store, self._place(self._store, source), len(source))

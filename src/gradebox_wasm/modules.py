@@ -15,9 +15,9 @@ from pathlib import Path
 
 from gradebox.sandbox.filesystem import COURSE
 from gradebox.sandbox.imports import Barrier
-from gradebox.wasm import machine
-from gradebox.wasm.files import Fixed, HostFile, HostFolder
 from gradebox.workers.syntax import parse
+from gradebox_wasm import machine
+from gradebox_wasm.files import Fixed, HostFile, HostFolder
 
 _looking = threading.Lock()
 
@@ -35,13 +35,17 @@ class Modules:
 
     def __init__(self, substitutes: Sequence[Path] = (), hidden: Iterable[str] = ()) -> None:
         self.folder, self._hidden = Fixed(), {*hidden}
-        self.made_of = [*map(str, substitutes)], sorted(self._hidden)
+        self.made_of = [*map(str, substitutes)], sorted(self._hidden), sys.path
         self._finding, self._answers = threading.Lock(), dict[str, str | None]()
         for source in substitutes:
             self.folder.entries.update(HostFolder(str(source)).entries)
         # what asks for the others, and what matplotlib looks for without an import
         for name in ("gradebox", "matplotlib_inline"):
             self.fetch(name)
+        self._answers["gradebox_wasm"] = None
+        inside = self.folder.entries["gradebox_wasm"] = Fixed()
+        for name in ("__init__.py", "fetching.py", "guest.py"):
+            inside.entries[name] = HostFile(str(Path(__file__).with_name(name)))
 
     def fetch(self, name: str) -> str | None:
         """Put a module or a package into the folder if it is installed; return why not, or None.

@@ -81,7 +81,7 @@ class Image:
     parts : tuple of (int, bytes)
         What differs there from a new one.
     open_files : tuple
-        See :meth:`gradebox.wasm.wasi.Wasi.open_files`.
+        See :meth:`gradebox_wasm.wasi.Wasi.open_files`.
     file : int, optional
         A file that begins with all of the memory, in place of the parts: many instances have it in
         common, and each gets a copy of only what it writes to, when it does. It stays open.

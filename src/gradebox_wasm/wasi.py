@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from gradebox.wasm.files import File, Folder, Full, Node, Tree, writable
+from gradebox_wasm.files import File, Folder, Full, Node, Tree, writable
 
 SUCCESS, DENIED, BAD_FILE, EXISTS, INVALID, IS_FOLDER, LONG = 0, 2, 8, 20, 28, 31, 37
 MANY_OPEN, MISSING, NO_SPACE, UNKNOWN, NO_FOLDER, NOT_EMPTY, NO_SEEK = 33, 44, 51, 52, 54, 55, 70

@@ -1,0 +1,147 @@
+"""Which sandbox a notebook runs in: one of the kernel's, or one of another distribution."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
+
+from gradebox.sandbox import probe
+from gradebox.sandbox.seal import Level, NotSealed
+
+KERNEL = ("kernel", Level.NAMESPACES, Level.LANDLOCK)
+ALLOW = (
+    "if you trust every submission, set WarmExecute.allow_unsealed = True, or "
+    "GRADEBOX_ALLOW_UNSEALED=yes in the environment"
+)
+
+
+class Sandbox(Protocol):
+    """A sandbox beside those of the kernel.
+
+    An entry point of the group ``gradebox.sandboxes`` is its class, a ``Configurable`` of traitlets
+    that is made with nbgrader's configuration. Several threads use it.
+    """
+
+    def obstacle(self, imports: Sequence[str]) -> str:
+        """Return why a notebook cannot run in it; nothing if it can.
+
+        Parameters
+        ----------
+        imports : sequence of str
+            What the instructor's notebook imports: ``module`` or ``module:name``.
+        """
+
+    def start(self, modules: Any) -> None:
+        """Import the modules of an assignment beside all else; what fails is told later.
+
+        Parameters
+        ----------
+        modules : gradebox.workers.pool.Modules
+            What is imported, banned and stubbed, and what prepares the tests.
+        """
+
+    def running(
+        self, modules: Any, begin: Any, of_tests: Any, *, seconds: float, budget: float
+    ) -> AbstractContextManager[Any]:
+        """Begin a notebook; return its :class:`gradebox.workers.notebook.Notebook`.
+
+        Parameters
+        ----------
+        modules : gradebox.workers.pool.Modules
+            As for :meth:`start`.
+        begin, of_tests : gradebox.workers.protocol.Begin
+            What the student's side is told, and that of the tests, or None if none are isolated.
+        seconds, budget : float
+            The limits of each cell and of all cells together.
+        """
+
+
+@cache
+def _entries() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group="gradebox.sandboxes"))
+
+
+def installed(wanted: str, config: Any) -> dict[str, Sandbox]:
+    """Return the sandboxes of other distributions by name: that which is wanted, or all.
+
+    Parameters
+    ----------
+    wanted : str
+        A name, or ``"auto"`` for all.
+    config : Config
+        nbgrader's configuration.
+    """
+    entries = [each for each in _entries() if wanted in ("auto", each.name)]
+    return {each.name: each.load()(config=config) for each in entries}
+
+
+def choose(
+    wanted: str = "auto",
+    allow_unsealed: bool = False,
+    imports: Sequence[str] = (),
+    config: Any = None,
+) -> Level | Sandbox:
+    """Return the level of the kernel, or the other sandbox, in which a notebook runs.
+
+    Parameters
+    ----------
+    wanted : str
+        A level or an installed sandbox; ``"kernel"`` for the strongest level that the kernel
+        offers; or ``"auto"`` for that one, or else an installed sandbox.
+    allow_unsealed : bool
+        Whether notebooks may run without any barrier.
+    imports : sequence of str
+        What the instructor's notebook imports.
+    config : Config
+        nbgrader's configuration, for the installed sandboxes.
+
+    Raises
+    ------
+    NotSealed
+        If the sandbox is not to be had, or is none and that was not allowed.
+    """
+    if wanted == Level.NONE:
+        if allow_unsealed:
+            return Level.NONE
+        raise NotSealed(f"expected a level that seals, got none; {ALLOW}")
+    outcomes: dict[str, str] = {}
+    if wanted in ("auto", *KERNEL):
+        result = probe.survey()
+        if result.level is not Level.NONE:
+            return _offered(wanted, result)
+        outcomes |= result.tried
+    others = {} if wanted in KERNEL else installed(wanted, config)
+    if wanted not in ("auto", *KERNEL, *others):
+        names = ", ".join(["auto", *KERNEL, Level.NONE, *installed("auto", config)])
+        raise NotSealed(f"expected the sandbox {names}, got {wanted!r}")
+    for name, sandbox in others.items():
+        outcomes[name] = sandbox.obstacle(imports)
+        if not outcomes[name]:
+            return sandbox
+    if wanted in others:
+        raise NotSealed(f"a notebook cannot run in the sandbox {wanted!r}: {outcomes[wanted]}")
+    if allow_unsealed:
+        return Level.NONE
+    lacking = "" if others else "install gradebox-wasm if NumPy and Python are all they need; or "
+    raise NotSealed(
+        f"notebooks cannot be sealed here ({_listed(outcomes)}); {lacking}grade in a container, or "
+        "on Linux with user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 5.13 "
+        f"or later); or, {ALLOW}"
+    )
+
+
+def _offered(wanted: str, result: probe.Survey) -> Level:
+    """Return the level that is wanted, if the kernel offers it."""
+    if wanted in ("auto", "kernel"):
+        return result.level
+    if result.tried.get(wanted, "").startswith("works"):
+        return Level(wanted)
+    raise NotSealed(
+        f"expected the level {wanted}, got {result.level} ({_listed(result.tried)}); "
+        "set WarmExecute.sandbox = 'auto' for the strongest that there is"
+    )
+
+
+def _listed(outcomes: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {outcome}" for name, outcome in outcomes.items())

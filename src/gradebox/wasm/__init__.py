@@ -1,1 +1,0 @@
-"""A sandbox that needs no operating system's help: Python itself, compiled to WebAssembly."""

@@ -1,0 +1,90 @@
+"""The sandbox as gradebox finds it: an entry point of the group ``gradebox.sandboxes``."""
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from traitlets import List, Unicode
+from traitlets.config import Configurable
+
+from gradebox.sandbox.seal import NotSealed
+from gradebox.workers import pool
+from gradebox.workers.notebook import Notebook
+from gradebox.workers.protocol import Begin
+from gradebox_wasm import machine, modules
+from gradebox_wasm.notebook import NotebookInInstances, Template
+
+_templates: dict[Any, Template] = {}
+_making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
+
+
+class Wasm(Configurable):
+    """Python as WebAssembly; see :class:`gradebox.sandbox.choice.Sandbox`."""
+
+    substitutes = List(
+        Unicode(),
+        help="Folders with modules in Python alone that take the places of those that are "
+        "installed, such as a part of SciPy; from the folder of the course on.",
+    ).tag(config=True)
+
+    def obstacle(self, imports: Sequence[str]) -> str:
+        """Return why a notebook cannot run in it; nothing if it can."""
+        try:
+            machine.files()
+        except NotSealed as error:
+            return str(error)
+        name = modules.obstacle(tuple(imports), self._substitutes())
+        return f"there is no {name}, which is compiled for this machine" if name else ""
+
+    def start(self, modules: pool.Modules) -> None:
+        """Make both templates beside all else; what goes wrong is told to who asks for them."""
+
+        def make(tests: bool) -> None:
+            with contextlib.suppress(Exception):
+                self._template(modules, tests)
+
+        for tests in (True, False):
+            threading.Thread(target=make, args=(tests,), daemon=True).start()
+
+    @contextmanager
+    def running(
+        self,
+        modules: pool.Modules,
+        begin: Begin,
+        of_tests: Begin | None,
+        *,
+        seconds: float,
+        budget: float,
+    ) -> Iterator[Notebook]:
+        """Make the instances of one notebook; at the end they are gone."""
+        with contextlib.ExitStack() as stack:
+            tests = None
+            if of_tests is not None:
+                told = replace(of_tests, environment=begin.environment)
+                tests = stack.enter_context(self._template(modules, tests=True).instance(told))
+            student = stack.enter_context(self._template(modules, tests=False).instance(begin))
+            yield NotebookInInstances(student, tests, seconds, budget)
+
+    def _template(self, wanted: pool.Modules, tests: bool) -> Template:
+        """Return where the instances of one kind begin, made when it is first asked for."""
+        substitutes = self._substitutes()
+        key = wanted, substitutes, tests
+        with _making[key]:
+            if key not in _templates:
+                imports, banned, stubbed, prepare = wanted
+                barred = () if tests else modules.hidden(banned, stubbed)
+                settings = {"imports": imports, "banned": banned, "stubbed": stubbed}
+                _templates[key] = Template.make(
+                    modules.Modules([*map(Path, substitutes)], barred),
+                    settings | {"prepare": prepare if tests else "", "tests": tests},
+                )
+            return _templates[key]
+
+    def _substitutes(self) -> tuple[str, ...]:
+        root = Path(self.config.get("CourseDirectory", {}).get("root", "")).absolute()
+        return tuple(str(root / folder) for folder in self.substitutes)
