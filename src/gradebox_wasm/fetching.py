@@ -9,34 +9,30 @@ from typing import Any
 import _host
 
 
+class Compiled(ModuleNotFoundError):
+    """A module is installed where notebooks are graded, but is no pure Python."""
+
+
 class Fetched(MetaPathFinder):
     """Has the host copy a module that is not here, once for each name."""
 
     def __init__(self) -> None:
-        self._asked: set[str] = set()
+        self._answers: dict[str, str] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return where the module is now, if it is one that can be here.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If it is installed where notebooks are graded, but is no pure Python.
-        """
-        if path is not None or name in self._asked:
+        """Return where the module is now, if it is one that can be here, or raise Compiled."""
+        if path is not None:
             return None
-        self._asked.add(name)
-        why = _host.call(b"m" + name.encode()).decode()
-        if why == "compiled":
-            raise ModuleNotFoundError(
+        if name not in self._answers:
+            self._answers[name] = _host.call(b"m" + name.encode()).decode()
+            importlib.invalidate_caches()
+        if self._answers[name] == "compiled":
+            raise Compiled(
                 f"{name} is not part of the Python in which this notebook is graded, which has "
                 "NumPy, matplotlib and what is written in Python alone",
                 name=name,
             )
-        if why:
-            return None
-        importlib.invalidate_caches()
-        return PathFinder.find_spec(name)
+        return None if self._answers[name] else PathFinder.find_spec(name)
 
 
 sys.meta_path.append(Fetched())

@@ -2,59 +2,67 @@
 
 import os
 from collections.abc import Callable, Iterator
+from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 
 from gradebox.sandbox.filesystem import MOST_FILES, require_room
 
 
-class Full(Exception):
-    """There is no room for more."""
+class Number(IntEnum):
+    """The errors of WASI."""
+
+    SUCCESS, DENIED, BAD_FILE, EXISTS, INVALID, IS_FOLDER = 0, 2, 8, 20, 28, 31
+    MANY_OPEN, TOO_LONG, MISSING, NO_SPACE, UNKNOWN, NO_FOLDER = 33, 37, 44, 51, 52, 54
+    NOT_EMPTY = 55
+
+
+class Refused(Exception):
+    """Something cannot be done with files.
+
+    Parameters
+    ----------
+    number : Number
+        Why.
+    """
+
+    def __init__(self, number: Number) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class File:
     """A file in memory."""
 
-    def __init__(self, content: bytes = b"") -> None:
-        self._content = bytearray(content)
+    is_fixed = False
 
-    @property
-    def content(self) -> bytearray:
-        """What it holds."""
-        return self._content
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
 
 
 class HostFile(File):
     """A file of this machine, which can be read only."""
 
-    def __init__(self, path: str) -> None:
-        self.path, self.was_read = path, False
+    is_fixed = True
 
-    @property
-    def content(self) -> bytearray:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @cached_property
+    def content(self) -> bytearray:  # type: ignore[override]
         """What it holds, read when it is first asked for."""
-        if not self.was_read:
-            self._content = bytearray(Path(self.path).read_bytes())
-            self.was_read = True
-        return self._content
+        return bytearray(Path(self.path).read_bytes())
 
 
 class Folder:
-    """A folder in memory."""
+    """A folder in memory; one that is fixed the host fills, for several instances."""
 
-    def __init__(self) -> None:
-        self._entries: dict[str, Node] = {}
-
-    @property
-    def entries(self) -> "dict[str, Node]":
-        """What it holds, by name."""
-        return self._entries
+    def __init__(self, is_fixed: bool = False) -> None:
+        self.is_fixed = is_fixed
+        self.entries: dict[str, Node] = {}
 
 
-class Fixed(Folder):
-    """A folder that the host fills, for several instances, and that none of them changes."""
-
-
-class HostFolder(Fixed):
+class HostFolder(Folder):
     """A folder of this machine, which can be read only.
 
     Parameters
@@ -65,23 +73,22 @@ class HostFolder(Fixed):
         Is given the path of what lies in it, and returns whether it is there for an instance.
     """
 
-    def __init__(self, path: str, shows: Callable[[str], bool] = lambda path: True) -> None:
-        self.path, self._shows, self.was_read = path, shows, False
+    is_fixed = True
 
-    @property
-    def entries(self) -> "dict[str, Node]":
+    def __init__(self, path: str, shows: Callable[[str], bool] = lambda path: True) -> None:
+        self.path, self._shows = path, shows
+
+    @cached_property
+    def entries(self) -> "dict[str, Node]":  # type: ignore[override]
         """What it holds, looked up when it is first asked for."""
-        if not self.was_read:
-            with os.scandir(self.path) as found:
-                self._entries = {
-                    each.name: HostFolder(each.path, self._shows)
-                    if each.is_dir()
-                    else HostFile(each.path)
-                    for each in found
-                    if self._shows(each.path)
-                }
-            self.was_read = True
-        return self._entries
+        with os.scandir(self.path) as found:
+            return {
+                each.name: HostFolder(each.path, self._shows)
+                if each.is_dir()
+                else HostFile(each.path)
+                for each in found
+                if self._shows(each.path)
+            }
 
 
 Node = File | Folder
@@ -108,15 +115,15 @@ class Tree:
             folder = folder.entries.setdefault(part, Folder())  # type: ignore[assignment]
         folder.entries[name] = node
 
-    def find(self, path: str) -> Node | None:
-        """Return what lies at a path."""
+    def find(self, path: str) -> Node:
+        """Return what lies at a path, or raise Refused."""
         folder, name = self.parent(path)
-        if name == "":
-            return folder
-        return None if folder is None else folder.entries.get(name)
+        if name and name not in folder.entries:
+            raise Refused(Number.MISSING)
+        return folder.entries[name] if name else folder
 
-    def parent(self, path: str) -> tuple[Folder | None, str]:
-        """Return the folder that holds a path's last name, and this name."""
+    def parent(self, path: str) -> tuple[Folder, str]:
+        """Return the folder that holds a path's last name, and this name; or raise Refused."""
         parts: list[str] = []
         for part in path.split("/"):
             if part == "..":
@@ -127,42 +134,40 @@ class Tree:
         folder: Node | None = self.root
         for part in parts:
             folder = folder.entries.get(part) if isinstance(folder, Folder) else None
-        return (folder if isinstance(folder, Folder) else None), name
+        if not isinstance(folder, Folder):
+            raise Refused(Number.MISSING)
+        return folder, name
 
     def make(self, folder: Folder, name: str, node: Node) -> None:
-        """Put a new file or folder into a folder.
-
-        Raises
-        ------
-        Full
-            If too many were made.
-        PermissionError
-            If nothing can be written there.
-        """
-        writable(folder)
+        """Put a new file or folder into a folder, or raise Refused."""
+        require_writable(folder)
         self._many -= 1
         if self._many < 0:
-            raise Full
+            raise Refused(Number.NO_SPACE)
         folder.entries[name] = node
 
-    def resize(self, file: File, size: int) -> None:
-        """Give a file another size.
+    def remove(self, path: str, kind: type[Node]) -> Node:
+        """Take a file or an empty folder away and return it, or raise Refused."""
+        folder, name = self.parent(path)
+        node = folder.entries.get(name)
+        if node is None:
+            raise Refused(Number.MISSING)
+        if not isinstance(node, kind):
+            raise Refused(Number.IS_FOLDER if kind is File else Number.NO_FOLDER)
+        if isinstance(node, Folder) and node.entries:
+            raise Refused(Number.NOT_EMPTY)
+        require_writable(folder)
+        require_writable(node)
+        return folder.entries.pop(name)
 
-        Raises
-        ------
-        Full
-            If there is no room.
-        PermissionError
-            If it cannot be written.
-        ValueError
-            If the size is none.
-        """
-        writable(file)
+    def resize(self, file: File, size: int) -> None:
+        """Give a file another size, or raise Refused."""
+        require_writable(file)
         if size < 0:
-            raise ValueError
+            raise Refused(Number.INVALID)
         more = size - len(file.content)
         if more > self._room:
-            raise Full
+            raise Refused(Number.NO_SPACE)
         self._room -= more
         if more > 0:
             file.content.extend(bytes(more))
@@ -177,7 +182,7 @@ class Tree:
         while waiting:
             folder, copied = waiting.pop()
             for name, node in folder.entries.items():
-                if isinstance(node, HostFile | Fixed):
+                if node.is_fixed:
                     copied.entries[name] = node
                 elif isinstance(node, Folder):
                     copied.entries[name] = inner = Folder()
@@ -187,10 +192,10 @@ class Tree:
         return made
 
 
-def writable(node: Node) -> None:
-    """Raise PermissionError if a file or a folder can be read only."""
-    if isinstance(node, HostFile | Fixed):
-        raise PermissionError
+def require_writable(node: Node) -> None:
+    """Raise Refused if a file or a folder can be read only."""
+    if node.is_fixed:
+        raise Refused(Number.DENIED)
 
 
 def handed_in(folder: Path, most: int) -> Iterator[tuple[str, bytes]]:

@@ -4,6 +4,7 @@ Each function here is called by the host for one turn. What lasts from one to th
 :data:`_state`; the memory of an instance in which modules have been imported is where others begin.
 """
 
+import importlib
 import os
 from asyncio.selector_events import BaseSelectorEventLoop
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from gradebox.workers.protocol import (
 )
 from gradebox.workers.student import Student
 from gradebox.workers.tester import Tester, bar_pickles
+from gradebox_wasm.fetching import Compiled
 
 WORK = "/work"
 
@@ -101,6 +103,25 @@ def prepare() -> None:
         imported.admit_all(settings["prepare"])
     imported.freeze()
     _state.imported = imported
+
+
+def lack() -> None:
+    """Say which compiled module some imports cannot do without, if there is one."""
+    names, _ = _grader.receive()
+    _grader.send(next(filter(None, map(_lacking, names)), ""))
+
+
+def _lacking(name: str) -> str:
+    module, _, attribute = name.partition(":")
+    try:
+        getattr(importlib.import_module(module), attribute, None)
+    except ImportError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, Compiled):
+                return str(cause.name)
+            cause = cause.__context__
+    return ""
 
 
 def begin() -> None:

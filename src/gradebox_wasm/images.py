@@ -5,18 +5,17 @@ file that was read for it is as it was.
 """
 
 import json
-import mmap
 import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gradebox_wasm import machine
 from gradebox_wasm.files import Folder, HostFile, HostFolder
-from gradebox_wasm.instance import blank
-from gradebox_wasm.memory import ZERO, Image, pages
+from gradebox_wasm.instance import Instance
+from gradebox_wasm.memory import Image
 from gradebox_wasm.modules import Modules
 
 MOST = 20
@@ -27,56 +26,57 @@ _LENGTH = struct.Struct("<Q")
 def load(key: str, modules: Modules) -> Image | None:
     """Return the memory that is kept under a key, if it may be used; its modules are found anew."""
     with suppress(OSError, ValueError, KeyError, struct.error), _path(key).open("rb") as file:
-        end = file.seek(-_LENGTH.size, os.SEEK_END)
-        [length] = _LENGTH.unpack(file.read())
-        file.seek(end - length)
-        header = json.loads(file.read(length))
-        if end - length != header["size"] or any(_stamp(path) != s for path, s in header["stamps"]):
-            return None
-        for name in header["names"]:
-            modules.fetch(name)
-        open_files = tuple(map(tuple, header["open_files"]))
-        if hasattr(mmap, "MAP_PRIVATE"):
-            return Image(header["size"], (), open_files, os.dup(file.fileno()))
-        file.seek(0)  # on Windows
-        return Image.of(file.read(header["size"]), blank(), open_files)
+        header = _header(file)
+        if all(_stamp(path) == stamp for path, stamp in header["stamps"]):
+            for name in header["names"]:
+                modules.fetch(name)
+            return Image(file, header["size"], header["open_files"])
     return None  # none is there, or half of one
 
 
-def keep(key: str, image: Image, modules: Modules, library: Folder) -> None:
-    """Keep a memory under a key, with what tells whether the files that it was made from change."""
-    header = {
-        "stamps": [(path, _stamp(path)) for path in {*_read(library), *_read(modules.folder)}],
-        "names": modules.names(),
-        "size": image.size,
-        "open_files": image.open_files,
-    }
-    text = json.dumps(header).encode()
-    content = dict(pages(blank())) | dict(image.parts)
+def keep(key: str, instance: Instance, modules: Modules, library: Folder) -> Image:
+    """Keep the memory of an instance under a key, with the state of the files it was made from."""
     path = _path(key)
     partial = path.with_suffix(f".{os.getpid()}")
-    with suppress(OSError):  # a full disk: the next run imports again
-        with partial.open("wb") as file:
-            for begin, page in content.items():
-                if page != ZERO:  # the others take no place on the disk
-                    file.seek(begin)
-                    file.write(page)
-            file.seek(image.size)
-            file.write(text + _LENGTH.pack(len(text)))
+    with partial.open("w+b") as file:
+        image = instance.save(file)
+        header = {
+            "stamps": [(path, _stamp(path)) for path in {*_read(library), *_read(modules.folder)}],
+            "names": modules.names(),
+            "size": image.size,
+            "open_files": image.open_files,
+        }
+        text = json.dumps(header).encode()
+        file.seek(image.size)
+        file.write(text + _LENGTH.pack(len(text)))
+    with suppress(OSError):  # Windows moves and removes no file that is open
         partial.replace(path)
         for old in sorted(path.parent.glob("*.image"), key=os.path.getmtime)[:-MOST]:
             old.unlink()
+    return image
 
 
 def _path(key: str) -> Path:
     return machine.folder() / f"{key}.image"
 
 
+def _header(file: BinaryIO) -> dict[str, Any]:
+    """Return what was kept beside a memory, or raise ValueError if not all of it is there."""
+    end = file.seek(-_LENGTH.size, os.SEEK_END)
+    [length] = _LENGTH.unpack(file.read())
+    file.seek(end - length)
+    header: dict[str, Any] = json.loads(file.read(length))
+    if header["size"] != end - length:
+        raise ValueError("part of it is missing")
+    return header
+
+
 def _read(node: Any) -> Iterator[str]:
     """Yield the files of this machine that were read, and the folders that were looked through."""
-    if isinstance(node, HostFile | HostFolder) and node.was_read:
+    was_read = not vars(node).keys().isdisjoint({"content", "entries"})
+    if isinstance(node, HostFile | HostFolder) and was_read:
         yield node.path
-    if isinstance(node, Folder) and not (isinstance(node, HostFolder) and not node.was_read):
+    if isinstance(node, Folder) and was_read:
         for below in node.entries.values():
             yield from _read(below)
 

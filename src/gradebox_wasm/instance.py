@@ -10,8 +10,8 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, BinaryIO
 
 import wasmtime
 from wasmtime import _bindings
@@ -22,7 +22,7 @@ from gradebox_wasm import machine
 from gradebox_wasm.clock import Clock
 from gradebox_wasm.files import Tree
 from gradebox_wasm.memory import Image, Memory
-from gradebox_wasm.wasi import CALLS, Wasi
+from gradebox_wasm.wasi import Wasi
 
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
@@ -57,7 +57,7 @@ class Instance:
     limits : Limits
         What it may use.
     fetch : callable
-        Is given the name of a module that is missing; returns why there is none, or None.
+        Is given the name of a module that is missing; returns why there is none, or "".
     image : Image, optional
         The memory with which it begins.
     """
@@ -66,7 +66,7 @@ class Instance:
         self,
         tree: Tree,
         limits: Limits,
-        fetch: Callable[[str], str | None],
+        fetch: Callable[[str], str],
         image: Image | None = None,
     ) -> None:
         self.clock = Clock(float("inf"))
@@ -86,17 +86,17 @@ class Instance:
         instance = _linker().instantiate(self._store, machine.module())
         exports: Any = instance.exports(self._store)
         self._memory = Memory(exports["memory"], self._store)
-        self._allocate, self._turn = _called(exports["host_alloc"]), _called(exports["turn"])
-        self._interrupt = _called(exports["interrupt"])
+        self._allocate, self._turn = exports["host_alloc"], exports["turn"]
+        self._interrupt = exports["interrupt"]
         if image is not None:
-            self._memory.restore(image, self._store)
+            self._memory.restore(self._store, image)
             self._wasi.reopen(image.open_files)
         self._watch()
-        self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = ThreadPoolExecutor(1)
         with _starting:  # the size is that of the next thread of this process
             usual = threading.stack_size(8 * machine.STACK)
             try:
-                threading.Thread(target=self._work, daemon=True).start()
+                self._thread.submit(self._begin_thread)
             finally:
                 threading.stack_size(usual)
 
@@ -116,9 +116,7 @@ class Instance:
 
     def start(self, name: str, request: bytes = b"") -> "Future[bytes]":
         """Begin such a call."""
-        future: Future[bytes] = Future()
-        self._tasks.put((future, name, request))
-        return future
+        return self._thread.submit(self._take, name, request)
 
     def kill(self, why: str = "was ended") -> None:
         """End it; what runs in it ends at its next look at the time."""
@@ -128,27 +126,21 @@ class Instance:
     def close(self) -> None:
         """End it, and give its memory back."""
         self.kill()
-        self._tasks.put(None)
+        self._thread.submit(self._store.close)
+        self._thread.shutdown(wait=False)
 
     def twin(self, image: Image) -> "Instance":
         """Return an instance with copies of the files that begins with some memory."""
         return Instance(self._tree.copy(), self._limits, self._fetch, image)
 
-    def image(self) -> Image:
-        """Return its memory; no turn may be running."""
-        return Image.of(self._memory.content(self._store), blank(), self._wasi.open_files())
+    def save(self, file: BinaryIO) -> Image:
+        """Write its memory at the beginning of a file, and return it; no turn may be running."""
+        return Image(file, self._memory.save(self._store, file), self._wasi.open_files())
 
     # --- Its thread ---
 
-    def _work(self) -> None:
+    def _begin_thread(self) -> None:
         _here.instance, self._since = self, time.thread_time()
-        while (task := self._tasks.get()) is not None:
-            future, name, request = task
-            try:
-                future.set_result(self._take(name, request))
-            except BaseException as error:
-                future.set_exception(error)
-        self._store.close()
 
     def _take(self, name: str, request: bytes) -> bytes:
         if self._dead:
@@ -213,7 +205,7 @@ class Instance:
             if self._dead:
                 raise Gone(self._dead)
         elif kind == b"m":
-            answer = (self._fetch(content.decode(errors="replace")) or "").encode()
+            answer = (self._fetch(content.decode(errors="replace"))).encode()
         place = self._place(self._context, answer) if answer else 0
         self._write(answer_at, struct.pack("<I", place))
         self._write(size_at, struct.pack("<I", len(answer)))
@@ -274,37 +266,12 @@ def _nobody(message: bytes) -> bytes:
     raise Gone("there is no other side")
 
 
-def _called(function: wasmtime.Func) -> Callable[..., int]:
-    """Return what calls a function that takes whole numbers of 32 bits.
-
-    wasmtime's own way asks for the type of the function each time, which takes longer than most
-    calls.
-    """
-
-    def call(store: Any, *arguments: int) -> int:
-        values = (_bindings.wasmtime_val_raw * max(len(arguments), 1))()
-        for place, argument in enumerate(arguments):
-            values[place].i32 = argument
-        trap = ctypes.POINTER(_bindings.wasm_trap_t)()
-        error = _bindings.wasmtime_func_call_unchecked(
-            store._context(), ctypes.byref(function._func), values, len(values), ctypes.byref(trap)
-        )
-        if error:
-            raise wasmtime.WasmtimeError._from_ptr(error)
-        if trap:
-            raise wasmtime.Trap._from_ptr(trap)
-        return int(values[0].i32)
-
-    return call
-
-
 @machine.once
 def _linker() -> wasmtime.Linker:
     """Return what answers the calls of every instance, in whose thread they are made."""
     linker = wasmtime.Linker(machine.engine())
-    _define(linker, "host", "call", "iiii")
-    for name, types in CALLS.items():
-        _define(linker, "wasi_snapshot_preview1", name, types)
+    for wanted in machine.module().imports:
+        _define(linker, wanted.module, str(wanted.name), wanted.type)
     return linker
 
 
@@ -312,19 +279,17 @@ _answering: list[Any] = []
 """Functions that wasmtime may call, kept for as long as this process runs."""
 
 
-def _define(linker: wasmtime.Linker, module: str, name: str, types: str) -> None:
+def _define(linker: wasmtime.Linker, module: str, name: str, kind: Any) -> None:
     """Have a call answered by the instance that runs in this thread.
 
     wasmtime's own way converts each value by its type, which takes longer than the answer, and
     keeps an exception where those of all threads are.
     """
+    types = [str(each) for each in kind.params]
 
     def answer(data: Any, caller: Any, arguments: Any, count: int, results: Any, many: int) -> int:
         instance = _here.instance
-        values = [
-            arguments[place].of.i32 if kind == "i" else arguments[place].of.i64
-            for place, kind in enumerate(types)
-        ]
+        values = [getattr(arguments[place].of, each) for place, each in enumerate(types)]
         try:
             context = Context(_bindings.wasmtime_caller_context(caller))
             results[0].of.i32 = instance.call(context, name, *values)
@@ -335,35 +300,16 @@ def _define(linker: wasmtime.Linker, module: str, name: str, types: str) -> None
             return _address_of(_bindings.wasmtime_trap_new(b"ended", 5))
         return 0
 
-    kinds = {"i": wasmtime.ValType.i32(), "l": wasmtime.ValType.i64()}
-    results = [] if name == "proc_exit" else [kinds["i"]]
-    kind = wasmtime.FuncType([kinds[each] for each in types], results)
     callback = _bindings.wasmtime_func_callback_t(answer)
     _answering.append(callback)
-    where, what = (ctypes.create_string_buffer(text.encode()) for text in (module, name))
+    texts = [(ctypes.create_string_buffer(t.encode()), len(t)) for t in (module, name)]
     _bindings.wasmtime_linker_define_func(
-        linker.ptr(),
-        where,
-        len(module),
-        what,
-        len(name),
-        kind.ptr(),
-        callback,
-        None,
-        _FINALIZER(),
+        linker.ptr(), *texts[0], *texts[1], kind.ptr(), callback, None, _FINALIZER()
     )
 
 
 def _address_of(pointer: Any) -> int:
     return int(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
-
-
-@machine.once
-def blank() -> bytes:
-    """Return the memory of a new instance."""
-    store = wasmtime.Store(machine.engine())
-    exports: Any = _linker().instantiate(store, machine.module()).exports(store)
-    return Memory(exports["memory"], store).content(store)
 
 
 def _last_line(text: str) -> str:

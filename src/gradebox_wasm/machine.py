@@ -17,8 +17,7 @@ from typing import TypeVar
 import platformdirs
 import wasmtime
 
-from gradebox.sandbox.seal import NotSealed
-from gradebox_wasm import INTERPRETER, LIBRARY
+from gradebox_wasm import INTERPRETER
 
 STACK = 2 * 2**20
 """Bytes of stack that the functions of the interpreter may use: the most that wasmtime allows."""
@@ -27,22 +26,6 @@ TICK = 0.02
 
 T = TypeVar("T")
 _making = threading.RLock()
-
-
-def files() -> tuple[Path, Path]:
-    """Return the interpreter and the folder of its modules.
-
-    Raises
-    ------
-    NotSealed
-        If they have not been made: they are no part of the repository.
-    """
-    if INTERPRETER.is_file() and LIBRARY.is_dir():
-        return INTERPRETER, LIBRARY
-    raise NotSealed(
-        "the interpreter is missing: build its wheel in a copy of the repository, with make wasm, "
-        "and install that"
-    )
 
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
@@ -79,8 +62,7 @@ def _tick(engine: wasmtime.Engine) -> None:
 @once
 def key() -> str:
     """Return what tells this interpreter, and what compiles it, from others."""
-    interpreter, _ = files()
-    made_from = interpreter.read_bytes() + importlib.metadata.version("wasmtime").encode()
+    made_from = INTERPRETER.read_bytes() + importlib.metadata.version("wasmtime").encode()
     return hashlib.sha256(made_from).hexdigest()[:16]
 
 
@@ -108,8 +90,7 @@ def module() -> wasmtime.Module:
     kept = folder() / f"{key()}-{STACK}.cwasm"
     with suppress(wasmtime.WasmtimeError):  # none is there, or one of another processor
         return wasmtime.Module.deserialize_file(engine(), str(kept))
-    interpreter, _ = files()
-    made = wasmtime.Module(engine(), interpreter.read_bytes())
+    made = wasmtime.Module(engine(), INTERPRETER.read_bytes())
     partial = kept.with_suffix(f".{os.getpid()}")
     partial.write_bytes(made.serialize())
     partial.replace(kept)

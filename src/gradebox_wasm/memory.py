@@ -2,17 +2,54 @@
 
 import ctypes
 import mmap
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 import wasmtime
 
 from gradebox.values.channel import Gone
 
 PAGE = 2**16
-ZERO = bytes(PAGE)
 _FIXED = 0x10  # of Linux and macOS: Python has no name for it
+_MAPS = hasattr(mmap, "MAP_PRIVATE")  # not on Windows
+
+
+class Image:
+    """An instance between two turns.
+
+    Parameters
+    ----------
+    file : file
+        It begins with all of the memory. Many instances have it in common, and each gets a copy of
+        only what it writes to, when it does.
+    size : int
+        The size of the memory, in bytes.
+    open_files : sequence
+        See :meth:`gradebox_wasm.wasi.Wasi.open_files`.
+    """
+
+    def __init__(self, file: BinaryIO, size: int, open_files: Sequence[Any]) -> None:
+        self.size, self.open_files = size, open_files
+        file.seek(0)
+        self._content = b"" if _MAPS else file.read(size)
+        self._file = os.dup(file.fileno()) if _MAPS else None
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+    def put(self, start: int) -> None:
+        """Put the memory where it belongs in this process."""
+        if not _MAPS:
+            ctypes.memmove(start, self._content, self.size)
+            return
+        call = ctypes.CDLL(None).mmap
+        call.restype = ctypes.c_void_p
+        call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
+        protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _FIXED
+        if call(start, self.size, protection, flags, self._file, 0) != start:
+            raise OSError("the memory of an instance could not be mapped")
 
 
 class Memory:
@@ -56,61 +93,19 @@ class Memory:
         """Put bytes there."""
         ctypes.memmove(self.address(context, at, len(content)), content, len(content))
 
-    def content(self, store: wasmtime.Store) -> bytes:
-        """Return all of it."""
-        return self.read(store, 0, self._exported.data_len(store))
+    def save(self, store: wasmtime.Store, file: BinaryIO) -> int:
+        """Write all of it at the beginning of a file, go there to its end, and return its size."""
+        size = self._exported.data_len(store)
+        for begin in range(0, size, PAGE):
+            page = self.read(store, begin, PAGE)
+            if page.count(0) < PAGE:  # the others take no place on the disk
+                file.seek(begin)
+                file.write(page)
+        file.truncate(size)
+        file.flush()
+        return file.seek(size)
 
-    def restore(self, image: "Image", store: wasmtime.Store) -> None:
+    def restore(self, store: wasmtime.Store, image: Image) -> None:
         """Be as an image says; no turn has been run."""
         self._exported.grow(store, (image.size - self._size) // PAGE)
-        start = self.address(store, 0, image.size)
-        if image.file is not None:
-            _map_copy(start, image.size, image.file)
-        for begin, content in image.parts:
-            ctypes.memmove(start + begin, content, len(content))
-
-
-@dataclass(frozen=True)
-class Image:
-    """An instance between two turns.
-
-    Parameters
-    ----------
-    size : int
-        The size of its memory, in bytes.
-    parts : tuple of (int, bytes)
-        What differs there from a new one.
-    open_files : tuple
-        See :meth:`gradebox_wasm.wasi.Wasi.open_files`.
-    file : int, optional
-        A file that begins with all of the memory, in place of the parts: many instances have it in
-        common, and each gets a copy of only what it writes to, when it does. It stays open.
-    """
-
-    size: int
-    parts: tuple[tuple[int, bytes], ...]
-    open_files: tuple[tuple[int, str, int, bool], ...]
-    file: int | None = None
-
-    @classmethod
-    def of(cls, content: bytes, blank: bytes, open_files: Any) -> "Image":
-        """Return what differs in a memory from a new one."""
-        before = dict(pages(blank))
-        parts = ((at, page) for at, page in pages(content) if page != before.get(at, ZERO))
-        return cls(len(content), tuple(parts), open_files)
-
-
-def pages(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the pages of a memory, each after its address."""
-    for begin in range(0, len(content), PAGE):
-        yield begin, content[begin : begin + PAGE]
-
-
-def _map_copy(start: int, size: int, file: int) -> None:
-    """Put a copy of a file, made page by page as it is written to, in place of memory."""
-    call = ctypes.CDLL(None).mmap
-    call.restype = ctypes.c_void_p
-    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
-    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _FIXED
-    if call(start, size, protection, flags, file, 0) != start:
-        raise OSError("the memory of an instance could not be mapped")
+        image.put(self.address(store, 0, image.size))

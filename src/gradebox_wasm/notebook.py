@@ -1,118 +1,17 @@
 """A notebook in two instances, that of the student's cells and that of the tests."""
 
 import contextlib
-import hashlib
-import json
-from collections.abc import Iterator
+import tempfile
 from concurrent.futures import Future
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from gradebox.sandbox.seal import Limits
-from gradebox.values.channel import Gone, packed, unpacked
+from gradebox.values.channel import Gone, packed
 from gradebox.workers.notebook import Ended, Notebook
-from gradebox.workers.protocol import (
-    Began,
-    Begin,
-    M,
-    Message,
-    Remember,
-    RunInProcess,
-    RunTest,
-    Tested,
-    plain,
-    understood,
-)
-from gradebox_wasm import images, machine
+from gradebox.workers.protocol import Remember, RunInProcess, RunTest, Tested, plain
 from gradebox_wasm.clock import Clock
-from gradebox_wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
-from gradebox_wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Instance
+from gradebox_wasm.instance import Instance
 from gradebox_wasm.memory import Image
-from gradebox_wasm.modules import Modules
-
-
-class Template:
-    """Where the instances of one kind begin: modules that have been imported.
-
-    Parameters
-    ----------
-    modules : Modules
-        What they can import besides; it already has the modules that are asked for first.
-    image : Image
-        Their memory.
-    """
-
-    def __init__(self, modules: Modules, image: Image) -> None:
-        self._modules, self._image = modules, image
-
-    @classmethod
-    def make(cls, modules: Modules, settings: dict[str, Any]) -> "Template":
-        """Import modules in a new instance, and keep its memory, also for the next run.
-
-        Parameters
-        ----------
-        settings : dict
-            What :func:`gradebox_wasm.guest.prepare` is told.
-        """
-        made_from = json.dumps([machine.key(), settings, modules.made_of])
-        key = hashlib.sha256(made_from.encode()).hexdigest()[:24]
-        image = images.load(key, modules)
-        if image is None:
-            instance = Instance(_tree(modules, Limits()), Limits(), modules.fetch)
-            try:
-                instance.turn("prepare", packed(settings))
-                image = instance.image()
-            finally:
-                instance.close()
-            images.keep(key, image, modules, _library())
-            image = images.load(key, modules) or image
-        return cls(modules, image)
-
-    @contextmanager
-    def instance(self, begin: Begin) -> Iterator[Instance]:
-        """Make an instance for one notebook, with copies of files.
-
-        Raises
-        ------
-        TooMuch
-            If there are more files, or larger ones, than the limits allow.
-        """
-        limits = Limits(**begin.limits)
-        tree = _tree(self._modules, limits)
-        for path in begin.readable:
-            shown = HostFolder(path) if Path(path).is_dir() else HostFile(path)
-            tree.put(Path(path).absolute().as_posix(), shown)
-        for name, content in handed_in(Path(begin.folder), limits.disk):
-            if name not in (begin.tests or {}).get("excluded", ()):
-                tree.put(f"{WORK}/{name}", File(content))
-        instance = Instance(tree, limits, self._modules.fetch, self._image)
-        try:
-            _say(instance, "begin", begin, Began)
-            yield instance
-        finally:
-            instance.close()
-
-
-@machine.once
-def _library() -> HostFolder:
-    """Return the modules of Python, which all instances read."""
-    return HostFolder(str(machine.files()[1]))
-
-
-def _tree(modules: Modules, limits: Limits) -> Tree:
-    tree = Tree(limits.disk)
-    tree.put(PYTHON, _library())
-    tree.put(SITE, modules.folder)
-    tree.put(WORK, Folder())
-    tree.put(TEMPORARY, Folder())
-    return tree
-
-
-def _say(instance: Instance, turn: str, message: Message, kind: type[M]) -> M:
-    """Have an instance take a message in one turn; return its answer, which may not be one."""
-    content, _ = unpacked(instance.turn(turn, packed(plain(message))), most=0)
-    return understood(content, kind)
+from gradebox_wasm.template import say
 
 
 class Exchange:
@@ -191,7 +90,8 @@ class NotebookInInstances(Notebook):
         if self._ended is not None:
             return
         if fork:
-            self._images[test] = self._student.image()
+            with tempfile.TemporaryFile() as file:
+                self._images[test] = self._student.save(file)
             return
         with contextlib.suppress(Gone, TimeoutError):
             self._student.turn("obey", packed(plain(Remember(test))))
@@ -203,7 +103,7 @@ class NotebookInInstances(Notebook):
         instance = self._student if image is None else self._student.twin(image)
         instance.clock = clock
         try:
-            answer = _say(instance, "obey", message, kind)
+            answer = say(instance, "obey", message, kind)
             return answer, clock.says if clock.late else ""
         except TimeoutError:
             raise self._lost(instance, f"{clock.says}, and could not be interrupted") from None
@@ -223,7 +123,7 @@ class NotebookInInstances(Notebook):
         clock = Clock(limit, first=self._student)
         self._tests.clock = self._student.clock = clock
         try:
-            return _say(self._tests, "test", message, Tested)
+            return say(self._tests, "test", message, Tested)
         finally:
             assert self._exchange is not None
             self._exchange.end()

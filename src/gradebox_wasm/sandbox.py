@@ -9,15 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import wasmtime
 from traitlets import List, Unicode
 from traitlets.config import Configurable
 
-from gradebox.sandbox.seal import NotSealed
+from gradebox.sandbox.imports import Barrier
+from gradebox.values.channel import Gone
 from gradebox.workers import pool
 from gradebox.workers.notebook import Notebook
 from gradebox.workers.protocol import Begin
-from gradebox_wasm import machine, modules
-from gradebox_wasm.notebook import NotebookInInstances, Template
+from gradebox_wasm import INTERPRETER
+from gradebox_wasm.modules import Modules
+from gradebox_wasm.notebook import NotebookInInstances
+from gradebox_wasm.template import Template
 
 _templates: dict[Any, Template] = {}
 _making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
@@ -32,13 +36,17 @@ class Wasm(Configurable):
         "installed, such as a part of SciPy; from the folder of the course on.",
     ).tag(config=True)
 
-    def obstacle(self, imports: Sequence[str]) -> str:
+    def obstacle(self, modules: pool.Modules, imports: Sequence[str]) -> str:
         """Return why a notebook cannot run in it; nothing if it can."""
+        if not INTERPRETER.is_file():
+            return (
+                "the interpreter is missing: build its wheel in a copy of the repository, with "
+                "make wasm, and install that"
+            )
         try:
-            machine.files()
-        except NotSealed as error:
-            return str(error)
-        name = modules.obstacle(tuple(imports), self._substitutes())
+            name = self._template(modules, tests=True).obstacle(imports)
+        except (OSError, Gone, wasmtime.WasmtimeError) as error:
+            return f"the interpreter cannot run here: {error}"
         return f"there is no {name}, which is compiled for this machine" if name else ""
 
     def start(self, modules: pool.Modules) -> None:
@@ -70,21 +78,16 @@ class Wasm(Configurable):
             student = stack.enter_context(self._template(modules, tests=False).instance(begin))
             yield NotebookInInstances(student, tests, seconds, budget)
 
-    def _template(self, wanted: pool.Modules, tests: bool) -> Template:
+    def _template(self, modules: pool.Modules, tests: bool) -> Template:
         """Return where the instances of one kind begin, made when it is first asked for."""
-        substitutes = self._substitutes()
-        key = wanted, substitutes, tests
+        root = Path(self.config.get("CourseDirectory", {}).get("root", "")).absolute()
+        substitutes = tuple(str(root / folder) for folder in self.substitutes)
+        key = modules, substitutes, tests
         with _making[key]:
             if key not in _templates:
-                imports, banned, stubbed, prepare = wanted
-                barred = () if tests else modules.hidden(banned, stubbed)
-                settings = {"imports": imports, "banned": banned, "stubbed": stubbed}
-                _templates[key] = Template.make(
-                    modules.Modules([*map(Path, substitutes)], barred),
-                    settings | {"prepare": prepare if tests else "", "tests": tests},
-                )
+                imports, banned, stubbed, prepare = modules
+                settings: dict[str, Any] = {"imports": imports, "tests": tests}
+                settings |= {"banned": banned, "stubbed": stubbed, "prepare": prepare}
+                hidden = [] if tests else Barrier(banned, stubbed).files()
+                _templates[key] = Template(Modules(substitutes, hidden), settings)
             return _templates[key]
-
-    def _substitutes(self) -> tuple[str, ...]:
-        root = Path(self.config.get("CourseDirectory", {}).get("root", "")).absolute()
-        return tuple(str(root / folder) for folder in self.substitutes)

@@ -20,7 +20,7 @@ class Toy:
     def __init__(self, config: Any) -> None:
         """Take the configuration, as all do."""
 
-    def obstacle(self, imports: Any) -> str:
+    def obstacle(self, modules: Any, imports: Any) -> str:
         return f"it has no {imports[0]}" if imports else ""
 
 

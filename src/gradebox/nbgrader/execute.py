@@ -231,9 +231,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         in_process: set[str],
     ) -> Any:
         name = str(context.get("notebook", ""))
+        assignment, limits = str(context.get("assignment", "")), self._limits()
+        imports = [*self.imports, *pool.imported(source)]
+        modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         try:
             imports = [*self.imports, *pool.imported(source, name)]
-            sandbox = choose(self.sandbox, self.allow_unsealed, imports, self.config)
+            sandbox = choose(self.sandbox, self.allow_unsealed, modules, imports, self.config)
         except NotSealed as error:
             raise NotSealed(f"{name}: {error}") from error
         if sandbox is Level.NONE:
@@ -242,9 +245,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         environment |= {name: os.environ[name] for name in self.environment if name in os.environ}
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
-        assignment, limits = str(context.get("assignment", "")), self._limits()
-        imports = [*self.imports, *pool.imported(source)]
-        modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
         begin = beginning(folder, environment, level, limits, self.readable)
         if in_process:

@@ -23,15 +23,6 @@ class Sandbox(Protocol):
     that is made with nbgrader's configuration. Several threads use it.
     """
 
-    def obstacle(self, imports: Sequence[str]) -> str:
-        """Return why a notebook cannot run in it; nothing if it can.
-
-        Parameters
-        ----------
-        imports : sequence of str
-            What the instructor's notebook imports: ``module`` or ``module:name``.
-        """
-
     def start(self, modules: Any) -> None:
         """Import the modules of an assignment beside all else; what fails is told later.
 
@@ -39,6 +30,17 @@ class Sandbox(Protocol):
         ----------
         modules : gradebox.workers.pool.Modules
             What is imported, banned and stubbed, and what prepares the tests.
+        """
+
+    def obstacle(self, modules: Any, imports: Sequence[str]) -> str:
+        """Return why a notebook cannot run in it; nothing if it can.
+
+        Parameters
+        ----------
+        modules : gradebox.workers.pool.Modules
+            As for :meth:`start`.
+        imports : sequence of str
+            What the instructor's notebook imports: ``module`` or ``module:name``.
         """
 
     def running(
@@ -79,6 +81,7 @@ def installed(wanted: str, config: Any) -> dict[str, Sandbox]:
 def choose(
     wanted: str = "auto",
     allow_unsealed: bool = False,
+    modules: Any = None,
     imports: Sequence[str] = (),
     config: Any = None,
 ) -> Level | Sandbox:
@@ -91,6 +94,8 @@ def choose(
         offers; or ``"auto"`` for that one, or else an installed sandbox.
     allow_unsealed : bool
         Whether notebooks may run without any barrier.
+    modules : gradebox.workers.pool.Modules
+        Those of the assignment.
     imports : sequence of str
         What the instructor's notebook imports.
     config : Config
@@ -116,7 +121,7 @@ def choose(
         names = ", ".join(["auto", *KERNEL, Level.NONE, *installed("auto", config)])
         raise NotSealed(f"expected the sandbox {names}, got {wanted!r}")
     for name, sandbox in others.items():
-        outcomes[name] = sandbox.obstacle(imports)
+        outcomes[name] = sandbox.obstacle(modules, imports)
         if not outcomes[name]:
             return sandbox
     if wanted in others:
