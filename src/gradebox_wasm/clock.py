@@ -1,6 +1,5 @@
 """The time of one command, which the instances that work on it spend together."""
 
-import math
 import threading
 from typing import Any
 
@@ -22,8 +21,8 @@ class Clock:
     """
 
     def __init__(self, limit: float, first: Any = None) -> None:
-        self._first = first
-        self.limit, self.spent = limit, 0.0
+        self._first, self._limit, self.spent = first, limit, 0.0
+        self.says = f"longer than {limit:g} s"
         self._counting = threading.Lock()
         self._interrupted: dict[Any, float] = {}
 
@@ -41,9 +40,9 @@ class Clock:
             If it was interrupted, and has gone on for too long.
         """
         # once one was interrupted, the other has a while to say what came of it
-        last = max(self._interrupted.values(), default=-math.inf)
         waits = self._first not in (None, instance, *self._interrupted)
-        if self.spent < max(self.limit + GRACE * waits, last + GRACE):
+        until = [self._limit + GRACE * waits, *(at + GRACE for at in self._interrupted.values())]
+        if self.spent < max(until):
             return False
         if instance in self._interrupted:
             raise TimeoutError(self.says)
@@ -51,11 +50,6 @@ class Clock:
         return True
 
     @property
-    def late(self) -> bool:
-        """Whether something was interrupted."""
-        return bool(self._interrupted)
-
-    @property
-    def says(self) -> str:
-        """What is said of a cell when the limit is over."""
-        return f"longer than {self.limit:g} s"
+    def late(self) -> str:
+        """What is said of a cell if something was interrupted; else nothing."""
+        return self.says if self._interrupted else ""

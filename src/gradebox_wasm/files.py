@@ -1,12 +1,13 @@
 """The files of an instance: in memory, but for modules, which are read where they lie."""
 
 import os
-from collections.abc import Callable, Iterator
+import posixpath
+from collections.abc import Callable
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 
-from gradebox.sandbox.filesystem import MOST_FILES, require_room
+from gradebox.sandbox.filesystem import MOST_FILES
 
 
 class Number(IntEnum):
@@ -18,17 +19,7 @@ class Number(IntEnum):
 
 
 class Refused(Exception):
-    """Something cannot be done with files.
-
-    Parameters
-    ----------
-    number : Number
-        Why.
-    """
-
-    def __init__(self, number: Number) -> None:
-        super().__init__(number)
-        self.number = number
+    """Something cannot be done with files; the argument is the :class:`Number` that says why."""
 
 
 class File:
@@ -124,15 +115,9 @@ class Tree:
 
     def parent(self, path: str) -> tuple[Folder, str]:
         """Return the folder that holds a path's last name, and this name; or raise Refused."""
-        parts: list[str] = []
-        for part in path.split("/"):
-            if part == "..":
-                del parts[-1:]
-            elif part not in ("", "."):
-                parts.append(part)
-        name = parts.pop() if parts else ""
+        *above, name = posixpath.normpath(f"/{path}").strip("/").split("/")
         folder: Node | None = self.root
-        for part in parts:
+        for part in above:
             folder = folder.entries.get(part) if isinstance(folder, Folder) else None
         if not isinstance(folder, Folder):
             raise Refused(Number.MISSING)
@@ -196,19 +181,3 @@ def require_writable(node: Node) -> None:
     """Raise Refused if a file or a folder can be read only."""
     if node.is_fixed:
         raise Refused(Number.DENIED)
-
-
-def handed_in(folder: Path, most: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and the content of each file in a folder but notebooks, and no links.
-
-    Raises
-    ------
-    TooMuch
-        If there are more than some bytes, or too many files.
-    """
-    many = size = 0
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.suffix != ".ipynb":
-            many, size = many + 1, size + path.stat().st_size
-            require_room(many, size, most)
-            yield path.relative_to(folder).as_posix(), path.read_bytes()

@@ -1,31 +1,21 @@
 """What runs inside an instance: the student's side, or that of the tests, one request a turn.
 
-Each function here is called by the host for one turn. What lasts from one to the next is in
-:data:`_state`; the memory of an instance in which modules have been imported is where others begin.
+Each function here without a parameter is called by the host for one turn. What lasts from one to
+the next is in :data:`_state`; the memory of an instance in which modules have been imported is
+where others begin.
 """
 
 import importlib
 import os
 from asyncio.selector_events import BaseSelectorEventLoop
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import _host
 
 from gradebox.values.channel import Channel, Gone, packed, unpacked
+from gradebox.workers import protocol
 from gradebox.workers.imported import Imported
-from gradebox.workers.protocol import (
-    Began,
-    Begin,
-    Message,
-    Remember,
-    RunCell,
-    RunInProcess,
-    RunTest,
-    TestSettings,
-    receive,
-    send,
-)
 from gradebox.workers.student import Student
 from gradebox.workers.tester import Tester, bar_pickles
 from gradebox_wasm.fetching import Compiled
@@ -53,7 +43,7 @@ class OtherSide:
     """
 
     def __init__(self) -> None:
-        self._waiting, self._unread = b"", b""
+        self._waiting, self.unread = b"", b""
 
     def send(self, header: Any, parts: Any = ()) -> None:
         """Keep a message until an answer is wanted, or the turn ends."""
@@ -61,48 +51,34 @@ class OtherSide:
 
     def receive(self, seconds: float | None = None) -> tuple[Any, list[bytes]]:
         """Send what was kept, and return the next message."""
-        if self._unread:
-            content, self._unread = self._unread, b""
-            return unpacked(content)
-        message, self._waiting = self._waiting, b""
-        content = _host.call(b"x" + message)
+        content, self.unread = self.unread, b""
+        content = content or _host.call(b"x" + self.kept())
         if not content:
             raise Gone("ended")
         return unpacked(content)
 
-    def begin(self) -> None:
-        """Begin a turn with the question that it is for."""
-        self._waiting, self._unread = b"", _host.call(b"g")
-
-    def end(self) -> None:
-        """End it with what was kept."""
+    def kept(self) -> bytes:
+        """Return what was kept, and keep nothing."""
         message, self._waiting = self._waiting, b""
-        _host.call(b"G" + message)
-
-
-@dataclass
-class _State:
-    imported: Imported | None = None
-    student: Student | None = None
-    tester: Tester | None = None
+        return message
 
 
 # what wakes an event loop from another thread: there is none, and no pair of sockets for it
 for _name in ("_make_self_pipe", "_close_self_pipe", "_write_to_self"):
     setattr(BaseSelectorEventLoop, _name, lambda self: None)
 
-_state = _State()
+_state: Any = SimpleNamespace()
+"""The modules that were ``imported``, and the ``student`` or the ``tester``."""
 _grader, _other = cast(Channel, Line()), OtherSide()
 
 
 def prepare() -> None:
     """Import what the notebooks of an assignment import, before any cell runs."""
     settings, _ = _grader.receive()
-    imported = Imported(settings["imports"], settings["banned"], settings["stubbed"])
+    _state.imported = Imported(settings["imports"], settings["banned"], settings["stubbed"])
     if settings["tests"]:
-        imported.admit_all(settings["prepare"])
-    imported.freeze()
-    _state.imported = imported
+        _state.imported.admit_all(settings["prepare"])
+    _state.imported.freeze()
 
 
 def lack() -> None:
@@ -126,9 +102,8 @@ def _lacking(name: str) -> str:
 
 def begin() -> None:
     """Be the student's side, or that of the tests, of one notebook."""
-    message = receive(_grader, None, Begin)
+    message = protocol.receive(_grader, None, protocol.Begin)
     imported = _state.imported
-    assert imported is not None
     os.environ.update(message.environment)
     os.chdir(WORK)
     imported.shell.outputs.longest = message.limits["output"]
@@ -138,30 +113,28 @@ def begin() -> None:
         _state.student = Student(line, imported.shell, imported.barrier, message.watched)
     else:
         bar_pickles()  # before any test: an audit hook cannot be taken away
-        settings = TestSettings(**message.tests)
+        settings = protocol.TestSettings(**message.tests)
         _state.tester = Tester(line, settings, imported.shell.outputs.longest)
-    send(_grader, Began(message.level, [], WORK))
+    protocol.send(_grader, protocol.Began(message.level, [], WORK))
 
 
 def obey() -> None:
     """Do what the grader asks of the student's side."""
-    assert _state.student is not None
-    message: Message = receive(_grader, None, RunCell, Remember, RunInProcess)
+    kinds: Any = protocol.RunCell, protocol.Remember, protocol.RunInProcess
     with _state.student.busy():
-        if (answer := _state.student.obey(message)) is not None:
-            send(_grader, answer)
+        if (answer := _state.student.obey(protocol.receive(_grader, None, *kinds))) is not None:
+            protocol.send(_grader, answer)
 
 
 def answer() -> None:
     """Answer a question of the tests."""
-    assert _state.student is not None
-    _other.begin()
+    _other.kept()
+    _other.unread = _host.call(b"g")
     _state.student.answer()
-    _other.end()
+    _host.call(b"G" + _other.kept())
 
 
 def test() -> None:
     """Run a test."""
-    assert _state.tester is not None
-    message = receive(_grader, None, RunTest)
-    send(_grader, _state.tester.run(message.source, message.points))
+    message = protocol.receive(_grader, None, protocol.RunTest)
+    protocol.send(_grader, _state.tester.run(message.source, message.points))

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, BinaryIO
 
 import wasmtime
@@ -27,22 +28,19 @@ from gradebox_wasm.wasi import Wasi
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
 SIGINT, I32 = 2, 0
-ENVIRONMENT = (
-    f"HOME=/{TEMPORARY}",
-    f"TMPDIR=/{TEMPORARY}",
-    "MPLBACKEND=module://matplotlib_inline.backend_inline",
-    "PYTHONDONTWRITEBYTECODE=1",
-)
 _types: Any = _bindings._wasmtime_store_epoch_deadline_callback
 _CALLBACK, _FINALIZER = _types.argtypes[1], _types.argtypes[3]
-BEGIN = f"""import sys, zipimport
+BEGIN = f"""import os, sys, zipimport
+sys.dont_write_bytecode = True
 sys.path[:] = ["/{PYTHON}", "/{SITE}"]
 sys.path_importer_cache.clear()
 zipimport._zip_directory_cache.clear()
+os.environ["HOME"] = os.environ["TMPDIR"] = "/{TEMPORARY}"
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 import gradebox_wasm.fetching
 """
-"""What the first turn of an interpreter begins with: it looks for modules elsewhere."""
-_starting = threading.Lock()
+"""What the turn begins with that imports modules: it looks for them elsewhere."""
+_making = threading.Lock()
 _here = threading.local()
 """Has the instance that runs in this thread."""
 
@@ -63,42 +61,37 @@ class Instance:
     """
 
     def __init__(
-        self,
-        tree: Tree,
-        limits: Limits,
-        fetch: Callable[[str], str],
-        image: Image | None = None,
+        self, tree: Tree, limits: Limits, fetch: Callable[[str], str], image: Image | None = None
     ) -> None:
         self.clock = Clock(float("inf"))
-        self.exchange: Callable[[bytes], bytes] = _nobody
+        self.exchange: Callable[[bytes], bytes] = lambda message: b""
         """Takes a message to the other side, and returns the next one from there."""
         self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         """What comes from the other side while a turn waits for it."""
         self._tree, self._limits = tree, limits
         self._fetch, self._since = fetch, 0.0
         self._request = self._reply = b""
-        self._dead, self._begin = "", BEGIN if image is None else ""
+        self._dead = ""
         self.ending: BaseException | None = None
         """Why it was ended in the middle of a turn."""
-        self._wasi = Wasi(tree, ENVIRONMENT, limits.files, self._read, self._write, self._sleep)
-        self._store = wasmtime.Store(machine.engine())
-        self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
-        instance = _linker().instantiate(self._store, machine.module())
-        exports: Any = instance.exports(self._store)
-        self._memory = Memory(exports["memory"], self._store)
-        self._allocate, self._turn = exports["host_alloc"], exports["turn"]
-        self._interrupt = exports["interrupt"]
-        if image is not None:
-            self._memory.restore(self._store, image)
-            self._wasi.reopen(image.open_files)
-        self._watch()
-        self._thread = ThreadPoolExecutor(1)
-        with _starting:  # the size is that of the next thread of this process
+        with _making:  # what all have in common once, and this thread with a stack of its own
+            self._store = wasmtime.Store(machine.engine())
+            self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
+            exports: Any = _linker().instantiate(self._store, machine.module()).exports(self._store)
+            self._thread = ThreadPoolExecutor(1)
             usual = threading.stack_size(8 * machine.STACK)
             try:
                 self._thread.submit(self._begin_thread)
             finally:
                 threading.stack_size(usual)
+        self._memory = Memory(exports["memory"], self._store)
+        self._wasi = Wasi(tree, limits.files, self._memory, self._sleep)
+        self._allocate, self._turn = exports["host_alloc"], exports["turn"]
+        self._interrupt = exports["interrupt"]
+        if image is not None:
+            self._memory.restore(image)
+            self._wasi.reopen(image.open_files)
+        self._watch()
 
     # --- What its host asks of it ---
 
@@ -135,7 +128,7 @@ class Instance:
 
     def save(self, file: BinaryIO) -> Image:
         """Write its memory at the beginning of a file, and return it; no turn may be running."""
-        return Image(file, self._memory.save(self._store, file), self._wasi.open_files())
+        return Image(file, self._memory.save(file), self._wasi.open_files())
 
     # --- Its thread ---
 
@@ -146,11 +139,11 @@ class Instance:
         if self._dead:
             raise Gone(self._dead)
         self._request, self._reply = request, b""
-        begin, self._begin = self._begin, ""
+        begin = BEGIN if name == "prepare" else ""
         source = f"{begin}import gradebox_wasm.guest as guest; guest.{name}()".encode()
         try:
             self._store.set_epoch_deadline(1)
-            status = self._turn(self._store, self._place(self._store, source), len(source))
+            status = self._turn(self._store, self._place(source), len(source))
         except (Gone, wasmtime.Trap, wasmtime.WasmtimeError) as error:
             ending = self.ending or Gone(_last_line(str(error)))
             self.kill(str(ending))
@@ -159,7 +152,7 @@ class Instance:
             self._count()
         if status:
             self.kill("ended")
-            raise Gone(_last_line(self._wasi.said.decode(errors="replace")))
+            raise Gone(_last_line(self._wasi.said.content[-2000:].decode(errors="replace")))
         return self._reply
 
     def _count(self) -> None:
@@ -169,32 +162,23 @@ class Instance:
 
     # --- What it asks of its host ---
 
-    def call(self, context: "Context", name: str, *arguments: int) -> int:
+    def call(self, name: str, *arguments: int) -> int:
         """Answer a call of the interpreter's, by its name."""
-        self._context = context
-        if name == "call":
-            return self._door(*arguments)
-        return self._wasi.call(name, *arguments)
+        return self._door(*arguments) if name == "call" else self._wasi.call(name, *arguments)
 
-    def _read(self, at: int, length: int) -> bytes:
-        return self._memory.read(self._context, at, length)
-
-    def _write(self, at: int, content: bytes) -> None:
-        self._memory.write(self._context, at, content)
-
-    def _place(self, context: Any, content: bytes) -> int:
+    def _place(self, content: bytes) -> int:
         """Put some bytes into its memory, and return where."""
-        at = self._allocate(context, len(content)) & 0xFFFFFFFF
+        at = self._allocate(self._store, len(content)) & 0xFFFFFFFF
         if not at:  # there lies what Python itself needs
             raise Gone("has no memory for what it is sent")
-        self._memory.write(context, at, content)
+        self._memory.write(at, content)
         return at
 
     def _door(self, at: int, length: int, answer_at: int, size_at: int) -> int:
         """Answer a call of ``_host.call``: the first byte says what is wanted."""
         if not 0 < length <= LONGEST:
             raise Gone("sent a message that is too long")
-        asked = self._read(at, length)
+        asked = self._memory.read(at, length)
         kind, content, answer = asked[:1], asked[1:], b""
         if kind == b"g":
             answer = self._request
@@ -206,9 +190,9 @@ class Instance:
                 raise Gone(self._dead)
         elif kind == b"m":
             answer = (self._fetch(content.decode(errors="replace"))).encode()
-        place = self._place(self._context, answer) if answer else 0
-        self._write(answer_at, struct.pack("<I", place))
-        self._write(size_at, struct.pack("<I", len(answer)))
+        place = self._place(answer) if answer else 0
+        self._memory.write(answer_at, struct.pack("<I", place))
+        self._memory.write(size_at, struct.pack("<I", len(answer)))
         return 0
 
     def _sleep(self, seconds: float) -> None:
@@ -216,7 +200,7 @@ class Instance:
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, machine.TICK))
             self.clock.add(min(left, machine.TICK))
-            if self._look(self._context):
+            if self._look():
                 return  # its signal handler raises when the call has returned
 
     # --- Limits on time ---
@@ -228,8 +212,8 @@ class Instance:
             try:
                 self._count()
                 # else a function that is called here would be at its end at once
-                _bindings.wasmtime_context_set_epoch_deadline(context, 10**6)
-                self._look(Context(context))
+                self._store.set_epoch_deadline(10**6)
+                self._look()
             except BaseException as error:
                 self.ending = error
                 return _address_of(_bindings.wasmtime_error_new(b"ended"))
@@ -242,36 +226,21 @@ class Instance:
             self._store.ptr(), self._ticks, None, _FINALIZER()
         )
 
-    def _look(self, context: Any) -> bool:
+    def _look(self) -> bool:
         """Interrupt it if its time is over; return whether it is."""
         if self._dead:
             raise Gone(self._dead)
         if self.clock.is_over(self):
-            self._interrupt(context, SIGINT)
+            self._interrupt(self._store, SIGINT)
             return True
         return False
 
 
-class Context:
-    """What wasmtime takes for a store in what is called while an instance runs."""
-
-    def __init__(self, pointer: Any) -> None:
-        self._pointer = pointer
-
-    def _context(self) -> Any:
-        return self._pointer
-
-
-def _nobody(message: bytes) -> bytes:
-    raise Gone("there is no other side")
-
-
-@machine.once
+@cache
 def _linker() -> wasmtime.Linker:
     """Return what answers the calls of every instance, in whose thread they are made."""
     linker = wasmtime.Linker(machine.engine())
-    for wanted in machine.module().imports:
-        _define(linker, wanted.module, str(wanted.name), wanted.type)
+    _answering.extend(_define(linker, wanted) for wanted in machine.module().imports)
     return linker
 
 
@@ -279,20 +248,20 @@ _answering: list[Any] = []
 """Functions that wasmtime may call, kept for as long as this process runs."""
 
 
-def _define(linker: wasmtime.Linker, module: str, name: str, kind: Any) -> None:
-    """Have a call answered by the instance that runs in this thread.
+def _define(linker: wasmtime.Linker, wanted: wasmtime.ImportType) -> Any:
+    """Have a call answered by the instance that runs in this thread; return the function.
 
     wasmtime's own way converts each value by its type, which takes longer than the answer, and
     keeps an exception where those of all threads are.
     """
-    types = [str(each) for each in kind.params]
+    kind: Any = wanted.type
+    name, types = str(wanted.name), [str(each) for each in kind.params]
 
     def answer(data: Any, caller: Any, arguments: Any, count: int, results: Any, many: int) -> int:
         instance = _here.instance
         values = [getattr(arguments[place].of, each) for place, each in enumerate(types)]
         try:
-            context = Context(_bindings.wasmtime_caller_context(caller))
-            results[0].of.i32 = instance.call(context, name, *values)
+            results[0].of.i32 = instance.call(name, *values)
             results[0].kind = I32
         except BaseException as error:
             known = isinstance(error, Gone | TimeoutError)
@@ -301,11 +270,11 @@ def _define(linker: wasmtime.Linker, module: str, name: str, kind: Any) -> None:
         return 0
 
     callback = _bindings.wasmtime_func_callback_t(answer)
-    _answering.append(callback)
-    texts = [(ctypes.create_string_buffer(t.encode()), len(t)) for t in (module, name)]
+    texts = [(ctypes.create_string_buffer(t.encode()), len(t)) for t in (wanted.module, name)]
     _bindings.wasmtime_linker_define_func(
         linker.ptr(), *texts[0], *texts[1], kind.ptr(), callback, None, _FINALIZER()
     )
+    return callback
 
 
 def _address_of(pointer: Any) -> int:

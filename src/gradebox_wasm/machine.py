@@ -8,11 +8,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import platformdirs
 import wasmtime
@@ -24,23 +22,8 @@ STACK = 2 * 2**20
 TICK = 0.02
 """Seconds after which a running instance looks at the time."""
 
-T = TypeVar("T")
-_making = threading.RLock()
 
-
-def once(make: Callable[[], T]) -> Callable[[], T]:
-    """Have a function make what it returns once, whichever thread asks first."""
-    kept = cache(make)
-
-    @wraps(make)
-    def made() -> T:
-        with _making:
-            return kept()
-
-    return made
-
-
-@once
+@cache
 def engine() -> wasmtime.Engine:
     """Return what runs instances; it ticks while this process runs."""
     config = wasmtime.Config()
@@ -59,14 +42,14 @@ def _tick(engine: wasmtime.Engine) -> None:
         engine.increment_epoch()
 
 
-@once
+@cache
 def key() -> str:
     """Return what tells this interpreter, and what compiles it, from others."""
     made_from = INTERPRETER.read_bytes() + importlib.metadata.version("wasmtime").encode()
     return hashlib.sha256(made_from).hexdigest()[:16]
 
 
-@once
+@cache
 def folder() -> Path:
     """Return where what takes long to make is kept for this user."""
     found = Path(platformdirs.user_cache_dir("gradebox"))
@@ -81,7 +64,7 @@ def folder() -> Path:
         return own
 
 
-@once
+@cache
 def module() -> wasmtime.Module:
     """Return the compiled interpreter; the first time on a machine takes half a minute.
 
@@ -94,8 +77,7 @@ def module() -> wasmtime.Module:
     partial = kept.with_suffix(f".{os.getpid()}")
     partial.write_bytes(made.serialize())
     partial.replace(kept)
-    for old in folder().glob("*.cwasm"):
-        if old != kept:
-            with suppress(OSError):  # Windows keeps a file that another process has open
-                old.unlink()
+    with suppress(OSError):  # Windows removes no file that another process has open
+        for old in {*folder().glob("*.cwasm")} - {kept}:
+            old.unlink()
     return made

@@ -66,11 +66,11 @@ class Memory:
     """
 
     def __init__(self, exported: wasmtime.Memory, store: wasmtime.Store) -> None:
-        self._exported = exported
+        self._exported, self._store = exported, store
         self._begin = ctypes.addressof(exported.data_ptr(store).contents)
         self._size = exported.data_len(store)
 
-    def address(self, context: Any, at: int, length: int) -> int:
+    def address(self, at: int, length: int) -> int:
         """Return where so many bytes of it lie in this process.
 
         Raises
@@ -80,24 +80,24 @@ class Memory:
         """
         begin = at & 0xFFFFFFFF
         if not 0 <= length <= self._size - begin:
-            self._size = self._exported.data_len(context)  # it may have grown
+            self._size = self._exported.data_len(self._store)  # it may have grown
             if not 0 <= length <= self._size - begin:
                 raise Gone("used an address outside of its memory")
         return self._begin + begin
 
-    def read(self, context: Any, at: int, length: int) -> bytes:
+    def read(self, at: int, length: int) -> bytes:
         """Return so many bytes."""
-        return ctypes.string_at(self.address(context, at, length), length)
+        return ctypes.string_at(self.address(at, length), length)
 
-    def write(self, context: Any, at: int, content: bytes) -> None:
+    def write(self, at: int, content: bytes) -> None:
         """Put bytes there."""
-        ctypes.memmove(self.address(context, at, len(content)), content, len(content))
+        ctypes.memmove(self.address(at, len(content)), content, len(content))
 
-    def save(self, store: wasmtime.Store, file: BinaryIO) -> int:
+    def save(self, file: BinaryIO) -> int:
         """Write all of it at the beginning of a file, go there to its end, and return its size."""
-        size = self._exported.data_len(store)
+        size = self._exported.data_len(self._store)
         for begin in range(0, size, PAGE):
-            page = self.read(store, begin, PAGE)
+            page = self.read(begin, PAGE)
             if page.count(0) < PAGE:  # the others take no place on the disk
                 file.seek(begin)
                 file.write(page)
@@ -105,7 +105,7 @@ class Memory:
         file.flush()
         return file.seek(size)
 
-    def restore(self, store: wasmtime.Store, image: Image) -> None:
+    def restore(self, image: Image) -> None:
         """Be as an image says; no turn has been run."""
-        self._exported.grow(store, (image.size - self._size) // PAGE)
-        image.put(self.address(store, 0, image.size))
+        self._exported.grow(self._store, (image.size - self._size) // PAGE)
+        image.put(self.address(0, image.size))

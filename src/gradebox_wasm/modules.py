@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -63,7 +62,9 @@ class Modules:
         return [name for name, why in self._answers.items() if not why]
 
     def _put(self, name: str, found: Path) -> str:
-        if compiled(found):
+        below = os.walk(found) if found.is_dir() else [("", [], [found.name])]
+        names = (name for *_, each in below for name in each)
+        if any(each.endswith(tuple(EXTENSION_SUFFIXES)) for each in names):
             return "compiled"  # fetching.py says more of it
         node = HostFile(str(found)) if found.is_file() else HostFolder(str(found), self._shows)
         self.folder.entries[found.name] = node
@@ -97,10 +98,3 @@ def origin(name: str) -> Path | None:
     found = found.parent if spec.submodule_search_locations else found
     private = found.parent == Path.cwd() or any((found.parent / each).exists() for each in COURSE)
     return None if private else found
-
-
-@cache
-def compiled(found: Path) -> bool:
-    """Return whether a module or a package is, or holds, code for this machine."""
-    names = [found.name] if found.is_file() else (n for *_, each in os.walk(found) for n in each)
-    return any(name.endswith(tuple(EXTENSION_SUFFIXES)) for name in names)

@@ -71,17 +71,15 @@ class NotebookInInstances(Notebook):
         Runs the student's cells.
     tests : Instance, optional
         Runs the isolated tests; there is none where all run among the student's objects.
-    seconds, budget : float
-        The limits of each cell and of all cells together.
+    **more : object
+        As for :class:`gradebox.workers.notebook.Notebook`.
     """
 
     _student: Any
     _tests: Any
 
-    def __init__(
-        self, student: Instance, tests: Instance | None, seconds: float, budget: float
-    ) -> None:
-        super().__init__(student, tests, seconds, budget)  # type: ignore[arg-type]
+    def __init__(self, student: Instance, tests: Instance | None, **more: Any) -> None:
+        super().__init__(student, tests, **more)  # type: ignore[arg-type]
         self._images: dict[str, Image] = {}
         self._exchange = Exchange(tests, student) if tests else None
 
@@ -103,8 +101,7 @@ class NotebookInInstances(Notebook):
         instance = self._student if image is None else self._student.twin(image)
         instance.clock = clock
         try:
-            answer = say(instance, "obey", message, kind)
-            return answer, clock.says if clock.late else ""
+            return say(instance, "obey", message, kind), clock.late
         except TimeoutError:
             raise self._lost(instance, f"{clock.says}, and could not be interrupted") from None
         except Gone:

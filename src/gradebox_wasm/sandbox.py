@@ -18,7 +18,6 @@ from gradebox.values.channel import Gone
 from gradebox.workers import pool
 from gradebox.workers.notebook import Notebook
 from gradebox.workers.protocol import Begin
-from gradebox_wasm import INTERPRETER
 from gradebox_wasm.modules import Modules
 from gradebox_wasm.notebook import NotebookInInstances
 from gradebox_wasm.template import Template
@@ -38,11 +37,6 @@ class Wasm(Configurable):
 
     def obstacle(self, modules: pool.Modules, imports: Sequence[str]) -> str:
         """Return why a notebook cannot run in it; nothing if it can."""
-        if not INTERPRETER.is_file():
-            return (
-                "the interpreter is missing: build its wheel in a copy of the repository, with "
-                "make wasm, and install that"
-            )
         try:
             name = self._template(modules, tests=True).obstacle(imports)
         except (OSError, Gone, wasmtime.WasmtimeError) as error:
@@ -61,13 +55,7 @@ class Wasm(Configurable):
 
     @contextmanager
     def running(
-        self,
-        modules: pool.Modules,
-        begin: Begin,
-        of_tests: Begin | None,
-        *,
-        seconds: float,
-        budget: float,
+        self, modules: pool.Modules, begin: Begin, of_tests: Begin | None, **more: Any
     ) -> Iterator[Notebook]:
         """Make the instances of one notebook; at the end they are gone."""
         with contextlib.ExitStack() as stack:
@@ -76,7 +64,7 @@ class Wasm(Configurable):
                 told = replace(of_tests, environment=begin.environment)
                 tests = stack.enter_context(self._template(modules, tests=True).instance(told))
             student = stack.enter_context(self._template(modules, tests=False).instance(begin))
-            yield NotebookInInstances(student, tests, seconds, budget)
+            yield NotebookInInstances(student, tests, **more)
 
     def _template(self, modules: pool.Modules, tests: bool) -> Template:
         """Return where the instances of one kind begin, made when it is first asked for."""

@@ -8,18 +8,18 @@ error, or 0. An address outside the memory ends the instance. Numbers of 32 bits
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partialmethod
 
 from gradebox_wasm.files import File, Folder, Node, Number, Refused, Tree, require_writable
+from gradebox_wasm.memory import Memory
 
 FOLDER, FILE = 3, 4
 CREATE, DIRECTORY, EXCLUSIVE, TRUNCATE, APPEND = 1, 2, 4, 8, 1
 WRITING = 2**6
 """The right to write to what is opened."""
-MOST_PIECES, LONGEST, SAID, CHUNK = 1024, 4096, 2000, 2**16
-"""So many pieces are written at once, so long may a path be, so much is kept of what is said."""
+MOST_PIECES, LONGEST, CHUNK = 1024, 4096, 2**16
+"""So many pieces are written at once, so long may a path be, so much chance is there at once."""
 ALL = 2**64 - 1
 
 
@@ -44,12 +44,10 @@ class Wasi:
     ----------
     tree : Tree
         Its files.
-    environment : sequence of str
-        Its variables, ``NAME=value``.
     most : int
         So many files may be open.
-    read, write : callable
-        Read so many bytes at an address of the memory; write bytes there.
+    memory : Memory
+        Its memory.
     sleep : callable
         Is given seconds to wait.
     """
@@ -57,38 +55,27 @@ class Wasi:
     def __init__(
         self,
         tree: Tree,
-        environment: Sequence[str],
         most: int,
-        read: Callable[[int, int], bytes],
-        write: Callable[[int, bytes], None],
+        memory: Memory,
         sleep: Callable[[float], None],
     ) -> None:
         self.tree, self._sleep = tree, sleep
-        self.read, self.write = read, write
-        self._lists = {"args": ["python"], "environ": [*environment]}
-        # what cells print is gathered elsewhere: this is Python's own, such as why it ended
-        self._printed = File()
-        streams = Opened(File(), ""), *(Opened(self._printed, "", append=True) for _ in range(2))
+        self.read, self.write = memory.read, memory.write
+        self.said = File()
+        """What Python itself has printed, such as why it ended; cells print elsewhere."""
+        streams = Opened(File(), ""), *(Opened(self.said, "", append=True) for _ in range(2))
         self._opened = {**dict(enumerate(streams)), 3: Opened(tree.root, "/")}
         self._most, self._inodes = most + 4, dict[int, int]()
 
-    @property
-    def said(self) -> bytes:
-        """The end of what Python itself has printed."""
-        return bytes(self._printed.content[-SAID:])
+    def open_files(self) -> list[tuple[int, str, bool, int]]:
+        """Return of each open file number, path, whether it is added to, and position."""
+        files = self._opened.items()
+        return [(n, each.path, each.append, each.position) for n, each in files if n > 3]
 
-    def open_files(self) -> list[tuple[int, str, int, bool]]:
-        """Return the number, path and position of each open file, and whether it is added to."""
-        return [
-            (number, opened.path, opened.position, opened.append)
-            for number, opened in self._opened.items()
-            if number > 3
-        ]
-
-    def reopen(self, files: Iterable[tuple[int, str, int, bool]]) -> None:
+    def reopen(self, files: Iterable[tuple[int, str, bool, int]]) -> None:
         """Open the files that another instance had open, under the same numbers."""
-        for number, path, position, append in files:
-            self._opened[number] = Opened(self.tree.find(path), path, append, position)
+        for number, path, *more in files:
+            self._opened[number] = Opened(self.tree.find(path), path, *more)  # type: ignore
 
     def call(self, name: str, *arguments: int) -> int:
         """Answer a call."""
@@ -99,7 +86,7 @@ class Wasi:
             function(*arguments)
             return Number.SUCCESS
         except Refused as refused:
-            return refused.number
+            return int(refused.args[0])
         except KeyError:
             return Number.BAD_FILE
         except (ValueError, OverflowError):
@@ -115,23 +102,16 @@ class Wasi:
             raise Refused(Number.INVALID)
         return struct.iter_unpack("<II", self.read(at, 8 * count))
 
-    # --- Arguments and variables ---
+    # --- Arguments and variables: there are none ---
 
-    def _strings(self, name: str, pointers: int, at: int) -> None:
-        for text in self._lists[name]:
-            content = text.encode() + b"\0"
-            self._number(pointers, at)
-            self.write(at, content)
-            pointers, at = pointers + 4, at + len(content)
+    def _args_sizes_get(self, count: int, length: int) -> None:
+        self._number(count, 0)
+        self._number(length, 0)
 
-    def _sizes(self, name: str, count: int, length: int) -> None:
-        texts = self._lists[name]
-        self._number(count, len(texts))
-        self._number(length, sum(len(text.encode()) + 1 for text in texts))
+    def _args_get(self, pointers: int, at: int) -> None:
+        """Write nothing."""
 
-    _args_get, _environ_get = partialmethod(_strings, "args"), partialmethod(_strings, "environ")
-    _args_sizes_get = partialmethod(_sizes, "args")
-    _environ_sizes_get = partialmethod(_sizes, "environ")
+    _environ_get, _environ_sizes_get = _args_get, _args_sizes_get
 
     # --- Time and chance ---
 
@@ -156,17 +136,11 @@ class Wasi:
         """Wait for the first of some events; but for time, all that is asked about is ready."""
         if not 0 < count <= MOST_PIECES:
             raise Refused(Number.INVALID)
-        table, waits = self.read(asked, 48 * count), []
-        for place in range(0, 48 * count, 48):
-            user, kind = table[place : place + 8], table[place + 8]
-            seconds = 0.0
-            if kind == 0:
-                clock, until, _, flags = struct.unpack_from("<I4xQQH", table, place + 16)
-                seconds = max(0, until - _now(clock) if flags & 1 else until) / 1e9
-            waits.append((seconds, user + struct.pack("<HB", 0, kind)))
-        seconds, event = min(waits, key=lambda wait: wait[0])
-        self._sleep(seconds)
-        self.write(events, event.ljust(32, b"\0"))
+        table = self.read(asked, 48 * count)
+        waiting = [table[at : at + 48] for at in range(0, 48 * count, 48)]
+        first = min(waiting, key=_wait)
+        self._sleep(_wait(first))
+        self.write(events, (first[:8] + struct.pack("<HB", 0, first[8])).ljust(32, b"\0"))
         self._number(many, 1)
 
     # --- Open files ---
@@ -315,14 +289,6 @@ class Wasi:
         """Files have no times, but ``Path.touch`` asks with this whether there is one."""
         self.tree.find(self._path(number, at, more[0]))
 
-    def _path_link(self, *arguments: int) -> None:
-        raise Refused(Number.DENIED)
-
-    _path_symlink = _path_link
-
-    def _path_readlink(self, *arguments: int) -> None:
-        raise Refused(Number.INVALID)
-
     def _path_remove_directory(self, number: int, at: int, length: int) -> None:
         self.tree.remove(self._path(number, at, length), Folder)
 
@@ -343,6 +309,14 @@ class Wasi:
 
 def _type(node: Node) -> int:
     return FOLDER if isinstance(node, Folder) else FILE
+
+
+def _wait(subscription: bytes) -> float:
+    """Return the seconds until an event that is asked about."""
+    if subscription[8]:
+        return 0.0
+    clock, until, _, flags = struct.unpack_from("<I4xQQH", subscription, 16)
+    return max(0, until - _now(clock) if flags & 1 else until) / 1e9
 
 
 def _now(clock: int) -> int:

@@ -44,7 +44,7 @@ class Sandbox(Protocol):
         """
 
     def running(
-        self, modules: Any, begin: Any, of_tests: Any, *, seconds: float, budget: float
+        self, modules: Any, begin: Any, of_tests: Any, **more: Any
     ) -> AbstractContextManager[Any]:
         """Begin a notebook; return its :class:`gradebox.workers.notebook.Notebook`.
 
@@ -54,8 +54,8 @@ class Sandbox(Protocol):
             As for :meth:`start`.
         begin, of_tests : gradebox.workers.protocol.Begin
             What the student's side is told, and that of the tests, or None if none are isolated.
-        seconds, budget : float
-            The limits of each cell and of all cells together.
+        **more : object
+            What else the ``Notebook`` is made with, such as its limits.
         """
 
 
