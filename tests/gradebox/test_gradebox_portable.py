@@ -1,4 +1,4 @@
-"""Outside of its sandbox gradebox needs nothing that Windows lacks.
+"""gradebox with its sandbox of WebAssembly needs nothing that Windows lacks.
 
 A process takes away from Python what Windows does not have and calls itself Windows; then gradebox
 is imported, and grades. What other packages do on Windows is theirs, and paths remain those of this
@@ -14,13 +14,12 @@ from types import SimpleNamespace
 
 import pytest
 from hang import HANG
+from notebooks import needs_wasm
 from small_course import grade, hand_in, pages, points
-from test_gradebox_container import Engine, engine
 
 import gradebox
+import gradebox_wasm
 from gradebox import files
-
-__all__ = ["engine"]
 
 pytestmark = [
     pytest.mark.xdist_group("gradebox_course"),
@@ -29,12 +28,10 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing has to be taken away here"),
 ]
 
-SOURCE = Path(gradebox.__file__).parent
-
 LACKING = """
-import os, select, selectors, shutil, signal, socket, subprocess, sys, types
+import mmap, os, select, selectors, shutil, signal, socket, subprocess, sys, types
 # what others need of a system they have got before
-import IPython, math_core, matplotlib_inline, nbconvert, nbgrader.apps, numpy, psutil
+import IPython, math_core, matplotlib_inline, nbconvert, nbgrader.apps, numpy, platformdirs, psutil
 import rich.progress, sqlalchemy, wasmtime
 # Python's own modules have other ways on Windows
 subprocess._PopenSelector, shutil._USE_CP_SENDFILE = selectors.SelectSelector, False
@@ -42,6 +39,7 @@ subprocess.signal, subprocess.os = (types.SimpleNamespace(**vars(m)) for m in (s
 for module, names in {
     os: "fork setsid killpg getpgid sysconf getuid geteuid getegid chown fchown sendfile "
         "sched_getaffinity setresuid setgroups O_NOFOLLOW O_NONBLOCK WNOHANG mkfifo fchmod",
+    mmap: "MAP_PRIVATE",
     select: "poll",
     signal: "SIGKILL SIGCHLD SIGALRM pthread_sigmask sigtimedwait",
     socket: "send_fds recv_fds AF_UNIX CMSG_SPACE SO_PASSCRED SCM_CREDENTIALS",
@@ -52,8 +50,6 @@ for module, names in {
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *_: print("locked"))
-program = shutil.which("podman")
-shutil.which = lambda name: program if name == "podman" else None
 assert not any(name.startswith("gradebox") for name in sys.modules)
 sys.platform = "win32"
 """
@@ -66,24 +62,20 @@ for name in {modules}:
     except Exception as error:
         print(f"cannot import {{name}}: {{type(error).__name__}}: {{error}}")
 from gradebox import cli
-sys.exit(cli.main(["grade", "toy", "--sandbox=container", "--no-resume"]))
+sys.exit(cli.main(["grade", "toy", "--no-resume"]))
 """
 
 
-IN_WEBASSEMBLY = {"gradebox.wasm.fetching", "gradebox.wasm.guest"}
-"""Modules that ask for what only the host of a sandbox gives them."""
-
-
 def modules() -> list[str]:
-    """Return the modules of gradebox."""
-    paths = [path.relative_to(SOURCE).with_suffix("") for path in sorted(SOURCE.rglob("*.py"))]
-    names = [".".join(path.parts) for path in paths if not path.name.startswith("__")]
-    return sorted({f"gradebox.{name}" for name in names} - IN_WEBASSEMBLY)
+    """Return the modules of gradebox and its sandbox, but those that run inside the latter."""
+    folders = [Path(str(package.__file__)).parent for package in (gradebox, gradebox_wasm)]
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    names = {".".join(path.relative_to(folders[0].parent).with_suffix("").parts) for path in paths}
+    return sorted(n for n in names if not n.endswith(("__", "_wasm.fetching", "_wasm.guest")))
 
 
-def test_each_module_is_imported_and_a_class_graded_where_much_is_missing(
-    course: Path, engine: Engine
-) -> None:
+@needs_wasm
+def test_each_module_is_imported_and_a_class_graded_where_much_is_missing(course: Path) -> None:
     hand_in(course, "right")
     hand_in(course, "wrong", "1 / 0")
     (course / "source/toy/sub").mkdir()
@@ -91,10 +83,9 @@ def test_each_module_is_imported_and_a_class_graded_where_much_is_missing(
     assert grade() == 0
     expected = points(course), pages(course)
     shutil.rmtree(course / "autograded")
-    program = LACKING + IMPORT_AND_GRADE.format(modules=modules())
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": str(SOURCE.parent)},
+        [sys.executable, "-c", LACKING + IMPORT_AND_GRADE.format(modules=modules())],
+        env=os.environ | {"PYTHONPATH": str(Path(str(gradebox.__file__)).parent.parent)},
         capture_output=True,
         text=True,
         timeout=HANG,

@@ -5,9 +5,9 @@ import copy
 import os
 import random
 import struct
-import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -18,11 +18,12 @@ from notebooks import CONTEXT, cell, executed, needs_wasm, shown, step, write_so
 
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox.seal import Limits
-from gradebox.values.channel import HEADER, PARTS, Gone, unpacked
-from gradebox_wasm import wasi
-from gradebox_wasm.files import MOST_FILES, File, Folder, Tree
+from gradebox.values.channel import Gone
+from gradebox_wasm import machine
+from gradebox_wasm.files import MOST_FILES, File, Folder, Number, Tree
 from gradebox_wasm.instance import Instance
 from gradebox_wasm.modules import Modules
+from gradebox_wasm.wasi import Wasi
 
 pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
 
@@ -33,17 +34,14 @@ def g(x): return x * x
 def message(header, more=0):
     line = json.dumps(header).encode()
     return struct.pack("!II", len(line) + more, 0) + line
-class Line:
-    receive = guest._grader.receive
-    def __init__(self, sent): self.sent = sent
-    def send(self, header, parts=()): _host.call(b"G" + self.sent)
+def reply(sent): guest._grader.send = lambda header, parts=(): _host.call(b"G" + sent)
 """
 FIRST = cell("first", "assert g(2) == 4", 1)
 TEST = cell("test", "assert f(3) == 9", 1)
 LATER = cell("later", "assert g(2) == 4", 1)
 
-SHOWN = {"message": "Shown", "outputs": [], "execution_count": 1, "ok": True}
 ODD = [{}, {"output_type": ["x"]}, {"output_type": "stream", "name": "stdout", "text": 7}]
+SHOWN = {"message": "Shown", "outputs": ODD, "execution_count": 1, "ok": True}
 TESTED = {"message": "Tested", "score": 1, "outputs": [], "error": "", "refused": []}
 TESTED |= {"late": False, "gone": "", "lost": ""}
 TAMPERED = {"message": "Tampered", "outputs": ODD, "execution_count": 1, "changed": []}
@@ -65,6 +63,13 @@ SENT = {
     "what is no name": "_host.call(b'm' + os.urandom(1000))",
     "an answer, for ever": "while True: _host.call(b'x' + message({'value': 8}))",
     "names, for ever": "while True: _host.call(b'm' + os.urandom(9).hex().encode())",
+    "a reply with odd outputs": f"reply(message({SHOWN}))",
+    "a reply that is a verdict": f"reply(message({TESTED}))",
+    "a reply that is odd to a test": f"reply(message({TAMPERED}))",
+    "a reply that is no message": "reply(b'x')",
+    "an empty reply": "reply(b'')",
+    "a reply with a line that is longer": "reply(message({}, 2**31))",
+    "a reply with a long line": "reply(struct.pack('!II', 200 * 2**20, 0) + b'[' * (200 * 2**20))",
 }
 QUICK = {"an answer", "an answer, for ever"}
 
@@ -86,37 +91,19 @@ def run(folder: Path, *cells: Any, timeout: float = 1, **options: Any) -> tuple[
 def test_what_is_asked_of_the_host_forges_nothing_and_hangs_nothing(
     tmp_path: Path, name: str
 ) -> None:
-    body = SENT[name].replace("\n", "\n    ")
-    in_a_call = f"def f(x):\n    {body}\n    return 8"
-    for cells in ([in_a_call], [SENT[name], "def f(x): return 8"]):
-        cells, result = run(tmp_path, DOOR, FIRST, *cells, TEST, LATER, "1 + 1")
-        assert (result.scores["first"], result.scores["test"]) == (1, 0)
-        is_gone = any(event.kind == "ended" for event in result.events)
-        assert is_gone or "'2'" in shown(cells[-1])
-
-
-REPLIES = {
-    "shown": f"message({SHOWN | {'outputs': ODD}})",
-    "a verdict": f"message({TESTED})",
-    "no message": "b'x'",
-    "nothing": "b''",
-    "a line that is longer": "message({}, 2**31)",
-    "a long line": "struct.pack('!II', 200 * 2**20, 0) + b'[' * (200 * 2**20)",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_false_reply_to_the_grader_gives_no_points(tmp_path: Path, reply: str) -> None:
-    cells = [DOOR, FIRST, f"guest._grader = Line({reply})", "def f(x): return 8", TEST]
-    _, result = run(tmp_path, *cells)
-    assert result.scores == {"first": 1, "test": 0}
-
-
-@pytest.mark.slow
-def test_odd_outputs_of_a_test_among_the_objects_give_nothing_to_read(tmp_path: Path) -> None:
-    answers = f"{DOOR}\nf = g\nguest._grader = Line(message({TAMPERED}))"
-    run(tmp_path, answers, TEST, in_process=["test"])
+    wrong = "def f(x): return 8"
+    in_a_call = f"{wrong[:9]}\n    {SENT[name]}\n    return 8"
+    for cells, in_process in [
+        ([in_a_call], []),
+        ([SENT[name], wrong], []),
+        ([SENT[name], wrong], ["test"]),
+    ]:
+        cells = [DOOR, FIRST, *cells, TEST, LATER, "1 + 1"]
+        done, result = run(tmp_path, *cells, in_process=in_process)
+        assert result.scores["first"] == 1
+        # a test among the student's objects can be forged; that the host reads it is enough
+        assert in_process or result.scores["test"] == 0
+        assert shown(done[-1]) == "{'text/plain': '2'}" or "killed" in shown(done[-1])
 
 
 def test_a_function_of_the_test_that_is_over_raises(tmp_path: Path) -> None:
@@ -126,17 +113,6 @@ def test_a_function_of_the_test_that_is_over_raises(tmp_path: Path) -> None:
     assert result.scores == {"test": 1, "later": 1}
     assert cells[2].outputs[-1].get("ename") == "Gone", cells[2]
     assert "'2'" in shown(cells[3])
-
-
-@pytest.mark.slow
-def test_files_without_end_are_held_back(tmp_path: Path) -> None:
-    source = "from pathlib import Path\nPath('one').touch()\nprint(Path('one').exists())\n"
-    source += "for i in range(6_000): Path(f'/tmp/{i}').touch()"
-    cells, result = run(tmp_path, source, "def f(x:", DOOR, LATER, timeout=10)
-    assert shown(cells[0]).startswith("True")
-    assert "No space left" in shown(cells[0])
-    assert [event.kind for event in result.events] == ["syntax"]
-    assert result.scores == {"later": 1}
 
 
 def test_no_student_changes_what_others_import(tmp_path: Path) -> None:
@@ -168,18 +144,20 @@ def test_a_students_names_of_modules_are_not_kept(
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = Modules()
     before = [*modules.folder.entries], len(modules._answers)
-    for name in (*NAMES, "solved", "solved.py", "nbgrader_config", "__main__", "os"):
+    more = "solved", "solved.py", "nbgrader_config", "tests", "sqlite3", "none", "__main__", "os"
+    for name in (*NAMES, *more):
         assert modules.fetch(name)
     assert ([*modules.folder.entries], len(modules._answers)) == before
 
 
-def test_a_test_among_objects_of_before_imports_what_nobody_has_imported(tmp_path: Path) -> None:
-    test = cell("test", "__import__('iniconfig')\nassert g(2) == 4", 1)
-    deep = "folder = os.open('.', os.O_RDONLY)\nfor _ in range(1500):\n"
+def test_a_test_among_objects_of_before_has_them_and_may_import(tmp_path: Path) -> None:
+    test = cell("test", "__import__('iniconfig')\nassert items == [1]", 1)
+    deep = "items = [1]\nfolder = os.open('.', os.O_RDONLY)\nfor _ in range(1500):\n"
     deep += "    os.mkdir('a', dir_fd=folder)\n    inner = os.open('a', os.O_RDONLY, "
     deep += "dir_fd=folder)\n    os.close(folder)\n    folder = inner"
     write_source(tmp_path, [test])
-    nb = new_notebook(cells=[new_code_cell(DOOR), new_code_cell(deep), copy.deepcopy(test)])
+    cells = [new_code_cell(DOOR), new_code_cell(deep), test, new_code_cell("items.append(2)")]
+    nb = new_notebook(cells=copy.deepcopy(cells))
     context = CONTEXT | {"student": "ada"}
     plan = NotebookPlan(["test"], forks=["test"])
     (tmp_path / "work").mkdir()
@@ -188,59 +166,72 @@ def test_a_test_among_objects_of_before_imports_what_nobody_has_imported(tmp_pat
     assert found.scores == {"test": 1}, found.reasons
 
 
-@pytest.mark.slow
-def test_other_students_go_on(tmp_path: Path) -> None:
-    write_source(tmp_path, [TEST])
-    answers = {"right": "f = g", "ends": "f = os._exit", "wrong": "def f(x): return 8"}
-    answers |= {name: f"def f(x): {SENT[name]}" for name in SENT if "\n" not in SENT[name]}
-    found = {}
-
-    def of(student: str) -> None:
-        (tmp_path / student).mkdir()
-        nb = new_notebook(
-            cells=[new_code_cell(f"{DOOR}\n{answers[student]}"), *map(copy.deepcopy, [TEST])]
-        )
-        execute = step(tmp_path, sandbox="wasm", timeout=1)
-        context = CONTEXT | {"student": student}
-        found[student] = execute.run(nb, tmp_path / student, context, NotebookPlan()).scores["test"]
-
-    students = [threading.Thread(target=of, args=(student,)) for student in answers]
-    for each in students:
-        each.start()
-    for each in students:
-        each.join(HANG)
-    assert found == dict.fromkeys(answers, 0) | {"right": 1}
-
-
-def test_nothing_is_written_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = Instance(Tree(0), Limits(), lambda name: None)
+def test_no_address_outside_of_its_memory_is_read_or_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = Instance(Tree(0), Limits(), lambda name: "")
+    memory = instance._memory
+    size = memory._size
+    for at, length in [(size, 1), (size - 1, 2), (-1, 1), (0, size + 1), (0, -1), (2**31, 1)]:
+        with pytest.raises(Gone, match="outside"):
+            memory.read(at, length)
+    with pytest.raises(Gone, match="outside"):
+        memory.write(size - 1, b"xx")
+    memory.write(size - 1, b"x")
+    memory._exported.grow(instance._store, 1)
+    assert memory.read(size - 1, 2) == b"x\0"
     monkeypatch.setattr(instance, "_allocate", lambda *arguments: 0)
     with pytest.raises(Gone, match="no memory"):
         instance.turn("test")
-
-
-def test_no_address_outside_of_its_memory_is_read_or_written() -> None:
-    instance = Instance(Tree(0), Limits(), lambda name: None)
-    memory, store = instance._memory, instance._store
-    size = len(memory.content(store))
-    outside = [(size, 1), (size - 1, 2), (-1, 1), (0, size + 1), (0, -1), (2**31, 1)]
-    for at, length in outside:
-        with pytest.raises(Gone, match="outside"):
-            memory.read(store, at, length)
-    with pytest.raises(Gone, match="outside"):
-        memory.write(store, size - 1, b"xx")
-    memory.write(store, size - 1, b"x")
-    memory._exported.grow(store, 1)
-    assert memory.read(store, size - 1, 2) == b"x\0"
     instance.close()
 
 
-@pytest.mark.parametrize("sizes", [(HEADER + 1, 0), (0, PARTS + 1)], ids=["line", "parts"])
-def test_no_message_is_read_that_would_not_be_sent(sizes: tuple[int, int]) -> None:
-    length, count = sizes
-    content = struct.pack("!II", length, count) + bytes(8 * count) + b" " * length
-    with pytest.raises(Gone, match="too long"):
-        unpacked(content)
+NAME, PIECE, HERE = 100, 300, 200
+"""Where a name lies in a memory, where one piece of fifty bytes, and where what comes back."""
+OPEN = "path_open", 3, 0, NAME, 4, 1, 2**6, 0, 0, HERE
+WRITE = "fd_write", 4, PIECE, 1, HERE
+CALLS = [
+    (OPEN, Number.SUCCESS),
+    (WRITE, Number.SUCCESS),
+    (("fd_pwrite", 4, PIECE, 1, -20, HERE), Number.INVALID),
+    (("fd_pread", 4, PIECE, 1, -20, HERE), Number.INVALID),
+    (("fd_seek", 4, -70, 1, HERE), Number.INVALID),
+    (("fd_filestat_set_size", 4, -(2**40)), Number.INVALID),
+    (WRITE, Number.SUCCESS),
+    (WRITE, Number.NO_SPACE),
+    (("path_open", 3, 0, NAME, 2**30, 1, 2**6, 0, 0, HERE), Number.TOO_LONG),
+    (("fd_write", 77, PIECE, 1, HERE), Number.BAD_FILE),
+    (("random_get", HERE, 2**30), Number.TOO_LONG),
+    (("sock_accept", 3, 0, HERE), Number.UNKNOWN),
+    (("fd_filestat_set_size", 4, 60), Number.SUCCESS),
+    (("fd_filestat_set_size", 4, 101), Number.NO_SPACE),
+    (("fd_filestat_set_size", 4, 100), Number.SUCCESS),
+    (("path_unlink_file", 3, NAME, 4), Number.SUCCESS),
+    (OPEN, Number.SUCCESS),
+    (OPEN, Number.MANY_OPEN),
+]
+
+
+def host(tree: Tree, memory: bytearray) -> Wasi:
+    """Return the system calls on some bytes."""
+
+    def write(at: int, content: bytes) -> None:
+        memory[at : at + len(content)] = content
+
+    def read(at: int, length: int) -> bytes:
+        return bytes(memory[at & 0xFFF : (at & 0xFFF) + (length & 0xFFF)])
+
+    return Wasi(tree, 2, SimpleNamespace(read=read, write=write), time.sleep)  # type: ignore
+
+
+def test_system_calls_refuse_what_would_pass_the_limits() -> None:
+    memory = bytearray(1000)
+    memory[NAME : NAME + 4], memory[PIECE : PIECE + 8] = b"name", struct.pack("<II", 400, 50)
+    tree = Tree(100)
+    calls = host(tree, memory)
+    assert [(call, calls.call(*call)) for call, _ in CALLS] == CALLS
+    twin = host(tree.copy(), memory)
+    assert [twin.call(*call) for call in (OPEN, WRITE)] == [Number.SUCCESS, Number.NO_SPACE]
 
 
 def test_no_call_with_any_numbers_takes_more_of_the_host_than_it_may() -> None:
@@ -248,27 +239,20 @@ def test_no_call_with_any_numbers_takes_more_of_the_host_than_it_may() -> None:
     tree = Tree(room)
     tree.put("a", File())
     tree.put("b", Folder())
-
-    def read(at: int, length: int) -> bytes:
-        return bytes(memory[at & 0xFFF : (at & 0xFFF) + (length & 0xFFF)])
-
-    files = wasi.Wasi(tree, ["A=1"], 20, read, lambda at, content: None, lambda seconds: None)
+    files = host(tree, memory)
     edges = [-(2**63), -(2**31), -5, -1, 0, 1, 3, 4, 2**12, 2**31 - 1, 2**63 - 1]
-    calls = sorted(wasi.CALLS.items())
+    calls = [(str(each.name), len(each.type.params)) for each in machine.module().imports]
+    assert len(calls) > 40
     for _ in range(20_000):
-        name, kinds = rng.choice(calls)
+        name, count = rng.choice(calls)
         memory[0:8] = rng.choice([b"a", b"b", b"b/c", b"/a/..", b"\xff", b"b/c/d"]).ljust(8, b"\0")
-        numbers = [rng.choice([*edges, rng.randrange(8)]) for _ in kinds]
+        numbers = [rng.choice([*edges, rng.randrange(8)]) for _ in range(count)]
         if name != "proc_exit":
             with contextlib.suppress(IndexError, struct.error):
                 assert 0 <= files.call(name, *numbers) < 80
-    assert sum(len(each.content) for each in _files(tree.root)) <= room
-    assert len([*_files(tree.root)]) <= MOST_FILES
-
-
-def _files(folder: Folder) -> Any:
-    for node in folder.entries.values():
-        if isinstance(node, Folder):
-            yield from _files(node)
-        else:
-            yield node
+    waiting, sizes = [tree.root], []
+    for folder in waiting:
+        waiting += [node for node in folder.entries.values() if isinstance(node, Folder)]
+        sizes += [len(node.content) for node in folder.entries.values() if isinstance(node, File)]
+    assert sum(sizes) <= room
+    assert len(sizes) <= MOST_FILES

@@ -52,14 +52,13 @@ LAYERS = {
     "values": set(),
     "sandbox": set(),
     "workers": {"observation", "values", "sandbox"},
-    "wasm": {"values", "sandbox", "workers"},
-    "nbgrader": {"configuration", "events", "files", "sandbox", "workers", "wasm"},
+    "nbgrader": {"configuration", "events", "files", "sandbox", "workers"},
     "run": {"events", "files", "sandbox", "workers", "nbgrader"},
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
     "container": {"processors", "events", "files", "sandbox", "nbgrader", "run", "cluster"},
-    "cli": {"processors", "sandbox", "workers", "wasm", "nbgrader", "run", "cluster", "container"},
+    "cli": {"processors", "sandbox", "workers", "nbgrader", "run", "cluster", "container"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"
@@ -195,8 +194,10 @@ def broken_rules(file: str, source: str) -> list[str]:
             broken.append(f"{where}: write imports in full, so that their direction can be read")
         elif top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
             broken.append(f"{where}: src imports nothing of {top}")
-        elif package == "optdl" and top == "gradebox":
+        elif package == "optdl" and top.startswith("gradebox"):
             broken.append(f"{where}: optdl knows nothing of gradebox")
+        elif package == "gradebox" and top == "gradebox_wasm":
+            broken.append(f"{where}: gradebox finds a sandbox by its entry point")
         elif package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
             broken.append(f"{where}: only gradebox.nbgrader knows nbgrader's private parts")
         elif package == top and here in rules:
