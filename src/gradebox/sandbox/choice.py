@@ -10,6 +10,7 @@ from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, NotSealed
 
 KERNEL = ("kernel", Level.NAMESPACES, Level.LANDLOCK)
+INSTALL = "for notebooks that need NumPy and Python alone, install gradebox-wasm"
 ALLOW = (
     "if you trust every submission, set WarmExecute.allow_unsealed = True, or "
     "GRADEBOX_ALLOW_UNSEALED=yes in the environment"
@@ -119,7 +120,7 @@ def choose(
     others = {} if wanted in KERNEL else installed(wanted, config)
     if wanted not in ("auto", *KERNEL, *others):
         names = ", ".join(["auto", *KERNEL, Level.NONE, *installed("auto", config)])
-        raise NotSealed(f"expected the sandbox {names}, got {wanted!r}")
+        raise NotSealed(f"expected the sandbox {names}, got {wanted!r}; {INSTALL}")
     for name, sandbox in others.items():
         outcomes[name] = sandbox.obstacle(modules, imports)
         if not outcomes[name]:
@@ -128,7 +129,7 @@ def choose(
         raise NotSealed(f"a notebook cannot run in the sandbox {wanted!r}: {outcomes[wanted]}")
     if allow_unsealed:
         return Level.NONE
-    lacking = "" if others else "install gradebox-wasm if NumPy and Python are all they need; or "
+    lacking = "" if others else f"{INSTALL}; or "
     raise NotSealed(
         f"notebooks cannot be sealed here ({_listed(outcomes)}); {lacking}grade in a container, or "
         "on Linux with user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 5.13 "
