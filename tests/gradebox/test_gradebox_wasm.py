@@ -152,7 +152,7 @@ CELLS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "what cannot be interrupted ends alone": (
         {"timeout": 1},
         {
-            "while True:\n    try:\n        while 1: 1\n    except BaseException: 1": "could not be",
+            "while True:\n    try:\n        while 1: 1\n    except BaseException: 1": "could not",
             "1": "killed Python",
         },
     ),
