@@ -103,7 +103,7 @@ def test_what_is_asked_of_the_host_forges_nothing_and_hangs_nothing(
         assert result.scores["first"] == 1
         # a test among the student's objects can be forged; that the host reads it is enough
         assert in_process or result.scores["test"] == 0
-        assert shown(done[-1]) == "{'text/plain': '2'}" or "killed" in shown(done[-1])
+        assert "'2'" in shown(done[-1]) or "killed" in shown(done[-1])
 
 
 def test_a_function_of_the_test_that_is_over_raises(tmp_path: Path) -> None:
