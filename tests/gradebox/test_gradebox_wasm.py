@@ -132,7 +132,7 @@ CELLS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {
             "for i in range(9): open(str(i), 'w').write('x' * 10**6)": "No space left",
             "kept = [open('0') for i in range(300)]": "No file descriptors available",
-            "del kept\nx = bytearray(10**9)": "Memory",
+            "try: bytearray(10**9)\nexcept MemoryError: print('none')": "none",
             "import os\nfor i in range(9): os.remove(str(i))": "",
             "open('again', 'w').write('x' * 10**6)": "1000000",
             "while True: os.write(1, bytes(10**5))": "No space left",
