@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gradebox.run import batch
 
 CONFIG = "nbgrader_config.py"
-CONTAINER = "container"
 
 
 class Problem(Exception):
@@ -74,9 +73,8 @@ def parser() -> argparse.ArgumentParser:
         each.add_argument(
             "--sandbox",
             metavar="NAME",
-            help="what seals the cells: the Linux 'kernel', another sandbox that is installed, a "
-            "'container' of Docker or Podman, or, only with GRADEBOX_ALLOW_UNSEALED=yes in the "
-            "environment, 'none'",
+            help="what seals the cells: the Linux 'kernel', another sandbox that is installed, or, "
+            "only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
         )
     return command_line
 
@@ -112,16 +110,13 @@ def _start(root: Path, arguments: argparse.Namespace) -> None:
 def _course(root: Path, arguments: argparse.Namespace) -> "Course":
     from gradebox.nbgrader.course import Course
 
-    # Linux is in the container, and its kernel seals
-    sandbox = "kernel" if arguments.sandbox == CONTAINER else arguments.sandbox
-    return Course(root, arguments.assignment, arguments.timeout, sandbox=sandbox)
+    return Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
 
 
 def check_tests(arguments: argparse.Namespace) -> int:
     """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
     root = _folder()
-    if arguments.sandbox != CONTAINER:
-        _start(root, arguments)
+    _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
     from gradebox.nbgrader.cells import NotPython
@@ -132,15 +127,8 @@ def check_tests(arguments: argparse.Namespace) -> int:
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(batch.grading())
-            stack.enter_context(console.status("Running the tests on your own answers"))
-            if arguments.sandbox == CONTAINER:
-                from gradebox import container
-
-                tests = stack.enter_context(container.opened(course)).dry_run()
-            else:
-                tests = Executor(course).dry_run(cores())
+        with batch.grading(), console.status("Running the tests on your own answers"):
+            tests = Executor(course).dry_run(cores())
     except (NotPython, batch.Unready) as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
@@ -150,7 +138,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
 def command(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
     root = _folder()
-    if arguments.scheduler is None and arguments.sandbox != CONTAINER:
+    if arguments.scheduler is None:
         _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
@@ -187,17 +175,9 @@ def command(arguments: argparse.Namespace) -> int:
 def _run(
     stack: contextlib.ExitStack, course: "Course", arguments: argparse.Namespace
 ) -> "batch.Batch":
-    """Return the run, connected to the cluster or the container where one is asked for."""
+    """Return the run, connected to the cluster where one is asked for."""
     from gradebox.run import batch
 
-    if arguments.sandbox == CONTAINER and arguments.scheduler:
-        raise Problem("expected --scheduler or --sandbox=container, got both")
-    if arguments.sandbox == CONTAINER:
-        from gradebox import container
-
-        run = batch.Batch(course, arguments.jobs or cores(), arguments.resume)
-        stack.enter_context(container.opened(course, run.sources)).take_over(run)
-        return run
     if arguments.scheduler is None:
         return batch.Batch(course, arguments.jobs or cores(), arguments.resume)
     from gradebox import cluster

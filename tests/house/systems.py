@@ -10,7 +10,6 @@ NEED_FORK = {
     "test_gradebox",
     "test_gradebox_cli",
     "test_gradebox_cluster",
-    "test_gradebox_container",
     "test_gradebox_dry_run",
     "test_gradebox_own_time",
     "test_gradebox_portable",

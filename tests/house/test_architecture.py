@@ -57,8 +57,7 @@ LAYERS = {
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
-    "container": {"processors", "events", "files", "sandbox", "nbgrader", "run", "cluster"},
-    "cli": {"processors", "sandbox", "workers", "nbgrader", "run", "cluster", "container"},
+    "cli": {"processors", "sandbox", "workers", "nbgrader", "run", "cluster"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"

@@ -32,7 +32,7 @@ VERSION = 8
 
 OF_NO_MATTER = (
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
-    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter", "Container"),
+    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter"),
 )
 """Sections of the configuration that change no score."""
 

@@ -116,8 +116,6 @@ class Batch:
         self.dry_run: Callable[[], list[TestRun]]
         self.dry_run = lambda: executor.dry_run(jobs, handed_in(course))
         """Finds out how the tests run; another may be put here as well."""
-        self.elsewhere: tuple[str, ...] = ()
-        """What scores depend on besides, where that is done elsewhere."""
         self._tests: list[TestRun] | None = None
         self._writer = executor.chain()
         self._basis = course.basis(self._writer, self.sources.digest)
@@ -128,7 +126,6 @@ class Batch:
         if self._tests is None:
             self._tests = self.dry_run()
             self._plan = planned(self._tests)
-            self._basis = files.digest([self._basis, *self.elsewhere])
         return self._tests
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
