@@ -183,12 +183,13 @@ def _run(
     from gradebox import cluster
 
     try:
-        workers = stack.enter_context(cluster.connected(arguments.scheduler))
+        client = stack.enter_context(cluster.connected(arguments.scheduler))
     except ModuleNotFoundError as error:
         raise Problem(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
     # twice as many as run, for each of them waits here most of the time
-    run = batch.Batch(course, arguments.jobs or 2 * workers.slots, arguments.resume)
-    workers.take_over(run, cluster.packed(course, run.sources))
+    jobs = arguments.jobs or 2 * sum(client.nthreads().values())
+    run = batch.Batch(course, jobs, arguments.resume)
+    cluster.take_over(client, run)
     return run
 
 
