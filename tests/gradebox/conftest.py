@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from notebooks import SOON
 
-from gradebox.sandbox.own_time import OwnTime, read
+from gradebox.sandbox.own_time import Deadline, read
 from gradebox.workers import pool
 
 LIBRARIES = {"numpy", "torch", "matplotlib"}
@@ -56,11 +56,11 @@ def templates() -> Iterator[None]:
     end_templates()
 
 
-class ExactTime(OwnTime):
+class ExactDeadline(Deadline):
     """Looks at once: the time until a first look, which counts in full, may be long here."""
 
-    def __init__(self, *pids: int) -> None:
-        super().__init__(*pids)
+    def __init__(self, seconds: float, *pids: int) -> None:
+        super().__init__(seconds, *pids)
         self._reading = read(pids)
 
 
@@ -70,7 +70,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     # what was interrupted has to show where, which costs IPython a part of a second
     monkeypatch.setattr("gradebox.workers.client.GRACE", 1.0)
     for module in ("client", "notebook"):
-        monkeypatch.setattr(f"gradebox.workers.{module}.OwnTime", ExactTime)
+        monkeypatch.setattr(f"gradebox.workers.{module}.Deadline", ExactDeadline)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from gradebox.sandbox.filesystem import TooMuch
-from gradebox.sandbox.own_time import Deadline, OwnTime, pace
+from gradebox.sandbox.own_time import Deadline
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.protocol import (
@@ -243,7 +243,7 @@ class Process:
         """
         if self._begin is None:
             return
-        deadline = Deadline(ANSWER, OwnTime(self.pid).seconds, look=pace(ANSWER))
+        deadline = Deadline(ANSWER, self.pid)
         try:
             answer = deadline.wait(lambda s: receive(self.channel, s, Began, Refused))
         except (Gone, TimeoutError):
@@ -275,7 +275,7 @@ class Process:
 
     def grace(self) -> Deadline:
         """Return the limit of what is done after an interruption."""
-        return Deadline(GRACE, OwnTime(self.pid).seconds, look=pace(GRACE))
+        return Deadline(GRACE, self.pid)
 
     def interrupt(self) -> None:
         """Interrupt what it does, as Ctrl-C would."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gradebox.sandbox.own_time import CAP, Deadline, OwnTime, pace
+from gradebox.sandbox.own_time import CAP, Deadline
 from gradebox.values.channel import Gone
 from gradebox.workers.client import ForkServer, Process, Template
 from gradebox.workers.protocol import (
@@ -113,7 +113,7 @@ class Notebook:
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
         self._require_time()
         student, limit = self._student, min(seconds or self._seconds, self._budget - self._spent)
-        deadline = Deadline(limit, OwnTime(student.pid).seconds, look=pace(limit))
+        deadline = Deadline(limit, student.pid)
         try:
             try:
                 return student.ask(message, kind, deadline), ""
@@ -178,8 +178,7 @@ class Notebook:
     def _tested(self, message: RunTest, limit: float) -> Tested:
         assert self._tests is not None
         tests, student = self._tests, self._student
-        clock = OwnTime(tests.pid, student.pid)
-        deadline = Deadline(limit, clock.seconds, look=pace(limit))
+        deadline = Deadline(limit, tests.pid, student.pid)
 
         def tested(seconds: float) -> Tested:
             return receive(tests.channel, seconds, Tested)
