@@ -349,7 +349,7 @@ def test_a_course_among_the_folders_of_modules_is_not_readable(
     monkeypatch.setattr(sys, "path", [*sys.path, str(course)])
     assert str(course) in filesystem.readable_paths(work)
     (course / name).touch()
-    filesystem._python_paths.cache_clear()
+    filesystem.python_paths.cache_clear()
     assert str(course) not in filesystem.readable_paths(work)
 
 
@@ -368,7 +368,7 @@ def test_a_folder_that_holds_more_than_modules_is_not_readable(
         monkeypatch.setenv("HOME", str(beside / below))
     else:
         monkeypatch.setattr(sys, "prefix", str(beside / below))
-    filesystem._python_paths.cache_clear()
+    filesystem.python_paths.cache_clear()
     assert str(beside) not in filesystem.readable_paths(work)
 
 

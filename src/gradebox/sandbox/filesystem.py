@@ -1,6 +1,7 @@
 """The files that a sealed process sees, put together from those of the machine."""
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable
@@ -52,11 +53,10 @@ _PARTS = (
     "share/tcltk",  # Debian's Tcl cannot start without its scripts
     "share/terminfo",
     "share/zoneinfo",
+    *("fonts", "etc/fonts", "targets"),  # of conda: libraries of CUDA are links into targets
 )
 """What Python needs of a prefix. The rest may be anyone's: nbgrader's exchange is below share, and
 a course may have its virtual environment in its own folder."""
-
-_CONDA_PARTS = ("fonts", "etc/fonts", "targets")  # libraries of CUDA are links into targets
 
 COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
 
@@ -82,27 +82,19 @@ def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[
     return list(dict.fromkeys(found))
 
 
+@cache
 def python_paths() -> tuple[str, ...]:
     """Return what each sealed process may read; it is looked for once, for later forks too."""
-    return _python_paths(tuple(sys.path), os.getcwd())
-
-
-@cache
-def _python_paths(modules: tuple[str, ...], working: str) -> tuple[str, ...]:
     prefixes = ["/usr", "/usr/local", sys.prefix, sys.base_prefix]
     prefixes += [sys.exec_prefix, sys.base_exec_prefix]
     wanted = [*_SYSTEM, *glob("/usr/local/cuda*")]  # some builds of PyTorch link to it in any case
-    for prefix in dict.fromkeys(prefixes):
-        conda = os.path.exists(os.path.join(prefix, "conda-meta"))
-        parts = (*_PARTS, *_CONDA_PARTS) if conda else _PARTS
-        wanted += [os.path.join(prefix, part) for part in parts]
-    private = [working, os.path.expanduser("~"), "/home", "/root", *prefixes]
+    wanted += [os.path.join(prefix, part) for prefix in prefixes for part in _PARTS]
+    private = [os.getcwd(), os.path.expanduser("~"), "/home", "/root", *prefixes]
     targets = [os.path.realpath(path) for path in private]
-    for path in map(os.path.abspath, filter(None, modules)):
+    for path in map(os.path.abspath, filter(None, sys.path)):
         real = os.path.realpath(path)
-        course = any(os.path.exists(os.path.join(path, name)) for name in COURSE)
-        home = os.path.dirname(real) == "/home"
-        if not (course or home or any(_holds(real, target) for target in targets)):
+        more = os.path.dirname(real) == "/home" or any(_holds(real, target) for target in targets)
+        if not more and not any(os.path.exists(os.path.join(path, name)) for name in COURSE):
             wanted.append(path)
     return tuple(dict.fromkeys(found for path in wanted for found in _with_target(path)))
 
@@ -123,12 +115,11 @@ def _holds(outer: str, inner: str) -> bool:
 
 def _outermost(paths: Iterable[str]) -> list[str]:
     """Leave out what lies in a folder that is there anyway."""
-    outermost: dict[str, None] = {}
+    outermost: list[str] = []
     for path in sorted(paths, key=len):
-        parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
-        if path not in outermost and not any(parent in outermost for parent in parents):
-            outermost[path] = None
-    return list(outermost)
+        if not any(_holds(outer, path) for outer in outermost):
+            outermost.append(path)
+    return outermost
 
 
 def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -180,14 +171,19 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             # files fill whole blocks: what fits here fits on the disk that the limit is for
             size += -(-info.st_size // _BLOCK) * _BLOCK if stat.S_ISREG(info.st_mode) else 0
             require_room(many, size, most)
-            if stat.S_ISREG(info.st_mode):
-                _copy_file(old, new, 0o600 | info.st_mode & 0o111, owner)
-                continue
             # a link is followed inside, so that it leads to nothing that the process may not read
             if stat.S_ISLNK(info.st_mode):
                 os.symlink(os.readlink(old), new)
             elif stat.S_ISDIR(info.st_mode):
                 os.mkdir(new)
+            elif stat.S_ISREG(info.st_mode):
+                # what was a file may be a link by now, to a file of the grader's
+                with (
+                    os.fdopen(os.open(old, os.O_RDONLY | os.O_NOFOLLOW), "rb") as reading,
+                    Path(new).open("xb") as writing,
+                ):
+                    shutil.copyfileobj(reading, writing)
+                    os.fchmod(writing.fileno(), 0o600 | info.st_mode & 0o111)
             else:
                 continue
             os.chown(new, *owner, follow_symlinks=False)
@@ -207,30 +203,12 @@ def require_room(many: int, size: int, most: int) -> None:
         )
 
 
-def _copy_file(old: str, new: str, mode: int, owner: tuple[int, int]) -> None:
-    """Copy a plain file, with few system calls: there may be thousands."""
-    # what was a file when copy looked at it may be a link by now, to a file of the grader's
-    reading = os.open(old, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        writing = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            while os.sendfile(writing, reading, None, 2**30):
-                pass
-            os.fchown(writing, *owner)
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
-
-
 def enter(
     folder: str,
     readable: list[str],
     quota: int,
     owner: tuple[int, int],
     hidden: Iterable[str] = (),
-    *,
-    bare: bool = False,
 ) -> list[str]:
     """Leave this process a root of its own: read-only, but for temporary folders with a quota.
 
@@ -254,8 +232,7 @@ def enter(
     # first: in a user namespace a new /proc is refused unless a whole one is still in sight
     missing = _processes()
     own = _own(quota, owner)
-    if not bare:
-        copy("/.old" + home, own["work"], owner, quota)
+    copy("/.old" + home, own["work"], owner, quota)
     writable = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
     outermost = _outermost(sources)
     links = [path for path in outermost if os.path.islink("/.old" + path)]  # /bin to /usr/bin
@@ -284,16 +261,9 @@ def enter(
 
 def _make_mount_point(path: str, folder: bool) -> None:
     """Make an empty folder or file to mount something on."""
-    try:
-        if folder:
-            os.mkdir(path)
-        else:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        _make_mount_point(path, folder)
+    os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path):
+        Path(path).touch()
 
 
 def _cover(path: str) -> None:

@@ -47,41 +47,24 @@ CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
 # The numbers of the calls on (x86_64, aarch64); from 424 on they are the same everywhere.
 _NUMBERS: dict[str, tuple[int | None, int | None]] = {
-    "acct": (163, 89),
     "add_key": (248, 217),
-    "adjtimex": (159, 171),
     "bpf": (321, 280),
     "chmod": (90, None),
     "chown": (92, None),
-    "chroot": (161, 51),
-    "clock_adjtime": (305, 266),
-    "clock_settime": (227, 112),
     "clone": (56, 220),
     "clone3": (435, 435),
-    "delete_module": (176, 106),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
     "fchown": (93, 55),
     "fchownat": (260, 54),
     "fcntl": (72, 25),
-    "finit_module": (313, 273),
     "fremovexattr": (199, 16),
-    "fsconfig": (431, 431),
     "fsetxattr": (190, 7),
-    "fsmount": (432, 432),
-    "fsopen": (430, 430),
-    "fspick": (433, 433),
     "futimesat": (261, None),
-    "init_module": (175, 105),
     "io_uring_setup": (425, 425),
     "ioctl": (16, 29),
-    "ioperm": (173, None),
-    "iopl": (172, None),
     "ioprio_set": (251, 30),
-    "kcmp": (312, 272),
-    "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104),
     "keyctl": (250, 219),
     "kill": (62, 129),
     "landlock_add_rule": (445, 445),
@@ -92,29 +75,20 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "lsetxattr": (189, 6),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
-    "migrate_pages": (256, 238),
-    "mount": (165, 40),
     "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "move_pages": (279, 239),
     "mq_open": (240, 180),
     "msgget": (68, 186),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428),
     "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pidfd_open": (434, 434),
     "pidfd_send_signal": (424, 424),
     "pivot_root": (155, 41),
     "prlimit64": (302, 261),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),
-    "quotactl": (179, 60),
-    "reboot": (169, 142),
     "removexattr": (197, 14),
     "removexattrat": (466, 466),
     "request_key": (249, 218),
@@ -125,24 +99,18 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
     "semget": (64, 190),
-    "setdomainname": (171, 162),
-    "sethostname": (170, 161),
-    "setns": (308, 268),
     "setpgid": (109, 154),
     "setpriority": (141, 140),
     "setsid": (112, 157),
-    "settimeofday": (164, 170),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
     "shmget": (29, 194),
     "socket": (41, 198),
-    "swapoff": (168, 225),
-    "swapon": (167, 224),
+    "socketpair": (53, 199),
     "syslog": (103, 116),
     "tgkill": (234, 131),
     "tkill": (200, 130),
     "truncate": (76, 45),
-    "umount2": (166, 39),
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
     "utime": (132, None),
@@ -181,29 +149,26 @@ def _number(name: str) -> int | None:
     return _NUMBERS[name][machine()[0]]
 
 
-def _checked(name: str, result: int) -> int:
+def _library(name: str, *values: Any, about: object = "") -> int:
+    result = int(getattr(_libc(), name)(*values))
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")
+        raise OSError(number, f"{name} {about}: {os.strerror(number)}")
     return result
 
 
-def _library(name: str, *values: Any) -> int:
-    return _checked(name, getattr(_libc(), name)(*values))
-
-
 def _system(name: str, *values: Any) -> int:
-    number = _number(name)
-    # ctypes passes a plain int as 32 bits, and syscall() reads whole registers
-    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in values]
-    # -1 is the number of no call: the kernel answers ENOSYS
-    return _checked(name, _libc().syscall(ctypes.c_long(number or -1), *wide))
+    # ctypes passes a plain int as 32 bits, and syscall() reads whole registers; -1 is the number of
+    # no call, and the kernel answers ENOSYS
+    numbers = [_number(name) or -1, *values]
+    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in numbers]
+    return _library("syscall", *wide, about=name)
 
 
 def _prctl(option: int, *values: int) -> None:
     # some options are refused unless the arguments that they do not use are 0
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    _checked(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
+    _library("prctl", ctypes.c_int(option), *padded, about=option)
 
 
 def fork_into(namespaces: int) -> int:
@@ -233,17 +198,9 @@ def fork_into(namespaces: int) -> int:
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     """Mount a file system."""
-    try:
-        _library(
-            "mount",
-            os.fsencode(source),
-            os.fsencode(target),
-            kind.encode(),
-            ctypes.c_ulong(flags),
-            options.encode() or None,
-        )
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}: {source} on {target}") from None
+    what = os.fsencode(source), os.fsencode(target), kind.encode()
+    more = ctypes.c_ulong(flags), options.encode() or None
+    _library("mount", *what, *more, about=f"{source} on {target}")
 
 
 def unmount(target: str) -> None:

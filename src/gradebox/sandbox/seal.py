@@ -19,7 +19,6 @@ In all levels the cells are given an environment of their own and no open file o
 The score that a process computes about itself can be forged behind any of these barriers.
 """
 
-import dataclasses
 import errno
 import math
 import mimetypes
@@ -30,11 +29,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gradebox.sandbox import filesystem, linux
 
@@ -54,6 +53,9 @@ THREADS = (
     "VECLIB_MAXIMUM_THREADS",
 )
 """The variables that keep numerical libraries from starting threads."""
+
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
+"""The families of sockets that namespaces cover; of others, some reach the machine around them."""
 
 _USER = 1000
 _LOOK = 0.25
@@ -126,7 +128,7 @@ class _ForkState:
 
     root: bool = False
     ids: tuple[int, int] = (0, 0)
-    refused: str = ""
+    refused: str = "this is no fork of seal"
 
 
 _fork_state = _ForkState()
@@ -156,7 +158,6 @@ def fork(level: Level) -> int:
 def _remember() -> None:
     """Look for what each sealed process needs; a fork of one that has done so has it."""
     filesystem.python_paths()
-    _beyond()
     if not mimetypes.inited:  # it reads files that Landlock shows and does not let one open
         mimetypes.init()
 
@@ -171,7 +172,6 @@ def seal(
     keep: Iterable[int] = (),
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
-    bare: bool = False,
     shared: bool = False,
 ) -> Sealed:
     """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
@@ -198,8 +198,6 @@ def seal(
     hidden : sequence of paths
         Files and folders that it may not read, wherever they lie; notebooks in ``folder`` are
         hidden anyway, because after nbgrader has put its cells back they hold the tests.
-    bare : bool
-        Whether the process gets an empty folder instead of what was handed in.
     shared : bool
         Whether the processes that it starts serve several submissions: then the limits hold for
         each of them and not for their sum, so that what one student brings about ends no other's.
@@ -210,22 +208,27 @@ def seal(
         If the kernel refuses. Then the process must not run anything.
     """
     # mounts, users and Landlock are checked when a file is opened: an open one passes them all
-    _close_all_but(sorted(keep))
+    _close_all_but(keep)
     paths = filesystem.readable_paths(folder, readable)
     secret = [
         normalize(path) for path in hidden for normalize in (os.path.abspath, os.path.realpath)
     ]
+    own = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
     if level is Level.NAMESPACES:
-        path = str(Path(folder).absolute())
-        sealed = _in_namespaces(limits, path, paths, secret, bare, shared)
+        sealed = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, shared)
+        own |= {"HOME": filesystem.HOME}
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
-        sealed = _in_landlock(limits, str(folder), paths, str(scratch), secret)
+        sealed = _in_landlock(limits, str(folder), paths, os.path.realpath(scratch), secret)
+        own |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
     else:
         _limit(limits, None)
         sealed = Sealed(Level.NONE, ("nothing is barred",), str(folder))
-    _clear_environment(environment or {}, sealed, scratch)
+        own |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+    # /proc/self/environ goes on showing what the fork server was started with, so that is clean too
+    os.environ.clear()
+    os.environ.update({**own, **(environment or {})})
     if Path(sealed.folder).is_dir():
         os.chdir(sealed.folder)
     # it may have been chosen before the fork, from the grader's environment
@@ -233,36 +236,15 @@ def seal(
     return sealed
 
 
-def _close_all_but(keep: list[int]) -> None:
+def _close_all_but(keep: Iterable[int]) -> None:
     """Close what the grader had open; the standard streams go nowhere."""
+    kept = sorted(keep)
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        if stream not in keep:
-            os.dup2(null, stream)
-    start = 3
-    for descriptor in keep:
-        os.closerange(start, descriptor)
-        start = max(start, descriptor + 1)
-    _close_from(start)
-
-
-def _close_from(start: int) -> None:
-    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
-
-
-def _clear_environment(
-    extra: Mapping[str, str], sealed: Sealed, scratch: str | Path | None
-) -> None:
-    environment = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
-    if sealed.level is Level.NAMESPACES:
-        environment |= {"HOME": filesystem.HOME}
-    elif sealed.level is Level.LANDLOCK:
-        environment |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
-    else:
-        environment |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
-    # /proc/self/environ goes on showing what the fork server was started with, so that is clean too
-    os.environ.clear()
-    os.environ.update({**environment, **extra})
+    for stream in {0, 1, 2}.difference(kept):
+        os.dup2(null, stream)
+    borders = [2, *(number for number in kept if number > 2), os.sysconf("SC_OPEN_MAX")]
+    for below, above in pairwise(borders):
+        os.closerange(below + 1, above)
 
 
 def _mapped() -> int:
@@ -296,50 +278,45 @@ def _may_change_user(*more: int) -> bool:
     return os.geteuid() == 0 and all(held >> capability & 1 for capability in needed)
 
 
-def _strangers() -> list[int]:
-    """Return users that own nothing: one for this process alone, and nobody."""
+def _stranger() -> int | None:
+    """Return a user that owns nothing: one for this process alone, or nobody; None without any."""
     # /proc is still that of the machine, where each process has a number of its own
-    return [0x70000000 + int(Path("/proc/self").readlink().name) % 0x400000, 65534]
+    users = 0x70000000 + int(Path("/proc/self").readlink().name) % 0x400000, 65534
+    lines = Path("/proc/self/uid_map").read_text().splitlines()  # a container may know few users
+    ranges = [(int(start), int(many)) for start, _, many in (line.split() for line in lines)]
+    return next((user for user in users if any(a <= user < a + n for a, n in ranges)), None)
 
 
-def _become(users: list[int]) -> None:
-    """Give up root and all capabilities; without users, keep the present one."""
-    for user in users:
-        try:
-            # in this order: once the user has changed, the groups can no longer be changed
-            os.setgroups([])
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            break
-        except OSError as error:  # a container may know few users
-            if error.errno != errno.EINVAL or user == users[-1]:
-                raise
+def _become(user: int | None) -> None:
+    """Give up root and all capabilities; without a user, keep the present one."""
+    if user is not None:
+        # in this order: once the user has changed, the groups can no longer be changed
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     linux.drop_capabilities()
+    linux.die_with_parent()
 
 
 # --- Namespaces ----------------------------------------------------------------------------------
 
 
 def _in_namespaces(
-    limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool, shared: bool
+    limits: Limits, folder: str, readable: list[str], hidden: list[str], shared: bool
 ) -> Sealed:
     if os.getpid() != 1:
-        raise OSError(
-            errno.EPERM, f"no namespaces: {_fork_state.refused or 'this is no fork of seal'}"
-        )
-    users = _existing_users(_strangers()) if _fork_state.root else []
-    if not users:
+        raise OSError(errno.EPERM, f"no namespaces: {_fork_state.refused}")
+    user = _stranger() if _fork_state.root else None
+    if user is None:
         # a process without rights may write gid_map only after it has given up setgroups
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{_USER} {_fork_state.ids[0]} 1")
         Path("/proc/self/gid_map").write_text(f"{_USER} {_fork_state.ids[1]} 1")
-    owner = (users[0],) * 2 if users else (_USER, _USER)
+    owner = _USER if user is None else user
     socket.sethostname("student")
-    # this takes CAP_SETPCAP, which _become gives up
-    linux.drop_bounds()
-    lacks = filesystem.enter(folder, readable, limits.disk, owner, hidden, bare=bare)
-    _become(users)
-    linux.die_with_parent()
+    linux.drop_bounds()  # this takes CAP_SETPCAP, which _become gives up
+    lacks = filesystem.enter(folder, readable, limits.disk, (owner, owner), hidden)
+    _become(user)
     # this process enforces the limits as the user of the cells, who must not reach its memory
     linux.inspectable(False)
     base = _mapped()
@@ -352,29 +329,11 @@ def _in_namespaces(
     # else root would own its /proc/self, and process 1 would count shared memory in full
     linux.inspectable(True)
     _limit(limits, base, others=_SHARED if shared else 2)
-    # last: the filter refuses calls that the lines above make
-    lacks += _filter(_beyond())
+    try:
+        linux.install([*_beyond(), *linux.refuse_unless("socket", 0, FAMILIES)])
+    except OSError as error:
+        lacks += [f"no filter of system calls ({error.strerror})"]
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
-
-
-def _existing_users(users: list[int]) -> list[int]:
-    """Return the users that exist in this user namespace."""
-    lines = Path("/proc/self/uid_map").read_text().splitlines()
-    ranges = [(int(start), int(many)) for start, _, many in (line.split() for line in lines)]
-    return [user for user in users if any(a <= user < a + n for a, n in ranges)]
-
-
-def _forward(child: int) -> None:
-    def pass_on(number: int, frame: Any) -> None:
-        with suppress(OSError):
-            os.kill(child, number)
-
-    signal.signal(signal.SIGINT, pass_on)
-
-
-def _code(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
 
 
 def _keep_house(child: int, memory: float) -> NoReturn:
@@ -383,17 +342,20 @@ def _keep_house(child: int, memory: float) -> NoReturn:
     It buries the orphans, and ends when the notebook's process does, or when all together use
     too much memory.
     """
-    _forward(child)
-    _close_from(3)
+
+    def pass_on(number: int, frame: object) -> None:
+        with suppress(OSError):
+            os.kill(child, number)
+
+    signal.signal(signal.SIGINT, pass_on)
+    _close_all_but(())
     most = _used(child) + memory
     while True:
         signal.sigtimedwait([signal.SIGCHLD], _LOOK)
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == child:
-                os._exit(_code(status))
-            if not pid:
-                break
+        while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+            if ended[0] == child:
+                code = os.waitstatus_to_exitcode(ended[1])
+                os._exit(code if code >= 0 else 128 - code)
         if most == math.inf:
             continue
         others = {int(entry.name) for entry in Path("/proc").glob("[0-9]*")} - {1}
@@ -405,9 +367,8 @@ def _keep_house(child: int, memory: float) -> NoReturn:
 def _used(pid: int) -> int:
     """Return the bytes of memory of a process, shared ones in parts if it lets us see them."""
     with suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * KIB
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.partition("\nPss:")[2].split()[0]) * KIB
     with suppress(OSError, ValueError, IndexError):
         pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -425,13 +386,12 @@ def _in_landlock(
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
     linux.machine()  # without a filter this level would be none
     _remember()
-    scratch = os.path.realpath(scratch)
-    users = _existing_users(_strangers()) if _may_change_user() else []
+    user = _stranger() if _may_change_user() else None
     readable, listed = filesystem.around(readable, hidden)
     # another user could not reach a Python that lies in root's home
     if not filesystem.is_open_to_all([*readable, *listed, scratch]):
-        users = []
-    owner = (users[0],) * 2 if users else (os.geteuid(), os.getegid())
+        user = None
+    owner = (os.geteuid(), os.getegid()) if user is None else (user, user)
     os.chown(scratch, *owner)
     for name in ("work", "home", "tmp"):
         Path(scratch, name).mkdir(0o700)
@@ -441,17 +401,15 @@ def _in_landlock(
     # without root there is nothing to give up, and the kernel refuses
     with suppress(OSError):
         linux.drop_bounds()
-    _become(users)
-    linux.die_with_parent()
+    _become(user)
     # a change of user has made /proc/self root's
     linux.inspectable(True)
     # processes of other notebooks and of the grader count too, unless the user is a stranger's
-    own_processes = 1 if users else _processes_of(os.geteuid())
+    own_processes = _processes_of(os.geteuid()) if user is None else 1
     file_size = min(limits.file_size, limits.disk)
-    _limit(dataclasses.replace(limits, file_size=file_size), base, others=own_processes)
-    shown = [f"/dev/{name}" for name in ("random", "urandom")]
+    _limit(replace(limits, file_size=file_size), base, others=own_processes)
     # the rule is for the folder that the link leads to now: those of other processes stay closed
-    shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
+    shown = "/dev/random", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"
     linux.landlock(
         [*readable, *shown],
         [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))],
@@ -459,9 +417,9 @@ def _in_landlock(
     )
     lacks = ["names and sizes of other files can be asked for"]
     lacks += ["limits on disk and memory hold for each file and each process"]
-    if not users and os.geteuid() == 0:
+    if user is None and os.geteuid() == 0:
         lacks += ["no limit on processes, because the grader is root and its Python is private"]
-    _filter([*_beyond(), *_outward(version)], needed=True)
+    linux.install([*_beyond(), *_outward(version)])
     return Sealed(Level.LANDLOCK, tuple(lacks), f"{scratch}/work")
 
 
@@ -479,41 +437,26 @@ def _processes_of(user: int) -> int:
 # --- Calls that are refused ----------------------------------------------------------------------
 
 
-def _filter(rules: linux.Filter, needed: bool = False) -> list[str]:
-    try:
-        linux.install(rules)
-    except OSError as error:
-        if needed:
-            raise
-        return [f"no filter of system calls ({error.strerror})"]
-    return []
-
-
-@cache
 def _beyond() -> linux.Filter:
-    """Refuse what no notebook needs: other processes' memory, mounts, the kernel's own parts.
+    """Refuse what no notebook needs: other processes' memory, and the kernel's own parts.
 
-    Memory that belongs to no process and no folder is refused too: nothing would count it.
+    Memory that belongs to no process and no folder is refused too: nothing would count it. What
+    takes a capability, such as a mount, the kernel refuses by itself. To lower one's priority does
+    nothing: one would wait for a processor, which is no own time.
     """
-    try:
-        linux.machine()
-    except OSError:
-        return []
     return [
-        *linux.refuse("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd"),
-        *linux.refuse("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount"),
-        *linux.refuse("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
-        *linux.refuse("unshare", "setns", "name_to_handle_at", "open_by_handle_at"),
+        *linux.refuse("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "unshare"),
         # io_uring would carry out calls that no filter sees
-        *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "quotactl"),
-        *linux.refuse("keyctl", "add_key", "request_key", "acct", "swapon", "swapoff", "reboot"),
-        *linux.refuse("init_module", "finit_module", "delete_module", "kexec_load"),
-        *linux.refuse("kexec_file_load", "settimeofday", "clock_settime", "adjtimex"),
-        *linux.refuse("clock_adjtime", "syslog", "iopl", "ioperm", "sethostname", "setdomainname"),
+        *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "syslog"),
+        *linux.refuse("keyctl", "add_key", "request_key", "name_to_handle_at", "open_by_handle_at"),
         *linux.refuse("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"),
         # clone3 hides its flags from the filter; libraries then use clone
         *linux.refuse("clone3", error=errno.ENOSYS),
         *linux.refuse_bits("clone", 0, linux.ANY_NAMESPACE),
+        *linux.refuse("setpriority", "sched_setattr", error=0),
+        *linux.refuse("sched_setparam", "sched_setscheduler", error=0),
+        # pairs of this family reach nobody outside, and asyncio cannot start without them
+        *linux.refuse_unless("socketpair", 0, [socket.AF_UNIX]),
     ]
 
 
@@ -528,11 +471,8 @@ def _outward(version: int) -> linux.Filter:
     """
     me = os.getpid()
     rules = [
-        # socketpair stays: it reaches nobody outside, and asyncio cannot start without it
         *linux.refuse("socket", "setsid", "setpgid", "pidfd_open", "pidfd_send_signal"),
-        *linux.refuse("process_madvise", "process_mrelease", "migrate_pages", "move_pages"),
-        *linux.refuse("sched_setaffinity", "sched_setattr", "sched_setparam"),
-        *linux.refuse("sched_setscheduler", "setpriority", "ioprio_set"),
+        *linux.refuse("sched_setaffinity", "ioprio_set"),
         # 0 is the caller: a process could lower the limits of others of the same user
         *linux.refuse_unless("prlimit64", 0, [0]),
         *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
