@@ -241,8 +241,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
             raise NotSealed(f"{name}: {error}") from error
         if sandbox is Level.NONE:
             self.log.warning(Event("not-sealed"))
-        environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
-        environment |= {name: os.environ[name] for name in self.environment if name in os.environ}
+        named = ("NBGRADER_EXECUTION", *self.environment)
+        environment = {name: os.environ[name] for name in named if name in os.environ}
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE

@@ -8,7 +8,6 @@ import ctypes
 import errno
 import os
 import platform
-import re
 import signal
 import stat
 import struct
@@ -219,28 +218,7 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     mount(source, target, "none", BIND | RECURSIVE)
     flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
-    where = os.fsencode(target)
-    try:
-        _system("mount_setattr", _HERE, where, _AND_BELOW, wanted, len(wanted))
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        for mount_point in _mounts_under(target):  # Linux before 5.12
-            mount("none", mount_point, "none", REMOUNT | BIND | flags | _flags_of(mount_point))
-
-
-def _mounts_under(target: str) -> list[str]:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    # the kernel writes a blank in a path as \040
-    points = {
-        re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in lines
-    }
-    return [target, *sorted(p for p in points if p.startswith(target + "/"))]
-
-
-def _flags_of(target: str) -> int:
-    """Return the flags of a mount that may not be taken away in a user namespace."""
-    return os.statvfs(target).f_flag & (READ_ONLY | NO_SUID | NO_DEVICES | NO_EXEC)
+    _system("mount_setattr", _HERE, os.fsencode(target), _AND_BELOW, wanted, len(wanted))
 
 
 def capabilities() -> int:
@@ -264,11 +242,6 @@ def drop_capabilities() -> None:
     _prctl(_AMBIENT, _CLEAR_ALL)
     header, nothing = struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24)
     _library("capset", header, nothing)
-
-
-def no_new_privileges() -> None:
-    """Let no program that is started give more rights than this process has."""
-    _prctl(_NO_NEW_PRIVILEGES, 1)
 
 
 def die_with_parent() -> None:
@@ -357,7 +330,7 @@ def _on(name: str, body: Filter) -> Filter:
 
 
 def refuse(*names: str, error: int = errno.EPERM) -> Filter:
-    """Refuse calls."""
+    """Refuse calls; without an error number they seem to be made."""
     return [step for name in names for step in _on(name, [(_RETURN, 0, 0, _FAIL | error)])]
 
 
@@ -406,6 +379,6 @@ def install(rules: Filter) -> None:
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
-    no_new_privileges()
     held = ctypes.create_string_buffer(program)
+    _prctl(_NO_NEW_PRIVILEGES, 1)
     _prctl(_SECCOMP, 2, ctypes.addressof(held))

@@ -6,26 +6,21 @@ Nothing is believed of a kernel: a fork is sealed and tries to break out, before
 import dataclasses
 import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gradebox.sandbox import linux
 from gradebox.sandbox.seal import Level, Limits, fork, seal
 
 _PROBE = 1800.0  # seconds of wall time, against a probe that hangs; one that fails ends at once
-
 
 _surveying = threading.Lock()
 
@@ -38,10 +33,8 @@ class Survey:
     tried: dict[str, str]
 
     def __str__(self) -> str:
-        lines = [f"sealed by: {self.level}"]
-        return "\n".join(
-            [*lines, *(f"  {name}: {outcome}" for name, outcome in self.tried.items())]
-        )
+        lines = [f"  {name}: {outcome}" for name, outcome in self.tried.items()]
+        return "\n".join([f"sealed by: {self.level}", *lines])
 
 
 def probe() -> Level:
@@ -73,24 +66,30 @@ def _survey() -> Survey:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
 
 
-def _try(level: Level, secret: Path) -> str:
+def _survey_here() -> Survey:
+    tried = {str(level): _tried(level) for level in (Level.NAMESPACES, Level.LANDLOCK)}
+    works = [Level(name) for name, outcome in tried.items() if outcome.startswith("works")]
+    return Survey((*works, Level.NONE)[0], tried)
+
+
+def _tried(level: Level) -> str:
     """Seal a fork and let it try to break out; return ``works`` or what went wrong."""
-    reading, writing = os.pipe()
-    pid = fork(level)
-    if not pid:
-        _try_inside(level, secret, writing)
-    os.close(writing)
-    answer, until = b"", time.monotonic() + _PROBE / 3
-    while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
-        more = os.read(reading, 4096)
-        answer += more
-        if not more:
-            break
-    os.close(reading)
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return answer.decode() or "the sealed process ended without a word"
+    with tempfile.TemporaryDirectory() as name:
+        for folder in ("work", "scratch"):
+            Path(name, folder).mkdir()
+        secret = Path(name, "secret")
+        secret.write_text("secret")
+        reading, writing = os.pipe()
+        pid = fork(level)
+        if not pid:
+            _try_inside(level, secret, writing)
+        os.close(writing)
+        with os.fdopen(reading) as answer:
+            outcome = answer.read()
+        os.waitpid(pid, 0)
+        if secret.read_text() != "secret":
+            return "writes files outside"
+        return outcome or "the sealed process ended without a word"
 
 
 def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
@@ -98,7 +97,7 @@ def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
         os.setsid()
         folder, scratch = secret.parent / "work", secret.parent / "scratch"
         sealed = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
-        outcome = _breaches(secret) or "works" + "".join(f"; {lack}" for lack in sealed.lacks)
+        outcome = _breach(secret) or "works" + "".join(f"; {lack}" for lack in sealed.lacks)
     # the child must not return: on its way out it would remove the folders of its parent
     except BaseException as error:
         outcome = f"refused: {error}"
@@ -106,55 +105,35 @@ def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
     os._exit(0)
 
 
-def _breaches(secret: Path) -> str:
+def _breach(secret: Path) -> str:
     """Return which barrier does not hold, if any; the caller looks whether the file changed.
 
     A file of that name in the temporary folder of the sealed process is not the one outside.
     """
     with suppress(OSError), secret.open("r+") as file:
         file.write("broken")
-    attempts: dict[str, Callable[[], Any]] = {
-        "a file outside can be read": secret.read_bytes,
+    with suppress(OSError):
+        secret.read_bytes()
+        return "a file outside can be read"
+    try:
         # the seconds matter where there is a network only: without it the call fails at once
-        "a network can be used": lambda: socket.create_connection(("127.0.0.1", 9), 0.1),
-    }
-    for breach, attempt in attempts.items():
-        try:
-            attempt()
-            return breach
-        except OSError as error:
-            # no such network: unreachable, or not even a socket; refused means it was there
-            if isinstance(error, ConnectionRefusedError | TimeoutError):
-                return breach
-    if linux.capabilities():
-        return "capabilities are left"
-    return ""
-
-
-def _survey_here() -> Survey:
-    tried = {}
-    for level in (Level.NAMESPACES, Level.LANDLOCK):
-        with tempfile.TemporaryDirectory() as name:
-            secret = Path(name, "secret")
-            secret.write_text("secret")
-            for folder in ("work", "scratch"):
-                Path(name, folder).mkdir()
-            outcome = _try(level, secret)
-            tried[str(level)] = (
-                outcome if secret.read_text() == "secret" else "writes files outside"
-            )
-    works = [Level(name) for name, outcome in tried.items() if outcome.startswith("works")]
-    return Survey((*works, Level.NONE)[0], tried)
+        socket.create_connection(("127.0.0.1", 9), 0.1).close()
+        return "a network can be used"
+    except OSError as error:
+        # no such network: unreachable, or not even a socket; refused means it was there
+        if isinstance(error, ConnectionRefusedError | TimeoutError):
+            return "a network can be used"
+    return "capabilities are left" if linux.capabilities() else ""
 
 
 def main(arguments: list[str]) -> int:
     """Print the level of this machine; 1 if it has none."""
-    if not sys.platform.startswith("linux"):
-        result = survey()
-    else:
-        result = _survey_here()
-    print(json.dumps(dataclasses.asdict(result)) if "--json" in arguments else result)
-    return 0 if "--json" in arguments else int(result.level is Level.NONE)
+    if "--json" in arguments:
+        print(json.dumps(dataclasses.asdict(_survey_here())))
+        return 0
+    result = survey()
+    print(result)
+    return int(result.level is Level.NONE)
 
 
 if __name__ == "__main__":

@@ -49,8 +49,10 @@ GRACE = 5.0
 IMPORTING = (
     *("HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "XDG_CACHE_HOME"),
     *("XDG_CONFIG_HOME", "MPLCONFIGDIR", "IPYTHONDIR", "SYSTEMROOT"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONUTF8"),
+    *("PYTHONHASHSEED", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"),
 )
-"""Variables that imports may need, besides Python's own and those that cells see."""
+"""Variables that imports may need, besides those that cells see."""
 
 
 class ForkServer:
@@ -392,10 +394,9 @@ def beginning(
 def _environment() -> dict[str, str]:
     """Return the environment of the fork server.
 
-    Cells can read what it was started with in /proc, so nothing of the grader's is among it.
+    Cells can read what it was started with in /proc, so only variables that are named pass.
     """
-    names = {*PASSED, *IMPORTING, *(name for name in os.environ if name.startswith("PYTHON"))}
-    passed = {name: os.environ[name] for name in names if name in os.environ}
+    passed = {name: os.environ[name] for name in (*PASSED, *IMPORTING) if name in os.environ}
     inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     return {**passed, **dict.fromkeys(THREADS, "1"), **inline}
 
