@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import signal
 import stat
 import struct
@@ -39,8 +40,8 @@ _HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
 SET_OWNER, SET_OWNER_EX = 8, 15
 """Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
 
-SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET, TYPE_INTO_TERMINAL = 0x8901, 0x8902, 0x5412
-"""Requests of ``ioctl`` that send signals likewise, and one that types into a terminal."""
+SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET = 0x8901, 0x8902
+"""Requests of ``ioctl`` that let it do so about a socket."""
 
 CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
@@ -218,7 +219,25 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     mount(source, target, "none", BIND | RECURSIVE)
     flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
-    _system("mount_setattr", _HERE, os.fsencode(target), _AND_BELOW, wanted, len(wanted))
+    try:
+        _system("mount_setattr", _HERE, os.fsencode(target), _AND_BELOW, wanted, len(wanted))
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        for point in mounts_under(target):  # Linux before 5.12
+            # in a user namespace no flag may be taken away
+            kept = os.statvfs(point).f_flag & (READ_ONLY | NO_SUID | NO_DEVICES | NO_EXEC)
+            mount("none", point, "none", REMOUNT | BIND | flags | kept)
+
+
+def mounts_under(target: str) -> list[str]:
+    """Return a mount point and those below it."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    # the kernel writes a blank in a path as \040
+    points = {
+        re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in lines
+    }
+    return [target, *sorted(p for p in points if p.startswith(target + "/"))]
 
 
 def capabilities() -> int:

@@ -37,19 +37,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reading:
-    """What the processes of some notebooks have had, in seconds.
-
-    Parameters
-    ----------
-    computed : float
-        The processor time of all of them.
-    waited : tuple of dict, optional
-        For each notebook, how long each of its threads has waited for a processor; None where the
-        system does not tell.
-    """
+    """What the processes of some notebooks have had, in seconds."""
 
     computed: float
     waited: tuple[dict[int, float], ...] | None = None
+    """How long each thread has waited, for each notebook; None where the system does not tell."""
 
 
 def own_part(passed: float, before: Reading, after: Reading) -> float:

@@ -115,9 +115,6 @@ class Sealed:
     lacks: tuple[str, ...] = ()
     folder: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.level}" + "".join(f"; {lack}" for lack in self.lacks)
-
 
 # --- Sealing -------------------------------------------------------------------------------------
 
@@ -460,9 +457,6 @@ def _beyond() -> linux.Filter:
     ]
 
 
-_INTRUSIVE = (linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET, linux.TYPE_INTO_TERMINAL)
-
-
 def _outward(version: int) -> linux.Filter:
     """Refuse what reaches other processes of the same user, where no namespace hides them.
 
@@ -476,7 +470,7 @@ def _outward(version: int) -> linux.Filter:
         # 0 is the caller: a process could lower the limits of others of the same user
         *linux.refuse_unless("prlimit64", 0, [0]),
         *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
-        *linux.refuse_if("ioctl", 1, _INTRUSIVE),
+        *linux.refuse_if("ioctl", 1, [linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET]),
         *linux.refuse("chmod", "fchmod", "fchmodat", "fchmodat2", error=0),
         *linux.refuse("chown", "fchown", "lchown", "fchownat", error=0),
         *linux.refuse("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
