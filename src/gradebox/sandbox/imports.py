@@ -9,8 +9,10 @@ kinds include what lies below them. The import system is told first; the files a
 import importlib.util
 import types
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +64,8 @@ class Barrier(MetaPathFinder, Loader):
 
     def files(self) -> list[str]:
         """Return where the modules lie now, with what Python has compiled of them."""
-        paths = {str(origin) for origin in self._origins}
-        for origin in self._origins:
-            paths |= {
-                str(path) for path in (origin.parent / "__pycache__").glob(f"{origin.stem}.*")
-            }
-        return sorted(paths)
+        compiled = [(o.parent / "__pycache__").glob(f"{o.stem}.*") for o in self._origins]
+        return sorted({str(path) for path in (*self._origins, *chain.from_iterable(compiled))})
 
 
 class _Stubbed(types.ModuleType):
@@ -98,12 +96,8 @@ def _within(name: str, packages: Iterable[str]) -> bool:
 
 def _origins(name: str) -> list[Path]:
     """Return the folders of a package, or the file of a module; nothing where there is none."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return []
-    if spec is None:
-        return []
-    if spec.submodule_search_locations:
-        return [Path(location).absolute() for location in spec.submodule_search_locations]
-    return [Path(spec.origin).absolute()] if spec.has_location and spec.origin else []
+    with suppress(ImportError, ValueError, AttributeError):
+        if spec := importlib.util.find_spec(name):
+            own = [spec.origin] if spec.has_location and spec.origin else []
+            return [Path(place).absolute() for place in spec.submodule_search_locations or own]
+    return []

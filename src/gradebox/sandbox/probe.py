@@ -75,6 +75,7 @@ def _survey_here() -> Survey:
 def _tried(level: Level) -> str:
     """Seal a fork and let it try to break out; return ``works`` or what went wrong."""
     with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)  # as open to other users as where notebooks run
         for folder in ("work", "scratch"):
             Path(name, folder).mkdir()
         secret = Path(name, "secret")
