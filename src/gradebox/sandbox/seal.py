@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 from gradebox.sandbox import filesystem, linux
@@ -119,16 +120,8 @@ class Sealed:
 # --- Sealing -------------------------------------------------------------------------------------
 
 
-@dataclass
-class _ForkState:
-    """What a process was before it got namespaces of its own."""
-
-    root: bool = False
-    ids: tuple[int, int] = (0, 0)
-    refused: str = "this is no fork of seal"
-
-
-_fork_state = _ForkState()
+_before = SimpleNamespace(root=False, ids=(0, 0), refused="this is no fork of seal")
+"""What a process was before it got namespaces of its own."""
 
 
 def fork(level: Level) -> int:
@@ -142,13 +135,13 @@ def fork(level: Level) -> int:
         return os.fork()
     # root's child becomes a user that owns nothing; in a user namespace it would be root to the
     # files of the machine
-    _fork_state.root = _may_change_user(linux.CAP_SYS_ADMIN)
-    _fork_state.ids = os.geteuid(), os.getegid()
+    _before.root = _may_change_user(linux.CAP_SYS_ADMIN)
+    _before.ids = os.geteuid(), os.getegid()
     wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
     try:
-        return linux.fork_into(wanted if _fork_state.root else wanted | linux.NEW_USER)
+        return linux.fork_into(wanted if _before.root else wanted | linux.NEW_USER)
     except OSError as error:
-        _fork_state.refused = str(error)
+        _before.refused = str(error)
         return os.fork()
 
 
@@ -302,13 +295,13 @@ def _in_namespaces(
     limits: Limits, folder: str, readable: list[str], hidden: list[str], shared: bool
 ) -> Sealed:
     if os.getpid() != 1:
-        raise OSError(errno.EPERM, f"no namespaces: {_fork_state.refused}")
-    user = _stranger() if _fork_state.root else None
+        raise OSError(errno.EPERM, f"no namespaces: {_before.refused}")
+    user = _stranger() if _before.root else None
     if user is None:
         # a process without rights may write gid_map only after it has given up setgroups
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{_USER} {_fork_state.ids[0]} 1")
-        Path("/proc/self/gid_map").write_text(f"{_USER} {_fork_state.ids[1]} 1")
+        Path("/proc/self/uid_map").write_text(f"{_USER} {_before.ids[0]} 1")
+        Path("/proc/self/gid_map").write_text(f"{_USER} {_before.ids[1]} 1")
     owner = _USER if user is None else user
     socket.sethostname("student")
     linux.drop_bounds()  # this takes CAP_SETPCAP, which _become gives up
