@@ -311,8 +311,10 @@ def test_sockets_are_of_families_that_a_namespace_covers(
 def test_calls_of_another_machine_are_refused(server: ForkServer, level: Level, work: Path) -> None:
     ask = "[call(0x40000000 | 39), of_32_bits()]"  # x32 has its own numbers
     with notebook_in(server, work, level=Level.NONE) as notebook:
-        open_to = asked(notebook, "call(0x40000000 | 39)")
-        assert open_to in ("passes", "ENOSYS")
+        try:
+            assert "EPERM" not in asked(notebook, ask)
+        except Ended:
+            pytest.skip("this kernel runs no program of 32 bits")
     with notebook_in(server, work, level=level) as notebook:
         assert asked(notebook, ask) == ["EPERM", "EPERM"]
 
