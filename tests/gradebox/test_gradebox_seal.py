@@ -132,22 +132,6 @@ def outside() -> Iterator[Outside]:
         shutil.rmtree(folder)
 
 
-@contextlib.contextmanager
-def notebook_in(
-    server: ForkServer,
-    folder: Path,
-    environment: dict[str, str] | None = None,
-    *,
-    level: Level,
-    limits: Limits | None = None,
-    readable: Iterable[str] = (),
-) -> Iterator[Notebook]:
-    """Give a notebook a process of its own."""
-    begin = beginning(folder, environment or {}, level, limits or Limits(), [*readable])
-    with running(server, None, begin, seconds=HANG) as notebook:
-        yield notebook
-
-
 def said(notebook: Notebook, source: str) -> str:
     """Run a cell and return its text, or the error that ended it."""
     outputs = notebook.run(source)[0].outputs
@@ -156,16 +140,42 @@ def said(notebook: Notebook, source: str) -> str:
     ).strip()
 
 
-def run(server: ForkServer, level: Level, folder: Path, source: str, **limits: int) -> str:
-    """Run one cell in a process of its own and return its text."""
-    with notebook_in(server, folder, level=level, limits=Limits(**limits)) as notebook:
-        return said(notebook, source)
+@dataclass
+class Box:
+    """A warm process, a level and a folder that was handed in."""
+
+    server: ForkServer
+    level: Level
+    work: Path
+
+    @contextlib.contextmanager
+    def notebook(
+        self, level: Level | None = None, readable: Iterable[str] = (), **limits: int
+    ) -> Iterator[Notebook]:
+        """Give a notebook a process of its own."""
+        limited = level or self.level, Limits(**limits)
+        begin = beginning(self.work, {"NBGRADER_X": "1"}, *limited, [*readable])
+        with running(self.server, None, begin, seconds=HANG) as notebook:
+            yield notebook
+
+    def run(self, source: str, level: Level | None = None, **limits: int) -> str:
+        """Run one cell in a process of its own and return its text."""
+        with self.notebook(level, **limits) as notebook:
+            return said(notebook, source)
 
 
-def need_namespaces() -> None:
-    """Skip what only namespaces can do, as the level says."""
+@pytest.fixture
+def box(server: ForkServer, level: Level, work: Path) -> Box:
+    """Return what a notebook needs, for each level that this machine offers."""
+    return Box(server, level, work)
+
+
+@pytest.fixture
+def spaces(server: ForkServer, work: Path) -> Box:
+    """Return what a notebook needs, for what only namespaces can do."""
     if probe.probe() is not Level.NAMESPACES:
-        pytest.skip("there are no namespaces here")
+        pytest.skip("there are no namespaces here, and the level says what is weaker")
+    return Box(server, Level.NAMESPACES, work)
 
 
 PROBES = {
@@ -200,11 +210,9 @@ PROBES["change the times of a file outside"] = (
 )
 
 
-def test_sealed_notebooks_do_not_get_through(
-    server: ForkServer, level: Level, work: Path, outside: Outside
-) -> None:
+def test_sealed_notebooks_do_not_get_through(box: Box, outside: Outside) -> None:
     through, state = [], outside.state()
-    with notebook_in(server, work, level=level) as notebook:
+    with box.notebook() as notebook:
         for name, source in PROBES.items():
             if said(notebook, outside.fill(source)) == "through" or outside.state() != state:
                 through.append(name)
@@ -216,7 +224,7 @@ def test_the_same_probes_get_through_where_nothing_is_sealed(
     server: ForkServer, work: Path, outside: Outside
 ) -> None:
     stopped = []
-    with notebook_in(server, work, level=Level.NONE) as notebook:
+    with Box(server, Level.NONE, work).notebook() as notebook:
         for name, source in PROBES.items():
             if said(notebook, outside.fill(source)) != "through":
                 stopped.append(name)
@@ -272,16 +280,14 @@ PRETENDED_BY_LANDLOCK = """
 """
 
 
-def test_each_call_beyond_the_notebook_is_refused(
-    server: ForkServer, level: Level, work: Path
-) -> None:
-    more = level is Level.LANDLOCK
+def test_each_call_beyond_the_notebook_is_refused(box: Box) -> None:
+    more = box.level is Level.LANDLOCK
     expected = dict.fromkeys((REFUSED + REFUSED_BY_LANDLOCK * more).split(), "EPERM")
     expected |= dict.fromkeys((PRETENDED + PRETENDED_BY_LANDLOCK * more).split(), "passes")
     numbers = {name: linux._number(name) for name in (*expected, "clone3")}
     known = {name: number for name, number in numbers.items() if number is not None}
     ask = f"{{name: call(number) for name, number in {known}.items()}}"
-    with notebook_in(server, work, level=level) as notebook:
+    with box.notebook() as notebook:
         told = asked(notebook, ask)
         assert told.pop("clone3") == "ENOSYS"  # libraries then use clone
         assert told == {name: expected[name] for name in told}
@@ -293,29 +299,27 @@ BITS = (7, 17, 25, 26, 27, 28, 29, 30)
 """Those of the flags of ``clone`` that make namespaces."""
 
 
-def test_sockets_are_of_families_that_a_namespace_covers(
-    server: ForkServer, level: Level, work: Path
-) -> None:
-    with notebook_in(server, work, level=Level.NONE) as notebook:
+def test_sockets_are_of_families_that_a_namespace_covers(box: Box) -> None:
+    with box.notebook(Level.NONE) as notebook:
         assert "passes" in asked(notebook, "tried(socket.socket, 1, 2, 10)")
         assert "EPERM" not in asked(notebook, "tried(socket.socketpair, 1)")
-    with notebook_in(server, work, level=level) as notebook:
+    with box.notebook() as notebook:
         assert asked(notebook, "tried(socket.socket, 1, 2, 10)") == {"EPERM"}
         assert asked(notebook, "tried(socket.socketpair, 1)") == {"EPERM"}
         mine = "opened(socket.socketpair, 1, 1), {opened(socket.socket, f, 1) for f in (1, 2, 10)}"
-        allowed = "EPERM" if level is Level.LANDLOCK else "passes"
+        allowed = "EPERM" if box.level is Level.LANDLOCK else "passes"
         assert asked(notebook, mine) == ("passes", {allowed})
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have one way")
-def test_calls_of_another_machine_are_refused(server: ForkServer, level: Level, work: Path) -> None:
+def test_calls_of_another_machine_are_refused(box: Box) -> None:
     ask = "[call(0x40000000 | 39), of_32_bits()]"  # x32 has its own numbers
-    with notebook_in(server, work, level=Level.NONE) as notebook:
+    with box.notebook(Level.NONE) as notebook:
         try:
             assert "EPERM" not in asked(notebook, ask)
         except Ended:
             pytest.skip("this kernel runs no program of 32 bits")
-    with notebook_in(server, work, level=level) as notebook:
+    with box.notebook() as notebook:
         assert asked(notebook, ask) == ["EPERM", "EPERM"]
 
 
@@ -330,7 +334,7 @@ leaks = [name for name in {SECRETS} if name in seen]
 
 
 def test_no_variable_of_the_grader_is_seen(bare: ForkServer, level: Level, work: Path) -> None:
-    with notebook_in(bare, work, {"NBGRADER_X": "1"}, level=level) as notebook:
+    with Box(bare, level, work).notebook() as notebook:
         names = said(notebook, "import os\nprint(*sorted(os.environ))").split()
         begun = said(notebook, "print(open('/proc/self/environ').read())").split("\0")
         assert said(notebook, f"{LEAKS}\nleaks, 'PATH=' in seen") == "([], True)"
@@ -352,20 +356,18 @@ def test_no_variable_of_the_grader_is_seen_in_a_graded_notebook(
     assert run.scores == {"test": 1}
 
 
-def test_what_is_handed_in_is_copied_and_no_link_leads_out(
-    server: ForkServer, level: Level, work: Path, outside: Outside
-) -> None:
-    (work / "link.txt").symlink_to(outside.secret)
-    (work / "zero").symlink_to("/dev/zero")
-    (work / "all").symlink_to(".")
-    os.mkfifo(work / "pipe")
-    (work / "below").mkdir()
-    (work / "below" / "program").write_text("#!/bin/sh\necho run")
-    (work / "below" / "program").chmod(0o755)
-    (work / "test.ipynb").write_text("{}")
+def test_what_is_handed_in_is_copied_and_no_link_leads_out(box: Box, outside: Outside) -> None:
+    (box.work / "link.txt").symlink_to(outside.secret)
+    (box.work / "zero").symlink_to("/dev/zero")
+    (box.work / "all").symlink_to(".")
+    os.mkfifo(box.work / "pipe")
+    (box.work / "below").mkdir()
+    (box.work / "below" / "program").write_text("#!/bin/sh\necho run")
+    (box.work / "below" / "program").chmod(0o755)
+    (box.work / "test.ipynb").write_text("{}")
     read = "print(open('link.txt').read())"
-    assert run(server, Level.NONE, work, read) == "the scores"
-    with notebook_in(server, work, level=level) as notebook:
+    assert box.run(read, Level.NONE) == "the scores"
+    with box.notebook() as notebook:
         assert said(notebook, read) in ("FileNotFoundError", "PermissionError")
         listed = said(notebook, "import os\nprint(sorted(os.listdir()))")
         assert listed == "['all', 'below', 'data.txt', 'link.txt', 'zero']"
@@ -373,17 +375,15 @@ def test_what_is_handed_in_is_copied_and_no_link_leads_out(
         assert said(notebook, ran) == "b'run\\n'"
         change = "open('data.txt', 'a').write(' more')\nprint(open('data.txt').read())"
         assert said(notebook, change) == "given more"
-    assert (work / "data.txt").read_text() == "given"
-    run(server, Level.NONE, work, change)
-    assert (work / "data.txt").read_text() == "given more"  # where nothing is sealed
+    assert (box.work / "data.txt").read_text() == "given"
+    box.run(change, Level.NONE)
+    assert (box.work / "data.txt").read_text() == "given more"  # where nothing is sealed
 
 
-def test_what_is_named_is_readable(
-    server: ForkServer, level: Level, work: Path, outside: Outside
-) -> None:
+def test_what_is_named_is_readable(box: Box, outside: Outside) -> None:
     first = Path("/etc/passwd").read_text("utf-8").partition(":")[0]
     named = [str(outside.folder), "/etc/passwd"]
-    with notebook_in(server, work, level=level, readable=named) as notebook:
+    with box.notebook(readable=named) as notebook:
         secret = str(outside.secret)
         assert said(notebook, f"print(open({secret!r}).read())") == "the scores"
         assert said(notebook, f"open({secret!r}, 'a')").endswith("Error")
@@ -429,9 +429,9 @@ def test_what_lies_around_python_is_not_readable(
 ) -> None:
     course, server = around_python
     sources = [f"print(open({str(course / name)!r}).read())" for name in PRIVATE]
-    with notebook_in(server, work, level=Level.NONE) as notebook:
+    with Box(server, Level.NONE, work).notebook() as notebook:
         assert {said(notebook, source) for source in sources} == {"secret"}
-    with notebook_in(server, work, level=level) as notebook:
+    with Box(server, level, work).notebook() as notebook:
         errors = {said(notebook, source) for source in sources}
         assert errors <= {"FileNotFoundError", "PermissionError"}
 
@@ -441,7 +441,7 @@ def test_modules_in_a_course_around_python_can_be_imported(
 ) -> None:
     source = "import sys, helper, nbformat, decimal\nsys.prefix, helper.value"
     course, server = around_python
-    assert run(server, level, work, source) == str((str(course), "imported"))
+    assert Box(server, level, work).run(source) == str((str(course), "imported"))
 
 
 OTHERS = ["/usr/local/share/nbgrader", "/usr/share/nbgrader", "/srv/nbgrader", "/home", "/root"]
@@ -494,15 +494,14 @@ def test_landlock_allows_nothing_below_what_is_hidden_and_no_link_beside_it(tmp_
     assert filesystem.around([f"{hidden}/below"], [hidden]) == ([], [])
 
 
-def test_only_what_was_put_there_is_seen(server: ForkServer, work: Path) -> None:
-    need_namespaces()
-    listed = run(server, Level.NAMESPACES, work, "import os\nprint(*os.listdir('/'))").split()
-    shown = [*filesystem.readable_paths(work), str(work), filesystem.HOME]
+def test_only_what_was_put_there_is_seen(spaces: Box) -> None:
+    listed = spaces.run("import os\nprint(*os.listdir('/'))").split()
+    shown = [*filesystem.readable_paths(spaces.work), str(spaces.work), filesystem.HOME]
     assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
-    assert run(server, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
+    assert spaces.run("import os\nos.path.exists('/var')") == "False"
 
 
-def test_files_are_made_and_copied(server: ForkServer, level: Level, work: Path) -> None:
+def test_files_are_made_and_copied(box: Box) -> None:
     source = (
         "import os, shutil, subprocess\nfrom pathlib import Path\n"
         "for _ in range(2): Path('mine').touch()\n"
@@ -511,20 +510,20 @@ def test_files_are_made_and_copied(server: ForkServer, level: Level, work: Path)
         "print(sorted(os.listdir('below/all')), Path('copy').read_text())"
     )
     expected = "['copy', 'data.txt', 'mine', 'yours'] given"
-    assert run(server, level, work, source) == expected
+    assert box.run(source) == expected
 
 
-def test_all_that_was_written_is_gone(server: ForkServer, level: Level, work: Path) -> None:
+def test_all_that_was_written_is_gone(box: Box) -> None:
     source = (
         "import os, tempfile\nfrom pathlib import Path\n"
         "places = [Path.cwd(), Path.home(), Path(tempfile.gettempdir())]\n"
         "for place in places: (place / 'left').write_text('x')\n"
         "print(*(place / 'left' for place in places), sep='\\n')"
     )
-    written = [Path(line) for line in run(server, level, work, source).splitlines()]
+    written = [Path(line) for line in box.run(source).splitlines()]
     assert len(written) == 3
     assert not any(path.exists() for path in written)
-    assert run(server, level, work, "import os\nprint(os.listdir())") == "['data.txt']"
+    assert box.run("import os\nprint(os.listdir())") == "['data.txt']"
 
 
 FILL = """
@@ -585,50 +584,44 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("case", LIMITS.values(), ids=LIMITS)
-def test_a_limit_stops_what_goes_beyond(
-    server: ForkServer, level: Level, work: Path, case: Case
-) -> None:
-    assert run(server, level, work, case.source) == case.says
-    assert re.fullmatch(case.stopped, run(server, level, work, case.source, **case.limit))
+def test_a_limit_stops_what_goes_beyond(box: Box, case: Case) -> None:
+    assert box.run(case.source) == case.says
+    assert re.fullmatch(case.stopped, box.run(case.source, **case.limit))
 
 
-def test_many_files_share_one_quota(server: ForkServer, work: Path) -> None:
-    need_namespaces()
+def test_many_files_share_one_quota(spaces: Box) -> None:
     source = FILL.format(files=20, mib=4)
-    assert run(server, Level.NAMESPACES, work, source, disk=20 * MIB).startswith("No space left")
+    assert spaces.run(source, disk=20 * MIB).startswith("No space left")
     empty = (
         "try:\n    for n in range(9999): open(f'{n}', 'w')\nexcept OSError: print(5000 < n < 6000)"
     )
-    assert run(server, Level.NAMESPACES, work, empty, disk=MIB) == "True"
+    assert spaces.run(empty, disk=MIB) == "True"
 
 
 @pytest.mark.parametrize(("many", "size"), [(1, 3 * MIB), (600, 1)], ids=["large", "blocks"])
-def test_what_is_handed_in_counts(
-    server: ForkServer, level: Level, work: Path, many: int, size: int
-) -> None:
+def test_what_is_handed_in_counts(box: Box, many: int, size: int) -> None:
     for number in range(many):
-        (work / f"{number}.txt").write_bytes(bytes(size))
-    assert run(server, level, work, "print(1)", disk=4 * MIB) == "1"
+        (box.work / f"{number}.txt").write_bytes(bytes(size))
+    assert box.run("print(1)", disk=4 * MIB) == "1"
     # small files count as the blocks that they fill
     with pytest.raises(
         filesystem.TooMuch, match=r"^the folder handed in holds more than 2097152 b"
     ):
-        run(server, level, work, "print(1)", disk=2 * MIB)
+        box.run("print(1)", disk=2 * MIB)
 
 
 def test_many_files_handed_in(server: ForkServer, work: Path) -> None:
-    level = choice.choose("kernel")  # they are counted in the same way everywhere
     (work / "below").mkdir()
     for number in range(filesystem.MOST_FILES - 2):  # the folder and data.txt are there, too
         (work / "below" / str(number)).touch()
-    assert run(server, level, work, "import os\nlen(os.listdir('below'))", disk=MIB) == "4998"
+    box = Box(server, choice.choose("kernel"), work)  # they are counted in the same way everywhere
+    assert box.run("import os\nlen(os.listdir('below'))", disk=MIB) == "4998"
     (work / "one more").touch()
     with pytest.raises(filesystem.TooMuch, match=r"^expected at most 5000 files"):
-        run(server, level, work, "print(1)")
+        box.run("print(1)")
 
 
-def test_the_memory_of_all_processes_together(server: ForkServer, work: Path) -> None:
-    need_namespaces()
+def test_the_memory_of_all_processes_together(spaces: Box) -> None:
     source = (
         "import os, signal, time\nreading, writing = os.pipe()\nchildren = []\n"
         "for _ in range(4):\n    children.append(os.fork())\n    if not children[-1]:\n"
@@ -637,10 +630,10 @@ def test_the_memory_of_all_processes_together(server: ForkServer, work: Path) ->
         "time.sleep(SECONDS)\nfor one in children: os.kill(one, signal.SIGKILL)\nprint('done')"
     ).replace("HANG", str(HANG))
     # more than it takes until the sum is looked at
-    assert run(server, Level.NAMESPACES, work, source.replace("SECONDS", "0.6")) == "done"
+    assert spaces.run(source.replace("SECONDS", "0.6")) == "done"
     ends = source.replace("SECONDS", str(HANG))
     with pytest.raises(Ended, match="the process ended"):
-        run(server, Level.NAMESPACES, work, ends, memory=120 * MIB)
+        spaces.run(ends, memory=120 * MIB)
 
 
 FORKS = """
@@ -661,20 +654,20 @@ print(len(children))
 """
 
 
-def test_the_process_limit(server: ForkServer, level: Level, work: Path) -> None:
-    outcome = probe.survey().tried[level]
+def test_the_process_limit(box: Box) -> None:
+    outcome = probe.survey().tried[box.level]
     if "no limit on processes" in outcome:
         pytest.skip(outcome)
     # where processes of other notebooks count, those that were just ending let some more begin
-    assert 5 <= int(run(server, level, work, FORKS, processes=10)) <= 20
-    assert run(server, level, work, FORKS, processes=100) == "50"
+    assert 5 <= int(box.run(FORKS, processes=10)) <= 20
+    assert box.run(FORKS, processes=100) == "50"
 
 
-def test_the_limit_on_computing(server: ForkServer, work: Path) -> None:
+def test_the_limit_on_computing(box: Box) -> None:
     source = "import time\nuntil = time.process_time() + 1.2\n"
     source += "while time.process_time() < until: pass\nprint('done')"
     with pytest.raises(Ended):
-        run(server, choice.choose("kernel"), work, source, cpu=1)
+        box.run(source, cpu=1)
 
 
 def started(mark: str) -> list[psutil.Process]:
@@ -704,10 +697,10 @@ print("started")
 """
 
 
-def test_a_daemon_ends_with_the_notebook(server: ForkServer, level: Level, work: Path) -> None:
-    for number, chosen in enumerate((Level.NONE, level)):
+def test_a_daemon_ends_with_the_notebook(box: Box) -> None:
+    for number, chosen in enumerate((Level.NONE, box.level)):
         mark = f"3600.{os.getpid()}{number}"
-        with notebook_in(server, work, level=chosen) as notebook:
+        with box.notebook(chosen) as notebook:
             assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
             left = started(mark)
         left = psutil.wait_procs(left, 0.2 if chosen is Level.NONE else HANG)[1]
@@ -718,7 +711,7 @@ def test_a_daemon_ends_with_the_notebook(server: ForkServer, level: Level, work:
 
 def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
     made, mark = ForkServer(), f"3600.{os.getpid()}3"
-    with notebook_in(made, work, level=level) as notebook:
+    with Box(made, level, work).notebook() as notebook:
         said(notebook, f"import subprocess\nsubprocess.Popen(['sleep', '{mark}'])")
         left = started(mark)
         made._process.kill()
@@ -734,21 +727,21 @@ def status(notebook: Notebook) -> dict[str, str]:
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
-def test_no_capability_is_left(server: ForkServer, level: Level, work: Path) -> None:
+def test_no_capability_is_left(box: Box) -> None:
     nothing = "0" * 16
-    with notebook_in(server, work, level=level) as notebook:
+    with box.notebook() as notebook:
         told = status(notebook)
         assert [told[one] for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [nothing] * 4
         assert told["NoNewPrivs"] == "1"
         assert told["Seccomp"] == "2"
-        if level is Level.NAMESPACES:
+        if box.level is Level.NAMESPACES:
             assert told["CapBnd"] == nothing
             assert said(notebook, "import os\nos.getuid() > 0 and os.getgid() > 0") == "True"
-    with notebook_in(server, work, level=Level.NONE) as notebook:
+    with box.notebook(Level.NONE) as notebook:
         assert status(notebook)["NoNewPrivs"] == "0"
 
 
-def test_no_file_of_the_grader_is_open(server: ForkServer, level: Level, work: Path) -> None:
+def test_no_file_of_the_grader_is_open(box: Box) -> None:
     source = (
         "import os, stat\nfor number in range(256):\n    try: mode = os.fstat(number).st_mode\n"
         "    except OSError: continue\n    print('socket' if stat.S_ISSOCK(mode) else "
@@ -757,17 +750,16 @@ def test_no_file_of_the_grader_is_open(server: ForkServer, level: Level, work: P
     leaked = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(leaked, True)
     try:
-        told = run(server, level, work, source).split()
+        told = box.run(source).split()
     finally:
         os.close(leaked)
     # one leads to the grader, one to the process of the tests
     assert sorted(told) == ["socket", "socket", "standard", "standard", "standard"]
 
 
-def test_the_first_process_cannot_be_looked_into_or_ended(server: ForkServer, work: Path) -> None:
-    need_namespaces()
+def test_the_first_process_cannot_be_looked_into_or_ended(spaces: Box) -> None:
     source = "import os, signal\nos.kill(1, signal.SIGKILL)\nopen('/proc/1/mem', 'rb')"
-    with notebook_in(server, work, level=Level.NAMESPACES) as notebook:
+    with spaces.notebook() as notebook:
         assert said(notebook, source) == "PermissionError"
         assert said(notebook, "import os\nos.getpid(), os.getppid()") == "(2, 1)"
 
@@ -782,8 +774,8 @@ print((np.ones((50, 50)) @ np.ones((50, 50))).sum() == 50.0**3, x.grad.sum().ite
 
 def test_the_libraries_work(level: Level, work: Path) -> None:
     server = pool.server(pool.modules("", ("numpy", "torch", "matplotlib.pyplot")))
-    assert run(server, level, work, LIBRARIES) == "True True"
-    with notebook_in(server, work, level=level) as notebook:
+    assert Box(server, level, work).run(LIBRARIES) == "True True"
+    with Box(server, level, work).notebook() as notebook:
         figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
         [shown] = notebook.run(figure)[0].outputs
         assert "image/png" in shown["data"]
@@ -803,7 +795,7 @@ print(mimetypes.guess_type("a.png")[0], place, gettext.find("none") is None)
 def test_what_was_not_imported_yet_can_be(bare: ForkServer, level: Level, work: Path) -> None:
     # torch, which takes seconds, where fewer files are seen
     libraries = LIBRARIES if level is Level.NAMESPACES else "import numpy\nprint('True True')"
-    with notebook_in(bare, work, level=level) as notebook:
+    with Box(bare, level, work).notebook() as notebook:
         assert said(notebook, libraries) == "True True"
         assert said(notebook, LOOKUPS) == "image/png Paris True"
 
