@@ -89,11 +89,11 @@ def _kill(process: psutil.Process) -> None:
 
 def measured(process: psutil.Process, least: float) -> tuple[float, float, float]:
     """Return own, computed and wall time of a process, until it has computed so much."""
-    first, began = own_time.read([process.pid]), time.monotonic()
+    began, first = time.monotonic(), own_time.read([process.pid])
     own, before, looked = 0.0, first, began
     while True:
         time.sleep(0.1)
-        after, now = own_time.read([process.pid]), time.monotonic()
+        now, after = time.monotonic(), own_time.read([process.pid])
         own += own_part(now - looked, before, after)
         before, looked = after, now
         if after.computed - first.computed >= least:

@@ -43,6 +43,10 @@ SET_OWNER, SET_OWNER_EX = 8, 15
 SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET = 0x8901, 0x8902
 """Requests of ``ioctl`` that let it do so about a socket."""
 
+UNIX, INET, INET6 = 1, 2, 10
+FAMILIES = (UNIX, INET, INET6)
+"""The families of sockets that namespaces cover; of others, some reach the machine around them."""
+
 CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
 # The numbers of the calls on (x86_64, aarch64); from 424 on they are the same everywhere.

@@ -55,9 +55,6 @@ THREADS = (
 )
 """The variables that keep numerical libraries from starting threads."""
 
-FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
-"""The families of sockets that namespaces cover; of others, some reach the machine around them."""
-
 _USER = 1000
 _LOOK = 0.25
 _SHARED = 4096  # processes, each with its threads
@@ -320,7 +317,7 @@ def _in_namespaces(
     linux.inspectable(True)
     _limit(limits, base, others=_SHARED if shared else 2)
     try:
-        linux.install([*_beyond(), *linux.refuse_unless("socket", 0, FAMILIES)])
+        linux.install([*_beyond(), *linux.refuse_unless("socket", 0, linux.FAMILIES)])
     except OSError as error:
         lacks += [f"no filter of system calls ({error.strerror})"]
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
@@ -446,7 +443,7 @@ def _beyond() -> linux.Filter:
         *linux.refuse("setpriority", "sched_setattr", error=0),
         *linux.refuse("sched_setparam", "sched_setscheduler", error=0),
         # pairs of this family reach nobody outside, and asyncio cannot start without them
-        *linux.refuse_unless("socketpair", 0, [socket.AF_UNIX]),
+        *linux.refuse_unless("socketpair", 0, [linux.UNIX]),
     ]
 
 
