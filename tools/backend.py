@@ -69,8 +69,11 @@ class Failed(ToolError):
 
     def __init__(self, action: str, log: str) -> None:
         super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
-        self.reason = _reason(log)
-        self.log = log
+        self.action, self.reason, self.log = action, _reason(log), log
+
+    def __reduce__(self) -> tuple[type["Failed"], tuple[str, str]]:
+        """Come back whole from another process."""
+        return type(self), (self.action, self.log)
 
 
 class Backend:

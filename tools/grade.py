@@ -124,10 +124,13 @@ def grade(
     stale = _stale(
         course, topic, fingerprints, [student for student, _ in summary.graded + summary.unchanged]
     )
-    for student in _pages(course, topic, list(stale)):
-        fingerprints.record(f"feedback/{student}/{topic}", stale[student])
-        summary.feedback += 1
-        on_progress(total - len(stale) + summary.feedback, total, f"{topic} · {student} · feedback")
+    for done, (student, failure) in enumerate(_pages(course, topic, list(stale)), 1):
+        if failure:
+            summary.failed.append((student, topic, failure.problem))
+        else:
+            fingerprints.record(f"feedback/{student}/{topic}", stale[student])
+            summary.feedback += 1
+        on_progress(total - len(stale) + done, total, f"{topic} · {student} · feedback")
     on_progress(total, total, "")
     return summary
 
@@ -142,21 +145,17 @@ def _graded(
     """Grade side by side; yield what became of each submission."""
     Backend(course)  # makes the folders and the gradebook
     grader = gradebox.nbgrader.course.Course(course.root, topic, timeout)
-    outcomes = []
     try:
         with batch.grading():
             run = batch.Batch(grader, cores(), resume=not force)
             tests = run.prepare()
             if not students:  # and not a second time
                 report.warn(console, tests, topic)
-            for outcome in run.grade([*students] or grader.students()):
-                outcomes.append(outcome)
-                yield outcome
+            yield from report.recorded(grader, run.grade([*students] or grader.students()))
     except batch.Unready as error:
         raise ToolError(str(error), f"make release A={topic}") from error
     except Busy as error:
         raise ToolError(str(error), "wait for the end of the other run") from error
-    report.write(grader, outcomes)
 
 
 def _one_by_one(
@@ -215,8 +214,10 @@ def _scores(submission: Any) -> list[Any]:
     return sorted(shown, key=repr)
 
 
-def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[str]:
-    """Write feedback pages, many of them in other processes; yield whose are done."""
+def _pages(
+    course: Course, topic: str, students: Sequence[str]
+) -> Iterator[tuple[str, Failed | None]]:
+    """Write feedback pages, many of them in other processes; yield whose are done, or fail."""
     if len(students) <= FEW:
         for student in students:
             yield _page(course.root, topic, student)
@@ -246,9 +247,12 @@ def _nbgrader(root: Path) -> Backend:
     return Backend(Course(root))
 
 
-def _page(root: Path, topic: str, student: str) -> str:
-    _nbgrader(root).make_feedback(topic, student)
-    return student
+def _page(root: Path, topic: str, student: str) -> tuple[str, Failed | None]:
+    try:
+        _nbgrader(root).make_feedback(topic, student)
+    except Failed as error:
+        return student, error
+    return student, None
 
 
 def show_class(course: Course, topic: str) -> None:

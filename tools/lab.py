@@ -16,7 +16,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from rich.text import Text
 
-from gradebox.exchange import Releases, copy, describe, gather
+from gradebox.exchange import Releases, copy, gather
 from tools import notebooks, release, submission_method
 from tools.backend import environment
 from tools.fingerprints import files, write_if_changed
@@ -49,8 +49,8 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
     """
     releases = Releases(course.exercises)
     folders = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
-    for gathered in gather(course.work, topic, folders, releases):
-        console.print(f"[yellow]{describe(gathered, course.root)}[/]")
+    for said in gather(course.work, topic, folders, releases, course.root):
+        console.print(f"[yellow]{said}[/]")
     for path in files(course.exercises / topic):
         name = path.relative_to(course.exercises / topic).as_posix()
         target = course.work / topic / name

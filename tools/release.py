@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from rich.table import Table
 from traitlets.config import Config
 
-from gradebox.exchange import Releases, describe, gather
+from gradebox.exchange import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
 from tools.fingerprints import Fingerprints, digest, files, write_if_changed
@@ -130,8 +130,8 @@ def write(course: Course, topic: str) -> bool:
     if fingerprints.matches(f"release/{topic}", _fingerprint(course, topic)):
         return False
     rendered, releases = render(course, topic), Releases(course.exercises)
-    for gathered in gather(course.work, topic, [course.exercises], releases):
-        console.print(f"[yellow]{describe(gathered, course.root)}[/]")
+    for said in gather(course.work, topic, [course.exercises], releases, course.root):
+        console.print(f"[yellow]{said}[/]")
     contents = {course.released(topic, name): content for name, content in rendered.items()}
     for path in files(course.solutions / topic):
         if path.suffix != ".ipynb" and not is_result(path):

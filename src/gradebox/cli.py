@@ -119,7 +119,6 @@ def check_tests(arguments: argparse.Namespace) -> int:
     _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
-    from gradebox.nbgrader.cells import NotPython
     from gradebox.run.executor import Executor
 
     console = Console(highlight=False)
@@ -129,7 +128,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
     try:
         with batch.grading(), console.status("Running the tests on your own answers"):
             tests = Executor(course).dry_run(cores())
-    except (NotPython, batch.Unready) as error:
+    except batch.Unready as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
     return int(any(test.fails for test in tests))
@@ -162,13 +161,13 @@ def command(arguments: argparse.Namespace) -> int:
             report.warn(console, tests, arguments.assignment)
             bar = stack.enter_context(_progress(console))
             task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
-            for outcome in run.grade(students):
+            for outcome in report.recorded(course, run.grade(students)):
                 outcomes.append(outcome)
                 bar.advance(task)
     except (batch.Unready, Busy) as error:
         raise Problem(str(error)) from error
     report.show(console, outcomes)
-    console.print(f"Report: {report.write(course, outcomes)}", soft_wrap=True)
+    console.print(f"Report: {report.path_of(course)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
@@ -234,6 +233,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options))
     except (Problem, NotSealed) as problem:
         print(f"gradebox: {problem}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        from gradebox.run import faults
+
+        said = faults.sentence(error)
+        if not said:
+            raise
+        print(f"gradebox: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on where it stopped.", file=sys.stderr)

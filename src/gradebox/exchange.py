@@ -13,15 +13,12 @@ the work. Work that came as a folder has none, and nbgrader stops at the first s
 
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +27,7 @@ from nbgrader.exchange.default import ExchangeReleaseFeedback
 from nbgrader.exchange.default.submit import ExchangeSubmit
 from traitlets import List, Unicode
 
-from gradebox.files import atomic_write, write
+from gradebox.files import atomic_write, read_json, write
 
 MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
@@ -39,28 +36,6 @@ GATHERED = ".gathered.json"
 EARLIER_COPIES = "kept"
 """In the place of work: files that were saved earlier than those that took their place."""
 LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """A file that a student edited elsewhere.
-
-    Parameters
-    ----------
-    source : Path
-        Where it was edited.
-    target : Path
-        Its name in the place of work.
-    is_newer : bool
-        Whether it stands there now. If not, the file there was saved later, and stays.
-    earlier_copy : Path, optional
-        Where a copy of the file lies that was saved earlier, if both were edited.
-    """
-
-    source: Path
-    target: Path
-    is_newer: bool
-    earlier_copy: Path | None = None
 
 
 class Releases:
@@ -74,21 +49,19 @@ class Releases:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._file = folder, folder / MANIFEST
-        manifest = _read(self._file, {})
-        self._checksums: dict[str, list[str]] = {
-            name: sums for name, sums in manifest.items() if isinstance(sums, list)
-        }
+        manifest = read_json(self._file)
+        names = manifest if isinstance(manifest, dict) else {}
+        self._checksums = {name: sums for name, sums in names.items() if isinstance(sums, list)}
 
     def remember(self, files: Iterable[Path]) -> None:
         """Add the files, as they are, to what was released."""
-        checksums = json.loads(json.dumps(self._checksums))
+        text = json.dumps(self._checksums)
         for file in files:
-            sums = checksums.setdefault(file.relative_to(self.folder).as_posix(), [])
+            sums = self._checksums.setdefault(file.relative_to(self.folder).as_posix(), [])
             if (checksum := digest(file)) not in sums:
                 sums.append(checksum)
-        if checksums != self._checksums:
-            self._checksums = checksums
-            write(self._file, json.dumps(checksums, indent=1, sort_keys=True) + "\n")
+        if json.dumps(self._checksums) != text:
+            write(self._file, json.dumps(self._checksums, indent=1, sort_keys=True) + "\n")
 
     def knows(self, topic: str, name: str, file: Path) -> bool:
         """Tell whether a file is just what was released under this name at some time."""
@@ -100,8 +73,10 @@ def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -> list[Gathered]:
-    """Copy what a student edited elsewhere to the place of work; return what was copied.
+def gather(
+    work: Path, topic: str, places: Sequence[Path], releases: Releases, root: Path
+) -> list[str]:
+    """Copy what a student edited elsewhere to the place of work; return what became of it.
 
     Parameters
     ----------
@@ -113,35 +88,46 @@ def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -
         Where else its folder may lie, and may have been edited.
     releases : Releases
         What is nobody's work.
+    root : Path
+        The folder from which files are named.
     """
     log = work / GATHERED
-    checksums: list[str] = _read(log, [])
-    gathered: list[Gathered] = []
+    known = read_json(log)
+    checksums: list[str] = known if isinstance(known, list) else []
+    before, sentences = len(checksums), []
     for folder in places:
         for name, source in _files(folder / topic):
             checksum = digest(source)
-            if checksum in checksums or releases.knows(topic, name, source):
-                continue
-            gathered += _take(source, work, topic, name, releases)
-            checksums.append(checksum)
-    if gathered:
+            if checksum not in checksums and not releases.knows(topic, name, source):
+                sentences += _take(source, work, topic, name, releases, root)
+                checksums.append(checksum)
+    if len(checksums) > before:
         write(log, json.dumps(checksums, indent=1) + "\n")
-    return gathered
+    return sentences
 
 
-def _take(source: Path, work: Path, topic: str, name: str, releases: Releases) -> list[Gathered]:
+def _take(
+    source: Path, work: Path, topic: str, name: str, releases: Releases, root: Path
+) -> list[str]:
+    def called(path: Path) -> str:
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
     target = work / topic / name
     if target.exists() and digest(target) == digest(source):
         return []
+    said = f"{called(source)} was edited"
     is_edited = target.exists() and not releases.knows(topic, name, target)
     if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
-        return [Gathered(source, target, False, keep(source, work, topic, name))]
-    earlier_copy = keep(target, work, topic, name) if is_edited else None
+        kept = called(_keep(source, work, topic, name))
+        return [f"{said}, but {called(target)} was saved later and counts; {kept} is the other"]
+    said += f"; it is {called(target)} now: go on there"
+    if is_edited:
+        said += f". The file that was there is {called(_keep(target, work, topic, name))}"
     copy(source, target)
-    return [Gathered(source, target, True, earlier_copy)]
+    return [said]
 
 
-def keep(file: Path, work: Path, topic: str, name: str) -> Path:
+def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
     """Copy a file aside, with the moment of its last change in the name; return where it lies."""
     moment = datetime.fromtimestamp(file.stat().st_mtime)
     path = Path(name)
@@ -172,15 +158,6 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield name.as_posix(), path
 
 
-def _read(file: Path, empty: Any) -> Any:
-    """Return what a JSON file holds; what is empty where there is none, or a damaged one."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return empty
-    return content if isinstance(content, type(empty)) else empty
-
-
 class Submit(ExchangeSubmit):  # type: ignore[misc]
     """nbgrader's submission through the exchange, from one place of work.
 
@@ -196,32 +173,12 @@ class Submit(ExchangeSubmit):  # type: ignore[misc]
 
     def init_src(self) -> None:
         """Gather what was edited elsewhere, then find the assignment."""
-        super_init: Any = super().init_src
-        root = Path(self.coursedir.root)
+        root, work = Path(self.coursedir.root), Path(self.assignment_dir)
         releases = Releases(root / self.coursedir.release_directory)
-        work, places = Path(self.assignment_dir), [root / folder for folder in self.places]
-        for gathered in gather(work, self.coursedir.assignment_id, places, releases):
-            self.log.warning(describe(gathered, root))
-        super_init()
-
-
-def describe(file: Gathered, root: Path) -> str:
-    """Return in words what became of a file that was edited elsewhere."""
-
-    def name(path: Path) -> str:
-        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-    if file.is_newer:
-        text = f"{name(file.source)} was edited; it is {name(file.target)} now: go on there"
-        return (
-            f"{text}. The file that was there is kept as {name(file.earlier_copy)}"
-            if file.earlier_copy
-            else text
-        )
-    return (
-        f"{name(file.source)} was edited, but {name(file.target)} was saved later and counts; "
-        f"the other is kept as {name(file.earlier_copy or file.source)}"
-    )
+        places = [root / folder for folder in self.places]
+        for said in gather(work, self.coursedir.assignment_id, places, releases, root):
+            self.log.warning(said)
+        super().init_src()
 
 
 NEEDED = ("submission_secret.txt", "timestamp.txt")

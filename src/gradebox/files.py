@@ -85,13 +85,12 @@ def _open(folder: Path) -> None:
         folder.chmod(mode | 0o700)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return what a file tells as JSON; nothing if it is missing or damaged."""
+def read_json(path: Path) -> Any:
+    """Return what a file tells as JSON; an empty object if it is missing or damaged."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return content
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import csv
 import itertools
 import json
 import os
+import pickle
 import random
 import re
 import shutil
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,7 +48,7 @@ from tools import (
     sample_class,
     terminal,
 )
-from tools.backend import Backend
+from tools.backend import Backend, Failed
 from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError
@@ -460,6 +462,24 @@ def test_only_what_changed_is_graded_and_written_again(
     shutil.copy(made.submitted / ada / "toy" / "toy.ipynb", folder)
     assert again() == ([ben], 1)
     assert rows(made)[ben].auto == 6
+
+
+def test_a_page_that_fails_costs_one_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_feedback(topic: str, student: str) -> None:
+        if student == "anna ":
+            raise Failed("no feedback", "KeyError: 'anna '")
+
+    monkeypatch.setattr(
+        grade, "_nbgrader", lambda root: SimpleNamespace(make_feedback=make_feedback)
+    )
+    pages = dict(grade._pages(SimpleNamespace(root=Path()), "toy", ["anna ", "ben"]))
+    assert pages["ben"] is None
+    again = pickle.loads(pickle.dumps(pages["anna "]))
+    assert (type(again), str(again), again.reason) == (
+        Failed,
+        str(pages["anna "]),
+        "KeyError: 'anna '",
+    )
 
 
 def test_unreadable_work_is_told_and_the_rest_graded(

@@ -2,13 +2,16 @@
 
 import ast
 import contextlib
+import errno
 import importlib.metadata
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,16 +33,14 @@ from small_course import (
     pages,
     points,
     reported,
-    sentences,
     stumbling,
     wait_until,
 )
 
 from benchmarks.gradebooks import rows, url
-from gradebox import cli
-from gradebox.files import read_files
+from gradebox import cli, files
 from gradebox.nbgrader.course import Course, packages
-from gradebox.run import batch, intake, store
+from gradebox.run import batch, store
 from gradebox.workers.syntax import python_of
 
 pytestmark = [
@@ -70,107 +71,140 @@ def test_scores_comments_and_pages_are_nbgraders(course: Path, tmp_path: Path) -
     assert penalties == {"toy": "3.5", "two": "5.0"}
 
 
+TOLD = {
+    "right": set(),
+    "blank": {("missing-notebook", "")},
+    "raises": {("missing-notebook", "")},
+    "edits": {("changed", "test"), ("missing-notebook", "")},
+    "deletes": {("missing-notebook", ""), ("missing", "test")},
+    "copies": {("twice", "test"), ("added", "")},
+    "adds": {("foreign", "mine"), ("added", "")},
+    "late": {("late", ""), ("late-penalty", "")},
+    "dies": {("ended", "test")},
+    "slow": {("slow", "test"), ("slow", "part")},
+    "object": {("not-a-value", "test"), ("not-a-value", "part")},
+    "ends": {("ended", ""), ("added", "")},
+    "renames": {("renamed", "")},
+    "syntax": {("syntax", "answer")},
+}
+
+
 def test_what_happened_is_reported(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_class(course)
     stumbling(course)
     hand_in(course, "dies", "import os; os._exit(1)")
+    folder = hand_in(course, "ends")
+    nb = nbformat.read(folder / "toy.ipynb", as_version=4)
+    nb.cells.append(new_code_cell("import os; os._exit(1)"))
+    nbformat.write(nb, folder / "toy.ipynb")
     hand_in(course, "slow", "while True: pass")
     hand_in(course, "object", "return object()")
     hand_in(course, "renames", None, answer="def doubled(x): return 2 * x")
     hand_in(course, "syntax", "return return")
     assert grade("--timeout", "1") == 0
-    said = sentences(course)
-    assert said["right"] == []
-    partly = "two.ipynb was not handed in"
-    assert said["blank"] == said["raises"] == [partly]
-    assert said["edits"] == ["the text of cell test was changed; it was put back", partly]
-    assert said["deletes"] == [partly, "cell test was missing; it was put back"]
-    assert said["copies"] == ["cell test is there twice; the last one counts", "1 cell was added"]
-    assert said["adds"] == ["cell mine is none of the assignment's", "1 cell was added"]
-    assert said["late"] == ["handed in 1 hour late", "8.5 points taken off for being late"]
-    assert said["dies"] == ["test: a call by the test ended Python"]
-    assert said["slow"] == [
-        f"{name}: a call by the test took too long" for name in ("test", "part")
-    ]
-    assert said["object"][0].startswith("test: `double` returns an object: only values cross")
-    renamed = "the function `double` was not found; was it renamed to `doubled`?"
-    assert said["renames"] == [renamed]
-    assert said["syntax"] == ["answer: the cell has a syntax error"]
-    assert [points(course)[student, "test"] for student in ("copies", "adds")] == ["3.0"] * 2
-    out = capsys.readouterr().out
-    assert "Graded 13, unchanged 0, to look at 8, failed 0." in out
-    assert "A blank notebook gets points of two/two-test." in out
-
-
-def test_cells_before_a_death_keep_their_points(course: Path) -> None:
-    hand_in(course, "dies", part="import os; os._exit(1)", start="")
-    nb = nbformat.read(course / "submitted/dies/toy/toy.ipynb", as_version=4)
-    nb.cells.append(new_code_cell("import os; os._exit(1)"))
-    nbformat.write(nb, course / "submitted/dies/toy/toy.ipynb")
-    assert grade() == 0
-    assert points(course)["dies", "test"] == "3.0"
-
-
-def faulty(root: Path, secret: Path) -> dict[str, str]:
-    """Hand in what cannot be graded; return what each is told."""
-    (hand_in(root, "json") / "toy.ipynb").write_text('{"cells": [')
-    folder = hand_in(root, "link")
-    (folder / "toy.ipynb").unlink()
-    (folder / "toy.ipynb").symlink_to(root / "source/toy/toy.ipynb")
-    folder = hand_in(root, "zero")
-    (folder / "data.bin").symlink_to("/dev/zero")
-    (hand_in(root, "below") / "folder").symlink_to(secret.parent)
-    folder = hand_in(root, "pipe")
-    (folder / "toy.ipynb").unlink()
-    os.mkfifo(folder / "toy.ipynb")
-    os.mkfifo(hand_in(root, "pipe2") / "beside")
-    folder = hand_in(root, "folder")
-    (folder / "toy.ipynb").unlink()
-    (folder / "toy.ipynb").mkdir()
-    with (hand_in(root, "large") / "toy.ipynb").open("wb") as file:
-        file.truncate(intake.LARGEST + 1)
-    folder = hand_in(root, "name")
-    (folder / "toy.ipynb").rename(folder / "Toy (1).ipynb")
-    (folder / "two.ipynb").unlink()
-    (root / "submitted/empty/toy").mkdir(parents=True)
-    (root / "submitted/file").mkdir()
-    (root / "submitted/file/toy").write_text("x")
-    (root / "submitted/elsewhere").mkdir()
-    (root / "submitted/elsewhere/toy").symlink_to(root / "source/toy")
-    (hand_in(root, "time") / "timestamp.txt").write_text("yesterday, honestly")
-    return {
-        "json": "no JSON",
-        "link": "toy.ipynb is a link",
-        "zero": "data.bin is a link",
-        "below": "folder is a link",
-        "pipe": "toy.ipynb is a pipe",
-        "pipe2": "beside is a pipe",
-        "folder": "toy.ipynb is a folder",
-        "large": "more than 50 MB",
-        "name": "expected toy.ipynb or two.ipynb, got Toy (1).ipynb",
-        "empty": "got nothing",
-        "file": "expected a folder, got a plain file",
-        "elsewhere": "expected a folder, got a link",
-        "time": "holds no time",
+    told = {
+        student: {(event["kind"], event.get("cell", "")) for event in entry["events"]}
+        for student, entry in reported(course).items()
     }
+    assert told == TOLD
+    assert [points(course)[student, "test"] for student in ("copies", "adds", "ends")] == [
+        "3.0"
+    ] * 3
+    assert "Graded 14, unchanged 0, to look at 9, failed 0." in capsys.readouterr().out
 
 
-def test_what_cannot_be_graded_is_told_and_the_rest_is_graded(
-    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_graded_costs_one_student(
+    course: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = faulty(course, tmp_path / "secret.txt")
-    hand_in(course, "a-right")
-    hand_in(course, "z-right")
+    for student in ("a-right", "json", "time", "odd", "closed", "z-right"):
+        folder = hand_in(course, student)
+        if student == "json":
+            (folder / "toy.ipynb").write_text('{"cells": [')
+        elif student == "time":
+            (folder / "timestamp.txt").write_text("yesterday, honestly")
+    make = batch.Batch._make
+
+    def made(self: Any, submission: Any, key: str) -> Path:
+        errors = {"odd": ValueError("odd"), "closed": PermissionError(errno.EACCES, "closed")}
+        if submission.student in errors:
+            raise errors[submission.student]
+        return make(self, submission, key)
+
+    monkeypatch.setattr(batch.Batch, "_make", made)
     assert grade() == 1
-    outcomes = reported(course)
-    for name, why in expected.items():
-        assert outcomes[name]["state"] == "failed", name
-        assert why in outcomes[name]["why"], (name, outcomes[name])
+    states = {student: entry["state"] for student, entry in reported(course).items()}
+    assert states == dict.fromkeys(("closed", "json", "odd", "time"), "failed") | {
+        "a-right": "graded",
+        "z-right": "graded",
+    }
     assert {student for student, _ in points(course)} == {"a-right", "z-right"}
-    assert f"graded 2, unchanged 0, to look at 0, failed {len(expected)}" in (
-        capsys.readouterr().out.lower()
-    )
     assert sorted(path.name for path in (course / "autograded").iterdir()) == ["a-right", "z-right"]
+
+
+@contextlib.contextmanager
+def gradebook_that_is(fault: str, path: Path) -> Iterator[None]:
+    """Let a gradebook be damaged, foreign or held by another program."""
+    if fault == "locked":
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            yield
+        return
+    content = path.read_bytes()
+    path.unlink()
+    if fault == "foreign":
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE assignment (title)")
+    elif fault == "a folder":
+        path.mkdir()
+    else:
+        path.write_bytes(content[:3000] if fault == "truncated" else b"x" * 999)
+    yield
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        ("truncated", "put back a copy"),
+        ("text", "put back a copy"),
+        ("foreign", "nbgrader db upgrade"),
+        ("a folder", "c.CourseDirectory.db_url"),
+        ("locked", "close what else uses it"),
+    ],
+)
+def test_a_fault_of_the_gradebook_is_one_sentence(
+    course: Path, capsys: pytest.CaptureFixture[str], fault: str, remedy: str
+) -> None:
+    hand_in(course, "right")
+    with gradebook_that_is(fault, course / "gradebook.db"):
+        assert grade() == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert remedy in said
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_fault_of_the_disk_ends_the_run(
+    course: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    five(course)
+    keep, kept = store.Store.keep, []
+
+    def kept_while_there_is_room(*values: Any) -> Path:
+        if kept:
+            raise OSError(number, os.strerror(number), "result.json")
+        kept.append(values[1])
+        return keep(*values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.Store, "keep", kept_while_there_is_room)
+        assert cli.main(["grade", "toy", "-j", "1"]) == 2
+    said = capsys.readouterr().err
+    assert (said.count("\n"), "result.json" in said) == (1, True)
+    # the report was written as it went, and nobody is said to have failed
+    assert {student: entry["state"] for student, entry in reported(course).items()} == {
+        kept[0]: "graded"
+    }
+    assert grade() == 0
 
 
 DEATHS = {
@@ -178,7 +212,7 @@ DEATHS = {
     "among the scores": ("gradebox.run.batch.Batch", "_write", 2),
     "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
     "after the commit": ("gradebox.run.store.Store", "drop_others", 2),
-    "before the report": ("gradebox.run.report", "write", 1),
+    "before the report": ("gradebox.run.report", "_write", 1),
 }
 
 
@@ -212,6 +246,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
     found = rows(url(course))
     assert len(found["grades"]) == 4 * len(found["submissions"])
     assert {*found["grades"]} <= {*expected[0]["grades"]}
+    assert len(found["submissions"]) < 2 or reported(course), "written as the run goes"
     done = {path.parent.name for path in (course / ".gradebox/results/toy").glob("*/*")}
     executed: list[str] = []
     make = batch.Batch._make
@@ -256,8 +291,13 @@ def test_what_did_not_change_is_left_alone(
         assert grade() == 0
         assert "Graded 6, unchanged 0" in capsys.readouterr().out
         assert grade("--timeout", "9") == 1, "other limits are another execution"
-    assert grade("--no-resume") == 0
-    assert "Graded 6, unchanged 0" in capsys.readouterr().out
+    with Gradebook(url(course), "toy") as book:
+        book.find_grade("words", "toy", "toy", "s1").manual_score = 1.5
+        book.db.commit()
+    assert grade("--no-resume", "--student", "s1", "--student", "s[34]") == 0
+    assert "Graded 3, unchanged 0" in capsys.readouterr().out
+    given = [row for row in rows(url(course))["grades"] if (row[0], row[2]) == ("s1", "words")]
+    assert given[0][4] == "1.5", "a score given by hand is kept"
     shutil.rmtree(folder)
     hand_in(course, "edits", "return 0")
     assert grade() == 0
@@ -266,23 +306,6 @@ def test_what_did_not_change_is_left_alone(
     (folder / "toy.ipynb").write_text("broken")
     assert grade() == 1
     assert "the work handed in before" in reported(course)["edits"]["why"]
-
-
-def test_a_score_given_by_hand_is_kept(course: Path) -> None:
-    hand_in(course, "right", words="Because.")
-    assert grade() == 0
-    with Gradebook(url(course), "toy") as book:
-        book.find_grade("words", "toy", "toy", "right").manual_score = 1.5
-        book.db.commit()
-    assert grade("--no-resume") == 0
-    [row] = [row for row in rows(url(course))["grades"] if row[2] == "words"]
-    assert (row[3], row[4], row[6]) == ("None", "1.5", "1.0")
-
-
-def test_only_those_named_are_graded(course: Path) -> None:
-    five(course)
-    assert grade("--student", "s1", "--student", "s[34]") == 0
-    assert {student for student, _ in points(course)} == {"s1", "s3", "s4"}
 
 
 def test_a_notebook_is_tried_once_it_is_handed_in(
@@ -300,74 +323,43 @@ def test_a_notebook_is_tried_once_it_is_handed_in(
     assert "Graded 1, unchanged 1," in capsys.readouterr().out
 
 
-def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below/small").write_text("12")
-    (tmp_path / "large").write_text("123")
-    (tmp_path / "link").symlink_to(__file__)
-    (tmp_path / "folder").symlink_to(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "given").write_text("from the instructor")
-    (tmp_path / "below").chmod(0)
-    found = read_files(tmp_path, 2, {"given"})
-    assert found == ({"below/small": b"12"}, ["large"])
-
-
-def test_two_runs_do_not_meet(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hand_in(course, "s1")
-    with store.Store(course / ".gradebox", "toy").locked():
-        assert grade() == 2
-    assert "another run" in capsys.readouterr().err
-    assert grade() == 0
-
-
-def test_what_a_notebook_leaves_behind_is_no_trap(course: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.txt"
-    secret.write_text("secret")
-    secret.chmod(0o600)
-    hand_in(
-        course,
-        "trap",
-        start=f"import os\nos.symlink({str(secret)!r}, 'link')\nos.mkfifo('pipe')\n"
-        f"os.symlink({str(tmp_path)!r}, 'folder')\nos.makedirs('closed/below')\n"
-        "os.chmod('closed', 0)",
-    )
-    assert grade() == 0
-    names = {path.name for path in (course / "autograded/trap/toy").iterdir()}
-    left = {"toy.ipynb", "two.ipynb", "data.txt"}
-    # where a notebook is sealed its links and folders are gone with its copy of the folder
-    assert left <= names <= left | {"made.txt", "closed"}
-    assert secret.stat().st_mode & 0o777 == 0o600
+def test_what_a_notebook_leaves_behind_is_no_trap(tmp_path: Path) -> None:
+    secret, left = tmp_path / "secret", tmp_path / "left"
+    secret.mkdir(mode=0o500)
+    (left / "below").mkdir(parents=True)
+    (left / "below/small").write_text("12")
+    (left / "large").write_text("123")
+    (left / "link").symlink_to(__file__)
+    (left / "folder").symlink_to(secret)
+    os.mkfifo(left / "pipe")
+    (left / "given").write_text("from the instructor")
+    (left / "below").chmod(0)
+    assert files.read_files(left, 2, {"given"}) == ({"below/small": b"12"}, ["large"])
+    files.remove(left)
+    assert (left.exists(), secret.stat().st_mode & 0o777) == (False, 0o500)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    "arguments",
     [
-        (["grade", "none"], "nobody has handed in 'none'"),
-        (["grade", "toy", "--student", "x"], "nobody of these has handed in"),
-        (["grade", "late"], "try: nbgrader generate_assignment late"),
+        ["none"],
+        ["toy", "--student", "x"],
+        ["late"],
+        *(["toy", f"-j{n}"] for n in ("0", "x", "1.5")),
     ],
 )
 def test_what_is_not_ready_is_told(
-    course: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+    course: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    (course / "submitted/s1/late").mkdir(parents=True)
-    assert cli.main(arguments) == 2
-    assert says in capsys.readouterr().err
-
-
-def test_elsewhere_there_is_no_course(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["grade", "toy"]) == 2
-    assert "go to the folder of a course" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
-def test_numbers_are_checked(text: str) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["grade", "toy", f"--jobs={text}"])
+    hand_in(course, "s1")
+    (course / "submitted/s1/late").mkdir()
+    with contextlib.suppress(SystemExit):
+        assert cli.main(["grade", *arguments]) == 2
+    with store.Store(course / ".gradebox", "toy").locked():
+        assert grade() == 2, "another run"
+    with contextlib.chdir("/"):
+        assert cli.main(["grade", "toy"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_the_configuration_reaches_every_step(course: Path) -> None:

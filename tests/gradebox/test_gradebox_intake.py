@@ -1,37 +1,34 @@
-"""What is handed in is read within limits, and what cannot be graded is told in plain words."""
+"""What is handed in is read within limits, and every notebook is read, whoever wrote it."""
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 
+from gradebox.nbgrader import rebuild
 from gradebox.run import intake
 from gradebox.run.intake import Refused
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder that was handed in, with one notebook."""
-    made = tmp_path / "ada"
-    made.mkdir()
-    (made / "toy.ipynb").write_bytes(content())
-    return made
-
-
-def content(*cells: dict[str, Any], **fields: Any) -> bytes:
-    """Return the bytes of a notebook."""
-    nb = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
-    return json.dumps(nb | fields).encode()
+NBGRADER = {"grade_id": "sum", "solution": True, "grade": False, "locked": False}
+PICTURE = {"a.png": {"image/png": "iVBO"}}
 
 
 def cell(**fields: Any) -> dict[str, Any]:
     """Return a cell of code."""
     empty: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": [], "source": ""}
     return {"cell_type": "code", "id": "a", **empty, **fields}
+
+
+def content(*cells: Any, **fields: Any) -> bytes:
+    """Return the bytes of a notebook."""
+    nb = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
+    return json.dumps(nb | fields).encode()
 
 
 def nested(levels: int) -> Any:
@@ -42,142 +39,273 @@ def nested(levels: int) -> Any:
     return value
 
 
-def take(folder: Path) -> intake.Submission:
-    return intake.take("ada", folder, ["toy"], {})
+def all_cells(**fields: Any) -> Callable[[Any], None]:
+    """Write something into all cells."""
+    return lambda nb: [part.update(deepcopy(fields)) for part in nb["cells"]] and None
 
 
-def test_many_files_are_refused_before_they_are_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "below").mkdir()
-    for number in range(20):
-        (folder / "below" / str(number)).touch()
-    assert take(folder).notebooks.keys() == {"toy"}
-    monkeypatch.setattr(intake, "MOST_FILES", 10)
-    monkeypatch.setattr(intake, "_read", lambda path: pytest.fail(f"{path} was read"))
-    seen: list[str] = []
-    below = intake._below
-
-    def counted(path: Path) -> Iterator[Any]:
-        for entry in below(path):
-            seen.append(entry.name)
-            yield entry
-
-    monkeypatch.setattr(intake, "_below", counted)
-    told = "expected at most 10 files, got more; hand in only what the notebook needs"
-    with pytest.raises(Refused, match=told):
-        take(folder)
-    assert len(seen) == 11
+def metadata(**fields: Any) -> Callable[[Any], None]:
+    """Write something into the metadata of the notebook and of all cells."""
+    return lambda nb: [part["metadata"].update(fields) for part in (nb, *nb["cells"])] and None
 
 
-def test_large_files_are_refused_before_they_are_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        with (folder / f"{number}.bin").open("wb") as file:
-            file.truncate(intake.LARGEST)
-    monkeypatch.setattr(intake, "_read", lambda path: pytest.fail(f"{path} was read"))
-    with pytest.raises(Refused, match="expected at most 200 MB in all files together, got more"):
-        take(folder)
+def of_minor(minor: Any, *removed: str) -> Callable[[Any], None]:
+    """Write an earlier version of the format, without some parts of cells."""
+
+    def change(nb: Any) -> None:
+        nb["nbformat_minor"] = minor
+        for part, name in ((part, name) for part in nb["cells"] for name in ("id", *removed)):
+            part.pop(name, None)
+
+    return change
 
 
-@pytest.mark.skipif(os.mkdir not in os.supports_dir_fd, reason="needs folders beyond any path")
-def test_folders_in_folders_without_end_are_refused(folder: Path) -> None:
-    here = os.open(folder, os.O_RDONLY)
-    try:
-        for _ in range(250):
-            os.mkdir("x" * 20, dir_fd=here)
-            below = os.open("x" * 20, os.O_RDONLY, dir_fd=here)
-            os.close(here)
-            here = below
-    finally:
-        os.close(here)
-    with pytest.raises(Refused, match="a folder that was handed in cannot be read"):
-        take(folder)
+def as_lines(nb: Any) -> None:
+    for part in nb["cells"]:
+        part["source"] = part["source"].splitlines(keepends=True)
 
 
-def test_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "MOST_CELLS", 2)
-    assert len(intake.parse("toy", content(cell(), cell())).cells) == 2
-    with pytest.raises(Refused, match=r"expected at most 2 cells in toy\.ipynb, got 3"):
-        intake.parse("toy", content(cell(), cell(), cell()))
+def of_version_3(nb: Any) -> None:
+    old = nbformat.convert(nbformat.from_dict(nb), 3)
+    nb.clear()
+    nb.update(old)
 
 
-def test_many_values_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json, "loads", lambda *text, **more: pytest.fail("it was parsed"))
-    many = b'{"cells": [' + b"[]," * intake.MOST_VALUES + b"[]]}"
-    with pytest.raises(Refused, match=r"toy\.ipynb holds more than 1000000 values; clear its outp"):
-        intake.parse("toy", many)
-
-
-def test_outputs_are_dropped_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    output = {"output_type": "stream", "name": "stdout", "text": "mark"}
-    require_shallow = intake._require_shallow
-
-    def require_unmarked(plain: Any) -> None:
-        assert "mark" not in str(plain)
-        require_shallow(plain)
-
-    monkeypatch.setattr(intake, "_require_shallow", require_unmarked)
-    [found] = intake.parse("toy", content(cell(outputs=[output, output], source="1"))).cells
-    assert (found.source, found.outputs) == ("1", [])
-
-
-@pytest.mark.parametrize("wrong", ["a cell", "x" * 65, "", "ä", "a\n", 5.5, None, ["a"]])
-def test_ids_that_extensions_write_are_replaced(wrong: Any) -> None:
-    cells = [cell(id="cell-1"), cell(id=wrong), cell(id=wrong)]
-    ids = [found.id for found in intake.parse("toy", content(*cells)).cells]
-    assert ids == ["cell-1", "cell-1-1", "cell-2"]
-
-
-def test_ids_that_are_there_twice_are_replaced() -> None:
-    ids = [found.id for found in intake.parse("toy", content(*[cell(id="x" * 64)] * 60)).cells]
-    assert ids[0] == "x" * 64
-    assert len(set(ids)) == 60
-    assert max(map(len, ids)) == 64
-    taken = [cell(id="x"), cell(id="x-2"), cell(id="x")]
-    assert [found.id for found in intake.parse("toy", content(*taken)).cells] == ["x", "x-2", "x-3"]
-
-
-BROKEN = {
-    "truncated": (content(cell())[:-5], "is no JSON; save it anew in Jupyter"),
-    "HTML": (b"<!DOCTYPE html>", "is no JSON; save it anew in Jupyter"),
-    "UTF-16": (content().decode().encode("utf-16"), "is not UTF-8 text"),
-    "nothing at all": (b"", "is no JSON"),
-    "a list": (b"[1]", "is no notebook: its JSON is not built as the format says"),
-    "null": (b"null", "is no notebook: its JSON is not built as the format says"),
-    "cells in lists": (content([cell()]), "is no notebook: its JSON is not built as"),  # type: ignore[arg-type]
-    "cells as an object": (content(cells={}), "is no notebook: "),
-    "nested text": (b"[" * 10**5, "is no notebook: it is nested too deeply"),
-    "nested metadata": (
-        content(metadata={"x": nested(200)}),
-        "is no notebook: it is nested too deeply",
+WRITTEN = {
+    "JupyterLab 1, without ids": of_minor(2),
+    "Colab, without outputs or counts": of_minor(0, "outputs", "execution_count"),
+    "a version that there is not yet": lambda nb: nb.update(nbformat_minor=9),
+    "no version of the cells": of_minor(None),
+    "nbformat 3": of_version_3,
+    "lists of lines": as_lines,
+    "a count below zero": all_cells(execution_count=-5),
+    "a count in words": all_cells(execution_count="3"),
+    "outputs that are null": all_cells(outputs=None),
+    "outputs of no kind": all_cells(outputs=[{"output_type": "odd"}, {"text": 7}, 3]),
+    "parts of another kind of cell": all_cells(level=2, collapsed=True, prompt_number=3),
+    "Deepnote, with parts of its own": all_cells(outputs_reference="s3:x", content_dependencies={}),
+    "VS Code": metadata(vscode={"languageId": "python"}, orig_nbformat=4, language_info={}),
+    "a kernel without a name": metadata(
+        kernelspec={"language": "python"}, authors="me", title=None
     ),
-    "nested cells": (
-        content(cell(metadata={"x": nested(900)})),
-        "is no notebook: it is nested too deeply",
-    ),
-    "a long number": (b'{"nbformat": ' + b"1" * 5000 + b"}", "is no notebook: its JSON is not"),
-    "another kind of cell": (content(cell(cell_type="x")), "is no notebook: "),
+    "Kaggle": metadata(_uuid="x", trusted=True, execution={"iopub.status.busy": None}),
+    "looks of odd types": metadata(collapsed=None, scrolled="true", name="", format=1, jupyter=[]),
+    "tags of odd types": metadata(tags="a, b"),
+    "metadata two hundred deep": metadata(x=nested(200)),
+    "a mark of the byte order": lambda nb: b"\xef\xbb\xbf" + json.dumps(nb).encode(),
+    "line ends of Windows": lambda nb: json.dumps(nb, indent=1).replace("\n", "\r\n").encode(),
+    "half a character": all_cells(attachments={"\ud800": {}, "b": 3}),
 }
 
 
-@pytest.mark.parametrize(("text", "told"), BROKEN.values(), ids=BROKEN)
-def test_what_is_no_notebook_is_refused_in_plain_words(text: bytes, told: str) -> None:
-    with pytest.raises(Refused, match=rf"^toy\.ipynb {told}") as caught:
+@pytest.mark.parametrize("change", WRITTEN.values(), ids=WRITTEN)
+def test_what_grading_does_not_use_is_no_fault(change: Callable[[Any], Any]) -> None:
+    output = {"output_type": "stream", "name": "stdout", "text": "x"}
+    code = cell(source="x = 1\ny = 2", metadata={"nbgrader": NBGRADER}, outputs=[output])
+    words = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "Why?"}
+    nb = json.loads(content(code, words))
+    found = intake.parse("toy", change(nb) or json.dumps(nb).encode())
+    nbformat.validate(found)
+    assert [(part.cell_type, part.source) for part in found.cells] == [
+        ("code", "x = 1\ny = 2"),
+        ("markdown", "Why?"),
+    ]
+    assert found.cells[0].metadata["nbgrader"] == NBGRADER
+    assert found.cells[0].outputs == []
+
+
+def test_what_grading_and_pages_use_is_kept() -> None:
+    words = {"cell_type": "markdown", "metadata": None, "source": None, "attachments": PICTURE}
+    tags = {"tags": ["train", 3, "a,b", "train"], "editable": False, "x": 1}
+    kept = intake.parse("toy", content(words, cell(metadata=tags), cell(cell_type="sql"))).cells
+    assert [part.cell_type for part in kept] == ["markdown", "code", "raw"]
+    assert (kept[0].source, kept[0].metadata, kept[0].attachments) == ("", {}, PICTURE)
+    assert kept[1].metadata == {"tags": ["train"], "editable": False}
+
+
+@pytest.mark.parametrize("wrong", ["a cell", "x" * 65, "", "ä", "a\n", 5.5, None, ["a"]])
+def test_ids_are_valid_and_each_is_there_once(wrong: Any) -> None:
+    cells = [cell(id=name) for name in ("cell-1", wrong, wrong, *["x" * 64] * 60)]
+    ids = [found.id for found in intake.parse("toy", content(*cells)).cells]
+    assert ids[:4] == ["cell-1", "cell-1-1", "cell-2", "x" * 64]
+    assert (len(set(ids)), max(map(len, ids))) == (63, 64)
+
+
+BROKEN = {
+    "truncated": content(cell())[:-5],
+    "HTML": b"<!DOCTYPE html>",
+    "UTF-16": content().decode().encode("utf-16"),
+    "nothing at all": b"",
+    "a list": b"[1]",
+    "null": b"null",
+    "a cell that is null": content(None),
+    "cells in lists": content([cell()]),
+    "cells as an object": content(cells={"a": 1}),
+    "nested text": b"[" * 10**5,
+    "nested metadata": content(cell(metadata={"nbgrader": nested(900)})),
+    "a long number": b'{"nbformat": ' + b"1" * 5000 + b"}",
+    "many cells": content(*[cell()] * (intake.MOST_CELLS + 1)),
+    "many values": b'{"cells": [' + b"[]," * intake.MOST_VALUES + b"[]]}",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_what_is_no_notebook_is_refused(text: bytes) -> None:
+    with pytest.raises(Refused, match=r"toy\.ipynb") as caught:
         intake.parse("toy", text)
     assert "Error" not in str(caught.value)
 
 
-def test_a_mark_of_the_byte_order_is_no_fault() -> None:
-    assert intake.parse("toy", b"\xef\xbb\xbf" + content(cell())).cells
+def test_parts_are_dropped_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    made = intake._cell
+    monkeypatch.setattr(intake, "_cell", lambda part: seen.append(str(part)) or made(part))
+    output = {"output_type": "stream", "name": "stdout", "text": "mark"}
+    intake.parse("toy", content(cell(outputs=[output] * 2)))
+    assert "mark" not in seen[0]
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
+    with pytest.raises(Refused):
+        intake.parse("toy", BROKEN["many values"])
 
 
-def test_half_a_character_is_replaced() -> None:
-    [found] = intake.parse("toy", content(cell(source="\ud800"))).cells
-    assert found.source == "\ufffd"
+def many(folder: Path) -> None:
+    for number in range(20_000):
+        (folder / str(number)).touch()
 
 
-def test_a_notebook_of_nbformat_itself_is_kept(folder: Path) -> None:
-    made = new_notebook(cells=[new_code_cell("x = 1", id="mine")])  # type: ignore[no-untyped-call]
-    assert intake.parse("toy", json.dumps(made).encode()) == made
+def deep(name: str, levels: int) -> Callable[[Path], None]:
+    """Make folders in folders, beyond any path."""
+
+    def fill(folder: Path) -> None:
+        here = os.open(folder, os.O_RDONLY)
+        for _ in range(levels):
+            os.mkdir(name, dir_fd=here)
+            below = os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+    return fill
+
+
+def large(folder: Path) -> None:
+    for number in range(5):
+        with (folder / f"{number}.bin").open("wb") as file:
+            file.truncate(intake.LARGEST)
+
+
+TOO_MUCH = {
+    "files": (many, "5000 files"),
+    "folders": (deep("x", 640), "50 folders"),
+    "long names": (deep("x" * 250, 20), "cannot be read"),
+    "bytes": (large, "200 MB"),
+}
+
+
+@pytest.mark.skipif(os.mkdir not in os.supports_dir_fd, reason="needs folders beyond any path")
+@pytest.mark.parametrize(("fill", "why"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_too_much_is_refused_before_it_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None], why: str
+) -> None:
+    (tmp_path / "toy.ipynb").write_bytes(content())
+    assert intake.take("ada", tmp_path, ["toy"], lambda _: {}).notebooks.keys() == {"toy"}
+    fill(tmp_path)
+    seen, below = [], intake._below
+    monkeypatch.setattr(
+        intake, "_below", lambda path: (seen.append(entry) or entry for entry in below(path))
+    )
+    with pytest.raises(Refused, match=why):
+        intake.take("ada", tmp_path, ["toy"], lambda path: pytest.fail(f"{path} was listed"))
+    assert len(seen) <= intake.MOST_FILES + 1
+
+
+def notebook_in(folder: Path) -> Path:
+    (folder / "toy.ipynb").write_bytes(content())
+    return folder
+
+
+ODD = {
+    "a link": lambda folder: (folder / "toy.ipynb").symlink_to(__file__),
+    "a link beside it": lambda folder: (notebook_in(folder) / "zero").symlink_to("/dev/zero"),
+    "a link to itself": lambda folder: (notebook_in(folder) / "loop").symlink_to("."),
+    "a pipe": lambda folder: os.mkfifo(folder / "toy.ipynb"),
+    "a pipe beside it": lambda folder: os.mkfifo(notebook_in(folder) / "pipe"),
+    "a folder": lambda folder: (folder / "toy.ipynb").mkdir(),
+    "another name": lambda folder: (folder / "Toy (1).ipynb").write_bytes(content()),
+    "nothing": lambda folder: None,
+    "a file for the folder": lambda folder: (folder.rmdir(), folder.write_text("x")),
+    "a link for the folder": lambda folder: (folder.rmdir(), folder.symlink_to(__file__)),
+    "too large": lambda folder: os.truncate(notebook_in(folder) / "toy.ipynb", intake.LARGEST + 1),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_what_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    make(folder)
+    with pytest.raises(Refused):
+        intake.take(
+            "ada", folder, ["toy"], lambda here: {path.name: path for path in here.iterdir()}
+        )
+
+
+def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: dict[str, Any]) -> list[str]:
+    """Rebuild a notebook; return what is said of it."""
+    named = [SimpleNamespace(checksum="x", max_score=1, **fields) for fields in originals]
+    tests = [entry for entry in named if entry.locked]
+    answers = [entry for entry in named if not entry.locked]
+    kinds = {"source_cells": named, "grade_cells": tests, "solution_cells": answers}
+    book = SimpleNamespace(find_notebook=lambda *_: SimpleNamespace(task_cells=[], **kinds))
+    context = {"assignment": "toy", "notebook": "toy"}
+    said: list[str] = []
+    for step in (rebuild.Recognize(), rebuild.Rebuild()):
+        monkeypatch.setattr(step.log, "warning", lambda event: said.append(event.kind))
+        step.preprocess(nb, {"nbgrader": context, "gradebook": book})
+    return said
+
+
+def original(name: str, source: str, locked: bool = True) -> dict[str, Any]:
+    return {"name": name, "source": source, "locked": locked, "cell_type": "code"}
+
+
+def test_line_ends_of_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, theirs in (("\n", "\r\n"), ("\r\n", "\n"), ("\r\n", "\r\n")):
+        blank, test = "x = 1\ny = 2", "assert x\nassert y"
+        cells = [original("sum", blank, locked=False), original("test", test)]
+        locked = {"grade_id": "test", "grade": True, "points": 1, "locked": True}
+        nb = intake.parse(
+            "toy",
+            content(
+                cell(source=blank.replace("\n", theirs), metadata={"nbgrader": NBGRADER}),
+                cell(source=test.replace("\n", theirs), metadata={"nbgrader": locked}),
+            ),
+        )
+        for part in cells:
+            part["source"] = part["source"].replace("\n", given)
+        assert rebuilt(monkeypatch, nb, *cells) == []
+        # to the byte: by its checksum nbgrader knows an answer that was left blank
+        assert [part.source for part in nb.cells] == [part["source"] for part in cells]
+
+
+def test_equal_cells_without_metadata_are_given_out_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hidden = "# tests\n### BEGIN HIDDEN TESTS\nassert {}\n### END HIDDEN TESTS"
+    cells = [
+        original(name, source if locked else "pass", locked)
+        for name in ("a", "b", "c")
+        for name, source, locked in ((name, "", False), (f"t-{name}", hidden.format(name), True))
+    ]
+    answers = [f"{name} = 1" for name in "abc"]
+    nb = intake.parse(
+        "toy",
+        content(*(cell(source=text) for a in answers for text in (a, "# tests\n"))),
+    )
+    assert "order" not in rebuilt(monkeypatch, nb, *cells)
+    texts = [part.source for part in nb.cells]
+    tests = [hidden.format(name) for name in "abc"]
+    assert [text for text in texts if text in answers + tests] == [
+        text for pair in zip(answers, tests, strict=True) for text in pair
+    ]

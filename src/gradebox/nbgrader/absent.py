@@ -23,8 +23,8 @@ class Absent:
     ----------
     name : str
         The name.
-    called : bool
-        Whether the test takes it for a function.
+    kind : str
+        What the test takes it for: a ``function`` or a ``name``.
     failed : bool
         Whether a cell would define it, and ended with an error.
     guess : str
@@ -32,14 +32,9 @@ class Absent:
     """
 
     name: str
-    called: bool = True
+    kind: str = "function"
     failed: bool = False
     guess: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Return what it is taken for."""
-        return "function" if self.called else "name"
 
 
 def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
@@ -66,8 +61,9 @@ def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
     candidates = sorted(defined - tested - {*given, *dir(builtins)})
     missing = {}
     for test, (name, source) in unknown.items():
-        called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", source))
-        missing[test] = Absent(name, called, name in defined, _alike(name, candidates))
+        is_called = re.search(rf"\b{name}\s*\(|, {name}\b", source)
+        kind = "function" if is_called else "name"
+        missing[test] = Absent(name, kind, name in defined, _alike(name, candidates))
     return missing
 
 

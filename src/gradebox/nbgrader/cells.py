@@ -7,8 +7,12 @@ COLORS = re.compile(r"\x1b\[[0-9;]*m")
 """What colors the text of an error in a terminal."""
 
 
-class NotPython(Exception):
-    """A notebook is written in another language; the text says what to do."""
+class Unready(Exception):
+    """The course is not ready to be graded; the text says what to do."""
+
+
+class NotPython(Unready):
+    """A notebook is written in another language."""
 
 
 def require_python(nb: Any, name: str) -> None:
@@ -55,15 +59,22 @@ def is_output(output: dict[str, Any]) -> bool:
         texts = [output.get(name) for name in _TEXTS[kind]]
         lines = output.get("traceback") if kind == "error" else []
         return _are_texts(texts) and isinstance(lines, list) and _are_texts(lines)
-    data, metadata = output.get("data"), output.get("metadata")
-    if kind not in _BUNDLES or not isinstance(data, dict) or not isinstance(metadata, dict):
-        return False
-    plain = [value for name, value in data.items() if not name.endswith("json")]
-    lines = [line for value in plain for line in (value if isinstance(value, list) else [value])]
     return (
-        _are_texts(lines)
+        kind in _BUNDLES
+        and is_bundle(output.get("data"))
+        and isinstance(output.get("metadata"), dict)
         and isinstance(output.get("execution_count"), int | None)
         and (kind == "display_data" or "execution_count" in output)
+    )
+
+
+def is_bundle(data: Any) -> bool:
+    """Return whether something is what one output or attachment shows, by its types."""
+    if not isinstance(data, dict):
+        return False
+    plain = [value for name, value in data.items() if not name.endswith("json")]
+    return _are_texts(
+        [line for value in plain for line in (value if isinstance(value, list) else [value])]
     )
 
 

@@ -12,6 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 
 from gradebox.configuration import PUBLIC, REPLACED
+from gradebox.nbgrader.cells import Unready
 from gradebox.nbgrader.harmless import Harmless
 from gradebox.nbgrader.steps import CheckMetadata, LatePenalties, RestoreKernelspec
 
@@ -25,12 +26,12 @@ _SAME = {
 
 def _in_place() -> dict[Any, type]:
     """Return what takes the place of nbgrader's steps, which a configuration names or imports."""
-    ours = {
+    ours = _SAME | {
         theirs: getattr(importlib.import_module(PUBLIC[name]), name)
         for theirs, name in REPLACED.items()
     }
-    named = {f"nbgrader.preprocessors.{name}": step for name, step in (ours | _SAME).items()}
-    return named | {getattr(preprocessors, name): step for name, step in (ours | _SAME).items()}
+    named = {f"nbgrader.preprocessors.{name}": step for name, step in ours.items()}
+    return named | {getattr(preprocessors, name): step for name, step in ours.items()}
 
 
 class Chain:
@@ -56,7 +57,7 @@ class Chain:
         steps = self._make(self.converter.autograde_preprocessors)
         positions = [position for position, step in enumerate(steps) if isinstance(step, Execute)]
         if len(positions) != 1:
-            raise ValueError(
+            raise Unready(
                 "expected one step that executes in c.Autograde.autograde_preprocessors, "
                 f"got {len(positions)}: put nbgrader.preprocessors.Execute there"
             )

@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nbgrader.apps.autogradeapp import AutogradeApp
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.utils import find_all_files, setenv
+    from nbgrader.utils import setenv
 
 from gradebox.events import Event
 from gradebox.files import digest
@@ -189,11 +189,17 @@ class Course:
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
-        paths = find_all_files(str(folder), [*self.directory.ignore, "*.ipynb"])
+        ignored = [*self.directory.ignore, "*.ipynb"]
+
+        def kept(names: list[str]) -> list[str]:
+            return [n for n in names if not any(fnmatch.fnmatch(n, glob) for glob in ignored)]
+
+        paths: list[Path] = []
+        for here, folders, names in os.walk(folder):
+            folders[:] = kept(folders)
+            paths += (Path(here, name) for name in kept(names))
         # with the slashes of every other place where files are named, and of other machines
-        return {
-            Path(os.path.relpath(path, folder)).as_posix(): Path(path) for path in sorted(paths)
-        }
+        return {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
 
     def basis(self, chain: Chain, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""

@@ -8,6 +8,7 @@ open already, see :func:`opened`.
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -112,48 +113,35 @@ class Sources:
     """
 
     def __init__(self, url: str, course_id: str = "", assignment: str = "") -> None:
-        self._notebooks: dict[str, Any] = {}
-        self._cells: dict[tuple[str, str], Any] = {}
-        self._graded: dict[tuple[str, str], Any] = {}
         with Gradebook(url, course_id) as book:
-            assignment_entry = book.find_assignment(assignment)
-            for notebook in assignment_entry.notebooks:
-                self._take(notebook)
-                for entry in (
-                    notebook,
-                    *(cell for kind in _KINDS for cell in getattr(notebook, kind)),
-                ):
-                    _columns(entry)  # some are read when first asked for
-            self.duedate = assignment_entry.duedate
-            book.db.expunge_all()
-        self.url, self.assignment = url, assignment
+            entry = book.find_assignment(assignment)
+            notebooks = [
+                _columns(notebook)
+                | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
+                for notebook in entry.notebooks
+            ]
+            self.duedate = entry.duedate
+        self._take({"assignment": assignment, "notebooks": notebooks}, url)
 
     @classmethod
     def of(cls, plain: dict[str, Any], url: str) -> "Sources":
         """Return the sources that :attr:`plain` describes, for a gradebook of this address."""
         sources: Sources = cls.__new__(cls)
-        sources._notebooks, sources._cells, sources._graded = {}, {}, {}
-        sources.url, sources.assignment, sources.duedate = url, plain["assignment"], None
-        for fields in plain["notebooks"]:
-            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
-            sources._take(SimpleNamespace(**fields | cells))
+        sources.duedate = None
+        sources._take(plain, url)
         return sources
 
     @property
     def plain(self) -> dict[str, Any]:
         """Return all that executions need to know as plain data."""
-        notebooks = [
-            _columns(notebook)
-            | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
-            for notebook in self._notebooks.values()
-        ]
-        return {"assignment": self.assignment, "notebooks": notebooks}
+        return self._plain
 
-    def _take(self, notebook: Any) -> None:
-        self._notebooks[notebook.name] = notebook
-        graded = [*notebook.grade_cells, *notebook.task_cells]
-        self._cells |= {(notebook.name, cell.name): cell for cell in notebook.source_cells}
-        self._graded |= {(notebook.name, cell.name): cell for cell in graded}
+    def _take(self, plain: dict[str, Any], url: str) -> None:
+        self._plain, self.url, self.assignment = plain, url, str(plain["assignment"])
+        self._notebooks: dict[str, Any] = {}
+        for fields in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
+            self._notebooks[fields["name"]] = SimpleNamespace(**fields | cells)
 
     @property
     def names(self) -> list[str]:
@@ -175,39 +163,25 @@ class Sources:
     @property
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
+        parts = ("name", "cell_type", "locked", "source", "checksum")
         cells = [
-            [
-                name,
-                cell,
-                source_cell.cell_type,
-                source_cell.locked,
-                source_cell.source,
-                source_cell.checksum,
-            ]
-            for (name, cell), source_cell in sorted(self._cells.items())
+            [name, *(getattr(cell, part) for part in parts)]
+            for name, notebook in sorted(self._notebooks.items())
+            for cell in sorted(notebook.source_cells, key=attrgetter("name"))
         ]
-        graded = [[*name, cell.max_score] for name, cell in sorted(self._graded.items())]
-        kernels = [
-            [name, notebook.kernelspec] for name, notebook in sorted(self._notebooks.items())
+        graded = [
+            [name, cell.name, cell.max_score]
+            for name, notebook in sorted(self._notebooks.items())
+            for cell in sorted(notebook.grade_cells + notebook.task_cells, key=attrgetter("name"))
         ]
+        kernels = [[name, nb.kernelspec] for name, nb in sorted(self._notebooks.items())]
         return digest([json.dumps([cells, graded, kernels])])
 
     def find_notebook(self, name: str, assignment: str) -> Any:
         """Return a notebook."""
-        return self._get(self._notebooks, name, assignment)
-
-    def find_source_cell(self, name: str, notebook: str, assignment: str) -> Any:
-        """Return the source of a cell."""
-        return self._get(self._cells, (notebook, name), assignment)
-
-    def find_graded_cell(self, name: str, notebook: str, assignment: str) -> Any:
-        """Return a cell that gives points."""
-        return self._get(self._graded, (notebook, name), assignment)
-
-    def _get(self, table: dict[Any, Any], name: Any, assignment: str) -> Any:
-        if assignment != self.assignment or name not in table:
+        if assignment != self.assignment or name not in self._notebooks:
             raise MissingEntry(f"No such entry: {assignment}/{name}")
-        return table[name]
+        return self._notebooks[name]
 
 
 class _Held(Session):
@@ -296,30 +270,24 @@ class Book(Gradebook):  # type: ignore[misc]
     def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
         name = f"{assignment}/{student}/{notebook}"
         if name not in self._entries:
-            submitted: SubmittedNotebook = self.find_submission_notebook(
-                notebook, assignment, student
-            )
+            submitted: Any = self.find_submission_notebook(notebook, assignment, student)
             entries = [
-                (kind, entry)
-                for kind in ("grades", "comments")
-                for entry in getattr(submitted, kind)
+                (k, entry) for k in ("grades", "comments") for entry in getattr(submitted, k)
             ]
-            names = self._names_of(submitted.notebook, {entry.cell_id for _, entry in entries})
-            self._entries[name] = {(kind, names[entry.cell_id]): entry for kind, entry in entries}
-        try:
-            return self._entries[name][kind, cell]
-        except KeyError:
-            raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}") from None
+            names = self._names_of(submitted.notebook.id, {e.cell_id for _, e in entries})
+            self._entries[name] = {(k, names[e.cell_id]): e for k, e in entries}
+        if (kind, cell) not in self._entries[name]:
+            raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}")
+        return self._entries[name][kind, cell]
 
-    def _names_of(self, notebook: Any, cells: set[str]) -> dict[str, str]:
+    def _names_of(self, notebook: str, cells: set[str]) -> dict[str, str]:
         """Return the names of a notebook's cells by their ids, read again if some are new."""
-        if not cells <= self._names.get(notebook.id, {}).keys():
+        if not cells <= self._names.get(notebook, {}).keys():
             with self.db.no_autoflush:
-                found = self.db.query(BaseCell.id, BaseCell.name).filter(
-                    BaseCell.notebook_id == notebook.id
-                )
-                self._names[notebook.id] = dict(map(tuple, found))
-        return self._names[notebook.id]
+                found = self.db.query(BaseCell.id, BaseCell.name)
+                rows = found.filter(BaseCell.notebook_id == notebook)
+                self._names[notebook] = dict(map(tuple, rows))
+        return self._names[notebook]
 
     def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""

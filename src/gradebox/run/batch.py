@@ -8,6 +8,7 @@ is killed at any instant goes on where it stopped.
 
 import contextlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -23,29 +24,18 @@ from nbgrader.api import MissingEntry
 
 from gradebox import files
 from gradebox.events import Event, distinct, printable
-from gradebox.nbgrader.cells import NotPython
+from gradebox.nbgrader.cells import Unready as Unready
 from gradebox.nbgrader.course import Course, autograding
 from gradebox.nbgrader.dry_run import Plan, TestRun, planned
 from gradebox.nbgrader.gradebook import Book, Mark, Sources
-from gradebox.run import intake, store
+from gradebox.run import faults, intake, store
 from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Refused, Submission
 from gradebox.run.store import Store
-from gradebox.sandbox.filesystem import TooMuch
 from gradebox.workers import pool
 
 SWITCH = 0.0002
 """Seconds after which a thread that computes gives way to another."""
-
-
-def handed_in(course: Course) -> set[str]:
-    """Return the names of the notebooks that anybody handed in."""
-    folders = map(course.submitted, course.students())
-    return {path.stem for folder in folders for path in folder.glob("*.ipynb")}
-
-
-class Unready(Exception):
-    """The course is not ready to be graded; the text says what to do."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +95,13 @@ class Batch:
                 f"the gradebook knows no assignment {course.assignment!r}; "
                 f"try: nbgrader generate_assignment {course.assignment}"
             ) from error
-        try:
-            self.sources.require_python()
-        except NotPython as error:
-            raise Unready(str(error)) from error
+        self.sources.require_python()
         self._store = Store(course.store, course.assignment)
         executor = Executor(course, self.sources)
         self.execute: Callable[[Submission, Plan], Result] = executor.execute
         """Executes a submission; another may be put here, which has that done elsewhere."""
         self.dry_run: Callable[[], list[TestRun]]
-        self.dry_run = lambda: executor.dry_run(jobs, handed_in(course))
+        self.dry_run = lambda: executor.dry_run(jobs, self._handed_in())
         """Finds out how the tests run; another may be put here as well."""
         self._tests: list[TestRun] | None = None
         self._writer = executor.chain()
@@ -128,43 +115,41 @@ class Batch:
             self._plan = planned(self._tests)
         return self._tests
 
+    def _handed_in(self) -> set[str]:
+        """Return the names of the notebooks that anybody handed in, without a look at the rest."""
+        folders = [*map(self.course.submitted, self.course.students())]
+        # os.path: a folder that is closed holds nothing
+        return {
+            name
+            for name in self.sources.names
+            if any(os.path.exists(folder / f"{name}.ipynb") for folder in folders)  # noqa: PTH110
+        }
+
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
         self.prepare()
         with (
             self._store.locked(),
             autograding(),
+            contextlib.closing(Book(self.course.url, self.course.course_id)) as book,
         ):
-            pool = ThreadPoolExecutor(self.jobs)
-            book = Book(self.course.url, self.course.course_id)
+            threads = ThreadPoolExecutor(self.jobs)
             try:
                 marks = book.marks(self.course.assignment)
-                yield from self._grade(students, marks, pool, book)
+                waiting = iter(students)
+                running: set[Future[_Executed | Outcome]] = set()
+                # a few ahead, not the whole class: memory does not grow with it
+                while running := running | {
+                    threads.submit(self._safely, student, marks.get(student, Mark()))
+                    for student in islice(waiting, 2 * self.jobs - len(running))
+                }:
+                    # Windows notices Ctrl-C between two waits only
+                    finished, running = wait(running, 1, FIRST_COMPLETED)
+                    for result in (future.result() for future in finished):
+                        yield result if isinstance(result, Outcome) else self._finish(book, result)
             finally:
-                book.close()
                 # after an error threads still wait for cells, which end with the fork servers
-                pool.shutdown(wait=False, cancel_futures=True)
-
-    def _grade(
-        self,
-        students: list[str],
-        marks: dict[str, Mark],
-        pool: ThreadPoolExecutor,
-        book: Book,
-    ) -> Iterator[Outcome]:
-        waiting = iter(students)
-        running: set[Future[_Executed | Outcome]] = set()
-        while True:
-            # a few ahead, not the whole class: memory does not grow with it
-            for student in islice(waiting, 2 * self.jobs - len(running)):
-                running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
-            if not running:
-                return
-            # Windows notices Ctrl-C between two waits only
-            finished, running = wait(running, 1, FIRST_COMPLETED)
-            for future in finished:
-                result = future.result()
-                yield result if isinstance(result, Outcome) else self._finish(book, result)
+                threads.shutdown(wait=False, cancel_futures=True)
 
     def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
         """Execute a submission; whatever it brings about, the others are graded."""
@@ -175,19 +160,15 @@ class Batch:
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
-        other_files = self.course.files_in(folder) if folder.is_dir() else {}
-        submission = intake.take(student, folder, self.sources.names, other_files)
+        submission = intake.take(student, folder, self.sources.names, self.course.files_in)
         plans = {n: vars(plan) for n, plan in self._plan.items() if n in submission.notebooks}
         key = files.digest([self._basis, json.dumps(plans), submission.digest])
         mark = files.digest([key, str(self.sources.duedate), marked.extension])
-        if self.resume and mark == marked.key and self._complete(submission):
+        pages = [self.course.autograded(student) / f"{name}.ipynb" for name in submission.notebooks]
+        if self.resume and mark == marked.key and all(page.is_file() for page in pages):
             return Outcome(student, "unchanged", marked.events)
         stored = self._store.find(student, key) if self.resume else None
         return _Executed(student, key, mark, stored or self._make(submission, key))
-
-    def _complete(self, submission: Submission) -> bool:
-        folder = self.course.autograded(submission.student)
-        return all((folder / f"{name}.ipynb").is_file() for name in submission.notebooks)
 
     def _make(self, submission: Submission, key: str) -> Path:
         """Have the notebooks of a submission executed, and keep what they gave."""
@@ -245,7 +226,7 @@ class Batch:
         for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(executed.student, assignment, name, folder, book)
             resources["gradebox"] = verdicts
-            nb = _node(nb)
+            nb = nbformat.from_dict(nb)  # type: ignore[no-untyped-call]
             for step in chain.after:
                 # a step that opens the gradebook by itself would not see what is pending here
                 if chain.has_strangers:
@@ -254,8 +235,7 @@ class Batch:
             nbformat.validate(nb, relax_add_props=True)
             path = folder / f"{name}.ipynb"
             path.unlink(missing_ok=True)
-            text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
-            path.write_text(text, encoding="utf-8", errors="replace")  # half characters
+            path.write_text(_text(nb), encoding="utf-8", errors="replace")  # half characters
             # on the disk before the gradebook says that it was graded: power may fail in between
             files.sync([path])
         chain.hook("post", executed.student, assignment, sorted(notebooks))
@@ -267,27 +247,22 @@ class Batch:
 
 
 def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
-    why = printable(" ".join(str(error).split()))[:300]
-    if not isinstance(error, Refused | TooMuch):
-        why = f"{type(error).__name__}: {why}"
+    """Return what a student is told; an error that all would meet ends the run."""
+    if faults.concerns_all(error):
+        raise error
+    said = faults.sentence(error) or f"{type(error).__name__}: {error}"
+    why = str(error) if isinstance(error, Refused) else said
+    why = printable(" ".join(why.split()))[:300]
     if has_scores:
         why += " (the gradebook keeps the scores of the work handed in before)"
     return Outcome(student, "failed", why=why)
 
 
-def _node(plain: dict[str, Any]) -> Any:
-    return nbformat.from_dict(plain)  # type: ignore[no-untyped-call]
-
-
-def _text(nb: Any, version: int = 4) -> str:
+def _text(nb: Any) -> str:
     """Return the text of a notebook's file, with a line for each cell.
 
     nbformat's own writer copies all and splits each text, which takes as long as all the scores.
     """
-    if version != nb.nbformat:
-        nb = nbformat.convert(nb, version)  # type: ignore[no-untyped-call]
-        text: str = nbformat.versions[version].writes(nb)
-        return text.rstrip("\n") + "\n"
     dumps = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     cells = ",\n".join(map(dumps, nb.cells))
     fields = dumps({name: value for name, value in nb.items() if name != "cells"})

@@ -96,17 +96,22 @@ class Executor:
                 before = len(events)
                 executed[name] = self._run(chain, student, name, content, folder)
                 events[before:] = [replace(e, notebook=name) for e in events[before:]]
+                given = instructions(self.course.source / f"{name}.ipynb").defined
+                nb, _ = executed[name]  # what a test did not find, the student may call otherwise
+                renamed = {
+                    n.name: n for n in absent(nb, given).values() if n.guess and not n.failed
+                }
+                events += [
+                    Event("renamed", name, "", {"what": n.kind, "name": n.name, "guess": n.guess})
+                    for n in renamed.values()
+                ]
             files, large = read_files(folder, intake.LARGEST, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             events += [Event("large-file", fields={"file": name}) for name in large]
-            for name, (nb, _) in executed.items():
-                given = instructions(self.course.source / f"{name}.ipynb").defined
-                events += _renamed(name, nb, given)
             plain = [event.plain for event in distinct(events)]
             return Result(json.dumps({"events": plain, "notebooks": executed}), files)
 
     def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
-        assert self._sources is not None
         nb = intake.parse(name, content)
         resources = chain.resources(student, self.course.assignment, name, folder, self._sources)
         for step in [*chain.sanitize, *chain.before]:
@@ -114,14 +119,3 @@ class Executor:
         nb = intake.normal(nb)  # cells that were put back have no id yet
         nb, resources = chain.execute(nb, resources)
         return nb, resources.get("gradebox", {})
-
-
-def _renamed(notebook: str, nb: Any, given: Collection[str]) -> list[Event]:
-    """Return which functions the tests did not find, where the student may call them otherwise."""
-    names = {
-        name.name: name for name in absent(nb, given).values() if name.guess and not name.failed
-    }
-    return [
-        Event("renamed", notebook, "", {"what": n.kind, "name": n.name, "guess": n.guess})
-        for n in names.values()
-    ]

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 
 from gradebox.files import digest
+from gradebox.nbgrader.cells import is_bundle
 from gradebox.sandbox import filesystem
 
 LARGEST = 50 * 2**20
@@ -24,19 +25,24 @@ MOST_BYTES = 200 * 2**20
 MOST_FILES = filesystem.MOST_FILES
 """So many files and folders may be handed in."""
 
+MOST_FOLDERS = 50
+"""In so many folders, one in the other, a file may be handed in."""
+
 MOST_CELLS = 5000
 """So many cells a notebook may have."""
 
 MOST_VALUES = 10**6
 """So many lists and objects the JSON of a notebook may have: each takes a hundred bytes or more."""
 
-MOST_LEVELS = 100
-"""So deep may they be nested: what handles notebooks calls itself for each level."""
+_USED = ("nbgrader", "deletable", "editable")
+"""The metadata of cells that grading and pages use, besides tags."""
 
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
+
+_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
+"""What the first letter of the mode of a file means; the rest are devices."""
 
 
 class Refused(Exception):
@@ -75,7 +81,9 @@ class Submission:
         return digest(parts)
 
 
-def take(student: str, folder: Path, names: list[str], other_files: dict[str, Path]) -> Submission:
+def take(
+    student: str, folder: Path, names: list[str], files_in: Callable[[Path], dict[str, Path]]
+) -> Submission:
     """Read a submission.
 
     Parameters
@@ -86,8 +94,8 @@ def take(student: str, folder: Path, names: list[str], other_files: dict[str, Pa
         What the student handed in.
     names : list of str
         The notebooks of the assignment.
-    other_files : dict
-        The files beside the notebooks.
+    files_in : callable
+        Returns the files beside the notebooks, by their place, once there are not too many.
 
     Raises
     ------
@@ -96,44 +104,52 @@ def take(student: str, folder: Path, names: list[str], other_files: dict[str, Pa
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
-    size = 0
-    for many, entry in enumerate(_below(folder), 1):
-        if entry.is_symlink():
-            place = os.path.relpath(entry.path, folder)
-            raise Refused(f"{place} is a link; hand in the file itself")
-        size += entry.stat().st_size if entry.is_file() else 0
-        if many > MOST_FILES:
-            most = f"{MOST_FILES} files"
-        elif size > MOST_BYTES:
-            most = f"{MOST_BYTES // 2**20} MB in all files together"
-        else:
-            continue
-        raise Refused(f"expected at most {most}, got more; hand in only what the notebook needs")
-    paths = sorted(folder.glob("*.ipynb"))
+    _require_little(folder)
+    paths = sorted(folder.glob("[!.]*.ipynb"))
     notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
     unknown = tuple(path.name for path in paths if path.stem not in names)
     if not notebooks:
         handed_in = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
         expected = " or ".join(f"{name}.ipynb" for name in names)
         raise Refused(f"expected {expected}, got {handed_in[:200]}; rename or replace the notebook")
-    files = {name: _read(path) for name, path in other_files.items()}
+    files = {name: _read(path) for name, path in files_in(folder).items()}
     return Submission(student, notebooks, files, unknown)
 
 
-def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield what lies below a folder, and of each folder in it no more than what is too much."""
-    folders = [str(folder)]
+def _require_little(folder: Path) -> None:
+    """Raise unless a folder holds a bounded number of plain files, before anything lists them."""
+    size = 0
+    for many, (entry, depth) in enumerate(_below(folder), 1):
+        if entry.is_symlink():
+            place = os.path.relpath(entry.path, folder)
+            raise Refused(f"{place} is a link; hand in the file itself")
+        size += entry.stat().st_size if entry.is_file() else 0
+        if many > MOST_FILES:
+            most = f"{MOST_FILES} files"
+        elif depth > MOST_FOLDERS:
+            most = f"{MOST_FOLDERS} folders in one another"
+        elif size > MOST_BYTES:
+            most = f"{MOST_BYTES // 2**20} MB in all files together"
+        else:
+            continue
+        raise Refused(f"expected at most {most}, got more; hand in only what the notebook needs")
+
+
+def _below(folder: Path) -> Iterator[tuple[os.DirEntry[str], int]]:
+    """Yield what lies below a folder and how deep, of each folder no more than is too much."""
+    folders = [(str(folder), 0)]
     while folders:
+        path, depth = folders.pop()
         try:
-            with os.scandir(folders.pop()) as found:
+            with os.scandir(path) as found:
                 entries = list(islice(found, MOST_FILES + 1))
         except OSError as error:  # closed, or so deep that its name is too long
             why = f"a folder that was handed in cannot be read: {error.strerror}"
             raise Refused(why) from error
         for entry in entries:
-            yield entry
+            yield entry, depth
             if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
+                folders.append((entry.path, depth + 1))
 
 
 def _read(path: Path) -> bytes:
@@ -154,23 +170,16 @@ def _read(path: Path) -> bytes:
 
 
 def _kind(path: Path) -> str:
-    kinds = {
-        stat.S_IFLNK: "a link",
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-        stat.S_IFREG: "a plain file",
-    }
     try:
-        return kinds.get(stat.S_IFMT(path.lstat().st_mode), "something else")
+        return _KINDS.get(stat.filemode(path.lstat().st_mode)[0], "a device")
     except FileNotFoundError:
         return "nothing"
 
 
 def parse(name: str, content: bytes) -> Any:
     """Return a notebook in the present format.
+
+    What grading does not use, such as outputs, is left out: whatever it holds is no fault.
 
     Raises
     ------
@@ -186,75 +195,68 @@ def parse(name: str, content: bytes) -> Any:
         raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
     try:
         plain = json.loads(text, object_hook=_without_outputs)
-        _require_shallow(plain)
-        if _HALF.search(text):
-            plain = _with_whole_characters(plain)
+        if _HALF.search(text):  # half a character, alone, as no file can hold it
+            whole = json.dumps(plain, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            plain = json.loads(whole.decode("utf-16", "replace"))
         major, minor = nbformat.reader.get_version(plain)  # type: ignore[no-untyped-call]
-        nb = nbformat.versions[major].to_notebook_json(plain, minor=minor)
-        nb = nbformat.convert(nb, 4)  # type: ignore[no-untyped-call]
-        if len(nb.cells) > MOST_CELLS:
-            raise Refused(
-                f"expected at most {MOST_CELLS} cells in {name}.ipynb, got {len(nb.cells)}"
-            )
-        nb = normal(nb)
-        nbformat.validate(nb, relax_add_props=True)
+        if major != 4:
+            nb = nbformat.versions[major].to_notebook_json(plain, minor=minor)
+            plain = nbformat.convert(nb, 4)  # type: ignore[no-untyped-call]
+        cells = [*map(_cell, plain["cells"])]
+        if len(cells) > MOST_CELLS:
+            raise Refused(f"expected at most {MOST_CELLS} cells in {name}.ipynb, got {len(cells)}")
+        fields = {"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": cells}
+        return normal(nbformat.from_dict(fields))  # type: ignore[no-untyped-call]
     except Refused:
         raise
     except json.JSONDecodeError as error:
         raise Refused(f"{name}.ipynb is no JSON; save it anew in Jupyter") from error
     except RecursionError as error:
         raise Refused(f"{name}.ipynb is no notebook: it is nested too deeply") from error
-    except nbformat.validator.NotebookValidationError as error:
-        why = (str(error).splitlines() or [""])[0][:200]
-        raise Refused(f"{name}.ipynb is no notebook: {why}") from error
     except Exception as error:  # whatever a strange notebook brings nbformat to raise
         raise Refused(
             f"{name}.ipynb is no notebook: its JSON is not built as the format says; "
             "save it anew in Jupyter"
         ) from error
-    return nb
 
 
 def _without_outputs(parts: dict[str, Any]) -> Any:
     """Drop outputs as soon as they are read: they are made anew, and may be most of the bytes."""
     if "output_type" in parts:
         return None
-    if "outputs" in parts:
-        parts["outputs"] = []
-    return parts
+    return parts | {"outputs": []} if "outputs" in parts else parts
 
 
-def _require_shallow(plain: Any) -> None:
-    """Raise ``RecursionError`` if a value of JSON is nested too deeply."""
-    level, depth = [plain], 0
-    while level:
-        level = [
-            part
-            for value in level
-            if type(value) in (dict, list)
-            for part in (value.values() if type(value) is dict else value)
-        ]
-        depth += 1
-        if depth > MOST_LEVELS:
-            raise RecursionError
-
-
-def _with_whole_characters(plain: Any) -> Any:
-    r"""Return JSON in which no text has half a character (``\ud800`` alone), as no file can."""
-    text = json.dumps(plain, ensure_ascii=False)
-    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+def _cell(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a valid cell with all that grading and pages use of another."""
+    kind, metadata = plain["cell_type"], plain.get("metadata") or {}
+    kept = {name: metadata[name] for name in _USED if name in metadata}
+    if isinstance(tags := metadata.get("tags"), list):
+        valid = [tag for tag in tags if isinstance(tag, str) and tag and "," not in tag]
+        kept["tags"] = list(dict.fromkeys(valid))
+    cell = {
+        "id": plain.get("id"),
+        "cell_type": kind if kind in ("code", "markdown") else "raw",
+        "metadata": kept,
+        "source": "".join(plain.get("source") or ""),  # a text, or its lines
+    }
+    attached = plain.get("attachments")
+    if kind == "code":
+        cell |= {"outputs": [], "execution_count": None}
+    elif isinstance(attached, dict):  # pictures in written answers
+        cell["attachments"] = {name: data for name, data in attached.items() if is_bundle(data)}
+    return cell
 
 
 def normal(nb: Any) -> Any:
-    """Give each cell a valid id of its own, the same in every run, where the format knows ids."""
-    if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
-        ids: set[str] = set()
-        for index, cell in enumerate(nb.cells):
-            old = cell.get("id")
-            # extensions of JupyterLab write ids with blanks, and long ones
-            is_valid = isinstance(old, str) and _VALID_ID.fullmatch(old)
-            valid = str(old) if is_valid else f"cell-{index}"
-            new = chain([valid], (f"{valid[:50]}-{number}" for number in count(index)))
-            cell.id = next(candidate for candidate in new if candidate not in ids)
-            ids.add(cell.id)
+    """Give each cell a valid id of its own, the same in every run."""
+    ids: set[str] = set()
+    for index, cell in enumerate(nb.cells):
+        old = cell.get("id")
+        # extensions of JupyterLab write ids with blanks, and long ones
+        is_valid = isinstance(old, str) and _VALID_ID.fullmatch(old)
+        valid = str(old) if is_valid else f"cell-{index}"
+        new = chain([valid], (f"{valid[:50]}-{number}" for number in count(index)))
+        cell.id = next(candidate for candidate in new if candidate not in ids)
+        ids.add(cell.id)
     return nb

@@ -1,8 +1,10 @@
 """Print and write what happened to submissions, and how their tests run."""
 
 import json
+import math
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,27 @@ from gradebox.nbgrader.course import Course
 from gradebox.nbgrader.dry_run import IN_PROCESS, TestRun
 from gradebox.run.batch import Outcome
 
+SECONDS = 1.0
+"""So often the report is written: a run that is killed has told nearly all that it did."""
 
-def write(course: Course, outcomes: Sequence[Outcome]) -> Path:
-    """Add what became of the submissions to the report, as JSON; return its path."""
-    entries = read(course) | {outcome.student: _plain(outcome) for outcome in outcomes}
-    files.write(_file(course), json.dumps(entries, indent=1, sort_keys=True))
-    return _file(course)
+
+def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """Yield what becomes of submissions, and write it into the report as it happens."""
+    entries, written = read(course), -math.inf
+    try:
+        for outcome in outcomes:
+            entries[outcome.student] = _plain(outcome)
+            if time.monotonic() > written + SECONDS:
+                _write(course, entries)
+                written = time.monotonic()
+            yield outcome
+    finally:
+        if written > -math.inf:
+            _write(course, entries)
+
+
+def _write(course: Course, entries: dict[str, Any]) -> None:
+    files.write(path_of(course), json.dumps(entries, indent=1, sort_keys=True))
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
@@ -31,10 +48,12 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
 
 def read(course: Course) -> dict[str, Any]:
     """Return what became of each submission when it was last graded."""
-    return files.read_json(_file(course))
+    entries: dict[str, Any] = files.read_json(path_of(course))
+    return entries
 
 
-def _file(course: Course) -> Path:
+def path_of(course: Course) -> Path:
+    """Return where the report of an assignment lies."""
     return course.store / f"{course.assignment}.json"
 
 
@@ -65,21 +84,16 @@ def _rows(graded: Sequence[Outcome]) -> list[tuple[str, str, str]]:
     """Return what happened to whom; what happened to everyone has one row."""
     count = Counter(str(event) for outcome in graded for event in outcome.events)
     common = {sentence for sentence, number in count.items() if number == len(graded) > 1}
-    everyone = [event for event in graded[0].events if str(event) in common] if graded else []
-    rows = [("everyone", everyone)] if everyone else []
+    rows = [("everyone", [e for e in graded[0].events if str(e) in common])] if common else []
     rows += [
         (outcome.student, [event for event in outcome.events if str(event) not in common])
         for outcome in sorted(graded, key=lambda outcome: outcome.student)
     ]
-    return [(student, *_columns(events)) for student, events in rows if events]
+    return [(who, _told(events, True), _told(events, False)) for who, events in rows if events]
 
 
-def _columns(events: Iterable[Event]) -> tuple[str, str]:
-    look: list[str] = []
-    note: list[str] = []
-    for event in events:
-        (look if event.is_to_look_at else note).append(str(event))
-    return "; ".join(dict.fromkeys(look)), "; ".join(dict.fromkeys(note))
+def _told(events: Iterable[Event], look: bool) -> str:
+    return "; ".join(dict.fromkeys(str(e) for e in events if e.is_to_look_at is look))
 
 
 def show_tests(console: Console, tests: Sequence[TestRun]) -> None:

@@ -1,0 +1,53 @@
+"""Say in one sentence what an error of the disk or of the gradebook asks the instructor to do."""
+
+import errno
+import re
+
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+
+_FREE = "free some space, and run the same command again: it goes on where it stopped"
+_OPEN = "give yourself the right to read and write there, or work in a copy of the course"
+
+_DISK = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FREE),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _OPEN),
+    errno.EIO: "the disk is damaged: work in a copy of the course",
+}
+"""What to do about an error of the disk, by its number."""
+
+_ONE = {errno.EACCES, errno.EPERM}
+"""Errors that one submission may meet alone: its folder is closed."""
+
+_GRADEBOOK = {
+    "locked": "close what else uses it, such as the formgrader, and run the same command again",
+    "is full|i/o error": _FREE,
+    "readonly|permission denied": _OPEN,
+    "no such|no column|does not exist|undefined": "another version of nbgrader, or another "
+    "program, has made it; try: nbgrader db upgrade",
+    "malformed|not a database": "put back a copy of it from before",
+    "": "is c.CourseDirectory.db_url in nbgrader_config.py its address, and does it answer?",
+}
+"""What to do about an error of the gradebook, by what its first line holds."""
+
+
+def concerns_all(error: Exception) -> bool:
+    """Return whether every submission would fail as this one did."""
+    if isinstance(error, OSError):
+        return error.errno in _DISK.keys() - _ONE
+    # what is wrong with the values of one submission is a subclass
+    return isinstance(error, OperationalError) or type(error) is DatabaseError
+
+
+def sentence(error: Exception) -> str:
+    """Return what is wrong and what to do; nothing for an error of another kind."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        advice = _DISK.get(error.errno or 0)
+        return f"{where}{error.strerror or error}" + (f"; {advice}" if advice else "")
+    if isinstance(error, SQLAlchemyError):
+        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        advice = next(do for words, do in _GRADEBOOK.items() if re.search(words, said.lower()))
+        return f"the gradebook: {said}; {advice}"
+    if isinstance(error, ModuleNotFoundError):  # such as a driver of the gradebook's database
+        return f"{error}; install what has it, next to gradebox"
+    return ""
