@@ -269,6 +269,7 @@ REFUSED = """
     ptrace process_vm_readv process_vm_writev pidfd_getfd unshare bpf perf_event_open userfaultfd
     io_uring_setup syslog keyctl add_key request_key name_to_handle_at open_by_handle_at
     memfd_create memfd_secret shmget msgget semget mq_open
+    kcmp process_madvise process_mrelease migrate_pages move_pages
 """
 REFUSED_BY_LANDLOCK = """
     socket setsid setpgid pidfd_open pidfd_send_signal sched_setaffinity ioprio_set setxattr

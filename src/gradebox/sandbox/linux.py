@@ -40,7 +40,7 @@ _HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
 SET_OWNER, SET_OWNER_EX = 8, 15
 """Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
 
-SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET = 0x8901, 0x8902
+SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET, TYPE_INTO_TERMINAL = 0x8901, 0x8902, 0x5412
 """Requests of ``ioctl`` that let it do so about a socket."""
 
 UNIX, INET, INET6 = 1, 2, 10
@@ -69,6 +69,7 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425),
     "ioctl": (16, 29),
     "ioprio_set": (251, 30),
+    "kcmp": (312, 272),
     "keyctl": (250, 219),
     "kill": (62, 129),
     "landlock_add_rule": (445, 445),
@@ -79,7 +80,9 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "lsetxattr": (189, 6),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
+    "migrate_pages": (256, 238),
     "mount_setattr": (442, 442),
+    "move_pages": (279, 239),
     "mq_open": (240, 180),
     "msgget": (68, 186),
     "name_to_handle_at": (303, 264),
@@ -90,6 +93,8 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "pidfd_send_signal": (424, 424),
     "pivot_root": (155, 41),
     "prlimit64": (302, 261),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),

@@ -433,6 +433,7 @@ def _beyond() -> linux.Filter:
     """
     return [
         *linux.refuse("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "unshare"),
+        *linux.refuse("kcmp", "process_madvise", "process_mrelease", "migrate_pages", "move_pages"),
         # io_uring would carry out calls that no filter sees
         *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "syslog"),
         *linux.refuse("keyctl", "add_key", "request_key", "name_to_handle_at", "open_by_handle_at"),
@@ -445,6 +446,9 @@ def _beyond() -> linux.Filter:
         # pairs of this family reach nobody outside, and asyncio cannot start without them
         *linux.refuse_unless("socketpair", 0, [linux.UNIX]),
     ]
+
+
+_INTRUSIVE = (linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET, linux.TYPE_INTO_TERMINAL)
 
 
 def _outward(version: int) -> linux.Filter:
@@ -460,7 +464,7 @@ def _outward(version: int) -> linux.Filter:
         # 0 is the caller: a process could lower the limits of others of the same user
         *linux.refuse_unless("prlimit64", 0, [0]),
         *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
-        *linux.refuse_if("ioctl", 1, [linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET]),
+        *linux.refuse_if("ioctl", 1, _INTRUSIVE),
         *linux.refuse("chmod", "fchmod", "fchmodat", "fchmodat2", error=0),
         *linux.refuse("chown", "fchown", "lchown", "fchownat", error=0),
         *linux.refuse("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
