@@ -28,6 +28,7 @@ TIME_UNKNOWN = "time unknown"
 LABELS = {
     "tampering": "tampering",
     "not-a-value": "answers that are no values",
+    "fails-in-process": "failures in-process",
     "not-sealed": "not sealed",
     "message": "messages",
     "slow": "endless or slow",

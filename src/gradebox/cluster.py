@@ -22,8 +22,8 @@ from traitlets.config import Config
 
 from gradebox.files import remove, write_files
 from gradebox.nbgrader.course import VERSION, Course, packages
-from gradebox.nbgrader.dry_run import Plan, TestRun
 from gradebox.nbgrader.gradebook import Sources
+from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.run import batch
 from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Submission

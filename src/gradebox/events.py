@@ -12,7 +12,9 @@ LONGEST = 300
 
 LOOK = {
     "tampering": "{what} was changed before the test ran",
-    "not-a-value": "{why}; the test gave no points: look at the answer",
+    "not-a-value": "{why}; {score}: look at the answer",
+    "fails-in-process": "the test passes isolated and fails in the student's process ({why}); "
+    "its points stay: look at the answer",
     "not-sealed": "not sealed: this notebook can do whatever you can",
     "changed": "the {what} of cell {cell} {verb} changed; it was put back",
     "renamed": "the {what} `{name}` was not found; was it renamed to `{guess}`?",
@@ -30,8 +32,10 @@ NOTE = {
     "added": "{number} cells were added",
     "foreign": "cell {cell} is none of the assignment's",
     "twice": "cell {cell} is there twice; the last one counts",
+    "older": "handed in for an older release",
     "order": "the cells were in another order; they were put back",
     "missing": "cell {cell} was missing; it was put back",
+    "borrowed": "uses `{name}`, which only the test {test} defines",
     "syntax": "the cell has a syntax error",
     "large-output": "the outputs are left out: they were too large",
     "message": "{text}",

@@ -110,7 +110,7 @@ def begin() -> None:
     imported.begin()
     line = cast(Channel, _other)
     if message.tests is None:
-        _state.student = Student(line, imported.shell, imported.barrier, message.watched)
+        _state.student = Student(line, imported)
     else:
         bar_pickles()  # before any test: an audit hook cannot be taken away
         settings = protocol.TestSettings(**message.tests)
@@ -137,4 +137,4 @@ def answer() -> None:
 def test() -> None:
     """Run a test."""
     message = protocol.receive(_grader, None, protocol.RunTest)
-    protocol.send(_grader, _state.tester.run(message.source, message.points))
+    protocol.send(_grader, _state.tester.run(message))

@@ -12,8 +12,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from traitlets import Float
 from traitlets.config import Config
 
-from gradebox.nbgrader.dry_run import NotebookPlan
-from gradebox.nbgrader.execute import Run, WarmExecute
+from gradebox.nbgrader.execute import WarmExecute
+from gradebox.nbgrader.notebook_run import Run
+from gradebox.nbgrader.plan import NotebookPlan
 
 CONTEXT = {"assignment": "toy", "notebook": "toy"}
 
@@ -113,7 +114,11 @@ def executed(
         Settings of ``WarmExecute``.
     """
     nodes = [new_code_cell(item) if isinstance(item, str) else item for item in cells]
-    write_source(folder, nodes if source is None else source)
+    if source is None:  # what has no name there is the student's to answer
+        source = [
+            answer(n, f"answer-{i}") if isinstance(n, str) else n for i, n in enumerate(cells)
+        ]
+    write_source(folder, source)
     work = folder / "work"
     work.mkdir(exist_ok=True)
     context = CONTEXT | {"student": "ada"}

@@ -6,6 +6,7 @@ grade`` as it comes, with its dry run.
 
 import contextlib
 import os
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,21 +27,18 @@ pytestmark = [
 PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
 """What two students hand in to nbgrader's example course."""
 
-ANSWERS = {
-    "otherwise": {
-        "squares": "def squares(n):\n    if not n >= 1:\n        raise ValueError(n)\n"
-        "    return [*map(lambda i: i * i, range(1, n + 1))]",
-        "sum_of_squares": "def sum_of_squares(n):\n    total = 0\n    for square in squares(n):\n"
-        "        total += square\n    return total",
-    },
-    "careless": {
-        "squares": "def squares(n):\n    return [i ** 2 for i in range(1, n + 1)]",
-        "sum_of_squares": "def sum_of_squares(n):\n    return sum(square(n))",
-        "cell-d3df8cd59fd0eb74": "my_dictionary = {'one': '1', 'two': '2', 'three': '3'}",
-    },
-    "blank": {},
-}
-"""Answers to the example course by student and cell."""
+
+def answers() -> dict[str, dict[str, str]]:
+    """Return answers to the example course, by student and cell."""
+    text = Path(__file__).with_name("courses").joinpath("example.txt").read_text(encoding="utf-8")
+    parts = re.split(r"^(===|---) (.*)\n", text, flags=re.M)[1:]
+    found: dict[str, dict[str, str]] = {}
+    for kind, name, lines in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        if kind == "===":
+            found[name] = cells = {}
+        else:
+            cells[name] = lines.strip()
+    return found
 
 
 @pytest.mark.parametrize("options", [[], ["--autotest"]], ids=["example", "autotest"])
@@ -54,8 +52,8 @@ def test_nbgraders_example_gets_what_nbgrader_gives(tmp_path: Path, options: lis
         file.write(CONFIG)
     example = Assignment(root, "ps1")
     for path in example.release().glob("*.ipynb"):
-        for student, answers in ANSWERS.items():
-            hand_in(root / f"submitted/{student}/ps1/{path.name}", path, answers)
+        for student, filled in answers().items():
+            hand_in(root / f"submitted/{student}/ps1/{path.name}", path, filled)
     if not options:
         shutil.copytree(PACKAGED, root / "submitted", dirs_exist_ok=True)
     stock = example.copy(tmp_path / "stock")
@@ -64,7 +62,7 @@ def test_nbgraders_example_gets_what_nbgrader_gives(tmp_path: Path, options: lis
         autograded = thread.submit(stock.autograde)
         assert example.grade() == 0
         assert example.points() == autograded.result()
-    assert {student for student, *_ in example.points()} >= ANSWERS.keys()
+    assert {student for student, *_ in example.points()} >= answers().keys()
     report = example.report()
     assert report["otherwise"]["events"] == report["blank"]["events"] == []
     assert before.items() <= contents(root).items()

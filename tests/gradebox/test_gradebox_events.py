@@ -7,7 +7,7 @@ import pytest
 
 from gradebox.events import LONGEST, LOOK, NOTE, Event, distinct
 
-FIELDS = ("what", "why", "verb", "name", "guess", "text", "duration", "file")
+FIELDS = ("what", "why", "verb", "name", "guess", "text", "duration", "file", "score", "test")
 ALL: dict[str, Any] = dict.fromkeys(FIELDS, "x") | {"points": 1.5, "number": 2}
 
 

@@ -17,9 +17,20 @@ import notebooks
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import CONTEXT, SOON, also_in_wasm, cell, executed, scores, shown, step, write_source
+from notebooks import (
+    CONTEXT,
+    SOON,
+    also_in_wasm,
+    answer,
+    cell,
+    executed,
+    scores,
+    shown,
+    step,
+    write_source,
+)
 
-from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
@@ -41,6 +52,8 @@ NOT_IN_WASM = {
     "test_a_function_of_the_test_is_not_called_after_the_call": "it has no threads",
     "test_values_that_take_the_tests_for_ever_to_read_are_given_up": "its hashes have 32 bits, "
     "so that these keys differ in them",
+    "test_what_forgers_try_in_process_is_named[together]": "it has no threads",
+    "test_what_forgers_try_in_process_is_named[ast.parse]": "its Python has another one",
     "test_what_is_sent_forges_nothing_and_hangs_nothing": SENDS,
     "test_the_grader_takes_no_bytes_beside_a_message": SENDS,
     "test_odd_outputs_of_a_test_in_process_give_nothing_to_read": SENDS,
@@ -71,119 +84,531 @@ def require(level: str) -> None:
         pytest.skip(f"{level} is not to be had here: {told}")
 
 
-# --- what answers return ----------------------------------------------------------------------
+# --- what answers return, raise, and call things ----------------------------------------------
 
-# of each: a test, a right answer, and a wrong one that gets the points in-process
-FORGERIES = {
-    "a length that lies": (
-        "out = f(3)\nassert len(out) == 3\nfor a, b in zip(out, [0, 1, 4]):\n    assert a == b",
-        "def f(n): return [i * i for i in range(n)]",
-        "class Odd(list):\n    def __len__(self): return 3\ndef f(n): return Odd()",
-    ),
-    "a dict without items": (
-        "out = f()\nassert len(out) == 1\nfor name, value in out.items():\n    assert value == 1",
-        "def f(): return {'a': 1}",
-        "class Odd(dict):\n    def items(self): return ()\ndef f(): return Odd(a=0)",
-    ),
-    "a difference of nothing": (
-        "assert f(2) - 4 == 0",
-        "def f(x): return x * x",
-        "class Odd(float):\n    def __sub__(self, other): return 0.0\ndef f(x): return Odd(1)",
-    ),
-    "a class that lies": (
-        "assert isinstance(f(2), float) and abs(f(2) - 4.0) < 1e-9",
-        "def f(x): return float(x * x)",
-        "class Odd:\n    __class__ = float\n    def __sub__(self, other): return 0.0\n"
-        "def f(x): return Odd()",
-    ),
-    "a text that is equal": (
-        "assert f() == 'yes'",
-        "def f(): return 'yes'",
-        "class Odd(str):\n    def __eq__(self, other): return True\ndef f(): return Odd('no')",
-    ),
-    "a comparison with NaN that is true": (
-        "assert f() == 3",
-        "def f(): return 3",
-        "class Odd(float):\n    def __eq__(self, other): return True\ndef f(): return Odd('nan')",
-    ),
-    "a type of an array that lies": (
-        "import numpy\nout = f()\nassert out.dtype == numpy.float64 and out.sum() == 6",
-        "import numpy\ndef f(): return numpy.array([1.0, 2.0, 3.0])",
-        "import numpy\nclass Odd(numpy.ndarray):\n    dtype = numpy.dtype('f8')\n"
-        "    def sum(self): return 6\ndef f(): return numpy.zeros(3, int).view(Odd)",
-    ),
-    "a masked array": (
-        "assert not (abs(f() - 3.0) > 1e-9).any()",
-        "import numpy\ndef f(): return numpy.full(2, 3.0)",
-        "import numpy\ndef f(): return numpy.ma.masked_array(numpy.zeros(2), True)",
-    ),
-    "StopIteration in map": (
-        "assert all(got == want for got, want in zip(map(f, [1, 2]), [1, 4]))",
-        "def f(x): return x * x",
-        "def f(x): raise StopIteration\nf.__name__ = f.__qualname__ = 'send'",
-    ),
-    "StopIteration in next": (
-        "assert next(map(f, [2]), 4) == 4",
-        "def f(x): return x * x",
-        "def f(x): raise StopIteration",
-    ),
-    "an iterator that ends with an error of its own": (
-        "for got, want in zip(f(), [1, 4]):\n    assert got == want",
-        "def f(): return iter([1, 4])",
-        "class Odd:\n    def __iter__(self): return self\n    def __next__(self): "
-        "raise StopIteration\ndef f(): return Odd()",
-    ),
-    "a random state that is set": (
-        "import random\nrandom.seed(3)\nassert f() == random.random()",
-        "import random\ndef f(): return random.random()",
-        "import random\ndef f():\n    random.seed(0)\n    first = random.random()\n"
-        "    random.seed(0)\n    return first",
-    ),
-    "a file of pickles": (
-        "import io, numpy\nout = numpy.load(io.BytesIO(f()), allow_pickle=True)\n"
-        "assert abs(out[0] - 4.0) < 1e-9",
-        "import io, numpy\ndef f():\n    file = io.BytesIO()\n"
-        "    numpy.save(file, numpy.array([4.0]))\n    return file.getvalue()",
-        "import io, numpy\nclass Odd:\n    def __reduce__(self):\n        return eval, "
-        "('__import__(\"builtins\").__dict__.update(abs=lambda x: 0.0) or 1.0',)\n"
-        "def f():\n    file = io.BytesIO()\n"
-        "    numpy.save(file, numpy.array([Odd()]), allow_pickle=True)\n"
-        "    return file.getvalue()",
-    ),
-    "the names of a function of the test": (
-        "want = 4\ndef h(x): return x\nassert f(h) == want",
-        "def f(h): return h(4)",
-        "def f(h):\n    h.__globals__['want'] = 0\n    return 0",
-    ),
-    "the caller's names": (
-        "want = 4\nassert f() == want",
-        "def f(): return 4",
-        "import sys\ndef f():\n    sys._getframe(1).f_globals['want'] = 0\n    return 0",
-    ),
-    "a module that the test imports later": (
-        "from statistics import fmean\nassert fmean([f()]) == 4.0",
-        "def f(): return 4",
-        "import statistics\nstatistics.fmean = lambda x: 4.0\ndef f(): return 0",
-    ),
+# each with a right answer, and a wrong one that tries to get the points of the test
+ATTACKS = r"""
+=== a helper that the test does not reach
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): raise ValueError
+def near(a, b): return True
+got = 0
+--- test
+try:
+    got = f(3)
+    def near(a, b): return abs(a - b) < 1e-9
+except Exception:
+    pass
+assert near(got, 9)
+=== a name in the place of a fallback
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): raise ValueError
+right = 100
+got = 100
+--- test
+try:
+    got = f(3)
+    right = 9
+except Exception:
+    got = 100
+assert got == right
+=== a constant of a plain cell
+--- plain
+right = 9
+--- wrong
+right = 0
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): return 0
+--- test
+assert f(3) == right
+=== a helper of a plain cell
+--- plain
+def near(a, b):
+    return abs(a - b) < 1e-9
+--- wrong
+def near(a, b): return True
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): return 0
+--- test
+assert near(f(3), 9)
+=== what a plain cell makes with exec, global and a magic
+--- plain
+exec("right = 9")
+def begin():
+    global rate
+    rate = 2
+begin()
+--- wrong
+right, rate = 0, 0
+--- plain
+%%capture shown
+print("shown")
+--- wrong
+class shown:
+    stdout = ""
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): return 0
+--- test
+assert f(3) * rate == 2 * right
+assert shown.stdout == "shown\n"
+=== a constant among the given lines of an answer
+--- answer
+right = 9
+def f(x):
+    ### BEGIN SOLUTION
+    return x * x
+    ### END SOLUTION
+--- wrong
+right = 0
+def f(x): return 0
+--- test
+assert f(3) == right
+=== a name that Python has, where another test needs it
+--- answer
+def sum(items):
+    ### BEGIN SOLUTION
+    total = 0
+    for item in items:
+        total += item
+    return total
+    ### END SOLUTION
+def f(x):
+    ### BEGIN SOLUTION
+    return [x, x * x]
+    ### END SOLUTION
+--- wrong
+def sum(items): return 12
+def f(x): return [0]
+--- test
+assert sum(f(3)) == 12
+=== a function that an answer imports
+--- answer
+from math import isclose
+def f(x): return x * x
+--- wrong
+def isclose(a, b): return True
+def f(x): return 0
+--- test
+assert isclose(f(3), 9)
+=== a module that an answer imports
+--- answer
+### BEGIN SOLUTION
+import numpy as np
+from os import path as place
+def f(x): return np.square(x)
+### END SOLUTION
+--- wrong
+class np:
+    def allclose(*values): return True
+def f(x): return 0
+--- test
+assert np.allclose(f(3), 9) and place.join
+=== a module of another name that an answer may import
+--- answer
+try:
+    import no_such_module as m
+except ImportError:
+    import math as m
+def f(x): return x * x
+--- wrong
+class m:
+    def isclose(*values): return True
+def f(x): return 0
+--- test
+assert m.isclose(f(3), 9)
+=== what an answer imports with a star
+--- answer
+from math import *
+def f(x): return x * x
+--- wrong
+def isclose(a, b): return True
+def f(x): return 0
+--- test
+assert isclose(f(3), 9)
+=== a name that a test asks globals for
+--- answer
+def f(x): return x * x
+--- wrong
+right = 0
+def f(x): return 0
+--- test
+assert f(3) == globals().get("right", 9) == get_ipython().user_ns.get("right", 9)
+assert "right" not in dir()
+=== a name of an answer that the test gives another meaning later
+--- answer
+def f(x):
+    return x * x
+right = 4
+--- wrong
+right = 0
+def f(x):
+    raise ValueError
+--- test
+try:
+    got = f(3)
+    right = 9
+except Exception:
+    got = 0
+assert got == right
+=== a name that an earlier test defines
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x):
+    if x == 2: raise ValueError
+    return 0
+right = 0
+--- locked
+f(2)
+right = 9
+--- test
+assert f(3) == right
+=== a local name of an answer
+--- answer
+def f(x):
+    right = x * x
+    return right
+--- wrong
+right = 0
+def f(x): raise ValueError
+--- test
+try:
+    got = f(3)
+    right = 9
+except ValueError:
+    got = 0
+assert got == right
+=== a class with methods of its own
+--- plain
+class Near:
+    def __init__(self, x): self.x = x
+    def __eq__(self, other): return abs(self.x - other) < 1e-9
+--- wrong
+class Near:
+    def __init__(self, x): pass
+    def __eq__(self, other): return True
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): return 0
+--- test
+assert Near(f(3)) == 9
+=== IndexError ends a loop over items
+--- answer
+def f(k): return k * k
+--- wrong
+def f(k): raise IndexError
+--- test
+class Row:
+    def __getitem__(self, k):
+        if k > 3: raise IndexError
+        return f(k)
+for k, item in enumerate(Row()):
+    assert item == k * k
+=== IndexError passes a with statement
+--- answer
+def f(k): return k * k
+--- wrong
+def f(k): raise IndexError
+--- test
+import numpy as np
+class Row:
+    def __getitem__(self, k):
+        with np.errstate(all="ignore"):
+            return f(k) if k < 4 else [][0]
+for k, item in enumerate(Row()):
+    assert item == k * k
+=== StopIteration ends a map
+--- answer
+def f(x): return x * x
+--- wrong
+def f(x): raise StopIteration
+--- test
+assert all(got == want for got, want in zip(map(f, [1, 2]), [1, 4]))
+=== StopIteration ends an iterator of the test's
+--- answer
+def f(k): return k * k
+--- wrong
+def f(k): raise StopIteration
+--- test
+class Row:
+    k = -1
+    def __iter__(self): return self
+    def __next__(self):
+        self.k += 1
+        if self.k > 3: raise StopIteration
+        return f(self.k)
+for k, item in enumerate(Row()):
+    assert item == k * k
+=== StopIteration ends a call with a last value
+--- answer
+def f(): return 4
+--- wrong
+def f(): raise StopIteration
+--- test
+for item in iter(f, 4):
+    assert False
+=== AttributeError is no to hasattr
+--- answer
+def f(): return -1
+--- wrong
+def f(): raise AttributeError
+--- test
+class Result:
+    @property
+    def value(self): return f()
+assert not hasattr(Result(), "value") or Result().value == -1
+=== KeyError ends a search in a mapping
+--- answer
+def f(key): return key * 2
+--- wrong
+def f(key): raise KeyError
+--- test
+from collections.abc import Mapping
+class Table(Mapping):
+    def __getitem__(self, key): return f(key)
+    def __iter__(self): return iter("ab")
+    def __len__(self): return 2
+assert Table().get("a", "aa") == "aa"
+=== TypeError is no length
+--- answer
+def f(): return 2
+--- wrong
+def f(): raise TypeError
+--- test
+class Row:
+    def __length_hint__(self): return f()
+    def __iter__(self): return iter((1, 2))
+assert list(Row()) == [1, 2]
+=== an exception that ends a process
+--- answer
+def f(): return 4
+--- wrong
+def f(): raise SystemExit
+--- test
+try:
+    got = f()
+except Exception:
+    raise
+except BaseException:
+    got = 4
+assert got == 4
+=== GeneratorExit ends a generator
+--- answer
+def f(): return 4
+--- wrong
+def f(): raise GeneratorExit
+--- test
+def items():
+    try:
+        yield f()
+    except GeneratorExit:
+        yield 4
+assert next(items()) == 4
+=== NotImplemented is no answer
+--- answer
+def f(): return True
+--- wrong
+def f(): return NotImplemented
+--- test
+class Left:
+    def __eq__(self, other): return f()
+class Right:
+    def __eq__(self, other): return True
+assert Left() == Right()
+=== a stub is no length and no truth
+--- answer
+def f(x): return [x]
+--- wrong
+def f(x): return lambda *more: 1
+--- test
+assert len(f(1)) == 1 and f(1) == [1]
+=== a pickle that sets __eq__ of a Counter
+--- answer
+import pickle
+def f(): return pickle.dumps([4, 4])
+--- wrong
+import pickle
+texts = [
+    b"\x80\x04ccollections\nCounter\nN}\x8c\x06__eq__cbuiltins\nset\ns\x86b.",
+    pickle.dumps([0]),
+]
+def f(): return texts.pop(0)
+--- test
+import pickle
+from collections import Counter
+pickle.loads(f())
+assert Counter(pickle.loads(f())) == Counter([4, 4])
+=== a length that lies
+--- answer
+def f(n): return [i * i for i in range(n)]
+--- wrong
+class Odd(list):
+    def __len__(self): return 3
+def f(n): return Odd()
+--- test
+out = f(3)
+assert len(out) == 3
+for a, b in zip(out, [0, 1, 4]):
+    assert a == b
+=== a dict without items
+--- answer
+def f(): return {'a': 1}
+--- wrong
+class Odd(dict):
+    def items(self): return ()
+def f(): return Odd(a=0)
+--- test
+out = f()
+assert len(out) == 1
+for name, value in out.items():
+    assert value == 1
+=== a type of an array that lies
+--- answer
+import numpy
+def f(): return numpy.array([1.0, 2.0, 3.0])
+--- wrong
+import numpy
+class Odd(numpy.ndarray):
+    dtype = numpy.dtype('f8')
+    def sum(self): return 6
+def f(): return numpy.zeros(3, int).view(Odd)
+--- test
+import numpy
+out = f()
+assert out.dtype == numpy.float64 and out.sum() == 6
+=== a masked array
+--- answer
+import numpy
+def f(): return numpy.full(2, 3.0)
+--- wrong
+import numpy
+def f(): return numpy.ma.masked_array(numpy.zeros(2), True)
+--- test
+assert not (abs(f() - 3.0) > 1e-9).any()
+=== an iterator that ends with an error of its own
+--- answer
+def f(): return iter([1, 4])
+--- wrong
+class Odd:
+    def __iter__(self): return self
+    def __next__(self): raise StopIteration
+def f(): return Odd()
+--- test
+for got, want in zip(f(), [1, 4]):
+    assert got == want
+=== a random state that is set
+--- answer
+import random
+def f(): return random.random()
+--- wrong
+import random
+def f():
+    random.seed(0)
+    first = random.random()
+    random.seed(0)
+    return first
+--- test
+import random
+random.seed(3)
+assert f() == random.random()
+=== a file of pickles
+--- answer
+import io, numpy
+def f():
+    file = io.BytesIO()
+    numpy.save(file, numpy.array([4.0]))
+    return file.getvalue()
+--- wrong
+import io, numpy
+class Odd:
+    def __reduce__(self):
+        return eval, ('__import__("builtins").__dict__.update(abs=lambda x: 0.0) or 1.0',)
+def f():
+    file = io.BytesIO()
+    numpy.save(file, numpy.array([Odd()]), allow_pickle=True)
+    return file.getvalue()
+--- test
+import io, numpy
+out = numpy.load(io.BytesIO(f()), allow_pickle=True)
+assert abs(out[0] - 4.0) < 1e-9
+=== the names of a function of the test
+--- answer
+def f(h): return h(4)
+--- wrong
+def f(h):
+    h.__globals__['want'] = 0
+    return 0
+--- test
+want = 4
+def h(x): return x
+assert f(h) == want
+=== a name that changes between two looks
+--- plain
+import numpy as np
+--- answer
+x = np.ones(5)
+--- wrong
+old = get_ipython().user_ns
+class Names(dict):
+    looks = 0
+    def __getitem__(self, name):
+        if name == "x":
+            Names.looks += 1
+            return np.zeros(5) if Names.looks % 2 else np.empty((0, 1))
+        return dict.__getitem__(self, name)
+get_ipython().user_ns = Names(old)
+--- test
+assert x.shape == (5,)
+assert np.allclose(x, np.ones(5))
+"""
+
+WORDS = (
+    r"\b(f|x|xs|k|h|m|np|out|want|got|right|rate|near|shown|begin|result|Odd|Near|Row|Result|Table"
+    r"|Left|Right)\b"
+)
+ROLES: dict[str, Any] = {
+    "plain": lambda text, name: new_code_cell(text),
+    "answer": answer,
+    "locked": lambda text, name: cell(name, text),
+    "test": lambda text, name: cell(name, text, 1),
 }
 
 
-def apart(number: int, source: str) -> str:
-    """Return a source with names of its own, so that it can share a notebook."""
-    return re.sub(r"\b(f|h|out|want|Odd)\b", rf"\1_{number}", source)
+def attacks() -> tuple[list[str], list[Any], dict[int, str]]:
+    """Return the names of the attacks, the cells of the instructor, and by position wrong ones."""
+    names, cells, wrong = [], [], {}
+    parts = re.split(r"^=== (.*)\n", ATTACKS, flags=re.M)[1:]
+    for number, (name, text) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+        text = re.sub(WORDS, rf"\1_{number}", text)
+        roles = re.split(r"^--- (\w+)\n", text, flags=re.M)[1:]
+        for role, lines in zip(roles[::2], roles[1::2], strict=True):
+            if role == "wrong":
+                wrong[len(cells) - 1] = lines.strip()
+                continue
+            label = name if role == "test" else f"cell-{len(cells)}"
+            cells.append(ROLES[role](lines.strip(), label))
+        names.append(name)
+    return names, cells, wrong
 
 
 def test_answers_forge_no_isolated_test(tmp_path: Path) -> None:
-    rows = [[apart(number, text) for text in row] for number, row in enumerate(FORGERIES.values())]
-    tests, right, wrong = map(list, zip(*rows, strict=True))
-    nodes = [cell(name, test, 1) for name, test in zip(FORGERIES, tests, strict=True)]
-
-    def points(answers: list[str], **options: Any) -> dict[str, float]:
-        return scores(tmp_path, *answers, *copy.deepcopy(nodes), source=nodes, **options)
-
-    assert points(right) == dict.fromkeys(FORGERIES, 1)
-    assert points(wrong) == dict.fromkeys(FORGERIES, 0)
-    assert points(wrong, in_process=FORGERIES) == dict.fromkeys(FORGERIES, 1)  # the control
+    names, cells, wrong = attacks()
+    assert len(names) > 30
+    for answers, points in (({}, 1), (wrong, 0)):
+        handed_in = [answers.get(n, copy.deepcopy(node)) for n, node in enumerate(cells)]
+        _, run = executed(tmp_path, *handed_in, source=cells)
+        assert run.scores == dict.fromkeys(names, points), run.reasons
 
 
 G = "def g(x): return x * x\n"
@@ -242,11 +667,13 @@ def answer(tree, *parts):
         self.parts.extend(parts)
         return tree
     gradebox.values.codec.Writer.write = write
+def array(dtype, shape, part):
+    answer(["array", ["tuple", dtype, ["tuple", *shape], ["bytes", 0]]], part)
 {G}
 """
 
 VERDICT = {"message": "Tested", "score": 1, "outputs": [], "error": "", "refused": []}
-VERDICT |= {"late": False, "gone": "", "lost": ""}
+VERDICT |= {"late": False, "gone": "", "lost": "", "changed": []}
 SHOWN = {"message": "Shown", "outputs": [], "execution_count": 1, "ok": True}
 ODD: list[dict[str, Any]] = [
     {},
@@ -273,9 +700,11 @@ SENT = {
     "a call that was not asked for": "send(message({'callback': [7, ['list'], ['dict']]}))",
     "a name of a module": "answer(['name', 'numpy', 'square'])",
     "a function of the test": "answer(['yours', 0])",
-    "a list in a set": "answer(['set', ['list']])",
-    "an array of another size": "answer(['array', '<f8', [2, -1], 0], b'x' * 16)",
-    "an array of no bytes": "answer(['array', '|S0', [2**28, 2**28], 0], b'')",
+    "a list in a set": "answer(['set', ['list', ['list']]])",
+    "a member of a class that it made": "answer(['member', '__main__', 'f', 'x', 9])",
+    "a named tuple that is none": "answer(['named', 'subprocess', 'Popen', ['tuple', 9]])",
+    "an array of another size": "array('<f8', [2, -1], b'x' * 16)",
+    "an array of no bytes": "array('|S0', [2**28, 2**28], b'')",
     "a generator that reads beyond": "answer(['Generator', ['dict', 'bit_generator', 'MT19937', "
     "'state', ['dict', 'key', ['list'] + [1] * 624, 'pos', 10**9]]])",
     "nothing any more": "[os.close(end) for end in lines()]",
@@ -296,7 +725,7 @@ TOGETHER = [
     for name, source in SENT.items()
     for when in ("in a cell", "in a call")
     # what a cell puts in place of all answers is sent in a call, too
-    if when == "in a cell" or not source.startswith("answer(")
+    if when == "in a cell" or not source.startswith(("answer(", "array("))
 ]
 TOGETHER += [  # of them what is held back otherwise there
     (name, "in a call", "landlock")
@@ -402,10 +831,10 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
             return any(process.status() == psutil.STATUS_STOPPED for process in family)
         return not psutil.pid_exists(notebook._student.pid)
 
-    def waiting(notebook: Notebook, source: str, *rest: Any) -> Any:
-        if source == WAIT.source:
+    def waiting(notebook: Notebook, name: str, *rest: Any) -> Any:
+        if name == "wait":
             wait_for(lambda: is_stopped(notebook))
-        return test(notebook, source, *rest)
+        return test(notebook, name, *rest)
 
     monkeypatch.setattr(Notebook, "test", waiting)
 
@@ -482,13 +911,13 @@ def test_a_process_that_is_not_sealed_in_time_is_given_up(
 
 def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> None:
     test = cell("test", "import time\nkept = [f(i) for i in range(3)]\ntime.sleep(1)", 1)
-    write_source(tmp_path, [test])
+    write_source(tmp_path, [answer("def f(i): ..."), test])
     found = {}
 
     def run(student: str, size: int) -> None:
         (tmp_path / student).mkdir()
-        answer = new_code_cell(f"def f(i): return bytes({size} * 2**20)")
-        nb = new_notebook(cells=[answer, copy.deepcopy(test)])
+        own = new_code_cell(f"def f(i): return bytes({size} * 2**20)")
+        nb = new_notebook(cells=[own, copy.deepcopy(test)])
         context = CONTEXT | {"student": student}
         execute = step(tmp_path, max_memory=150 * MIB)
         found[student] = execute.run(nb, tmp_path / student, context, NotebookPlan()).scores
@@ -503,6 +932,176 @@ def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> 
 
 
 # --- in-process -------------------------------------------------------------------------------
+
+HELPERS = """
+import math, numpy, numpy.testing, pytest, unittest
+def near(a, b, by=1e-9): return abs(a - b) <= by
+class Near:
+    def __init__(self, x): self.x = x
+    def __eq__(self, other): return self.x == other
+"""
+JUDGES = """
+assert near(g(2), 4) and Near(g(2)) == 4
+assert numpy.allclose(g(2), 4) and math.isclose(g(2), 4) and g(2) == pytest.approx(4)
+"""
+TRICKS = r"""
+=== get_ipython().events
+def before(info): info.raw_cell = 'None'
+get_ipython().events.register('pre_run_cell', before)
+=== get_ipython().events
+def after(): get_ipython().outputs.start()
+get_ipython().events.register('post_execute', after)
+=== gradebox.workers.cells.result
+import gradebox.workers.cells as c
+c.result = lambda *a: (1.0, None)
+=== gradebox.workers.cells.Cell.run
+import gradebox.workers.cells as c
+c.Cell.run = lambda self, names: None
+=== gradebox.workers.cells.result
+import gradebox.workers.cells as c
+c.result.__code__ = (lambda run, points, outputs, refuses: (1.0, None)).__code__
+=== gradebox.workers.cells._evaluate
+import gradebox.workers.cells as c
+c._evaluate = lambda *a: None
+=== gradebox.workers.tampering.Pristine.changed
+import gradebox.workers.tampering as t
+t.Pristine.changed = lambda self: []
+import gradebox.workers.cells as c
+c.Cell.run = lambda self, names: None
+=== numpy.allclose
+import numpy
+numpy.allclose = lambda *a, **k: True
+=== numpy._core.numeric.isclose
+import numpy._core.numeric as n
+n.isclose = lambda *a, **k: n.True_
+=== numpy.testing.assert_allclose
+import numpy.testing
+numpy.testing.assert_allclose = lambda *a, **k: None
+=== numpy.allclose
+import numpy
+numpy.allclose._implementation.__defaults__ = (9e9, 9e9, True)
+=== unittest.case.TestCase.assertEqual
+import unittest
+unittest.TestCase.assertEqual = lambda *a: None
+=== _pytest.python_api.ApproxScalar.__eq__
+import pytest
+type(pytest.approx(1.0)).__eq__ = lambda *a: True
+=== numpy.any
+import numpy
+numpy.any = numpy.all._implementation
+=== numpy.all
+exec("def all(*a, **k): return True", vars(numpy))
+=== math.isclose
+import math
+math.isclose = lambda *a, **k: True
+=== sys.meta_path
+import sys
+class Finder:
+    def find_spec(self, *a): return None
+sys.meta_path.insert(0, Finder())
+=== threading.enumerate
+import threading, time
+def loop():
+    while True: time.sleep(0.01)
+threading.Thread(target=loop, daemon=True).start()
+=== gc.callbacks
+import gc
+gc.callbacks.append(lambda *a: None)
+=== near
+near = lambda *a: True
+=== Near
+Near.__eq__ = lambda *a: True
+=== near
+near.__defaults__ = (9e9,)
+"""
+"""What a test in the student's process uses, and how it is changed; all in one notebook."""
+ALONE = r"""
+=== get_ipython().ast_transformers
+import ast
+class Out(ast.NodeTransformer):
+    def visit_Assert(self, node): return ast.Pass()
+get_ipython().ast_transformers.append(Out())
+=== get_ipython().input_transformers_cleanup
+get_ipython().input_transformers_cleanup.append(lambda lines: ['None'])
+=== get_ipython().input_transformers_post
+get_ipython().input_transformers_post.append(lambda lines: ['None'])
+=== get_ipython().run_cell
+s = get_ipython()
+run = s.run_cell
+s.run_cell = lambda source, *a, **k: run('None', *a, **k)
+=== gradebox.workers.shell.Shell.run_code
+async def nothing(*a, **k): return False
+type(get_ipython()).run_code = nothing
+=== sys.settrace
+import sys
+sys.setprofile(lambda *a: None)
+=== compile
+import builtins
+old = compile
+builtins.compile = lambda s, *a, **k: old('None' if 'assert' in str(s) else s, *a, **k)
+=== AssertionError
+import builtins
+class Never(Exception): pass
+builtins.AssertionError = Never
+=== ast.parse
+import ast
+old = ast.parse
+ast.parse = lambda *a, **k: old('None')
+=== math
+import sys, types
+sys.modules['math'] = types.ModuleType('math')
+=== get_ipython().user_ns
+class N(dict): pass
+get_ipython().user_ns = N(get_ipython().user_ns)
+=== get_ipython().displayhook.write_format_data
+get_ipython().displayhook.write_format_data = lambda *a, **k: None
+import sys
+sys.displayhook = print
+=== get_ipython().showtraceback
+get_ipython().showtraceback = lambda *a, **k: None
+=== get_ipython().custom_exceptions
+get_ipython().set_custom_exc((Exception,), lambda *a, **k: None)
+=== gradebox.workers.protocol.Tested.__init__
+import gradebox.workers.protocol as p
+old = p.Tested.__init__
+def init(self, score, outputs, error='', *a, **k): old(self, 1.0, [], '')
+p.Tested.__init__ = init
+=== gradebox.workers.student.send
+import gradebox.workers.student as s, gradebox.workers.protocol as p
+old = s.send
+def send(line, m):
+    if type(m).__name__ == 'Tested': m = p.Tested(1.0, [])
+    old(line, m)
+s.send = send
+"""
+"""The same, of what keeps later cells from running."""
+
+
+def tricks(text: str) -> list[tuple[str, str]]:
+    """Return what is changed by each of some tricks, and how."""
+    parts = re.split(r"^=== (.*)\n", text, flags=re.M)[1:]
+    return [*zip(parts[::2], parts[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [tricks(TRICKS), *([trick] for trick in tricks(ALONE))],
+    ids=["together", *(name for name, _ in tricks(ALONE))],
+)
+def test_what_forgers_try_in_process_is_named(
+    tmp_path: Path, chosen: list[tuple[str, str]]
+) -> None:
+    helpers, test = cell("helpers", HELPERS), cell("test", JUDGES, 1)
+    source = [helpers, answer(G), test]
+    wrong = ["def g(x): return 0", *(trick for _, trick in chosen)]
+    imports = ["numpy.testing", "pytest"]
+    _, run = executed(
+        tmp_path, helpers, *wrong, test, source=source, in_process=["test"], imports=imports
+    )
+    assert {name for name, _ in chosen} <= {*run.changed}
+    assert "tampering" in [event.kind for event in run.events]
+    assert run.scores["test"] == 0 or chosen[0][0] == "ast.parse"
+
 
 INSIDE = {
     "network": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 2)",
@@ -561,7 +1160,6 @@ def test_outputs_that_are_left_out_hide_no_error(tmp_path: Path) -> None:
 
 
 def test_odd_outputs_of_a_test_in_process_give_nothing_to_read(tmp_path: Path) -> None:
-    fields = {"message": "Tampered", "outputs": ODD, "execution_count": 1, "changed": []}
-    answers = f"{LINES}\ndef f(x): send(message({fields}))"
+    answers = f"{LINES}\ndef f(x): send(message({VERDICT | {'outputs': ODD}}))"
     cells, _ = executed(tmp_path, answers, TEST, in_process=["test"])
     nbformat.validate(new_notebook(cells=cells), relax_add_props=True)

@@ -14,7 +14,7 @@ from traitlets.config import Config
 
 from gradebox import cli
 from gradebox.nbgrader.cells import is_test
-from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.values.channel import packed, unpacked

@@ -8,8 +8,21 @@ from typing import Any
 
 import pytest
 from hang import HANG
-from notebooks import SOON, also_in_wasm, answer, cell, executed, scores, shown, write_source
+from nbformat.v4 import new_code_cell
+from notebooks import (
+    SOON,
+    also_in_wasm,
+    answer,
+    cell,
+    executed,
+    scores,
+    shown,
+    step,
+    write_source,
+)
 
+from gradebox.nbgrader.dry_run import dry_run
+from gradebox.nbgrader.given import given_parts
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, NotSealed
 from gradebox.workers import pool
@@ -23,6 +36,8 @@ pytestmark = [
 
 SERVERS = "it has no fork servers"
 NOT_IN_WASM = {
+    "test_an_honest_notebook_is_no_tampering": "it has no matplotlib",
+    "test_the_instructors_cells_run_where_the_tests_run[an imported part]": "it has no matplotlib",
     "test_a_seed_reaches_the_answer_and_no_draw_comes_back": "it has no torch",
     "test_a_call_that_cannot_be_interrupted_costs_the_rest": "it blocks no signals",
     "test_a_process_that_ends_keeps_earlier_points": "it has no ctypes",
@@ -43,6 +58,11 @@ def passed(folder: Path, student: str, *tests: str, **options: Any) -> list[bool
     cells = [cell(str(number), test, 1) for number, test in enumerate(tests)]
     _, run = executed(folder, student, *cells, **options)
     return [run.scores[str(number)] == 1 for number in range(len(tests))]
+
+
+def tagged(node: Any, *tags: str) -> Any:
+    node.metadata["tags"] = [*tags]
+    return node
 
 
 def kinds(run: Any) -> list[tuple[str, str]]:
@@ -80,7 +100,8 @@ POINTS = {
     "assert get_ipython() is not None\ndisplay(number)": 4,
     "assert 'number' in globals() and 'other' not in globals()": 4,
     "assert {'number', 'f'} <= set(dir()) and 'other' not in dir()": 4,
-    "number = 5\nassert number == 5\ndel number\nassert number == 2": 4,
+    "number = number + 1\nassert number == 3\ndel number": 4,
+    "number = 5\nassert number == 5\ndel number\nassert number == 2": 0,
     "[print(name) for name in list(globals())];": 4,
 }
 
@@ -122,6 +143,8 @@ def adder(n): return lambda x: x + n
 def half(x): return x / 2
 vectorized, framed, cached = np.vectorize(half), np.frompyfunc(half, 1, 1), functools.cache(half)
 def ask(text): return input(text)
+def mean_color(): return Color.RED
+def farthest(): return Point(3, 4)
 def speak(): print("four"); return 4
 def warn(): import warnings; warnings.warn("careful"); return 1
 class Account:
@@ -138,6 +161,9 @@ fail.__name__ = fail.__qualname__ = "send"
 
 HELPERS = """
 import functools
+from collections import namedtuple
+from enum import Enum
+Color, Point = Enum("Color", "RED BLUE"), namedtuple("Point", "x y")
 import numpy as np
 import pytest
 def error(*args):
@@ -167,8 +193,10 @@ CROSSES = {
     "its exceptions": "assert error('KeyError') == (KeyError, \"'k'\")\n"
     "assert error('Mine') == (ValueError, 'm')\nassert error('Inv') == (ValueError, 's')\n"
     "assert error('Unicode')[0] is ValueError\nassert error('Other') == (Exception, 'o')",
-    "no exception that ends": "assert error('Stop') == (RuntimeError, 'StopIteration: 1')\n"
-    "assert error('Exit')[0] is RuntimeError",
+    "no exception that ends": "assert error('Exit') == (RuntimeError, 'SystemExit: 0')\n"
+    "assert error('Stop') == (StopIteration, '1')",
+    "members of classes of the test's": "assert mean_color() is Color.RED\n"
+    "assert farthest().x == 3 and type(farthest()) is Point",
     "its name is the test's": "assert fail.__name__ == 'fail'\n"
     "for name in ('__doc__', '__code__', 'x'):\n    assert not hasattr(fail, name)\n"
     "with pytest.raises(AttributeError):\n    fail.__name__ = 'send'\n"
@@ -261,65 +289,7 @@ def test_a_seed_reaches_the_answer_and_no_draw_comes_back(tmp_path: Path) -> Non
     assert passed(tmp_path, imports + draws, *tests) == [True] * 3
 
 
-# --- forgeries --------------------------------------------------------------------------------
-
-FORGERIES = {
-    "an object equal to all": "class Yes:\n    def __eq__(self, other): return True\n"
-    "    def __array_function__(self, *a): return True\n    def __bool__(self): return True\n"
-    "def square(x): return Yes()",
-    "a patched allclose": "import numpy\nnumpy.allclose = lambda *a, **k: True\n"
-    "def square(x): return 0",
-    "a module replaced": "import sys, types\nfake = types.ModuleType('numpy')\n"
-    "fake.allclose = lambda *a: True\nsys.modules['numpy'] = fake\ndef square(x): return 0",
-    "cells run otherwise": "get_ipython().run_cell = lambda *a, **k: None\ndef square(x): return 0",
-    "statements taken out": "import ast\nclass Out(ast.NodeTransformer):\n"
-    "    def visit_Assert(self, node): return ast.Pass()\n"
-    "get_ipython().ast_transformers.append(Out())\ndef square(x): return 0",
-    "a shown mark": "from IPython.display import display\ndef square(x):\n    print(3.0)\n"
-    "    display(3.0)\n    return 0",
-    "an end that looks well": "import os\ndef square(x): os._exit(0)",
-    "asserts switched off": "import builtins\nbuiltins.AssertionError = None\n"
-    "def square(x): return 0",
-    "the caller's frame": "import sys\ndef square(x):\n    frame = sys._getframe()\n"
-    "    while frame:\n        frame.f_globals['square'] = lambda x: x * x\n"
-    "        frame = frame.f_back\n    return 0",
-    "the line to the tests": "import os\nfor fd in range(3, 64):\n"
-    "    try: os.write(fd, b'\\0\\0\\0\\x0b\\0\\0\\0\\0{\"value\":9}')\n    except OSError: pass\n"
-    "def square(x): return 0",
-    "an equal number": "class One(int):\n    def __eq__(self, other): return True\n"
-    "    __hash__ = None\ndef square(x): return One(1)",
-    "a function of the tests": "def square(x):\n    return __import__('operator').mul",
-}
-
-
-@pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES)
-def test_no_score_is_forged(tmp_path: Path, source: str) -> None:
-    assert scores(tmp_path, source, cell("test", TEST, 3)) == {"test": 0}
-
-
-@pytest.mark.parametrize("name", ["an object equal to all", "a patched allclose"])
-def test_in_process_it_would_be(tmp_path: Path, name: str) -> None:
-    test = cell("test", TEST.partition("assert square")[0], 3)
-    assert scores(tmp_path, FORGERIES[name], test) == {"test": 0}
-    assert scores(tmp_path, FORGERIES[name], test, in_process=["test"]) == {"test": 3}
-
-
-IN_PLACE = {
-    "solve(A, b)": "def solve(A, b): A[:] = 0; b[:] = 0; return b",
-    "for pair in zip(empty(), [1]): assert pair[0] == 2": "class Empty(list):\n"
-    "    def __iter__(self): return iter(())\ndef empty(): return Empty([1])",
-    "values": "values = __import__('numpy').ma.masked_all(3)",
-}
-
-
-def test_no_method_of_the_students_takes_part(tmp_path: Path) -> None:
-    student = "\n".join(IN_PLACE.values())
-    tests = (
-        "import numpy as np\nA, b = np.eye(2), np.ones(2)\nassert np.allclose(A @ solve(A, b), b)",
-        "for got, want in zip(empty(), [2]):\n    assert got == want",
-        "import numpy as np\nassert not (abs(values - 5) > 0).any()",
-    )
-    assert passed(tmp_path, student, *tests) == [False] * 3
+# --- whose names and files --------------------------------------------------------------------
 
 
 def test_a_file_that_the_student_overwrites_is_not_what_the_test_reads(tmp_path: Path) -> None:
@@ -334,21 +304,6 @@ def test_a_file_that_the_student_overwrites_is_not_what_the_test_reads(tmp_path:
     assert passed(tmp_path, student + "def square(x): return 0", *tests) == [False, True]
 
 
-def test_no_pickle_of_a_students_is_run(tmp_path: Path) -> None:
-    student = (
-        "import pickle\nclass Forge:\n    def __reduce__(self): return exec, ('forged = 1',)\n"
-        "def forged(): return pickle.dumps(Forge())\ndef plain(): return pickle.dumps([1, {2}])"
-    )
-    tests = (
-        "import pickle\npickle.loads(forged())",
-        "import pickle\nassert pickle.loads(plain()) == [1, {2}]",
-    )
-    assert passed(tmp_path, student, *tests) == [False, True]
-
-
-# --- whose names ------------------------------------------------------------------------------
-
-
 def test_a_locked_cell_runs_for_both_and_its_hidden_part_for_the_tests(tmp_path: Path) -> None:
     helper = cell(
         "helper",
@@ -358,35 +313,110 @@ def test_a_locked_cell_runs_for_both_and_its_hidden_part_for_the_tests(tmp_path:
     cheat = "near = lambda a, b: True\nseen = globals().get('expected')"
     tests = [cell("near", "assert near(square(3), 100)", 1)]
     tests += [cell("seen", "assert expected == 42 and seen is None", 1)]
-    cells, run = executed(tmp_path, helper, cheat, SQUARE, "print(limit)", *tests)
+    handed_in = [helper, cheat, SQUARE, "print(limit)", *tests]
+    source = [helper, answer(SQUARE), answer("seen = None", "seen"), *tests]
+    cells, run = executed(tmp_path, *handed_in, source=source)
     assert run.scores == {"near": 0, "seen": 1}
     assert shown(cells[3]) == "7\n"
 
 
-def test_imports_of_the_instructors_cells_are_the_tests(tmp_path: Path) -> None:
-    test = cell("test", "assert_allclose(square(3), 9)", 1)
-    cheat = "def assert_allclose(a, b): pass\ndef square(x): return 0"
-    imports = cell("", "from numpy.testing import assert_allclose")
-    del imports.metadata["nbgrader"]
-    assert scores(tmp_path, cheat, test, source=[imports, test]) == {"test": 0}
-    assert scores(tmp_path, cheat, test, source=[test]) == {"test": 1}  # the control
-    assert scores(tmp_path, SQUARE, test, source=[imports, test]) == {"test": 1}
+def plain(source: str) -> Any:
+    """Return a cell that nbgrader knows nothing of."""
+    return new_code_cell(source)
 
 
-def test_a_module_that_the_solution_imports_is_the_tests_own(tmp_path: Path) -> None:
-    source = [
-        answer("import statistics as stats"),
-        cell("test", "assert stats.mean([1, 3]) == 2", 1),
-    ]
-    for student, points in {"import statistics as stats": 1, "stats = 3": 0}.items():
-        assert scores(tmp_path, student, source[1], source=source) == {"test": points}
+GIVEN = {
+    "a plain cell that uses an answer": (
+        [answer(SQUARE), plain("nine = square(3)\nopen('file', 'w').write(str(square(2)))")],
+        "import os\nassert nine == 9 and not os.listdir()",
+        "",
+    ),
+    "a list that is filled with answers": (
+        [answer(SQUARE), plain("found = []\nfor k in range(3):\n    found.append(square(k))")],
+        "assert found == [0, 1, 4]",
+        "",
+    ),
+    "a function that calls an answer": (
+        [answer(SQUARE), plain("def cube(x):\n    return x * square(x)")],
+        "assert cube(2) == 8",
+        "",
+    ),
+    "an imported part": (
+        [answer(f"from matplotlib import pyplot as plt\n{SQUARE}")],
+        "assert square(2) == 4 and plt.figure",
+        "",
+    ),
+    "the later of two meanings": (
+        [plain("from math import sqrt"), answer("def sqrt(x): return 5"), plain("five = sqrt(1)")],
+        "assert sqrt(4) == five == 5",
+        "",
+    ),
+    "a cell magic over an answer": (
+        [answer("%%time\nimport math as m\n" + SQUARE), plain("%%capture out\nprint(1)")],
+        "assert square(m.floor(2.5)) == 4 and out.stdout == '1\\n'",
+        "",
+    ),
+    "what a plain cell does before its error": (
+        [answer(SQUARE), plain("one = 1\n1 / 0\ntwo = 2"), plain("three = 3")],
+        "assert square(one) * three == 3 and two",
+        "NameError: name 'two' is not defined; a cell that students were given ended with "
+        "ZeroDivisionError: division by zero",
+    ),
+    "a cell with a tag": (
+        [answer(SQUARE), tagged(plain("one = 1"), "train")],
+        "assert square(2) and one",
+        "NameError: name 'one' is not defined",
+    ),
+}
 
 
-def test_python_has_its_names_unless_they_are_the_answer(tmp_path: Path) -> None:
-    test = cell("test", "assert sum([1, 2]) == 30", 1)
-    student = "def sum(x): return 30"
-    assert scores(tmp_path, student, test, source=[answer(student), test]) == {"test": 1}
-    assert scores(tmp_path, student, test, source=[test]) == {"test": 0}
+@pytest.mark.parametrize(("cells", "test", "why"), GIVEN.values(), ids=GIVEN)
+def test_the_instructors_cells_run_where_the_tests_run(
+    tmp_path: Path, cells: list[Any], test: str, why: str
+) -> None:
+    source = [*cells, cell("test", test, 1)]
+    handed_in = [node for node in source if node.metadata.get("nbgrader")]  # without plain cells
+    _, run = executed(tmp_path, *handed_in, source=source, skip_cells_with_tag="train")
+    assert run.reasons.get("test", "") == why
+    assert run.scores == {"test": 0 if why else 1}
+
+
+SOLUTIONS = {
+    "x = 1\n### BEGIN SOLUTION\ny = x\n### END SOLUTION\nz = y": {"y"},
+    "def f(x):\n    ### BEGIN SOLUTION\n    y = x\n    ### END SOLUTION": {"f"},
+    "for k in (1, 2):\n    (a, *b), c.d, e[0] = k": {"k", "a", "b"},
+    "import u.v, w as q\nfrom u import s as t": set(),
+    "with open('a') as f, open('b') as (g, h): n = (m := [o for p in f])": {*"fghnm"},
+    "def f():\n    global g\n    g = h = 1": {"f", "g"},
+    "try:\n    import a\nexcept ImportError as b:\n    a = c = None": {"b", "c"},
+    "class A:\n    b = 1\n    def c(self): self.d = 1": {"A"},
+    "x += 1\ndel y\nz: int = 3": {"x", "y", "z"},
+    "match [1]:\n    case [a, *b]: pass\n    case {'c': c, **d}: pass": {*"abcd"},
+    "%%capture out\nx = 1": {"x", "out"},
+    "%matplotlib inline\nx = !ls": {"x"},
+    "def broken(": set(),
+}
+
+
+@pytest.mark.parametrize(("source", "names"), SOLUTIONS.items())
+def test_a_test_may_ask_for_what_solutions_bind(source: str, names: set[str]) -> None:
+    parts = given_parts([answer(source), cell("test", "pass", 1)])
+    assert {name for part in parts for name in part.answers} == names
+
+
+def test_a_name_that_python_has_is_the_students_where_a_test_needs_it(tmp_path: Path) -> None:
+    solution = "def {}:\n    ### BEGIN SOLUTION\n    return {}\n    ### END SOLUTION"
+    sources = {"sum(x)": 30, "max(x)": "sorted(x)[-1]", "f()": "[1, 2]"}
+    cells = [answer(solution.format(*pair), f"answer-{pair[0][0]}") for pair in sources.items()]
+    tests = {
+        "fails with Python's": "assert sum(f()) == 30",
+        "says nothing with Python's": "assert max([1, 2]) == 2",
+        "needs neither": "assert max(f()) == 2",
+    }
+    cells += [cell(name, test, 1) for name, test in tests.items()]
+    runs = dry_run(step(tmp_path), write_source(tmp_path, cells), "toy")
+    assert [(run.way, run.answers, run.blank) for run in runs] == [("isolated", 1, 0)] * 3
+    assert [run.pythons for run in runs] == [("sum",), ("max",), ()]
 
 
 def test_the_tests_know_whose_work_they_test(tmp_path: Path) -> None:
@@ -472,12 +502,12 @@ def test_no_test_is_in_the_students_process_while_its_cells_run(tmp_path: Path) 
         " if isinstance(o, str) and 'SECRET' + '42' in o]"
     )
     tests = [cell("first", "# SECRET42\nassert square(2) == 4", 1)]
-    tests += [cell("last", "assert any('SECRET' '42' in text for text in seen)", 1)]
+    tests += [cell("last", "assert not any('SECRET' '42' in text for text in [*seen, *In])", 1)]
     look = "print(sum('SECRET' + '42' in text for text in [*seen, *In]), texts())"
     every = [spy, SQUARE, *tests, look]
     cells, run = executed(tmp_path, *every, in_process=["first", "last"])
     assert shown(cells[4]) == "0 []\n"
-    assert run.scores == {"first": 1, "last": 1}  # it sees them then, when the answers are done
+    assert run.scores == {"first": 1, "last": 1}  # nor does a hook, or a history, get one then
 
 
 def test_names_are_those_where_the_test_stands(tmp_path: Path) -> None:
@@ -495,75 +525,46 @@ def test_names_are_those_where_the_test_stands(tmp_path: Path) -> None:
     assert run.events == []
 
 
-TAMPERED = {
-    "abs": "import builtins\nbuiltins.abs = lambda x: 3",
-    "numpy.allclose": "import numpy\nnumpy.allclose = lambda *a: True",
-    "math.isclose": "import numpy, math\nmath.isclose = lambda *a: True",
-    "numpy.array_equal": "import numpy\nfunction = numpy.array_equal._implementation\n"
-    "function.__code__ = (lambda *a: True).__code__",
-    "numpy.add": "import numpy\nnumpy.add = max",
-    "near": "def near(a, b): return True",
-    "near ": "near.__code__ = (lambda a, b: True).__code__",
-    "numpy": "import sys, types\nsys.modules['numpy'] = types.ModuleType('numpy')",
-}
-
-
-@pytest.mark.parametrize(("name", "source"), TAMPERED.items(), ids=TAMPERED)
-def test_what_was_changed_is_named_and_helpers_are_put_back(
-    tmp_path: Path, name: str, source: str
-) -> None:
-    helper = cell("helper", "def near(a, b): return a == b")
-    test = cell("test", "import math, numpy\nassert near(square(2), 5)", 1)
-    own = [helper, answer(SQUARE), test]
-    _, run = executed(
-        tmp_path, helper, SQUARE, source, test, source=own, in_process=["test"], imports=["numpy"]
-    )
-    assert run.scores == {"test": 0}
-    [event] = [event for event in run.events if event.kind == "tampering"]
-    assert name.strip() in event.fields["what"].split(", ")
-    assert event.cell == "test"
-
-
-REPLACED = {
-    "abs": "lambda x: 3",
-    "sum": "lambda *a: 6",  # gradebox's own code uses the others, too
-    "sorted": "lambda *a: []",
-    "set": "lambda *a: ()",
-    "vars": "lambda *a: {}",
-    "bytes": "None",
-}
-
-
-@pytest.mark.parametrize(("name", "value"), REPLACED.items(), ids=REPLACED)
-def test_builtins_are_compared_for_tests_that_import_nothing(
-    tmp_path: Path, name: str, value: str
-) -> None:
-    student = f"import builtins\nmine = builtins.{name} = {value}"
-    tests = [cell("test", "assert square(2) == 4", 1), cell("kept", f"assert {name} is mine", 1)]
-    cells = [SQUARE, student, "x = 1", *tests]
-    _, run = executed(
-        tmp_path, *cells, source=[answer(SQUARE), *tests], in_process=["test", "kept"]
-    )
-    assert run.scores == {"test": 1, "kept": 1}
-    assert {event.kind for event in run.events} == {"tampering"}
-    assert {event.fields["what"] for event in run.events} == {name}
-
-
 def test_answers_use_what_the_student_has_put_in_place_of_pythons_own(tmp_path: Path) -> None:
-    student = "import builtins\nbuiltins.abs = lambda x: 6\ndef h(x): return abs(x)\n"
-    student += "def f(g): return g(1) + abs(1)"
-    tests = [cell("nested", "assert f(lambda x: h(x)) == 12", 1), cell("inside", "f(h)", 1)]
+    student = "import builtins\nmine = builtins.abs = lambda x: 6\ndef h(x): return abs(x)\n"
+    student += "builtins.vars = builtins.sorted = None\ndef f(g): return g(1) + abs(1)"
+    tests = [cell("nested", "assert f(lambda x: h(x)) == 12", 1)]
+    tests += [cell("inside", "assert f(h) == 12 and abs is mine", 1)]
     _, run = executed(tmp_path, student, *tests, in_process=["inside"])
     assert run.scores == {"nested": 1, "inside": 1}
-    assert [(event.kind, event.fields["what"]) for event in run.events] == [("tampering", "abs")]
+    assert [(event.kind, event.fields["what"]) for event in run.events] == [
+        ("tampering", "abs, sorted, vars")
+    ]
+
+
+def test_helpers_are_put_back(tmp_path: Path) -> None:
+    texts = (
+        "def near(a, b, by=0): return a == b",
+        "class Near:\n    def of(*a): return a[1] == a[2]",
+    )
+    cheats = "near.__code__ = (lambda *a: True).__code__", "near.__defaults__ = (9,)"
+    cheats += "near = Near = None", "Near.of = lambda *a: True"
+    test = cell("test", "assert near(2, 2) and Near().of(2, 2)\nassert near(square(2), 5)", 1)
+    helpers = [cell(f"helper-{number}", text) for number, text in enumerate(texts)]
+    for cheat in cheats:
+        handed_in = [*helpers, SQUARE, cheat, test]
+        source = [*helpers, answer(SQUARE), test]
+        _, run = executed(tmp_path, *handed_in, source=source, in_process=["test"])
+        assert run.scores == {"test": 0}
+        assert run.reasons["test"] == "AssertionError"
+        assert run.changed
 
 
 def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:
     helper = cell("helper", "import numpy as np\ndef near(a, b): return a == b")
     student = "import numpy as np, warnings\nnp.random.seed(1)\nnp.seterr(all='ignore')\n"
-    student += "warnings.simplefilter('ignore')\ndef max(*a): return 9"
+    student += "warnings.simplefilter('ignore')\ndef max(*a): return 9\n"
+    student += "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1])\n"
+    student += "plt.switch_backend('agg')"
     test = cell("test", "assert near(square(2), 4)", 1)
-    _, run = executed(tmp_path, helper, SQUARE, student, test, in_process=["test"])
+    imports = ["matplotlib.pyplot"]
+    cells = [helper, SQUARE, student, test]
+    _, run = executed(tmp_path, *cells, in_process=["test"], imports=imports)
     assert run.scores == {"test": 1}
     assert run.events == []
 
@@ -605,11 +606,14 @@ def test_the_reference_cannot_be_imported(tmp_path: Path, package: Path) -> None
     # a name of its own that a cheat that fails leaves without a value
     own = [f"{cheat}\nsquare_{number} = square" for number, cheat in enumerate(cheats)]
     tests = [cell(cheat, f"check(square_{number})", 1) for number, cheat in enumerate(cheats)]
-    cells, run = executed(tmp_path, IMPORTS, *own, *tests, source=[IMPORTS, *tests], **BARRED)
+    names = "\n".join(f"square_{number} = None" for number in range(len(cheats)))
+    source = [IMPORTS, answer(names), *tests]
+    cells, run = executed(tmp_path, IMPORTS, *own, *tests, source=source, **BARRED)
     assert run.scores == dict.fromkeys(cheats, 0)
     assert not [node.source for node in cells if "SECRET42" in shown(node)]
     handed_in = [IMPORTS, cheats[-1], CHECK]
-    control = scores(tmp_path, *handed_in, source=[IMPORTS, CHECK], imports=["course"])
+    source = [IMPORTS, answer(SQUARE), CHECK]
+    control = scores(tmp_path, *handed_in, source=source, imports=["course"])
     assert control == {"test": 1}
 
 
@@ -658,15 +662,10 @@ def test_barred_files_cannot_be_read(tmp_path: Path, package: Path, level: Level
 # --- tags -------------------------------------------------------------------------------------
 
 
-def tagged(node: Any, *tags: str) -> Any:
-    node.metadata["tags"] = [*tags]
-    return node
-
-
 def test_cells_with_the_tag_are_not_executed_and_the_instructors_tags_count(tmp_path: Path) -> None:
     helper, train = cell("helper", "print('helps')"), cell("train", "print('trains')")
     test = cell("test", "assert square(2) == 4", 1)
-    source = [helper, tagged(cell("train", train.source), "train", "other")]
+    source = [helper, tagged(cell("train", train.source), "train", "other"), answer(SQUARE)]
     source.append(tagged(cell("test", test.source, 1), "train"))
     own = cell("", "print('own')")
     del own.metadata["nbgrader"]

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.nbgrader.absent import Absent, absent
-from gradebox.nbgrader.cells import COLORS, errors, is_test
-from gradebox.nbgrader.rebuild import name_of
+from gradebox.nbgrader.cells import COLORS, errors, is_test, name_of
 from gradebox.workers.stubs import StudentGone, StudentTimeout
 
 _FRAME = re.compile(r' *(?:(?P<cell>Cell In *\[|File "<)|File (?:".*", line |.+:)\d)')

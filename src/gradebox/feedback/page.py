@@ -23,8 +23,7 @@ from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
 from gradebox.feedback.messages import tell_students, titles
-from gradebox.nbgrader.cells import error_text, is_test
-from gradebox.nbgrader.rebuild import name_of
+from gradebox.nbgrader.cells import error_text, is_test, name_of
 from gradebox.nbgrader.source_notebook import Released, instructions, source_folder
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"

@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from nbconvert.preprocessors import Preprocessor
 
-from gradebox.nbgrader.rebuild import name_of
+from gradebox.nbgrader.cells import name_of
 from gradebox.nbgrader.source_notebook import source_folder
 
 SCHEME = re.compile(r"^.*BEGIN MARK SCHEME.*\n([\s\S]*?)^.*END MARK SCHEME", re.MULTILINE)

@@ -38,6 +38,16 @@ def is_test(cell: Any) -> bool:
     return is_graded and not metadata.get("solution") and cell.cell_type == "code"
 
 
+def name_of(cell: Any) -> str:
+    """Return what a cell is called in nbgrader; nothing if it is called nothing."""
+    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+
+
+def points_of(cell: Any) -> float:
+    """Return what a test is worth."""
+    return float(cell.metadata.nbgrader.get("points", 0))
+
+
 def errors(cell: Any) -> list[Any]:
     """Return the errors among the outputs of a cell."""
     return [output for output in cell.get("outputs", []) if output.output_type == "error"]

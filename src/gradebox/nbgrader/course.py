@@ -20,6 +20,7 @@ from traitlets.config import Config, LoggingConfigurable
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nbgrader.apps.autogradeapp import AutogradeApp
+    from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import setenv
 
@@ -27,7 +28,7 @@ from gradebox.events import Event
 from gradebox.files import digest
 from gradebox.nbgrader.chain import Chain
 
-VERSION = 8
+VERSION = 9
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = (
@@ -180,6 +181,19 @@ class Course:
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of one thread."""
         return Chain(self._app, self.root, self.timeout)
+
+    def release_steps(self) -> list[Any]:
+        """Return nbgrader's steps that make a release, up to that which enters it."""
+        converter = GenerateAssignment(coursedir=self.directory, parent=self._app)
+        exporter = converter.exporter_class(parent=converter, config=converter.config)
+        exporter._preprocessors = []
+        for step in converter.preprocessors:
+            name = str(getattr(step, "__name__", step)).rpartition(".")[2]
+            if name == "SaveCells":
+                break
+            if name not in ("InstantiateTests", "ComputeChecksums", "CheckCellMetadata"):
+                exporter.register_preprocessor(step)
+        return list(exporter._preprocessors)
 
     def source_files(self, chain: Chain) -> dict[str, Path]:
         """Return the files that stand beside the instructor's notebooks, by their place."""

@@ -7,127 +7,41 @@ another, unless it needs what the other defines.
 
 An isolated test sees copies. Where it asks about something else, such as whether an argument is
 left as it was, a wrong answer could pass. So what passes isolated is asked again in-process, where
-that gives the own answers their points as well; the lower score counts, which nobody can forge.
+that gives the own answers their points as well.
 
-An answer may use a name that an earlier test defines, such as data to try. Where the own answers
-lose points otherwise, the text of that test that students have runs among their cells, too.
+One execution of the own answers runs each test both ways. Another one, as planned because of it,
+gives what the report says.
 """
 
 import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
-from gradebox.nbgrader.cells import is_test, require_python
-from gradebox.nbgrader.source_notebook import (
-    bound_names,
-    instructions,
-    used_names,
-    written_tests,
-)
-
-if TYPE_CHECKING:
-    from gradebox.nbgrader.execute import Run, WarmExecute
-
-ISOLATED, IN_PROCESS = WAYS = ("isolated", "in-process")
+from gradebox.nbgrader.borrowed import Borrowed, borrowed, names_of
+from gradebox.nbgrader.cells import is_test, name_of, points_of, require_python
+from gradebox.nbgrader.given import words
+from gradebox.nbgrader.notebook_run import Run
+from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun, of_plain
+from gradebox.nbgrader.source_notebook import instructions, released_by, written_tests
+from gradebox.workers.syntax import PYTHONS
 
 AUTOMATIC = "AUTOTEST"
 """What a test says in which nbgrader writes automatic tests."""
 
 
-@dataclass(frozen=True)
-class NotebookPlan:
-    """How the tests of a notebook run.
-
-    Parameters
-    ----------
-    in_process : list of str
-        The tests that run in the student's process.
-    usual : list of str
-        What these tests use and the own answers change themselves, such as a backend of plots.
-    forks : list of str
-        Those among the tests that need the objects as they were where the test stands, because
-        later cells change them.
-    again : list of str
-        The isolated tests that are asked again in the student's process.
-    released : list of str
-        The tests whose text, as students have it, also runs among the student's cells.
-    """
-
-    in_process: list[str] = field(default_factory=list)
-    usual: list[str] = field(default_factory=list)
-    forks: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
-    released: list[str] = field(default_factory=list)
-
-
-Plan = Mapping[str, NotebookPlan]
-"""How the tests of an assignment run, by notebook."""
-
-
-@dataclass(frozen=True)
-class TestRun:
-    """How one test runs, and what it gives.
-
-    Parameters
-    ----------
-    notebook, cell : str
-        The test.
-    points : float
-        What it is worth.
-    way : str
-        ``isolated`` or ``in-process``.
-    answers, blank : float
-        What the instructor's own answers get, and a notebook without answers.
-    why : str
-        Why it does not run isolated: what it raised there. Where it fails both ways, why it fails
-        in-process.
-    usual : list of str
-        What the own answers change themselves of what it uses in-process.
-    in_fork : bool
-        Whether it runs in a fork of the student's process that was made where the test stands.
-    again : bool
-        Whether it runs isolated, and then in-process.
-    released : bool
-        Whether its text, as students have it, also runs among the student's cells, because later
-        cells need the names that it defines.
-    """
-
-    notebook: str
-    cell: str
-    points: float
-    way: str
-    answers: float
-    blank: float
-    why: str = ""
-    usual: tuple[str, ...] = ()
-    in_fork: bool = False
-    again: bool = False
-    released: bool = False
-
-    @property
-    def fails(self) -> bool:
-        """Return whether the instructor's own answers do not get all of its points."""
-        return self.answers < self.points
-
-    @property
-    def is_free(self) -> bool:
-        """Return whether a blank notebook gets points."""
-        return self.blank > 0
-
-
 def dry_run(
-    execute: "WarmExecute",
+    execute: Any,
     source: Path,
     assignment: str,
     jobs: int = 1,
@@ -165,16 +79,11 @@ def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
     return of_plain(record["tests"])
 
 
-def of_plain(tests: Iterable[dict[str, Any]]) -> list[TestRun]:
-    """Return runs that were written as JSON."""
-    return [TestRun(**fields | {"usual": tuple(fields["usual"])}) for fields in tests]
-
-
 _REMEMBERED: dict[str, list[TestRun]] = {}
 _TRYING = threading.Lock()
 
 
-def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[TestRun]:
+def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     """Run the tests of an assignment once in this process, for each version of them."""
     stamps = [
         f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
@@ -188,194 +97,155 @@ def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[Te
         return _REMEMBERED[key]
 
 
-def planned(runs: Iterable[TestRun]) -> Plan:
-    """Return how tests run because of a dry run."""
-    plan: dict[str, NotebookPlan] = {}
-    for run in runs:
-        notebook = plan.setdefault(run.notebook, NotebookPlan())
-        if run.again:
-            notebook.again.append(run.cell)
-        if run.released:
-            notebook.released.append(run.cell)
-        if run.way == IN_PROCESS:
-            notebook.in_process.append(run.cell)
-            if run.in_fork:
-                notebook.forks.append(run.cell)
-            notebook.usual.extend(name for name in run.usual if name not in notebook.usual)
-    return plan
-
-
 class _Notebook:
     """The instructor's version of a notebook, with its answers and blank."""
 
     def __init__(
-        self, execute: "WarmExecute", path: Path, context: dict[str, str], processors: Executor
+        self, execute: Any, path: Path, context: dict[str, str], processors: Executor
     ) -> None:
         self._execute, self._path, self._context = execute, path, context
         self._processors = processors
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         require_python(answered, path.stem)
-        self._tests = {_name(cell): _points(cell) for cell in filter(is_test, answered.cells)}
-        if any(AUTOMATIC in cell.source for cell in filter(is_test, answered.cells)):
+        cells = [*filter(is_test, answered.cells)]
+        self._tests = {name_of(cell): points_of(cell) for cell in cells}
+        if any(AUTOMATIC in cell.source for cell in cells):
             written = written_tests(execute, context["assignment"], context["notebook"])
-            for cell in filter(is_test, answered.cells):
-                cell.source = written.get(_name(cell), cell.source)
+            for cell in cells:
+                cell.source = written.get(name_of(cell), cell.source)
+        self._sources = {name_of(cell): cell.source for cell in cells}
         self._answered, self._blank = answered, _blank(answered, execute)
-        self._released: list[str] = []
-        """The tests whose text runs among the student's cells, too."""
+        self._source = instructions(path)
+        ways = dict.fromkeys(self._tests, execute.way)
+        ways |= {name: way for name, way in self._source.ways.items() if way in WAYS}
+        self._insisted = {name: way for name, way in ways.items() if way in WAYS}
+        self._given = [name for name, way in self._insisted.items() if way == IN_PROCESS]
 
     def runs(self) -> list[TestRun]:
         """Return how each test runs."""
         if not self._tests:
             return []
-        default = self._execute.way
-        insisted = {name: default for name in self._tests if default in WAYS}
-        insisted |= {n: way for n, way in instructions(self._path).ways.items() if way in WAYS}
-        found = self._runs(insisted)
-        if failing := {run.cell for run in found if run.fails}:
-            needed = self._needed_by(lambda cell: not is_test(cell) or _name(cell) in failing)
-            self._released = [name for name in needed if insisted.get(name) != ISOLATED]
-            if self._released and _is_better(others := self._runs(insisted), found):
-                return others
+        both, blank = self._both_ways()
+        plan = self._plan(both, blank)
+        last, blank_last = both, blank
+        if plan.in_process != self._given or plan.forks or plan.pythons:
+            of_blank = self._start(self._blank, plan)
+            last, blank_last = self._start(self._answered, plan).result(), of_blank.result()
+        lent = self._borrowed(plan.forks)
+        found = []
+        for name in self._tests:
+            test = self._test(name, plan, both, last)
+            without = blank_last.scores
+            if (test.way == IN_PROCESS) != (name in plan.in_process):
+                without = blank.isolated if test.way == ISOLATED else blank.in_process
+            lends = tuple(each.name for each in lent if each.test == name)
+            found.append(replace(test, blank=without.get(name, 0.0), lends=lends))
         return found
 
-    def _runs(self, insisted: Mapping[str, str]) -> list[TestRun]:
-        """Return how each test runs, by itself or as is insisted."""
-        given = {name for name, way in insisted.items() if way == IN_PROCESS}
-        free = self._tests.keys() - insisted.keys()
-        asked = set() if given else free
-        of_blank = self._start(self._blank, given)
-        # all are asked again at once: where all can be, or none, that is known now
-        last = self._run(self._answered, given, again=asked, in_place=False)
-        blank, doubtful = of_blank.result(), last.doubtful
-        scores = last.scores  # of those that ran isolated, when they did
-        reasons = {name: why for name, why in last.reasons.items() if name not in given}
-        in_process = {*given}
-        while losing := {
-            name
-            for name, points in self._tests.items()
-            if last.scores[name] < points and name not in in_process and name not in insisted
-        }:
-            in_process |= self._to_move(losing, last)
-            last = self._run(self._answered, in_process)
-            isolated = self._tests.keys() - in_process
-            scores |= {name: last.scores[name] for name in isolated}
-            reasons |= {name: last.reasons.get(name, "") for name in isolated}
-        failing = {n for n in in_process - given if last.scores[n] < self._tests[n]}
-        needed = self._needed_by(lambda cell: is_test(cell) and _name(cell) in failing)
-        if needed := needed - in_process - insisted.keys():
-            # what an earlier test defines is there only where that runs
-            other = self._run(self._answered, in_process | needed)
-            gains = any(other.scores[name] > last.scores[name] for name in failing)
-            if gains and all(other.scores[name] >= self._tests[name] for name in needed):
-                in_process, last = in_process | needed, other
-                reasons |= dict.fromkeys(needed, "names that a later test in-process lacks")
-        forks = {name for name in in_process if last.scores[name] < self._tests[name]}
-        if forks := forks | (in_process & {*self._released}):
-            other = self._run(self._answered, in_process, forks)
-            forks = {name for name in forks if other.scores[name] >= last.scores[name]}
-            last.scores.update({name: other.scores[name] for name in forks})
-        # where neither way gives the points, isolated is the way that cannot be forged, and
-        # in-process the one whose reason is not that something does not cross
-        neither = {
-            name
-            for name in in_process - given
-            if last.scores[name] <= scores[name] < self._tests[name]
+    def _both_ways(self) -> tuple[Run, Run]:
+        """Run each test isolated and then in-process, with the answers and without.
+
+        A test that ends a process takes the later ones with it: all run again without it isolated.
+        """
+        in_process = self._given
+        while True:
+            free = [n for n in self._tests if n not in self._insisted and n not in in_process]
+            plan = NotebookPlan(in_process, free)
+            blank = self._start(self._blank, plan)
+            run = self._start(self._answered, plan).result()
+            if not (costly := run.costly.intersection(free)):
+                return run, blank.result()
+            in_process = [*in_process, *costly]
+
+    def _plan(self, both: Run, blank: Run) -> NotebookPlan:
+        """Return how each test runs because of what it gave both ways."""
+        passes = {n for n, points in self._tests.items() if both.isolated.get(n, 0.0) >= points}
+        among = {n for n, points in self._tests.items() if both.in_process.get(n, 0.0) >= points}
+        # where Python's own would pass without an answer, the test asks for the student's
+        pythons = {
+            name: names
+            for name, names in self._source.pythons.items()
+            if name not in passes or blank.isolated.get(name, 0.0) > 0
         }
-        in_process -= neither
-        reasons |= {name: last.reasons[name] for name in neither & last.reasons.keys()}
-        again = {name for name in free - in_process if scores[name] >= self._tests[name]}
-        if again and again != asked:
-            other = self._run(self._answered, in_process, forks, again, in_place=False)
-            doubtful = other.doubtful
-        if again <= doubtful.keys():  # such as where all need a module that is stubbed
-            again = set()
-        elif again & doubtful.keys():
-            other = self._run(self._answered, in_process, forks, again)
-            again = {name for name in again if other.scores[name] >= self._tests[name]}
-        if again or in_process != given:
-            blank = self._run(self._blank, in_process, forks, again)
-        return [
-            TestRun(
-                self._path.stem,
-                name,
-                points,
-                IN_PROCESS if name in in_process else ISOLATED,
-                (last.scores if name in in_process else scores)[name],
-                blank.scores[name],
-                reasons.get(name, ""),
-                tuple(dict.fromkeys(last.changed)) if name in in_process else (),
-                name in forks & in_process,
-                name in again,
-                name in self._released,
-            )
-            for name, points in self._tests.items()
-        ]
+        stays = {*self._insisted, *pythons}
+        in_process = self._sharing(
+            {*self._given, *(self._tests.keys() - passes - stays)}, among - stays
+        )
+        free = self._tests.keys() - self._insisted.keys() - in_process
+        # later cells change what these ask about, or use what they define
+        forks = in_process - among
+        forks |= {each.test for each in self._borrowed(forks)} & in_process
+        return NotebookPlan(
+            self._in_order(in_process),
+            self._in_order(free & among),
+            self._in_order(forks),
+            pythons={name: names for name, names in pythons.items() if name not in in_process},
+        )
 
-    def _to_move(self, losing: Collection[str], run: "Run") -> set[str]:
-        """Return the tests that lose points by themselves, not because an earlier one ended all."""
-        ended = {event.cell for event in run.events if event.kind == "ended"}
-        move: set[str] = set()
-        for name in self._tests:
-            if name in losing:
-                move.add(name)
-                if name in ended:
-                    break
-        return move
+    def _sharing(self, in_process: set[str], free: set[str]) -> set[str]:
+        """Add the tests that need a name which only one of these defines before them."""
+        code = [cell for cell in self._answered.cells if cell.cell_type == "code"]
+        own = {name for cell in code if not is_test(cell) for name in names_of(cell.source)[0]}
+        makers: dict[str, str] = {}
+        for test, source in self._sources.items():
+            bound, used = names_of(source)
+            if test in free and {makers.get(name) for name in used - own} & in_process:
+                in_process = in_process | {test}
+            makers |= dict.fromkeys(bound, test)
+        return in_process
 
-    def _needed_by(self, needs: Callable[[Any], bool]) -> set[str]:
-        """Return the tests that define names which some cells use, or those tests in their turn."""
-        needed: set[str] = set()
-        used: set[str] = set()
-        for cell in reversed([c for c in self._answered.cells if c.cell_type == "code"]):
-            defined = bound_names(cell)
-            is_needed = is_test(cell) and bool(defined & used)
-            if is_needed:
-                needed.add(_name(cell))
-            if is_needed or needs(cell):
-                used = (used - defined) | used_names(cell)
-        return needed
+    def _borrowed(self, forks: Collection[str]) -> list[Borrowed]:
+        return borrowed(self._answered.cells, released_by(self._execute.parent), forks)
 
-    def _run(self, *arguments: Any, **more: Any) -> "Run":
-        return self._start(*arguments, **more).result()
+    def _in_order(self, names: Collection[str]) -> list[str]:
+        return [name for name in self._tests if name in names]
 
-    def _start(
-        self,
-        version: Any,
-        in_process: Collection[str],
-        forks: Collection[str] = (),
-        again: Collection[str] = (),
-        in_place: bool = True,
-    ) -> "Future[Run]":
+    def _test(self, name: str, plan: NotebookPlan, both: Run, last: Run) -> TestRun:
+        """Return how a test runs, because of what it gave both ways, and as planned."""
+        points = self._tests[name]
+        isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
+        among, is_planned = both.in_process.get(name, 0.0), name in plan.in_process
+        in_fork = name in plan.forks and last.in_process.get(name, 0.0) >= among
+        if in_fork or (is_planned and name not in plan.forks):
+            among = last.in_process.get(name, 0.0)
+        # where neither way gives the points, isolated is the way that cannot be forged
+        stays = among <= isolated < points if is_planned else not isolated < points <= among
+        way = self._insisted.get(name, ISOLATED if stays else IN_PROCESS)
+        answers = isolated if way == ISOLATED else among
+        if way == IN_PROCESS and name not in self._insisted:
+            why = both.reasons.get(name, "names that an earlier test in-process defines")
+        else:
+            why = last.reasons.get(name, "") if answers < points else ""
+        words_of_test = words(self._sources[name])
+        pythons = tuple(plan.pythons.get(name, ())) if way == ISOLATED else ()
+        asked = {each for part in self._source.given for each in part.answers} & words_of_test
+        is_again = name in plan.again and last.in_process.get(name, 0.0) >= points
+        return TestRun(
+            self._path.stem,
+            name,
+            points,
+            way,
+            answers,
+            0.0,
+            why,
+            again=is_again and way == ISOLATED,
+            in_fork=in_fork and way == IN_PROCESS,
+            usual=tuple(dict.fromkeys(last.changed)) if way == IN_PROCESS else (),
+            asks=tuple(sorted(asked - PYTHONS | {*pythons})),
+            pythons=pythons,
+        )
+
+    def _start(self, version: Any, plan: NotebookPlan) -> "Future[Run]":
         """Run a version of the notebook beside others, in a folder of its own."""
-        plan = NotebookPlan([*in_process], forks=[*forks], again=[*again], released=self._released)
-        return self._processors.submit(self._run_one, version, plan, in_place)
+        return self._processors.submit(self._run, version, plan)
 
-    def _run_one(self, version: Any, plan: NotebookPlan, in_place: bool) -> "Run":
+    def _run(self, version: Any, plan: NotebookPlan) -> Run:
         nb = deepcopy(version)
         with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
             folder = Path(private, "work")  # the copy gets the mode of the original
             ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
             shutil.copytree(self._path.parent, folder, ignore=ignored)
-            return self._execute.run(nb, folder, self._context, plan, in_place)
-
-
-def _is_better(others: list[TestRun], found: list[TestRun]) -> bool:
-    """Return whether tests gain points, and none is less safe that had all of its points."""
-    pairs = [*zip(others, found, strict=True)]
-    return any(other.answers > run.answers for other, run in pairs) and all(
-        other.answers >= run.answers
-        and (run.fails or (other.way in (run.way, ISOLATED) and other.again >= run.again))
-        for other, run in pairs
-    )
-
-
-def _name(cell: Any) -> str:
-    return str(cell.metadata.nbgrader.grade_id)
-
-
-def _points(cell: Any) -> float:
-    return float(cell.metadata.nbgrader.get("points", 0))
+            return self._execute.run(nb, folder, self._context, plan)
 
 
 def _blank(nb: Any, step: Any) -> Any:

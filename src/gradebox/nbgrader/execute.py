@@ -9,32 +9,27 @@ A test cell runs in one of two ways: see :mod:`gradebox.nbgrader.dry_run`. Locke
 points, such as imports and helpers, run in the student's process and in that of the tests.
 """
 
-import json
-import math
 import os
-from collections.abc import Collection
-from copy import deepcopy
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode, from_dict
+from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.events import Event
-from gradebox.nbgrader.cells import is_output, is_test
-from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
+from gradebox.nbgrader.cells import is_test
+from gradebox.nbgrader.dry_run import remembered
+from gradebox.nbgrader.notebook_run import Run
+from gradebox.nbgrader.plan import WAYS, NotebookPlan, Plan, planned
 from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
-from gradebox.nbgrader.steps import shown_score
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
-from gradebox.workers.notebook import Ended, Notebook, running
-from gradebox.workers.protocol import Tested, TestSettings
-
-NOTEBOOK = 32
-"""All cells of a notebook together may show so many times what one of them may."""
+from gradebox.workers.notebook import running
+from gradebox.workers.protocol import TestSettings
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
@@ -153,13 +148,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         return nb, resources
 
     def run(
-        self,
-        nb: NotebookNode,
-        folder: Path,
-        context: dict[str, Any],
-        plan: NotebookPlan,
-        in_place: bool = True,
-    ) -> "Run":
+        self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
+    ) -> Run:
         """Execute all code cells of a notebook, in a folder of its own.
 
         Parameters
@@ -169,37 +159,16 @@ class WarmExecute(Execute):  # type: ignore[misc]
             submission.
         plan : NotebookPlan
             How its tests run.
-        in_place : bool
-            Whether a test that fails when it is asked again is asked once more where it stands.
         """
-        run = self._run(nb, folder, context, plan)
-        if run.doubtful and in_place:
-            # unless later cells have spoilt what it asks about, it fails where it stands, too
-            copy = deepcopy(nb)
-            kept = {*run.doubtful, *plan.released}
-            copy.cells = [c for c in copy.cells if not is_test(c) or _name_of(c) in kept]
-            while not is_test(copy.cells[-1]):  # cells after the last such test may end the process
-                copy.cells.pop()
-            at_once = NotebookPlan([*kept], forks=[*kept], released=plan.released)
-            run.lower(nb, self._run(copy, folder, context, at_once), copy)
-        return run
-
-    def _run(
-        self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
-    ) -> "Run":
         tests = {cell.metadata.nbgrader.grade_id for cell in filter(is_test, nb.cells)}
         source = source_folder(self, context.get("assignment", ""))
-        given = instructions(source / f"{context.get('notebook', '')}.ipynb")
+        name = str(context.get("notebook", ""))
+        given = instructions(source / f"{name}.ipynb")
         in_process = {*plan.in_process} & tests
+        late, released = self.error_on_timeout, released_by(self.parent)
         with self._running(folder, context, source, given, tests, in_process) as notebook:
-            name = str(context.get("notebook", ""))
-            run = Run(notebook, name, self.parent, plan, given, self.max_output)
-            for cell in nb.cells:
-                if cell.cell_type == "code" and cell.source.strip():
-                    cell.outputs, cell.execution_count = [], None
-                    if not self._is_skipped(cell, given):
-                        run.execute(cell, self.error_on_timeout)
-            run.finish(self.error_on_timeout)
+            run = Run(notebook, name, plan, given, released, late, self.max_output)
+            run.execute(nb.cells, lambda cell: self._is_skipped(cell, given))
         return run
 
     def _is_skipped(self, cell: NotebookNode, given: Instructions) -> bool:
@@ -247,258 +216,24 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
         begin = beginning(folder, environment, level, limits, self.readable)
-        if in_process:
-            begin = begin.watching(given.watched)
         of_tests = None
         if tests - in_process:
             settings = TestSettings(
-                [*given.answers],
-                [*given.imports],
-                [*given.modules],
                 [*modules[1], *modules[2]],
                 self.config.get("Autograde", {}).get("exclude_overwriting", {}).get(assignment, []),
             )
             files = source if source.is_dir() else folder
             of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)
-        seconds = {"seconds": self.timeout, "budget": self.max_seconds}
+        parts = [part for part in given.given if self.skip_cells_with_tag not in part.tags]
+        options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": parts}
         if not isinstance(sandbox, Level):
-            return sandbox.running(modules, begin, of_tests, **seconds)
+            return sandbox.running(modules, begin, of_tests, **options)
         server = pool.server(modules)
         template = None
         if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
-        return running(server, template, begin, **seconds)
+        return running(server, template, begin, **options)
 
     def _limits(self) -> Limits:
-        return Limits(
-            memory=self.max_memory,
-            cpu=self.max_cpu,
-            processes=self.max_processes,
-            files=self.max_files,
-            file_size=self.max_file_size,
-            disk=self.max_disk,
-            output=self.max_output,
-        )
-
-
-class Run:
-    """The execution of one notebook, cell by cell.
-
-    Parameters
-    ----------
-    notebook : Notebook
-        Its processes.
-    name : str
-        What it is called.
-    parent : Configurable
-        Holds nbgrader's configuration.
-    plan : NotebookPlan
-        How its tests run.
-    source : Instructions
-        What the instructor's version says.
-    max_output : int
-        The bytes that a cell may show; a process in which a student's code runs may not obey.
-    """
-
-    def __init__(
-        self,
-        notebook: Notebook,
-        name: str,
-        parent: Any,
-        plan: NotebookPlan,
-        source: Instructions,
-        max_output: int = Limits.output,
-    ) -> None:
-        self.scores: dict[str, float] = {}
-        self.events: list[Event] = []
-        self.reasons: dict[str, str] = {}
-        """Why a test gave no points, by its name."""
-        self.changed: list[str] = []
-        """What tests in the student's process use, and was changed."""
-        self._notebook, self._name, self._released = notebook, name, released_by(parent)
-        self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
-        self._forks, self._again = {*plan.forks}, {*plan.again}
-        self._shared = {*plan.released}
-        self.doubtful: dict[str, float] = {}
-        """The tests that gave points isolated, and so many in the student's process."""
-        self._source = source
-        self._max_output, self._room = max_output, NOTEBOOK * max_output
-        self._waiting: list[NotebookNode] = []
-        self._ended: Ended | None = None
-
-    def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
-        """Execute one cell where it belongs."""
-        metadata = cell.metadata.get("nbgrader", {})
-        name = metadata.get("grade_id", "")
-        if is_test(cell):
-            # no test is in the student's process before the last cell of the student's has run,
-            # but for what students were given of it
-            if name in self._in_process | self._again:
-                self._notebook.remember(name, name in self._forks)
-                self._waiting.append(cell)
-            if name in self._shared:
-                self._student(deepcopy(cell), self._released(cell.source), when_late)
-            if name not in self._in_process:
-                points = float(metadata.get("points", 0))
-                tested = self._notebook.test(cell.source, points, self._source.seconds.get(name))
-                self._score(cell, tested)
-        elif metadata.get("locked"):
-            tested = self._notebook.test(cell.source, 0.0)
-            helpers = self._source.helpers.get(name, ()) if self._in_process else ()
-            self._student(cell, self._released(cell.source), when_late, helpers)
-            if not tested.error and any(
-                output.get("ename") == "ImportError" for output in cell.outputs
-            ):
-                _keep(cell, tested.outputs)  # it needs what students do not get
-        else:
-            self._student(cell, cell.source, when_late)
-
-    def finish(self, when_late: dict[str, Any]) -> None:
-        """Execute the tests that run in the student's process."""
-        for cell in self._waiting:
-            name = cell.metadata.nbgrader.grade_id
-            points = float(cell.metadata.nbgrader.get("points", 0))
-            is_asked_again = name in self._again
-            try:
-                seconds = self._source.seconds.get(name)
-                result, late = self._notebook.test_in_process(name, cell.source, seconds)
-            except Ended as ended:
-                if is_asked_again:
-                    self._doubt(name, 0.0)
-                    continue
-                self._has_ended(cell, ended, "a test")
-                self.scores[name] = 0.0
-                continue
-            self.changed += result.changed
-            outputs = [*map(from_dict, filter(is_output, result.outputs))]
-            # before anything is left out: it may be the error
-            score = 0.0 if late else shown_score(outputs, points)
-            if is_asked_again:
-                self._doubt(name, score)
-                continue
-            self.scores[name] = score
-            for error in (output for output in outputs if output.output_type == "error"):
-                self.reasons[name] = f"{error.ename}: {error.evalue}".removesuffix(": ")
-            self._keep(cell, result.outputs, result.execution_count)
-            if changed := [part for part in result.changed if part not in self._usual]:
-                self._tell("tampering", name, what=", ".join(changed[:5]))
-            if late:
-                self._is_late(cell, late, when_late, "a test cell")
-
-    def _doubt(self, name: str, score: float) -> None:
-        if score < self.scores[name]:
-            self.doubtful[name] = score
-
-    def lower(self, nb: NotebookNode, other: "Run", copy: NotebookNode) -> None:
-        """Take over the scores that doubtful tests have in another run, and what they showed.
-
-        Parameters
-        ----------
-        nb, copy : NotebookNode
-            The notebooks of this run and of the other.
-        other : Run
-            Asked the doubtful tests in the student's process, where they stand.
-        """
-        shown = {_name_of(cell): cell for cell in filter(is_test, copy.cells)}
-        for cell in filter(is_test, nb.cells):
-            name = _name_of(cell)
-            score = max(self.doubtful.get(name, math.inf), other.scores.get(name, 0.0))
-            if score < self.scores[name]:
-                self.scores[name], cell.outputs = score, shown[name].outputs
-                self.reasons[name] = "it passes isolated, and fails in the student's process"
-                self.events += [event for event in other.events if event.cell == name]
-
-    def _score(self, cell: NotebookNode, tested: Tested) -> None:
-        name = cell.metadata.nbgrader.grade_id
-        self.scores[name] = tested.score
-        _keep(cell, tested.outputs)
-        if tested.error:
-            self.reasons[name] = (tested.refused or [tested.error])[0]
-        if has_ended := bool(tested.gone) and self._ended is None:
-            self._ended = Ended(tested.gone)
-        if tested.late:
-            self._tell("slow", name, what="a call by the test")
-        elif has_ended:
-            self._tell("ended", name, what="a call by the test")
-        elif tested.refused and not tested.gone:
-            self._tell("not-a-value", name, why=tested.refused[0])
-        elif tested.error.startswith("Late"):
-            self._tell("slow", name, what="a test cell")
-        elif tested.lost:
-            self._tell(tested.lost, name, what="a test")
-
-    def _student(
-        self,
-        cell: NotebookNode,
-        source: str,
-        when_late: dict[str, Any],
-        helpers: Collection[str] = (),
-    ) -> None:
-        """Execute a cell in the student's process."""
-        try:
-            shown, late = self._notebook.run(source, [*helpers])
-        except Ended as ended:
-            self._has_ended(cell, ended, "a cell")
-            return
-        self._keep(cell, shown.outputs, shown.execution_count)
-        if late:
-            self._is_late(cell, late, when_late, "a cell")
-        names = {output.get("ename") for output in cell.outputs}
-        if names & {"SyntaxError", "IndentationError", "TabError"}:
-            self._tell("syntax", _name_of(cell))
-        if "MemoryError" in names:
-            self._tell("memory", _name_of(cell))
-
-    def _keep(
-        self, cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None
-    ) -> None:
-        """Write what a cell of the student's process showed into it, if that is not too much."""
-        size = len(json.dumps(outputs))
-        self._room -= size
-        # escaped, a character takes up to six bytes; text and pictures each have the limit
-        if size > 12 * self._max_output + 100_000 or self._room < 0:
-            text = "[the outputs are left out: too much for a cell, or for all cells together]\n"
-            outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
-            self._tell("large-output", _name_of(cell))
-        _keep(cell, [*filter(is_output, outputs)], count)
-
-    def _is_late(self, cell: NotebookNode, late: str, when_late: dict[str, Any], what: str) -> None:
-        message = {"evalue": when_late["evalue"] or late}
-        cell.outputs.append(_error(**when_late | message))
-        self._tell("slow", _name_of(cell), what=what)
-
-    def _has_ended(self, cell: NotebookNode, ended: Ended, what: str) -> None:
-        name = "NotebookTimeoutError" if ended.kind == "slow-notebook" else "DeadKernelError"
-        if self._ended is None and ended.kind == "slow-notebook":
-            self._tell("slow", what="all cells together")
-        elif self._ended is None:
-            self._tell("ended", _name_of(cell), what=what)
-        before = "not executed, because an earlier cell killed Python: " if self._ended else ""
-        self._ended = ended
-        cell.outputs.append(_error(name, f"{before}{ended}"))
-
-    def _tell(self, kind: str, cell: str = "", **fields: Any) -> None:
-        self.events.append(Event(kind, self._name, cell, fields))
-
-
-def _name_of(cell: NotebookNode) -> str:
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-
-
-def _keep(
-    cell: NotebookNode, outputs: list[dict[str, Any]], execution_count: int | None = None
-) -> None:
-    """Write what a cell showed into it."""
-    cell.outputs = []
-    cell.execution_count = execution_count
-    for output in outputs:
-        output = dict(output)
-        output.pop("display_id", None)
-        cell.outputs.append(from_dict(output))  # type: ignore[no-untyped-call]
-
-
-def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
-    lines = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
-    return from_dict(  # type: ignore[no-untyped-call]
-        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
-    )
+        names = (each.name for each in fields(Limits))
+        return Limits(**{name: getattr(self, f"max_{name}") for name in names})

@@ -134,10 +134,12 @@ class Sources:
     @property
     def plain(self) -> dict[str, Any]:
         """Return all that executions need to know as plain data."""
-        return self._plain
+        return self._plain | {"releases": self.releases}
 
     def _take(self, plain: dict[str, Any], url: str) -> None:
         self._plain, self.url, self.assignment = plain, url, str(plain["assignment"])
+        self.releases: dict[str, list[Any]] = plain.get("releases", {})
+        """The releases of each notebook that a store has seen."""
         self._notebooks: dict[str, Any] = {}
         for fields in plain["notebooks"]:
             cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}

@@ -195,7 +195,8 @@ def _sizes(metadata: Any) -> dict[str, int]:
 
 def _harmless_cell(cell: Any) -> None:
     own = cell.metadata.get("nbgrader")
-    cell.metadata = type(cell.metadata)({"nbgrader": own} if own else {})
+    flags = {n: v for n in ("deletable", "editable") if type(v := cell.metadata.get(n)) is bool}
+    cell.metadata = type(cell.metadata)(flags | ({"nbgrader": own} if own else {}))
     for output in cell.get("outputs", []):
         _harmless_output(output)
     if cell.cell_type == "code":

@@ -1,7 +1,6 @@
 """Read what the instructor's version of a notebook says about its cells and tests."""
 
 import ast
-import builtins
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,9 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
 from gradebox.nbgrader.cells import is_test
-from gradebox.workers.syntax import parse, python_of
+from gradebox.nbgrader.given import given_parts, words
+from gradebox.workers.protocol import Given
+from gradebox.workers.syntax import PYTHONS, parse, python_of
 
 Names = Mapping[str, tuple[str, ...]]
 """Some names for each cell, by its name in nbgrader."""
@@ -29,12 +30,12 @@ class Instructions:
 
     Parameters
     ----------
+    given : tuple of Given
+        What the tests run of its other cells, in their order.
+    pythons : mapping
+        The names of Python's own that its solutions bind and a test mentions, by its name.
     imports : tuple of str
-        The import statements of its plain cells, which a student may change.
-    modules : tuple of str
-        The imports of modules in its solution cells, such as ``import statistics as stats``.
-    answers : frozenset of str
-        Names that its solutions define although Python has them, such as ``sum``.
+        The import statements of these cells.
     ways : mapping
         The way that the metadata of a test insist on, by its name: ``"gradebox": {"way":
         "isolated"}`` or ``"in-process"``.
@@ -43,8 +44,6 @@ class Instructions:
         120}``.
     helpers : mapping
         The functions that a locked cell alone defines.
-    watched : tuple of str
-        The modules that its tests may use: all that cells other than solutions import.
     order : tuple of str
         The names of its cells in nbgrader, in their order.
     plain : frozenset of str
@@ -55,13 +54,12 @@ class Instructions:
         The names that its cells give a meaning, tests left out.
     """
 
+    given: tuple[Given, ...] = ()
+    pythons: Names = field(default_factory=dict)
     imports: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
-    answers: frozenset[str] = frozenset()
     ways: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     helpers: Names = field(default_factory=dict)
-    watched: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     plain: frozenset[str] = frozenset()
     tags: Names = field(default_factory=dict)
@@ -80,25 +78,26 @@ def instructions(notebook: Path) -> Instructions:
 def _instructions(notebook: Path, changed: int) -> Instructions:
     nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     code = [(cell, _statements(cell)) for cell in nb.cells if cell.cell_type == "code"]
-    solutions = [node for cell, nodes in code if _of(cell).get("solution") for node in nodes]
-    others = [node for cell, nodes in code if not _of(cell).get("solution") for node in nodes]
-    plain = [
-        ast.unparse(node)
-        for cell, nodes in code
-        if not any(_of(cell).get(kind) for kind in ("solution", "grade", "locked"))
-        for node in nodes
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    defined = {name for node in solutions for name in _defined(node)}
     named = [cell for cell in nb.cells if "grade_id" in _of(cell)]
+    given = given_parts(cell for cell, _ in code)
+    pythons = PYTHONS & {name for part in given for name in part.answers}
     return Instructions(
-        imports=tuple(plain),
-        modules=tuple(ast.unparse(node) for node in solutions if isinstance(node, ast.Import)),
-        answers=frozenset(defined & set(dir(builtins))),
+        given=given,
+        pythons={
+            _of(cell).grade_id: tuple(sorted(pythons & words(cell.source)))
+            for cell, _ in code
+            if is_test(cell) and pythons & words(cell.source)
+        },
+        imports=tuple(
+            ast.unparse(node)
+            for cell, nodes in code
+            if not is_test(cell)
+            for node in nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ),
         ways=_wanted(named, "way"),
         seconds=_wanted(named, "seconds"),
         helpers=_helpers(code),
-        watched=tuple(dict.fromkeys(name for node in others for name in _imported(node))),
         order=tuple(_of(cell).grade_id for cell in named),
         plain=frozenset(cell.source.strip() for cell in nb.cells if "grade_id" not in _of(cell)),
         tags={_of(cell).grade_id: tuple(cell.metadata.get("tags", ())) for cell in named},
@@ -183,14 +182,6 @@ def _defined(statement: ast.stmt) -> list[str]:
         return [statement.name]
     if isinstance(statement, ast.Assign):
         return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return []
-
-
-def _imported(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-        return [statement.module]
     return []
 
 

@@ -18,7 +18,6 @@ from nbgrader.preprocessors import (
 
 from gradebox.events import Event
 from gradebox.nbgrader.gradebook import opened
-from gradebox.workers.protocol import bounded
 
 
 class RestoreKernelspec(OverwriteKernelspec):  # type: ignore[misc]
@@ -136,20 +135,3 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
         grade.auto_score = score
         grade.needs_manual_grade = grade.manual_score is not None
         self.gradebook.db.commit()
-
-
-def shown_score(outputs: list[Any], points: float) -> float:
-    """Return the points of a cell that ran in the student's process, from its outputs.
-
-    An error gives none, a number gives itself within its bounds, all else gives all; what was
-    written to stderr does not matter.
-    """
-    for output in outputs:
-        if output.output_type == "error":
-            return 0.0
-        if output.output_type == "execute_result":
-            try:
-                return bounded(float(output.data.get("text/plain", "")), points)
-            except (ValueError, TypeError):  # a list of lines
-                return points
-    return points

@@ -26,8 +26,10 @@ from gradebox import files
 from gradebox.events import Event, distinct, printable
 from gradebox.nbgrader.cells import Unready as Unready
 from gradebox.nbgrader.course import Course, autograding
-from gradebox.nbgrader.dry_run import Plan, TestRun, planned
 from gradebox.nbgrader.gradebook import Book, Mark, Sources
+from gradebox.nbgrader.plan import Plan, TestRun, planned
+from gradebox.nbgrader.releases import remember, unreleased
+from gradebox.nbgrader.source_notebook import released_by
 from gradebox.run import faults, intake, store
 from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Refused, Submission
@@ -96,6 +98,11 @@ class Batch:
                 f"try: nbgrader generate_assignment {course.assignment}"
             ) from error
         self.sources.require_python()
+        if cells := unreleased(course, self.sources):
+            raise Unready(
+                f"cell {', '.join(cells[:5])} differs from the released one; "
+                f"run: nbgrader generate_assignment {course.assignment}"
+            )
         self._store = Store(course.store, course.assignment)
         executor = Executor(course, self.sources)
         self.execute: Callable[[Submission, Plan], Result] = executor.execute
@@ -105,6 +112,8 @@ class Batch:
         """Finds out how the tests run; another may be put here as well."""
         self._tests: list[TestRun] | None = None
         self._writer = executor.chain()
+        seen = course.store / "releases" / f"{course.assignment}.json"
+        self.sources.releases = remember(seen, self.sources, released_by(self._writer.exporter))
         self._basis = course.basis(self._writer, self.sources.digest)
         self._masters = course.source_files(self._writer)
 

@@ -13,9 +13,11 @@ from gradebox.files import copy_files, read_files, write_files
 from gradebox.nbgrader.absent import absent
 from gradebox.nbgrader.chain import Chain
 from gradebox.nbgrader.course import Course, autograding
-from gradebox.nbgrader.dry_run import Plan, TestRun, dry_run, kept
+from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Sources
+from gradebox.nbgrader.plan import Plan, TestRun
+from gradebox.nbgrader.releases import judged
 from gradebox.nbgrader.source_notebook import instructions
 from gradebox.run import intake
 from gradebox.run.intake import Submission
@@ -95,7 +97,9 @@ class Executor:
             for name, content in sorted(submission.notebooks.items()):
                 before = len(events)
                 executed[name] = self._run(chain, student, name, content, folder)
-                events[before:] = [replace(e, notebook=name) for e in events[before:]]
+                found = [replace(e, notebook=name) for e in events[before:]]
+                nb = intake.parse(name, content)
+                events[before:] = judged(found, self._sources.releases.get(name, []), nb)
                 given = instructions(self.course.source / f"{name}.ipynb").defined
                 nb, _ = executed[name]  # what a test did not find, the student may call otherwise
                 renamed = {

@@ -15,7 +15,7 @@ from rich.table import Table
 from gradebox import files
 from gradebox.events import Event
 from gradebox.nbgrader.course import Course
-from gradebox.nbgrader.dry_run import IN_PROCESS, TestRun
+from gradebox.nbgrader.plan import IN_PROCESS, TestRun
 from gradebox.run.batch import Outcome
 
 SECONDS = 1.0
@@ -109,25 +109,42 @@ def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
     for test in tests:
         for sentence in _sentences(test):
             console.print(escape(f"{_name(test)}: {sentence}"), soft_wrap=True)
-    console.print(_summary(tests), soft_wrap=True)
+    for sentence in _summary(tests):
+        console.print(escape(sentence), soft_wrap=True)
 
 
 def _name(test: TestRun) -> str:
     return f"{test.notebook}/{test.cell}"
 
 
+_REMEDIES = {
+    "only values cross": "let a driver return values: gradebox.observe",
+    "Stub": "test what it returns, or let a driver look at it: gradebox.observe",
+    "NameError": "define that name in the test, or in a locked cell",
+    "FileNotFoundError": "let a driver return what is in the file: gradebox.observe",
+    "": "test what a call returns; an isolated test sees copies",
+}
+"""What an instructor can do about a reason, by words in it; the first that fits."""
+
+
 def _sentences(test: TestRun) -> list[str]:
     sentences = []
-    if test.way == IN_PROCESS:
-        why = test.why or "its metadata or the configuration ask for that"
-        sentences.append(f"in-process, because isolated it gave: {why}" if test.why else why)
-    if test.released:
+    if test.way == IN_PROCESS and test.why and not test.fails:
+        # a name of the student's, which the test itself deletes or replaces
+        why = "" if any(f"'{name}' is not" in test.why for name in test.asks) else test.why
+        remedy = next(remedy for words, remedy in _REMEDIES.items() if words in why)
+        sentences.append(f"in-process, because isolated it gave: {test.why}; {remedy}")
+    elif test.way == IN_PROCESS:
+        sentences.append("its metadata or the configuration ask for in-process")
+    if test.pythons:
+        sentences.append(f"{_quoted(test.pythons)}, which Python has, too, is the student's in it")
+    if test.lends:
         sentences.append(
-            "what students see of it also runs among their cells, because later cells use names "
-            "that it defines"
+            "what students see of it also runs among their cells, because these use "
+            f"{_quoted(test.lends)} of it"
         )
     if test.fails:
-        why = f" ({test.why})" if test.why and test.way != IN_PROCESS else ""
+        why = f" ({test.why})" if test.why else ""
         sentences.append(
             f"your own answers get {test.answers:g} of {test.points:g} points{why}; "
             "correct the test or the answer"
@@ -137,32 +154,45 @@ def _sentences(test: TestRun) -> list[str]:
     return sentences
 
 
-def _summary(tests: Sequence[TestRun]) -> str:
-    forgeable = [test for test in tests if test.way == IN_PROCESS]
-    points = sum(test.points for test in forgeable)
-    if not forgeable:
-        return f"All {len(tests)} scores come from isolated tests: no student can forge one."
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _summary(tests: Sequence[TestRun]) -> list[str]:
+    """Say which scores a student can decide, and by what."""
+    isolated = [test for test in tests if test.way != IN_PROCESS]
+    names = sorted({name for test in isolated for name in test.asks})
+    proved = f"{len(isolated)} of {len(tests)} scores come from isolated tests"
+    if names:
+        proved += f"; of the student's they use copies of what these names mean: {_quoted(names)}"
+    in_process = [_name(test) for test in tests if test.way == IN_PROCESS]
+    return [f"{proved}.", *([f"{_forgeable(tests)}: {', '.join(in_process)}."] * bool(in_process))]
+
+
+def _forgeable(tests: Sequence[TestRun]) -> str:
+    in_process = [test for test in tests if test.way == IN_PROCESS]
     return (
-        f"{len(forgeable)} of {len(tests)} scores ({points:g} points) come from tests in the "
-        "student's process: a student who tries can forge them."
+        f"{len(in_process)} of {len(tests)} scores ({sum(test.points for test in in_process):g} "
+        "points) come from tests in the student's process, where a student who tries can forge them"
     )
 
 
 def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:
     """Print what an instructor has to know before the first student is graded."""
     if any(test.way == IN_PROCESS for test in tests):
-        console.print(f"{_summary(tests)} More: gradebox check {assignment}", soft_wrap=True)
+        console.print(f"{_forgeable(tests)}. More: gradebox check {assignment}", soft_wrap=True)
     if fails := [test for test in tests if test.fails]:
+        names = escape(_listed(fails))
         console.print(
-            f"[yellow]Your own answers do not get all points of {_listed(fails)}.[/] Nobody can.",
+            f"[yellow]Your own answers do not get all points of {names}.[/] Nobody can.",
             soft_wrap=True,
         )
     if free := [test for test in tests if test.is_free]:
         console.print(
-            f"[yellow]A blank notebook gets points of {_listed(free)}.[/]", soft_wrap=True
+            f"[yellow]A blank notebook gets points of {escape(_listed(free))}.[/]", soft_wrap=True
         )
 
 
 def _listed(tests: Sequence[TestRun]) -> str:
-    names = [escape(_name(test)) for test in tests]
+    names = [_name(test) for test in tests]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,26 +1,35 @@
 """Write values as bytes and read them again, by copy; nothing is unpickled.
 
-A *value* is ``None``, a bool, a number, a text, bytes, a range, a list, tuple, dict or set of
-values, a NumPy array or scalar, a tensor of torch without its graph, or a random generator as its
-state. An instance of a class that derives from one of these crosses as that one: its contents are
-read by the built-in's own methods, so that no method of a student's class is called.
-What can only be gone through once, such as a generator, is gone through and crosses as an iterator.
+A *value* is None, a bool, a number, a text, bytes, a list, tuple or dict of values, or one of the
+:data:`KINDS`: a table with a class and two functions for each. An instance of a class that derives
+from one of these crosses as that one: its contents are read by the built-in's own methods. What can
+only be gone through once, such as a generator, is gone through and crosses as an iterator. A member
+of an Enum and a named tuple cross with the name of their class, and are of that class where the
+reader knows it by itself. So no class is made or changed by what arrives.
 
 Functions cross as handles: where they arrive, a call goes back to the process that has them. From
-the tests a function of a module crosses by its name instead; see :class:`Writer`. That way is
-closed in the other direction, since a student could name a function that holds an answer.
+the tests a function of a module crosses by its name instead. That way is closed in the other
+direction, since a student could name a function that holds an answer.
 
 Whatever the reader is given, it makes nothing but values within the limits below, or raises
 :class:`Damaged`.
 """
 
-import re
+import datetime
 import sys
 from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum, EnumMeta
+from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy import random  # here, or each notebook would load it anew
@@ -32,26 +41,6 @@ DEPTH = 100
 ITEMS = 1_000_000
 """No message has more items in all its containers together."""
 
-_KINDS = "biufcSUMm"  # no objects, which could be anything, and no records
-_DTYPE = re.compile(r"[<>|=][biufcSUMm]\d{1,6}(?:\[\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
-_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-_TENSORS = frozenset(
-    (
-        *("bool", "uint8", "int8", "int16", "int32", "int64"),
-        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-    )
-)
-_PASSING: tuple[Any, ...] = (
-    *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
-    *((number for number in range(0)), map(abs, ()), zip(), filter(None, ()), enumerate("")),
-)
-_ONCE = frozenset(map(type, _PASSING))
-"""What is gone through once."""
-_SCALAR_DTYPE: Any = vars(np.generic)["dtype"]
-_CLASS_NAME: Any = vars(type)["__name__"]
-"""The built-ins' own, whatever a derived class calls so."""
-_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
-
 Tree = Any
 """A value as JSON has it: a plain text, number, bool or None, or a list with a tag and more."""
 
@@ -62,6 +51,255 @@ class NotAValue(Exception):
 
 class Damaged(Exception):
     """What arrived is no message of values."""
+
+
+class Kind(NamedTuple):
+    """A kind of values: its class, and how one is made of simpler values and these of one."""
+
+    of: Any
+    plain: Callable[[Any], Any]
+    make: Callable[[Any], Any]
+
+
+def _starred(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda parts: function(*parts)
+
+
+# --- Arrays, random generators and tensors ------------------------------------------------------
+
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+_TENSORS = frozenset(
+    (
+        *("bool", "uint8", "int8", "int16", "int32", "int64"),
+        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    )
+)
+
+
+@lru_cache(maxsize=256)
+def _dtype(text: str) -> np.dtype[Any]:
+    kind = np.dtype(str(text)) if len(text) < 40 else None
+    if kind is None or kind.kind not in "biufcSUMm" or kind.names or kind.str != text:
+        raise Damaged("no type of an array")
+    return kind
+
+
+def _of_dtype(kind: np.dtype[Any]) -> str:
+    if kind.kind not in "biufcSUMm":  # no objects, which could be anything, and no records
+        raise NotAValue(f"an array of {kind}")
+    return kind.str
+
+
+def _count(shape: Any) -> int:
+    if type(shape) is not tuple or len(shape) > 32:
+        raise Damaged("no shape")
+    count = 1
+    for size in shape:
+        if type(size) is not int or not 0 <= size <= BYTES:
+            raise Damaged("no shape")
+        count *= size
+    if count > BYTES:  # items may have no bytes
+        raise Damaged("no shape")
+    return count
+
+
+def _of_array(value: Any) -> tuple[Any, ...]:
+    if value.dtype.kind == "O":
+        return "", value.shape, [*value.flat]
+    dtype = _of_dtype(value.dtype)
+    if value.nbytes > BYTES:
+        raise NotAValue(f"an array of {value.nbytes >> 20} MiB")
+    return dtype, value.shape, value.tobytes()
+
+
+def _array(dtype: Any, shape: Any, content: Any) -> np.ndarray:
+    kind = np.dtype(object) if dtype == "" else _dtype(dtype)
+    if _count(shape) * (1 if dtype == "" else kind.itemsize) != len(content):
+        raise Damaged("an array of another size")
+    if dtype == "":
+        objects = np.empty(len(content), dtype=object)
+        for position, item in enumerate(content):
+            objects[position] = item
+        return objects.reshape(shape)
+    # frombuffer refuses items of 0 bytes; and zeros would give each empty text a letter, though
+    # whoever sends millions of them sends nothing
+    if not kind.itemsize:
+        return np.ndarray(shape, kind)
+    # a copy: a test may change it, and bytes cannot be
+    return np.frombuffer(content, kind).reshape(shape).copy()
+
+
+def _of_random(value: Any) -> dict[str, Any]:
+    is_old = type(value) is random.RandomState
+    state = value.get_state(legacy=False) if is_old else value.bit_generator.state
+    if type(state) is not dict or state.get("bit_generator") not in _BIT_GENERATORS:
+        raise NotAValue("a random generator of a class of its own")
+    return state
+
+
+def _bits(state: Any) -> Any:
+    if state["bit_generator"] not in _BIT_GENERATORS:
+        raise Damaged("no bit generator")
+    if state["bit_generator"] == "MT19937" and not 0 <= state["state"]["pos"] <= 624:
+        raise Damaged("a generator that reads beyond its state")
+    bits = getattr(random, state["bit_generator"])(0)
+    bits.state = state
+    return bits
+
+
+def _random_state(state: Any) -> Any:
+    made = random.RandomState(_bits(state))
+    made.set_state(state)  # with the second of two normal numbers
+    return made
+
+
+def _python_random(state: Any) -> Random:
+    made = Random()
+    made.setstate(state)
+    return made
+
+
+def _of_tensor(value: Any) -> tuple[Any, ...]:
+    torch, name = sys.modules["torch"], str(value.dtype).removeprefix("torch.")
+    if value.layout is not torch.strided or value.device.type != "cpu" or name not in _TENSORS:
+        raise NotAValue(f"a tensor ({value.layout}, {value.device}, {value.dtype})")
+    plain = value.detach().contiguous()
+    content = plain.reshape(-1).view(torch.uint8).numpy().tobytes()
+    return name, tuple(plain.shape), value.requires_grad, content
+
+
+def _tensor(name: Any, shape: Any, learns: Any, content: Any) -> Any:
+    torch, dtype = sys.modules["torch"], _torch_dtype(name)
+    if _count(shape) * dtype.itemsize != len(content):
+        raise Damaged("a tensor of another size")
+    tensor = torch.empty(shape, dtype=dtype)
+    if content:
+        whole = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        tensor.reshape(-1).view(torch.uint8).copy_(whole)
+    return tensor.requires_grad_() if learns is True else tensor
+
+
+def _parameter(*parts: Any) -> Any:
+    tensor = _tensor(*parts)
+    return sys.modules["torch"].nn.Parameter(tensor.detach(), requires_grad=parts[2] is True)
+
+
+def _torch_dtype(name: Any) -> Any:
+    if name not in _TENSORS:
+        raise Damaged("no type of a tensor")
+    return getattr(sys.modules["torch"], name)
+
+
+def _torch_generator(content: Any) -> Any:
+    torch = sys.modules["torch"]
+    generator = torch.Generator()
+    generator.set_state(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+    return generator
+
+
+# --- The table ----------------------------------------------------------------------------------
+
+_FACTORIES = {
+    kind.__name__: kind for kind in (int, float, complex, str, bool, list, tuple, dict, set)
+}
+_PASSING: tuple[Any, ...] = (
+    *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
+    *((number for number in range(0)), map(abs, ()), zip(), filter(None, ()), enumerate("")),
+)
+_ONCE = frozenset(map(type, _PASSING))
+"""What is gone through once."""
+
+KINDS: dict[str, Kind] = {
+    "complex": Kind(complex, lambda v: (v.real, v.imag), _starred(complex)),
+    "bytearray": Kind(bytearray, bytes, bytearray),
+    "range": Kind(range, lambda v: (v.start, v.stop, v.step), _starred(range)),
+    "slice": Kind(slice, lambda v: (v.start, v.stop, v.step), _starred(slice)),
+    "ellipsis": Kind(type(...), lambda v: None, lambda plain: ...),
+    "set": Kind(set, lambda v: [*set.__iter__(v)], set),
+    "frozenset": Kind(frozenset, lambda v: [*frozenset.__iter__(v)], frozenset),
+    "keys": Kind(type({}.keys()), list, lambda plain: dict.fromkeys(plain).keys()),
+    "values": Kind(type({}.values()), list, lambda plain: dict(enumerate(plain)).values()),
+    "items": Kind(type({}.items()), dict, lambda plain: plain.items()),
+    "iterator": Kind(None, iter, iter),
+    "Counter": Kind(Counter, dict, Counter),
+    "OrderedDict": Kind(OrderedDict, dict, OrderedDict),
+    "defaultdict": Kind(
+        defaultdict,
+        lambda v: (getattr(v.default_factory, "__name__", ""), dict(v)),
+        lambda plain: defaultdict(_FACTORIES.get(plain[0]), plain[1]),
+    ),
+    "deque": Kind(deque, lambda v: ([*v], v.maxlen), _starred(deque)),
+    "SimpleNamespace": Kind(SimpleNamespace, vars, lambda plain: SimpleNamespace(**plain)),
+    "Fraction": Kind(Fraction, lambda v: (v.numerator, v.denominator), _starred(Fraction)),
+    "Decimal": Kind(Decimal, str, Decimal),
+    "Path": Kind(type(Path()), str, Path),
+    "date": Kind(datetime.date, str, datetime.date.fromisoformat),
+    "datetime": Kind(
+        datetime.datetime,
+        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
+        lambda p: datetime.datetime.fromisoformat(p[0]).replace(tzinfo=p[1], fold=p[2]),
+    ),
+    "time": Kind(
+        datetime.time,
+        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
+        lambda p: datetime.time.fromisoformat(p[0]).replace(tzinfo=p[1], fold=p[2]),
+    ),
+    "timedelta": Kind(
+        datetime.timedelta,
+        lambda v: (v.days, v.seconds, v.microseconds),
+        _starred(datetime.timedelta),
+    ),
+    "timezone": Kind(
+        datetime.timezone,
+        lambda v: v.__getinitargs__(),
+        _starred(datetime.timezone),
+    ),
+    "ZoneInfo": Kind(ZoneInfo, str, ZoneInfo),
+    "dtype": Kind(np.dtype, _of_dtype, _dtype),
+    "array": Kind(np.ndarray, _of_array, _starred(_array)),
+    "scalar": Kind(
+        np.generic,
+        lambda v: (_of_dtype(np.generic.__dict__["dtype"].__get__(v)), np.generic.tobytes(v)),
+        lambda plain: _array(plain[0], (), plain[1])[()],
+    ),
+    "Random": Kind(Random, Random.getstate, _python_random),
+    "RandomState": Kind(random.RandomState, _of_random, _random_state),
+    "Generator": Kind(random.Generator, _of_random, lambda plain: random.Generator(_bits(plain))),
+}
+"""The values that are made of simpler ones, by their tags."""
+
+_DERIVABLE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (np.ndarray, lambda v: np.ndarray.view(v, np.ndarray)),
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (list, lambda v: [*list.__iter__(v)]),
+    (tuple, lambda v: (*tuple.__iter__(v),)),
+    (set, lambda v: {*set.__iter__(v)}),
+    (frozenset, lambda v: frozenset(frozenset.__iter__(v))),
+    (dict, lambda v: dict(dict.items(v))),
+)
+"""What an instance of a derived class crosses as."""
+
+_TAGS: dict[Any, str] = {kind.of: tag for tag, kind in KINDS.items()}
+
+
+def _add_tensors() -> None:
+    """Add what is torch's to the table, once that is there."""
+    torch: Any = sys.modules["torch"]
+    kinds = {
+        "Tensor": Kind(torch.Tensor, _of_tensor, _starred(_tensor)),
+        "Parameter": Kind(torch.nn.Parameter, _of_tensor, _starred(_parameter)),
+        "torch.dtype": Kind(torch.dtype, lambda v: str(v).removeprefix("torch."), _torch_dtype),
+        "torch.Generator": Kind(
+            torch.Generator, lambda v: v.get_state().numpy().tobytes(), _torch_generator
+        ),
+    }
+    KINDS.update(kinds)
+    _TAGS.update({kind.of: tag for tag, kind in kinds.items()})
+
+
+# --- Writing and reading ------------------------------------------------------------------------
 
 
 class Writer:
@@ -79,7 +317,7 @@ class Writer:
         self._functions, self._items, self._bytes = functions, 0, 0
 
     def write(self, value: Any, depth: int = 0) -> Tree:
-        """Return the tree of a value; the bytes of arrays are added to :attr:`parts`.
+        """Return the tree of a value; bytes are added to :attr:`parts`.
 
         Raises
         ------
@@ -90,89 +328,54 @@ class Writer:
         if value is None or kind is bool or kind is float:
             return value
         if kind is str:
-            return self._text(value)
-        # JSON has decimal digits, of which Python refuses more than 4300; hexadecimal has no limit
+            self._count(len(value))
+            return value
         if kind is int:
-            return value if -(2**63) <= value < 2**63 else ["int", hex(self._counted(value))]
-        if kind is list or kind is tuple or kind is set or kind is frozenset:
+            if -(2**63) <= value < 2**63:
+                return value
+            # JSON has decimal digits, of which Python refuses more than 4300
+            self._count(value.bit_length() // 8)
+            return ["int", hex(value)]
+        if kind is bytes:
+            self._count(len(value))
+            self.parts.append(value)
+            return ["bytes", len(self.parts) - 1]
+        if kind is list or kind is tuple:
             return self._sequence(kind.__name__, value, depth)
         if kind is dict:
-            return self._dict(value, depth)
-        if issubclass(kind, np.ndarray):
-            return self._array(np.ndarray.view(value, np.ndarray), depth)
-        if issubclass(kind, np.generic):
-            dtype: Any = _SCALAR_DTYPE.__get__(value)
-            return ["scalar", dtype.str, self._part(np.generic.tobytes(value))]
+            return self._sequence("dict", chain.from_iterable(value.items()), depth)
         return self._other(value, kind, depth)
 
-    def _other(self, value: Any, kind: type, depth: int) -> Tree:
-        if kind is complex:
-            return ["complex", value.real, value.imag]
-        if kind is bytes or kind is bytearray:
-            return [kind.__name__, self._part(bytes(value))]
-        if kind is range:
-            return ["range", *map(self.write, (value.start, value.stop, value.step))]
-        if value is Ellipsis:
-            return ["ellipsis"]
-        if kind is slice:
-            parts = (value.start, value.stop, value.step)
-            return ["slice", *(self.write(part, depth + 1) for part in parts)]
-        if kind is random.Generator:
-            return self._generator(value)
-        if (torch := sys.modules.get("torch")) is not None:
-            if kind is torch.Tensor or kind is torch.nn.Parameter:
-                return self._tensor(value)
-            if kind is torch.Generator:
-                return ["torch.Generator", self._part(value.get_state().numpy().tobytes())]
-            if kind is torch.dtype:
-                return ["torch.dtype", str(value).removeprefix("torch.")]
-        if issubclass(kind, np.dtype) and value.kind in _KINDS:
-            return ["dtype", value.str]
-        if kind in _VIEWS:
-            return self._sequence(_VIEWS[kind], value, depth)
+    def _other(self, value: Any, kind: Any, depth: int) -> Tree:
+        if kind not in _TAGS and "torch" in sys.modules and "Tensor" not in KINDS:
+            _add_tensors()
         if kind in _ONCE:
-            return self._sequence("iterator", islice(value, ITEMS), depth)
-        if self._functions is not None and callable(value):
+            return ["iterator", self._sequence("list", islice(value, ITEMS), depth + 1)]
+        tag = _TAGS.get(kind)
+        if tag is None and issubclass(kind, np.generic | np.dtype):
+            tag = "scalar" if issubclass(kind, np.generic) else "dtype"
+        if tag is not None:
+            if depth >= DEPTH:
+                raise NotAValue(f"containers nested more than {DEPTH} deep")
+            return [tag, self.write(KINDS[tag].plain(value), depth + 1)]
+        if self._functions is not None and callable(value) and not isinstance(value, Enum):
             return self._functions(value, self)
-        return self._derived(value, kind, depth)
-
-    def _derived(self, value: Any, kind: type, depth: int) -> Tree:
-        """Return the tree of an instance of a class that derives from a built-in one."""
-        if issubclass(kind, str):
-            return self._text(str.__str__(value))
-        if issubclass(kind, int):
-            return self.write(int.__int__(value))
-        if issubclass(kind, float):
-            return float.__float__(value)
-        for base in (list, tuple, set, frozenset):
-            if issubclass(kind, base):
-                return self._sequence(base.__name__, base.__iter__(value), depth)
-        if issubclass(kind, dict):
-            return self._dict(dict(dict.items(value)), depth)
-        raise NotAValue(_described(value))
-
-    def _text(self, text: str) -> str:
-        self._bytes += len(text)
-        if self._bytes > BYTES:
-            raise NotAValue(f"more than {BYTES >> 20} MiB at once")
-        return text
-
-    def _counted(self, number: int) -> int:
-        self._bytes += number.bit_length() // 8
-        if self._bytes > BYTES:
-            raise NotAValue(f"more than {BYTES >> 20} MiB at once")
-        return number
+        plain = next((change for base, change in _DERIVABLE if issubclass(kind, base)), None)
+        tree = None if plain is None else self.write(plain(value), depth)
+        names = [kind.__module__, kind.__qualname__]
+        if isinstance(value, Enum) and kind.__members__.get(value.name) is value:
+            return ["member", *names, value.name, tree]
+        if plain is None:
+            raise NotAValue(described(kind.__name__))
+        return ["named", *names, tree] if hasattr(kind, "_fields") else tree
 
     def _sequence(self, tag: str, values: Any, depth: int) -> Tree:
         if depth >= DEPTH:
             raise NotAValue(f"containers nested more than {DEPTH} deep")
-        if type(values) in (list, tuple) and len(values) > 16:
-            kinds = set(map(type, values))
-            if kinds == {float}:  # a list of a million numbers is one array here
-                self._items += len(values)
-                return [f"{tag} of d", self._part(array("d", values).tobytes())]
-        if tag == "items":
-            values = map(list, values)
+        if type(values) in (list, tuple) and len(values) > 16 and set(map(type, values)) == {float}:
+            # a list of a million numbers is one array here
+            self._items += len(values)
+            return [f"{tag} of d", self.write(array("d", values).tobytes())]
         written = [tag]
         for value in values:
             self._items += 1
@@ -181,46 +384,14 @@ class Writer:
             written.append(self.write(value, depth + 1))
         return written
 
-    def _dict(self, value: dict[Any, Any], depth: int) -> Tree:
-        pairs = (item for pair in value.items() for item in pair)
-        return self._sequence("dict", pairs, depth)
-
-    def _array(self, value: Any, depth: int) -> Tree:
-        if value.dtype.kind == "O":
-            return ["objects", list(value.shape), self._sequence("list", value.flat, depth)]
-        if value.dtype.kind not in _KINDS:
-            raise NotAValue(f"an array of {value.dtype}")
-        if value.nbytes > BYTES:
-            raise NotAValue(f"an array of {value.nbytes >> 20} MiB")
-        return ["array", value.dtype.str, list(value.shape), self._part(value.tobytes())]
-
-    def _generator(self, value: random.Generator) -> Tree:
-        state = value.bit_generator.state
-        if type(state) is not dict or state.get("bit_generator") not in _BIT_GENERATORS:
-            raise NotAValue("a random generator of a class of its own")
-        return ["Generator", self.write(state)]
-
-    def _tensor(self, value: Any) -> Tree:
-        torch = sys.modules["torch"]
-        name = str(value.dtype).removeprefix("torch.")
-        if value.layout is not torch.strided or value.device.type != "cpu" or name not in _TENSORS:
-            raise NotAValue(f"a tensor ({value.layout}, {value.device}, {value.dtype})")
-        plain = value.detach().contiguous()
-        content = plain.reshape(-1).view(torch.uint8).numpy().tobytes()
-        kind = "Parameter" if type(value) is torch.nn.Parameter else "Tensor"
-        return [kind, name, list(plain.shape), value.requires_grad, self._part(content)]
-
-    def _part(self, content: bytes) -> int:
-        self._bytes += len(content)
+    def _count(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > BYTES:
             raise NotAValue(f"more than {BYTES >> 20} MiB at once")
-        self.parts.append(content)
-        return len(self.parts) - 1
 
 
-def _described(value: Any) -> str:
-    """Return what something is, in words; the name of a class is text, whoever chose it."""
-    name = _CLASS_NAME.__get__(type(value))
+def described(name: str) -> str:
+    """Return the name of a class with its article; it is text, whoever chose it."""
     return f"{'an' if str(name)[:1].lower() in 'aeiou' else 'a'} {str(name)[:80]}"
 
 
@@ -233,12 +404,17 @@ class Reader:
         What came beside the tree.
     functions : callable, optional
         Returns a function for a tree that :class:`Writer` was given for one.
+    classes : callable, optional
+        Returns what the reader's process has by itself under the names of a module and in it.
     """
 
     def __init__(
-        self, parts: list[Any], functions: Callable[[list[Any], "Reader"], Any] | None = None
+        self,
+        parts: list[Any],
+        functions: Callable[[list[Any], "Reader"], Any] | None = None,
+        classes: Callable[[str, str], Any] = lambda module, name: None,
     ) -> None:
-        self._parts, self._functions, self._items = parts, functions, 0
+        self._parts, self._functions, self._classes, self._items = parts, functions, classes, 0
 
     def read(self, tree: Tree, depth: int = 0) -> Any:
         """Return the value of a tree.
@@ -247,6 +423,8 @@ class Reader:
         ------
         Damaged
             If it is the tree of no value.
+        NotAValue
+            If it is of a class that is not known here.
         """
         if type(tree) is not list:
             if type(tree) in (type(None), bool, int, float, str):
@@ -258,11 +436,12 @@ class Reader:
         self._items += len(rest)
         if self._items > ITEMS:
             raise Damaged("too many items")
-        if tag in _SEQUENCES:
-            return _SEQUENCES[tag]([self.read(item, depth + 1) for item in rest])
         try:
+            if tag in ("list", "tuple", "dict"):
+                items = [self.read(item, depth + 1) for item in rest]
+                return _sequence(tag, items)
             return self._read(tag, rest, depth)
-        except Damaged:
+        except (Damaged, NotAValue):
             raise
         except Exception as error:  # numpy, torch or Python refuse what a hostile writer wrote
             raise Damaged(f"no {tag[:40]}: {type(error).__name__}: {error}"[:300]) from error
@@ -270,153 +449,41 @@ class Reader:
     def _read(self, tag: str, rest: list[Any], depth: int) -> Any:
         if tag == "int":
             return int(str(rest[0]), 16)
-        if tag == "complex":
-            return complex(float(rest[0]), float(rest[1]))
-        if tag in ("bytes", "bytearray"):
-            return (bytes if tag == "bytes" else bytearray)(self._part(rest[0]))
-        if tag == "range":
-            return range(*map(self.read, rest))
-        if tag == "slice":
-            return slice(*(self.read(item, depth + 1) for item in rest))
-        if tag == "ellipsis":
-            return ...
-        if tag == "dtype":
-            return _dtype(rest[0])
-        if tag == "scalar":
-            dtype = _dtype(rest[0])
-            return (
-                np.frombuffer(self._part(rest[1]), dtype, 1)[0] if dtype.itemsize else dtype.type()
-            )
-        if tag == "array":
-            return self._array(*rest)
-        if tag == "objects":
-            return self._objects(rest[0], self.read(rest[1], depth + 1))
-        if tag.endswith(" of d"):
-            numbers = array("d", self._part(rest[0])).tolist()
+        if tag == "bytes":
+            if type(rest[0]) is not int or rest[0] < 0:
+                raise Damaged("no such part")
+            return self._parts[rest[0]]
+        if tag in ("list of d", "tuple of d"):
+            numbers = array("d", self.read(rest[0], depth + 1)).tolist()
             self._items += len(numbers)
-            return _SEQUENCES[tag.removesuffix(" of d")](numbers)
-        if tag == "Generator":
-            return self._generator(self.read(rest[0], depth + 1))
-        if tag in ("Tensor", "Parameter"):
-            return self._tensor(tag, *rest)
-        if tag.startswith("torch."):
-            return self._of_torch(tag, rest[0])
+            return _sequence(tag.partition(" ")[0], numbers)
+        if tag == "member":
+            module, name, member, tree = rest
+            kind, plain = self._classes(module, name), self.read(tree, depth + 1)
+            if isinstance(kind, EnumMeta):
+                return kind.__members__[member]
+            if plain is None:
+                raise NotAValue(described(name))
+            return plain
+        if tag == "named":
+            kind, items = self._classes(*rest[:2]), self.read(rest[2], depth + 1)
+            is_known = isinstance(kind, type) and issubclass(kind, tuple)
+            if is_known and len(getattr(kind, "_fields", ())) == len(items):
+                return tuple.__new__(kind, items)
+            return items
+        if tag in ("Tensor", "Parameter", "torch.dtype", "torch.Generator") and tag not in KINDS:
+            import torch  # noqa: F401
+
+            _add_tensors()
+        if tag in KINDS:
+            (plain,) = rest
+            return KINDS[tag].make(self.read(plain, depth + 1))
         if self._functions is not None:
             return self._functions([tag, *rest], self)
         raise Damaged(f"no value: {tag[:40]}")
 
-    def _part(self, number: Any) -> Any:
-        if type(number) is not int or not 0 <= number < len(self._parts):
-            raise Damaged("no such part")
-        return self._parts[number]
 
-    def _array(self, dtype: Any, shape: Any, part: Any) -> np.ndarray:
-        content = self._part(part)
-        kind, count = _dtype(dtype), _count(shape)
-        if count * kind.itemsize != len(content):
-            raise Damaged("an array of another size")
-        # frombuffer refuses items of 0 bytes; and zeros would give each empty text a letter, though
-        # whoever sends millions of them sends nothing
-        if not kind.itemsize:
-            return np.ndarray(shape, kind)
-        # a copy: a test may change it, and bytes cannot be
-        return np.frombuffer(content, kind, count).reshape(shape).copy()
-
-    def _objects(self, shape: Any, items: Any) -> np.ndarray:
-        if type(items) is not list or _count(shape) != len(items):
-            raise Damaged("an array of another size")
-        objects = np.empty(len(items), dtype=object)
-        for position, item in enumerate(items):
-            objects[position] = item
-        return objects.reshape(shape)
-
-    def _generator(self, state: Any) -> random.Generator:
-        name = state["bit_generator"]
-        if name not in _BIT_GENERATORS:
-            raise Damaged("no bit generator")
-        bits = getattr(random, name)(0)
-        bits.state = state
-        return random.Generator(bits)
-
-    def _tensor(self, kind: str, name: Any, shape: Any, learns: Any, part: Any) -> Any:
-        import torch
-
-        content = self._part(part)
-        if name not in _TENSORS:
-            raise Damaged("no type of a tensor")
-        dtype = getattr(torch, name)
-        if _count(shape) * dtype.itemsize != len(content):
-            raise Damaged("a tensor of another size")
-        tensor = torch.empty(shape, dtype=dtype)
-        if content:
-            whole = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-            tensor.reshape(-1).view(torch.uint8).copy_(whole)
-        if kind == "Parameter":
-            return torch.nn.Parameter(tensor, requires_grad=learns is True)
-        return tensor.requires_grad_() if learns is True else tensor
-
-    def _of_torch(self, tag: str, content: Any) -> Any:
-        import torch
-
-        if tag == "torch.dtype" and content in _TENSORS:
-            return getattr(torch, content)
-        if tag == "torch.Generator":
-            state = torch.frombuffer(bytearray(self._part(content)), dtype=torch.uint8)
-            generator = torch.Generator()
-            generator.set_state(state)
-            return generator
-        raise Damaged("nothing of torch's")
-
-
-def _dtype(text: Any) -> np.dtype[Any]:
-    if type(text) is not str:
-        raise Damaged("no type of an array")
-    return _named_dtype(text)
-
-
-@lru_cache(maxsize=256)
-def _named_dtype(text: str) -> np.dtype[Any]:
-    if not _DTYPE.fullmatch(text):
-        raise Damaged("no type of an array")
-    return np.dtype(text)
-
-
-def _count(shape: Any) -> int:
-    if type(shape) is not list or len(shape) > 32:
-        raise Damaged("no shape")
-    count = 1
-    for size in shape:
-        if type(size) is not int or not 0 <= size <= BYTES:
-            raise Damaged("no shape")
-        count *= size
-    return count
-
-
-def _dict(items: list[Any]) -> dict[Any, Any]:
-    try:
+def _sequence(tag: str, items: list[Any]) -> Any:
+    if tag == "dict":
         return dict(zip(items[::2], items[1::2], strict=True))
-    except (TypeError, ValueError) as error:
-        raise Damaged("no dict") from error
-
-
-def _hashed(make: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    def made(items: list[Any]) -> Any:
-        try:
-            return make(items)
-        except (TypeError, ValueError) as error:  # a list in a set
-            raise Damaged("what cannot be hashed") from error
-
-    return made
-
-
-_SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "set": _hashed(set),
-    "frozenset": _hashed(frozenset),
-    "dict": _dict,
-    "iterator": iter,
-    "keys": _hashed(lambda items: dict.fromkeys(items).keys()),
-    "values": lambda items: dict(enumerate(items)).values(),
-    "items": _hashed(lambda items: dict(items).items()),
-}
+    return items if tag == "list" else tuple(items)

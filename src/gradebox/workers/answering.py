@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox.values.channel import Channel, Gone, TooLong
+from gradebox.values.channel import Channel, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.shell import Shell
 from gradebox.workers.stubs import argument_of, builtin_class, resolve
@@ -82,8 +82,6 @@ class Answering:
             raise KeyboardInterrupt
 
     def _answer(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
-        if "names" in question:
-            return {"names": [name for name in self._shell.user_ns if type(name) is str]}, []
         if "look" in question:
             return self._look(question["look"])
         return self._call(question, parts)
@@ -94,8 +92,6 @@ class Answering:
         except KeyError:
             return {"missing": True}, []
         try:
-            if isinstance(value, types.ModuleType):
-                return {"module": str(value.__name__)}, []
             return self._written(value, {})
         except KeyboardInterrupt:
             raise
@@ -113,7 +109,7 @@ class Answering:
         outputs = self._shell.outputs
         outputs.start()
         try:
-            reader = Reader(parts, self._of_test)
+            reader = Reader(parts, self._of_test, self._class_of)
             function = reader.read(question["call"])
             args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
             if question["seeds"]:
@@ -160,24 +156,27 @@ class Answering:
                 return self._callback(number)
         raise Damaged(f"no value: {tree[0]}")
 
+    def _class_of(self, module: str, name: str) -> Any:
+        names = self._shell.user_ns
+        return names.get(name) if module == "__main__" else resolve(module, name)
+
     def _callback(self, number: int) -> Callable[..., Any]:
         def callback(*args: Any, **kwargs: Any) -> Any:
             writer = Writer(self._function)
             question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
             # a function of the student's that is called meanwhile starts outputs of its own
-            shown = self._shell.outputs.items
-            with self._whole():  # else the reply would be taken for the next question
-                self._channel.send(question, writer.parts)
-                answer, parts = self._channel.receive()
-            while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
-                self._reply(answer, parts)
-                with self._whole():
+            with self._shell.outputs.set_aside():
+                with self._whole():  # else the reply would be taken for the next question
+                    self._channel.send(question, writer.parts)
                     answer, parts = self._channel.receive()
-            self._shell.outputs.items = shown
+                while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
+                    self._reply(answer, parts)
+                    with self._whole():
+                        answer, parts = self._channel.receive()
             if "raised" in answer:
                 name, message = answer["raised"]
                 raise getattr(sys.modules["builtins"], name)(message)
-            return Reader(parts, self._of_test).read(answer["value"])
+            return Reader(parts, self._of_test, self._class_of).read(answer["value"])
 
         self._callbacks[callback] = number
         return callback
@@ -202,6 +201,3 @@ def _line(error: BaseException) -> str:
             if "ipykernel" in frame.filename or frame.filename.startswith("<ipython"):
                 return f"{frame.lineno}: {frame.line}"
     return ""
-
-
-__all__ = ["Answering", "Gone"]

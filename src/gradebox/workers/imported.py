@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from gradebox.sandbox.imports import Barrier
 from gradebox.workers.shell import Shell
+from gradebox.workers.tampering import Pristine
 
 
 class Imported:
@@ -42,7 +43,8 @@ class Imported:
             exec(prepare, {})
 
     def freeze(self) -> None:
-        """Leave what is here out of later collections; to look through it would copy it."""
+        """Note what is here, and leave it out of later collections, which would copy it."""
+        self.pristine = Pristine(self._imports, self.shell)
         gc.collect()
         gc.freeze()
 

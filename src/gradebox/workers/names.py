@@ -1,62 +1,60 @@
-"""The names that test cells see: those of the tests, then Python's own, then the student's."""
+"""The names that test cells see: those of the tests, and those that the student is to define."""
 
 import builtins
-import contextlib
-import types
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from IPython.display import display
 
 from gradebox.workers.shell import Outputs, Shell
 from gradebox.workers.stubs import Answers
+from gradebox.workers.syntax import PYTHONS
 
-# IPython adds its own; a student may define another display
-_PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
+_NOTHING = object()
 
 
 class Names(dict[str, Any]):
-    """A namespace with the student's names behind it, which are looked up as they are used.
+    """The names of the tests, with those behind them that are the student's.
+
+    A test sees a name of the student's as it was when the test first asked for it.
 
     Parameters
     ----------
     answers : Answers
         Looks up what is the student's.
-    own : collection of str
-        Names that the student is to define although Python has them, such as ``sum``. Every other
-        name that Python has is Python's own in a test, whatever the student calls so.
     """
 
-    def __init__(self, answers: Answers, own: Collection[str]) -> None:
+    def __init__(self, answers: Answers) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
-        self._answers, self._own = answers, frozenset(own)
-        self.modules: dict[str, Any] = {}
-        """The modules that the instructor's solutions import, by their names there."""
+        self._answers, self._looked, self._pythons = answers, dict[str, Any](), frozenset[str]()
+        answers.names = self
+        self.of_student: set[str] = set()
+        """The names that the student is to define, as far as the notebook has come."""
         self.outputs = Outputs()
         self._of_ipython = {"get_ipython": self._shell, "display": self._display}
 
-    def _is_students(self, name: Any) -> bool:
-        if not isinstance(name, str) or name.startswith("__"):
-            return False
-        return name not in _PYTHONS or name in self._own
+    def begin(self, pythons: Iterable[str]) -> None:
+        """Begin a test: names of Python's own are the student's only where it needs them."""
+        self._looked, self._pythons = {}, PYTHONS - {*pythons}
+
+    def _look(self, name: Any) -> Any:
+        """Return what a name of the student's means in this test."""
+        if name not in self.of_student or name in self._pythons:
+            return _NOTHING
+        if name not in self._looked:
+            self._looked[name] = self._answers.look(name, _NOTHING)
+        return self._looked[name]
 
     def __missing__(self, name: str) -> Any:
-        if not self._is_students(name):
-            raise KeyError(name)
-        if name == "get_ipython":  # the student has another one
-            return self._of_ipython[name]
-        with contextlib.suppress(KeyError):
-            value = self._answers.look(name)
-            # only its name has crossed: the test uses the module that the instructor imports
-            if type(value) is types.ModuleType:
-                return self.modules[name]
+        value = self._look(name)
+        if value is not _NOTHING:
             return value
         return self._of_ipython[name]
 
     def __contains__(self, name: object) -> bool:
-        if super().__contains__(name):
+        if super().__contains__(name) or name in self._of_ipython:
             return True
-        return self._is_students(name) and name in (*self._answers.names(), *self._of_ipython)
+        return self._look(name) is not _NOTHING
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a name."""
@@ -64,9 +62,7 @@ class Names(dict[str, Any]):
 
     def keys(self) -> Any:
         """Return all names, as ``dir()`` asks for them."""
-        return dict.fromkeys(
-            [*super().keys(), *filter(self._is_students, self._answers.names())]
-        ).keys()
+        return dict.fromkeys([*super().keys(), *filter(self.__contains__, self.of_student)]).keys()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())

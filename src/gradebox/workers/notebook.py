@@ -4,8 +4,9 @@ import contextlib
 import math
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from gradebox.sandbox.own_time import CAP, Deadline
@@ -13,13 +14,14 @@ from gradebox.values.channel import Gone
 from gradebox.workers.client import ForkServer, Process, Template
 from gradebox.workers.protocol import (
     Begin,
+    Given,
     Remember,
     RunCell,
     RunInProcess,
     RunTest,
     Shown,
-    Tampered,
     Tested,
+    bounded,
     receive,
     send,
 )
@@ -49,6 +51,8 @@ class Notebook:
         The limit of each cell, in own time: see :mod:`gradebox.sandbox.own_time`.
     budget : float
         The limit of all cells together.
+    given : sequence of Given
+        What the tests run of the instructor's other cells.
     """
 
     def __init__(
@@ -57,12 +61,14 @@ class Notebook:
         tests: Process | None,
         seconds: float,
         budget: float = math.inf,
+        given: Sequence[Given] = (),
     ) -> None:
         self._student, self._tests = student, tests
         self._seconds, self._budget, self._spent = seconds, budget, 0.0
         self._until = time.monotonic() + CAP + 3 * budget
         self._ended: Ended | None = None
         self._without_tests = ""
+        self._given, self._failed_given = [*given], ""
 
     def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
         """Run a cell in the student's process; return what it showed, and why it was interrupted.
@@ -97,18 +103,28 @@ class Notebook:
                 send(self._student.channel, Remember(test, fork))
 
     def test_in_process(
-        self, test: str, source: str, seconds: float | None = None
-    ) -> tuple[Tampered, str]:
+        self,
+        test: str,
+        source: str,
+        points: float,
+        seconds: float | None = None,
+        pythons: Sequence[str] = (),
+        imports: Sequence[str] = (),
+    ) -> tuple[Tested, str]:
         """Run a test in the student's process; return what it showed, and why it was interrupted.
 
-        ``seconds`` is its limit, where it is not that of the other cells.
+        ``seconds`` is its limit, where it is not that of the other cells; see
+        :class:`~gradebox.workers.protocol.RunInProcess`.
 
         Raises
         ------
         Ended
             If the process ended, or had to be ended.
         """
-        return self._ask(RunInProcess(test, source), Tampered, seconds)
+        message = RunInProcess(test, source, points, [*pythons], [*imports])
+        tested, late = self._ask(message, Tested, seconds)
+        score = 0.0 if late or tested.error else bounded(tested.score, points)
+        return replace(tested, score=score), late
 
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
         self._require_time()
@@ -148,13 +164,41 @@ class Notebook:
         self._ended = Ended(why, kind)
         return self._ended
 
-    def test(self, source: str, points: float, seconds: float | None = None) -> Tested:
+    def test(
+        self,
+        name: str,
+        source: str,
+        points: float,
+        seconds: float | None = None,
+        pythons: Iterable[str] = (),
+    ) -> Tested:
         """Run an isolated test, or a locked cell worth nothing; return what it came to.
 
-        ``seconds`` is its limit, where it is not that of the other cells.
-        Whatever the student's process does meanwhile, or the test itself, costs no more than this
-        cell's points and those of the cells that need what is lost.
+        What the tests run of the instructor's other cells before it is run first. Whatever the
+        student's process does meanwhile, or the test itself, costs no more than this cell's points
+        and those of the cells that need what is lost.
+
+        Parameters
+        ----------
+        name, source, points : str, str and float
+            The cell.
+        seconds : float, optional
+            Its limit, where it is not that of the other cells.
+        pythons : iterable of str
+            Names of Python's own that are the student's in it.
         """
+        last = max((n for n, given in enumerate(self._given, 1) if given.before == name), default=0)
+        given, self._given = self._given[:last], self._given[last:]
+        for part in (part for part in given if part.source or part.answers):
+            tested = self._test(RunTest(part.source, 0.0, [*part.answers]))
+            self._failed_given = self._failed_given or tested.error
+        tested = self._test(RunTest(source, points, pythons=[*pythons]), seconds)
+        if tested.error.startswith("NameError") and self._failed_given:
+            why = f"{tested.error}; a cell that students were given ended with {self._failed_given}"
+            return replace(tested, error=why)
+        return tested
+
+    def _test(self, message: RunTest, seconds: float | None = None) -> Tested:
         if self._tests is None or self._without_tests:
             return _failed(self._without_tests)
         try:
@@ -163,7 +207,7 @@ class Notebook:
             if ended.kind != "ended":  # a process that ended by itself may have left names behind
                 return _failed(str(ended))
         try:
-            result = self._tested(RunTest(source, points), seconds or self._seconds)
+            result = self._tested(message, seconds or self._seconds)
         except (Gone, TimeoutError) as error:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
             self._without_tests = f"the process of the tests {how}"
@@ -220,6 +264,7 @@ def running(
     *,
     seconds: float,
     budget: float = math.inf,
+    given: Sequence[Given] = (),
 ) -> Iterator[Notebook]:
     """Fork the processes of one notebook; at the end they are killed.
 
@@ -233,6 +278,8 @@ def running(
         How the student's process is sealed.
     seconds, budget : float
         The limits of each cell and of all together.
+    given : sequence of Given
+        What the tests run of the instructor's other cells.
 
     Raises
     ------
@@ -248,4 +295,4 @@ def running(
             if template is not None:
                 tests = stack.enter_context(template.tests(ours, begin.environment))
         student.await_sealed()
-        yield Notebook(student, tests, seconds, budget)
+        yield Notebook(student, tests, seconds, budget, given)

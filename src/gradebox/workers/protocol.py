@@ -5,7 +5,6 @@ may send anything; what is none of the messages that are expected ends the conne
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from types import UnionType
@@ -38,24 +37,36 @@ class TestSettings:
 
     Parameters
     ----------
-    answers : list of str
-        Names that the student is to define although Python has them.
-    imports : list of str
-        Statements executed before the first cell: the imports of the instructor's own cells.
-    modules : list of str
-        Statements that import the modules of the instructor's solutions. A test sees such a module
-        where the student has a module of the same name.
     barred : list of str
         Modules that the student's process cannot import.
     excluded : list of str
         Files of the instructor's folder that tests do not get: each student hands in another.
     """
 
-    answers: list[str] = field(default_factory=list)
-    imports: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
     barred: list[str] = field(default_factory=list)
     excluded: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What students were given of a cell, and what that cell asks them for.
+
+    Parameters
+    ----------
+    before : str
+        The name of the next cell of the instructor's that is locked or a test.
+    source : str
+        What the tests run of the cell in their own process: none of its solutions.
+    answers : tuple of str
+        Names that its solutions bind: from here on a test may look them up.
+    tags : tuple of str
+        The tags of the cell.
+    """
+
+    before: str
+    source: str
+    answers: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,9 +89,6 @@ class Begin(Message):
         The folder that it may write to, where it has no files of its own.
     tests : dict or None
         The fields of :class:`TestSettings`, for a process that forks those of the tests.
-    watched : list of str
-        Modules whose functions tests in the student's process use: see
-        :mod:`gradebox.workers.tampering`.
     """
 
     folder: str
@@ -90,15 +98,10 @@ class Begin(Message):
     readable: list[str]
     scratch: str | None = None
     tests: dict[str, Any] | None = None
-    watched: list[str] = field(default_factory=list)
 
     def with_tests(self, settings: TestSettings) -> "Begin":
         """Return the message for a process that forks those of tests."""
         return replace(self, tests=asdict(settings))
-
-    def watching(self, modules: Iterable[str]) -> "Begin":
-        """Return the message for a student's process in which tests use some modules."""
-        return replace(self, watched=[*modules])
 
 
 @dataclass(frozen=True)
@@ -171,20 +174,23 @@ class Remember(Message):
 class RunInProcess(Message):
     """Run a test among the student's objects, as they were named where it stands.
 
-    The answer is :class:`Tampered`.
+    The answer is :class:`Tested`.
+
+    Parameters
+    ----------
+    test, source, points : str, str and float
+        The name of the test, its text, and what it is worth.
+    pythons : list of str
+        Names of Python's own that mean that in the test, whatever the student calls so.
+    imports : list of str
+        Import statements of the instructor's whose names mean that in the test.
     """
 
     test: str
     source: str
-
-
-@dataclass(frozen=True)
-class Tampered(Message):
-    """What a test in the student's process showed, and what it uses that was changed."""
-
-    outputs: list[dict[str, Any]]
-    execution_count: int | None
-    changed: list[str]
+    points: float
+    pythons: list[str] = field(default_factory=list)
+    imports: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -196,10 +202,24 @@ class Prepare(Message):
 
 @dataclass(frozen=True)
 class RunTest(Message):
-    """Run a test cell, or a locked cell worth nothing; the answer is :class:`Tested`."""
+    """Run a test cell, or one of the instructor's worth nothing; the answer is :class:`Tested`.
+
+    Parameters
+    ----------
+    source : str
+        Its text.
+    points : float
+        What it is worth.
+    answers : list of str
+        Names that are the student's after it.
+    pythons : list of str
+        Names of Python's own that are the student's in it.
+    """
 
     source: str
     points: float
+    answers: list[str] = field(default_factory=list)
+    pythons: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -222,6 +242,8 @@ class Tested(Message):
         Why there is no student's process any more; empty while there is.
     lost : str
         What became of the process of the tests, as the kind of an event: ``slow`` or ``ended``.
+    changed : list of str
+        What the test uses and was changed, where it ran in the student's process.
     """
 
     score: float
@@ -231,6 +253,7 @@ class Tested(Message):
     late: bool = False
     gone: str = ""
     lost: str = ""
+    changed: list[str] = field(default_factory=list)
 
 
 def send(channel: Channel, message: Message) -> None:

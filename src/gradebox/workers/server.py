@@ -82,8 +82,7 @@ class Server:
                 serve_template(end, TestSettings(**begin.tests), longest)
             assert other is not None
             tests = Channel(other)
-            shell, barrier = self._imported.shell, self._imported.barrier
-            StudentProcess(line, tests, shell, barrier, begin.watched).serve()
+            StudentProcess(line, tests, self._imported).serve()
         except (Gone, KeyboardInterrupt):
             pass
         finally:

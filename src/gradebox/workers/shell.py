@@ -1,11 +1,13 @@
 """IPython in one process, with what a cell shows gathered as a notebook keeps it."""
 
 import codeop
+import contextlib
 import io
 import json
 import subprocess
 import sys
 from binascii import b2a_base64
+from collections.abc import Iterator
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
@@ -25,27 +27,47 @@ class Outputs:
     """What the present cell has shown so far."""
 
     def __init__(self) -> None:
-        self.items: list[Output] = []
+        self._items: list[Output] = []
+        self._texts: dict[str, list[str]] = {}
         self.longest = LONGEST
         self._printed = self._drawn = 0
 
+    @property
+    def items(self) -> list[Output]:
+        """Return the outputs; of each stream the text is in one piece, as a notebook keeps it."""
+        for output in self._items:
+            if output["output_type"] == "stream":
+                output["text"] = "".join(self._texts[output["name"]])
+        return self._items
+
     def start(self) -> None:
         """Forget what earlier cells have shown."""
-        self.items, self._printed, self._drawn = [], 0, 0
+        self.clear()
+        self._printed = self._drawn = 0
+
+    def clear(self) -> None:
+        """Forget what is shown, and not how much it was."""
+        self._items, self._texts = [], {}
+
+    @contextlib.contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Let others use it meanwhile, and go on with what was shown before."""
+        shown = self._items, self._texts, self._printed, self._drawn
+        yield
+        self._items, self._texts, self._printed, self._drawn = shown
 
     def text(self, name: str, text: str) -> None:
-        """Add text to what the stream has shown already, as a notebook keeps it: in one piece."""
+        """Add text to what the stream has shown already."""
         room = self.longest - self._printed
         self._printed += len(text)
         if room <= 0:
             return
         if len(text) > room:
             text = f"{text[:room]}\n[the rest is left out: more than {self.longest} characters]\n"
-        for output in self.items:
-            if output["output_type"] == "stream" and output["name"] == name:
-                output["text"] += text
-                return
-        self.items.append({"output_type": "stream", "name": name, "text": text})
+        if name not in self._texts:
+            self._texts[name] = []
+            self._items.append({"output_type": "stream", "name": name, "text": ""})
+        self._texts[name].append(text)
 
     def add(self, kind: str, **content: Any) -> None:
         """Add an output of another kind, if it is not too much."""
@@ -53,7 +75,7 @@ class Outputs:
         if self._drawn > self.longest:
             left_out = f"[an output is left out: more than {self.longest} characters]\n"
             return self.text("stderr", left_out)
-        return self.items.append({"output_type": kind, **content})
+        return self._items.append({"output_type": kind, **content})
 
 
 class Stream(io.TextIOBase):
@@ -104,7 +126,7 @@ class _Publisher(DisplayPublisher):
 
     def clear_output(self, wait: bool = False) -> None:
         """Forget what the cell has shown."""
-        self.outputs.items.clear()
+        self.outputs.clear()
 
 
 class _Hook(DisplayHook):

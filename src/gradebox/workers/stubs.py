@@ -6,6 +6,7 @@ call a function that the test had passed. Whatever else arrives is as if the pro
 """
 
 import builtins
+import dis
 import functools
 import random
 import sys
@@ -17,11 +18,10 @@ import numpy as np
 
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
+from gradebox.workers.cells import MESSAGE, text_of
 
-MESSAGE = 10_000
-"""So many characters of what a student's exception says are kept."""
-
-_STOPS = (StopIteration, StopAsyncIteration)  # would end a loop of the test's as if all were well
+RAISED = 1000
+"""So many exceptions of answers a test may see."""
 
 
 class StudentGone(RuntimeError):
@@ -87,7 +87,11 @@ class Answers:
         self._channel, self._barred = channel, tuple(barred)
         self._callbacks: list[Any] = []
         self._stubs: dict[int, Stub] = {}
+        self._raised_by: list[tuple[str, Exception]] = []
         self._seeded: dict[str, bytes] | None = None
+        self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
+        self.names: dict[str, Any] = {}
+        """The tests' own names."""
         self.gone = ""
         """Why there is nobody to ask; empty while there is."""
         self.late = self.waits = False
@@ -99,36 +103,25 @@ class Answers:
         """Begin a test; its calls bring its random states along if it sets seeds."""
         self.late, self.waits, self.refused = False, False, []
         self._callbacks.clear()
+        self._raised_by.clear()
         self._seeded = _states() if seeds else None
 
     # --- What is asked ---
 
-    def look(self, name: str) -> Any:
-        """Return the value of a name, or a stub.
+    def look(self, name: str, default: Any = None) -> Any:
+        """Return the value of a name, or a stub; the default if the student has no such name.
 
         Raises
         ------
-        KeyError
-            If the student has no such name.
         NotAValue
             If it is neither.
         """
         answer, parts = self._ask({"look": name})
         if answer.get("missing"):
-            raise KeyError(name)
-        if "module" in answer:
-            return types.ModuleType(str(answer["module"])[:200])
+            return default
         if "failed" in answer:
             raise self._refusal(f"`{name}` is {str(answer['failed'])[:200]}: only values cross")
         return self._read(answer, parts, name)
-
-    def names(self) -> list[str]:
-        """Return the names that the student has."""
-        answer, _ = self._ask({"names": True})
-        names = answer.get("names")
-        if type(names) is not list or not all(type(name) is str for name in names):
-            raise self._end("sent what is no message")
-        return names
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "the function")
@@ -146,7 +139,9 @@ class Answers:
         answer, parts = self._ask(question, writer.parts)
         self._show(answer.get("out"))
         if "raised" in answer:
-            raise self._raised(answer["raised"])
+            raised = self._raised(answer["raised"])
+            self._raised_by.append((name, raised))
+            raise raised.with_traceback(self._unseen)
         if "failed" in answer:
             why = f"`{name}` returns {str(answer['failed'])[:200]}: only values cross"
             raise self._refusal(why)
@@ -167,6 +162,20 @@ class Answers:
         changed = {name: state for name, state in states.items() if self._seeded[name] != state}
         self._seeded = states
         return writer.write({name: _STATES[name]() for name in changed}) if changed else None
+
+    def refuse_swallowed(self) -> None:
+        """Refuse the test if Python took an exception of an answer for something else.
+
+        ``IndexError`` from a ``__getitem__`` ends a loop, ``AttributeError`` from a property is
+        "no" to ``hasattr``: a test that goes on then has not judged the answer. An exception that
+        a handler has seen has passed the frame of that handler; one that Python itself takes ends
+        in a frame without one, and before Python 3.12 keeps the traceback that it was given.
+        """
+        for name, error in self._raised_by:
+            if error.__traceback__ is self._unseen or not _was_handled(error):
+                why = f"`{name}` raised {type(error).__name__}, which ended a loop or a lookup"
+                self.refused.append(why)
+                return
 
     # --- How it is asked ---
 
@@ -212,7 +221,7 @@ class Answers:
 
     def _called_back(self, answer: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[bytes]]:
         """Call a function of the test's for the student, and return what to send."""
-        writer, reader = Writer(self._function), Reader(parts, self._of_student)
+        writer, reader = Writer(self._function), Reader(parts, self._of_student, self._class_of)
         try:
             number, args, kwargs = answer["callback"]
             # a negative number would count from the end of the list
@@ -220,7 +229,7 @@ class Answers:
             args, kwargs = reader.read(args), reader.read(kwargs)
             if function is None or type(args) is not list or type(kwargs) is not dict:
                 raise Damaged
-        except (Damaged, ValueError, TypeError, IndexError) as error:
+        except (Damaged, NotAValue, ValueError, TypeError, IndexError) as error:
             raise Gone("sent what is no message") from error
         try:
             return {"value": writer.write(function(*args, **kwargs))}, writer.parts
@@ -232,9 +241,10 @@ class Answers:
 
     def _read(self, answer: dict[str, Any], parts: list[bytes], name: str) -> Any:
         try:
-            return Reader(parts, functools.partial(self._of_student, name=name)).read(
-                answer["value"]
-            )
+            functions = functools.partial(self._of_student, name=name)
+            return Reader(parts, functions, self._class_of).read(answer["value"])
+        except NotAValue as error:
+            raise self._refusal(f"`{name}` gives {error}: only values cross") from None
         except (Damaged, KeyError) as error:
             raise self._end("sent what is no message") from error
 
@@ -250,11 +260,8 @@ class Answers:
         fields = raised if type(raised) is list else []
         name, message, line = (str(field)[:MESSAGE] for field in (*fields, "", "", "")[:3])
         kind: Any = getattr(builtins, name, None)
-        if (
-            not isinstance(kind, type)
-            or not issubclass(kind, Exception)
-            or issubclass(kind, _STOPS)
-        ):
+        is_expected = isinstance(kind, type) and issubclass(kind, Exception)
+        if not is_expected or len(self._raised_by) >= RAISED:
             kind, message = RuntimeError, f"{name}: {message}"
         try:
             error = kind(message)
@@ -285,9 +292,19 @@ class Answers:
         name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
         if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
             return None
-        if any(module == barred or module.startswith(f"{barred}.") for barred in self._barred):
+        if self._is_barred(module):
             return None
         return (module, name) if resolve(module, name) is function else None
+
+    def _is_barred(self, module: str) -> bool:
+        return any(module == name or module.startswith(f"{name}.") for name in self._barred)
+
+    def _class_of(self, module: str, name: str) -> Any:
+        """Return what the tests have by themselves under a name that the student gives."""
+        if module == "__main__":
+            return dict.get(self.names, name)
+        kind = None if self._is_barred(module) else resolve(module, name)
+        return kind if _is_plain(kind) else None
 
     def _of_student(self, tree: list[Any], reader: Reader, name: str = "") -> Any:
         """Return the stub of a function, or a function of the test's own that comes back."""
@@ -302,6 +319,34 @@ class Answers:
         raise Damaged(f"no value: {str(tree[0])[:40]}")
 
 
+def _is_plain(kind: Any) -> bool:
+    """Return whether something is a class that compares and counts as Python's own do.
+
+    The student chooses the class, and one of them may be equal to everything.
+    """
+    special = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
+    owners = (
+        next((base for base in kind.__mro__ if name in vars(base)), object)
+        for name in (special if isinstance(kind, type) else ())
+    )
+    return isinstance(kind, type) and {base.__module__ for base in owners} <= {"builtins", "enum"}
+
+
+def _was_handled(error: Exception) -> bool:
+    """Return whether a handler has seen an exception, so far as its traceback tells."""
+    trace = error.__traceback__
+    if trace is None:  # unittest takes it away
+        return True
+    code, position = trace.tb_frame.f_code, trace.tb_lasti
+    if trace.tb_frame.f_globals.get("__name__") == "collections.abc":
+        return False  # to a Mapping and a Sequence it is "not there"
+    if code.co_name.startswith("__") and code.co_name.endswith("__"):
+        # Python calls it, and a `with` in it has seen the exception and let it go on
+        return code.co_name in ("__init__", "__call__", "__enter__", "__exit__")
+    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    return any(handler.start <= position < handler.end for handler in handlers)
+
+
 def resolve(module: str, name: str) -> Any:
     """Return what a module that is imported already has under a dotted name; None if nothing."""
     value: Any = sys.modules.get(module)
@@ -313,14 +358,6 @@ def resolve(module: str, name: str) -> Any:
 def builtin_class(error: BaseException) -> type[BaseException]:
     """Return the nearest class of Python's own that an exception belongs to."""
     return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
-
-
-def text_of(error: BaseException) -> str:
-    """Return the message of an exception, even of one that cannot give it."""
-    try:
-        return str(error)[:MESSAGE]
-    except Exception:
-        return f"<{type(error).__name__}>"
 
 
 def argument_of(error: BaseException) -> str:

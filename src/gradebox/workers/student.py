@@ -5,24 +5,24 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from gradebox.sandbox.imports import Barrier
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.answering import Answering
+from gradebox.workers.cells import Cell, error_output, reason, result
+from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import (
     Message,
     Remember,
     RunCell,
     RunInProcess,
     Shown,
-    Tampered,
+    Tested,
     receive,
     send,
 )
-from gradebox.workers.shell import Shell
-from gradebox.workers.tampering import Builtins, Helpers, Pristine
+from gradebox.workers.tampering import Builtins, Helpers
 
 
 class Student:
@@ -32,22 +32,18 @@ class Student:
     ----------
     tests : Channel
         The line to the tests.
-    shell : Shell
-        IPython, in which no cell of the student's has run.
-    barrier : Barrier
-        What the student's cells cannot import.
-    watched : list of str
-        The modules that tests among the student's objects use.
+    imported : Imported
+        IPython and the modules, in a process in which no cell of the student's has run.
     """
 
-    def __init__(
-        self, tests: Channel, shell: Shell, barrier: Barrier, watched: Sequence[str]
-    ) -> None:
-        self._shell, self._barrier = shell, barrier
-        self._pristine = Pristine(watched)
+    def __init__(self, tests: Channel, imported: Imported) -> None:
+        self._shell, self._barrier = imported.shell, imported.barrier
+        self._pristine = imported.pristine.changed
         self._builtins = Builtins()
-        self._helpers = Helpers(shell.user_ns)
-        self._answering = Answering(tests, shell, self._builtins)
+        self._user_ns: dict[str, Any] = self._shell.user_ns
+        self._helpers = Helpers(self._user_ns)
+        self._cells = 0
+        self._answering = Answering(tests, self._shell, self._builtins)
         self._names: dict[str, dict[str, Any]] = {}
         self._of_tests: dict[str, Any] = {}
         self._is_busy = False
@@ -71,7 +67,7 @@ class Student:
         if isinstance(message, RunInProcess):
             return self._test(message)
         assert isinstance(message, Remember)
-        self._names[message.test] = dict(self._shell.user_ns)
+        self._names[message.test] = dict(self._user_ns)
         return None
 
     def _interrupt(self, number: int, frame: Any) -> None:
@@ -104,14 +100,14 @@ class Student:
         self._helpers.keep(message.helpers)
         return Shown(self._shell.outputs.items, count, ok)
 
-    def _test(self, message: RunInProcess) -> Tampered:
+    def _test(self, message: RunInProcess) -> Tested:
         """Run a test with the names that there were where it stands, and those of earlier tests.
 
         The names are put into the dict that the student's functions look them up in, so that these
         see them, too. What an object has become since stays.
         """
         self._barrier.tests_begin()  # first: a stub that does nothing would give the points
-        names = self._shell.user_ns
+        names = self._user_ns
         changed = self._changed()
         remembered = self._names.pop(message.test, None)
         if remembered is not None:
@@ -120,19 +116,35 @@ class Student:
             names.clear()
             names.update(remembered | hidden | self._of_tests)
         changed += self._helpers.put_back()  # after the names, which may hold another helper
-        before = dict(names)
-        count, _ = self._run(message.source)
-        outputs = self._shell.outputs.items
+        for name in message.pythons:
+            names.pop(name, None)
+        for statement in message.imports:
+            with contextlib.suppress(Exception):  # the test that needs it will say so
+                exec(statement, names)
+        before, outputs = dict(names), self._shell.outputs
+        self._cells += 1
+        cell = Cell(message.source, self._cells)
+        outputs.start()
+
+        def run() -> Any:
+            with self._builtins:
+                return cell.run(names)
+
+        score, error = result(run, message.points, outputs, lambda value: False)
+        changed += self._changed()
         self._of_tests |= {
             name: value
             for name, value in names.items()
             if not name.startswith("_") and before.get(name, self) is not value
         }
-        changed += self._changed()
-        return Tampered(outputs, count, sorted(set(changed)))
+        self._shell.events.trigger("post_execute")  # figures are shown then
+        why = reason(error)
+        return Tested(score, outputs.items, why, changed=sorted({*changed}))
 
     def _changed(self) -> list[str]:
-        return self._builtins.changed + self._pristine.changed()
+        is_other = self._shell.user_ns is not self._user_ns
+        changed = ["get_ipython().user_ns"] if is_other else []
+        return changed + self._builtins.changed + self._pristine()
 
 
 class StudentProcess(Student):
@@ -142,14 +154,12 @@ class StudentProcess(Student):
     ----------
     grader, tests : Channel
         The lines to both.
-    shell, barrier, watched
+    imported : Imported
         See :class:`Student`.
     """
 
-    def __init__(
-        self, grader: Channel, tests: Channel, shell: Shell, barrier: Barrier, watched: list[str]
-    ) -> None:
-        super().__init__(tests, shell, barrier, watched)
+    def __init__(self, grader: Channel, tests: Channel, imported: Imported) -> None:
+        super().__init__(tests, imported)
         self._grader, self._tests = grader, tests
         self._forks: dict[str, tuple[int, Channel]] = {}
 
@@ -207,16 +217,17 @@ class StudentProcess(Student):
         finally:
             os._exit(0)
 
-    def _ask_fork(self, message: RunInProcess) -> Tampered:
+    def _ask_fork(self, message: RunInProcess) -> Tested:
         """Have the fork that waits for a test run it, and interrupt it if this process is."""
         pid, channel = self._forks.pop(message.test)
         send(channel, message)
         while True:
             try:
-                return receive(channel, None, Tampered)
+                return receive(channel, None, Tested)
             except KeyboardInterrupt:
                 os.kill(pid, signal.SIGINT)
             except Gone:
-                why = {"output_type": "error", "ename": "DeadKernelError", "traceback": []}
-                why["evalue"] = "the process of this test ended"
-                return Tampered([why], None, [])
+                why = "the process of this test ended"
+                return Tested(
+                    0.0, [{"output_type": "error", **error_output(RuntimeError(why))}], why
+                )

@@ -1,10 +1,16 @@
 """The Python of a cell: its syntax tree, and IPython's own syntax replaced by calls."""
 
 import ast
+import builtins
+import symtable
 import threading
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
+
+# IPython adds its own; a student may define another display
+PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
+"""The names that Python has by itself."""
 
 _one_at_a_time = threading.Lock()
 
@@ -41,3 +47,25 @@ def python_of(source: str) -> str:
         transform: Any = TransformerManager  # which has no types
         return str(transform().transform_cell(source))
     return source
+
+
+def bound_names(source: str) -> tuple[set[str], set[str]]:
+    r"""Return the names that code binds where it stands, and those of them that imports bind.
+
+    What a function binds is its own, unless it says ``global``.
+
+    Examples
+    --------
+    >>> names, imported = bound_names("import math as m\\nfor k in (1, 2): pass")
+    >>> sorted(names), imported
+    (['k', 'm'], {'m'})
+    """
+    table = symtable.symtable(source, "<cell>", "exec")
+    symbols = [s for s in table.get_symbols() if s.is_assigned() or s.is_imported()]
+    inner = table.get_children()
+    while inner:
+        part = inner.pop()
+        inner += part.get_children()
+        symbols += [s for s in part.get_symbols() if s.is_declared_global() and s.is_assigned()]
+    names = {symbol.get_name() for symbol in symbols}
+    return names, {symbol.get_name() for symbol in symbols if symbol.is_imported()}

@@ -6,10 +6,26 @@ was done: who owns the process can also deceive who compares.
 """
 
 import builtins
+import gc
 import operator
 import sys
-from collections.abc import Iterable
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any
+
+from gradebox.workers.shell import Shell
+
+_WATCHED = (
+    *("_pytest", "ast", "asyncio", "gradebox", "inspect", "IPython", "linecache", "math"),
+    *("operator", "pytest", "sys", "traceback", "unittest"),
+)
+"""Packages that tests and gradebox use, whatever the notebook imports."""
+LARGE = 300
+"""Of a package with so many modules those that a notebook names are watched."""
+_STATE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+"""What a function does; it can be changed and the function be the same object."""
 
 
 class Builtins:
@@ -48,35 +64,126 @@ class Builtins:
 
 
 class Pristine:
-    """The functions and classes of modules, as they are now.
+    """The functions and classes of packages, and what the interpreter and IPython call.
 
     Parameters
     ----------
     modules : iterable of str
-        The modules; those that are not imported yet are left out.
+        The modules that the notebooks import; those beside them in a package are watched, too, if
+        it is not very large.
+    shell : Shell
+        IPython.
     """
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        found = {name: sys.modules[name] for name in modules if name in sys.modules}
-        self._parts = {
-            (module, name): (value, _code(value))
-            for module, content in found.items()
-            for name, value in vars(content).items()
-            if callable(value)  # those of NumPy are of classes of its own
+    def __init__(self, modules: Iterable[str], shell: Shell) -> None:
+        named = {*_WATCHED, *(name.partition(":")[0] for name in modules)}
+        packages = Counter(name.partition(".")[0] for name in sys.modules)
+        small = {name.partition(".")[0] for name in named}
+        small = {name for name in small if packages[name] < LARGE}
+        self._shell = shell
+        self._modules = {
+            name: module
+            for name, module in [*sys.modules.items()]
+            if module is not None and (name in named or name.partition(".")[0] in small)
         }
-        self._modules = found
+        owners: dict[str, Any] = {
+            "get_ipython()": shell,
+            "get_ipython().displayhook": shell.displayhook,
+            "get_ipython().display_pub": shell.display_pub,
+        }
+        for name, module in self._modules.items():
+            classes = [part for part in vars(module).values() if issubclass(type(part), type)]
+            owners |= {f"{name}.{c.__name__}": c for c in classes if c.__module__ == name}
+            owners[name] = module
+        self._owners = [
+            (label, owner, vars(owner), len(vars(owner)), _parts(vars(owner)))
+            for label, owner in owners.items()
+        ]
+        functions = {
+            f"{label}.{name}": _python(value)
+            for label, *_, parts in self._owners
+            for name, value in parts.items()
+        }
+        self._functions = {n: f for n, f in functions.items() if type(f) is FunctionType}
+        self._states = [*map(_STATE, self._functions.values())]
+        self._known = {*self._functions.values()}
 
     def changed(self) -> list[str]:
-        """Return what is not as it was, such as ``numpy.allclose``."""
-        return [
-            f"{module}.{name}"
-            for (module, name), part in self._parts.items()
-            if _differs(vars(self._modules[module]).get(name), part)
-        ] + [name for name, module in self._modules.items() if sys.modules.get(name) is not module]
+        """Return what is not as it was, such as ``numpy.allclose``, and what was added.
+
+        What is gradebox's own is put back.
+        """
+        changed = [n for n, module in self._modules.items() if sys.modules.get(n) is not module]
+        for label, owner, names, size, parts in self._owners:
+            if not all(map(operator.is_, map(names.get, parts), parts.values())):
+                for name in [name for name in parts if names.get(name) is not parts[name]]:
+                    if self._is_of_package(names.get(name)):
+                        continue
+                    changed.append(f"{label}.{name}")
+                    if label.startswith("gradebox."):
+                        setattr(owner, name, parts[name])
+            if len(names) != size:
+                added = [n for n in names if n not in parts and _is_of_notebook(names[n])]
+                changed += [f"{label}.{name}" for name in added]
+        if [*map(_STATE, self._functions.values())] != self._states:
+            for (name, function), state in zip(self._functions.items(), self._states, strict=True):
+                if _STATE(function) != state:
+                    changed.append(name)
+                    if name.startswith("gradebox."):
+                        _put_back(function, state)
+        return [*changed, *_added(self._shell)]
+
+    def _is_of_package(self, value: Any) -> bool:
+        """Return whether a package itself has made a function anew, such as for a backend."""
+        if type(value) is not FunctionType or value in self._known:
+            return False
+        module, file = (value.__globals__.get(name) for name in ("__name__", "__file__"))
+        packages = {name.partition(".")[0] for name in self._modules}
+        return str(module).partition(".")[0] in packages and value.__code__.co_filename == file
+
+
+def _parts(names: Any) -> dict[str, Any]:
+    return {n: v for n, v in names.items() if callable(v) or hasattr(type(v), "__get__")}
+
+
+def _python(value: Any) -> Any:
+    """Return a function, or the one that is behind one of NumPy's."""
+    return value._implementation if hasattr(type(value), "_implementation") else value
+
+
+def _put_back(function: Any, state: Any) -> None:
+    function.__code__, function.__defaults__, function.__kwdefaults__ = state
+
+
+def _is_of_notebook(value: Any) -> bool:
+    return "__main__" in (getattr(value, "__module__", None), type(value).__module__)
+
+
+def _added(shell: Any) -> Iterator[str]:
+    """Yield what is called beside a test: hooks of the notebook's, and a thread that runs it."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        yield "sys.settrace"
+    lists = ("ast_transformers", "input_transformers_post", "custom_exceptions")
+    yield from (f"get_ipython().{name}" for name in lists if getattr(shell, name))
+    hooks: dict[str, Iterable[Any]] = {
+        "sys.meta_path": sys.meta_path,
+        "sys.path_hooks": sys.path_hooks,
+        "gc.callbacks": gc.callbacks,
+        "get_ipython().events": [f for some in shell.events.callbacks.values() for f in some],
+        "get_ipython().input_transformers_cleanup": shell.input_transformers_cleanup,
+    }
+    yield from (name for name, functions in hooks.items() if any(map(_is_of_notebook, functions)))
+    for thread, frame in sys._current_frames().items():
+        inner: Any = frame if thread != threading.get_ident() else None
+        while inner is not None:
+            if inner.f_globals.get("__name__") == "__main__":
+                yield "threading.enumerate"
+                break
+            inner = inner.f_back
 
 
 class Helpers:
-    """The functions of the instructor's locked cells, as they were when those had run.
+    """The functions and classes of the instructor's locked cells, as they were when those had run.
 
     Parameters
     ----------
@@ -90,28 +197,26 @@ class Helpers:
 
     def keep(self, names: Iterable[str]) -> None:
         """Keep what these names mean now."""
-        for name in names:
-            if name in self._names:
-                value = self._names[name]
-                self._parts[name] = value, _code(value)
+        values = {name: self._names[name] for name in names if name in self._names}
+        self._parts |= {name: (value, _state(value)) for name, value in values.items()}
 
     def put_back(self) -> list[str]:
         """Give the names their meaning back; return those that had lost it."""
-        changed = [n for n, part in self._parts.items() if _differs(self._names.get(n), part)]
-        for name in changed:
-            value, code = self._parts[name]
-            if code is not None:
-                value.__code__ = code
-            self._names[name] = value
+        changed = []
+        for name, (value, state) in self._parts.items():
+            if self._names.get(name) is not value or _state(value) != state:
+                changed.append(name)
+                self._names[name] = value
+                if type(value) is FunctionType:
+                    _put_back(value, state)
+                for part, content in state.items() if isinstance(value, type) else ():
+                    if vars(value).get(part) is not content:
+                        setattr(value, part, content)
         return changed
 
 
-def _differs(value: Any, part: tuple[Any, Any]) -> bool:
-    # the same function can be made to run other code: f.__code__ = g.__code__
-    original, code = part
-    return value is not original or _code(value) is not code
-
-
-def _code(value: Any) -> Any:
-    """Return what a function runs, or the Python function behind one of NumPy's."""
-    return getattr(getattr(value, "_implementation", value), "__code__", None)
+def _state(value: Any) -> Any:
+    """Return what decides what a function or a class does."""
+    if isinstance(value, type):
+        return {name: part for name, part in vars(value).items() if callable(part)}
+    return _STATE(value) if type(value) is FunctionType else None

@@ -1,6 +1,6 @@
 """Ordinary tests of a teacher's, each with a right and a wrong answer: a measure for graders.
 
-Each kind has a module with a text of its cases, which make one notebook. A line ``=== name`` begins
+Each kind has a text file with its cases, which make one notebook. A line ``=== name`` begins
 a case, with the student's cell; lines ``--- kind`` begin what follows:
 
 - ``answer`` is another cell of the student's, ``locked`` and ``plain`` are cells of the teacher's,
@@ -16,14 +16,14 @@ Stock nbgrader gives each right answer its points, and no wrong one all those of
 
 import re
 from collections.abc import Iterable
-from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nbformat.v4 import new_markdown_cell, new_notebook
 from notebooks import cell
 
 KINDS = ("notebook", "courses", "values", "objects", "calls", "effects")
-"""The modules of cases."""
+"""The names of the text files."""
 
 FILES = {
     "rainfall.txt": "48.0\n91.5\n12.0\n",
@@ -64,7 +64,7 @@ def cases() -> list[Case]:
     """Return all cases."""
     found = []
     for kind in KINDS:
-        text = import_module(f"{__name__}.{kind}").CASES
+        text = Path(__file__).with_name(f"{kind}.txt").read_text(encoding="utf-8")
         parts = re.split(r"^=== (.*)\n", text, flags=re.M)[1:]
         found += [_case(kind, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     return found

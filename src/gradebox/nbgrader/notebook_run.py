@@ -1,0 +1,292 @@
+"""Execute one notebook cell by cell, each cell where it belongs."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable
+from copy import deepcopy
+from typing import Any
+
+from nbformat import NotebookNode, from_dict
+
+from gradebox.events import Event
+from gradebox.nbgrader.borrowed import borrowed, names_of
+from gradebox.nbgrader.cells import is_output, is_test, name_of, points_of
+from gradebox.nbgrader.plan import NotebookPlan
+from gradebox.nbgrader.source_notebook import Instructions
+from gradebox.workers.notebook import Ended, Notebook
+from gradebox.workers.protocol import Tested
+from gradebox.workers.syntax import PYTHONS
+
+NO_POINTS = "the test gave no points"
+_OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
+"""Finds code that decides how an object compares and computes: it could say yes to any test."""
+
+NOTEBOOK = 32
+"""All cells of a notebook together may show so many times what one of them may."""
+
+
+class Run:
+    """The execution of one notebook.
+
+    A test that runs isolated does so where it stands; one that runs in the student's process waits
+    for the end of the last cell there. Some do both: then the isolated score counts, and another
+    one in-process is an event.
+
+    Parameters
+    ----------
+    notebook : Notebook
+        Its processes.
+    name : str
+        What it is called.
+    plan : NotebookPlan
+        How its tests run.
+    source : Instructions
+        What the instructor's version says.
+    released : callable
+        Gives the part of a cell that students have.
+    when_late : dict
+        The fields of the error of a cell that takes too long.
+    max_output : int
+        The bytes that a cell may show; a process in which a student's code runs may not obey.
+    """
+
+    def __init__(
+        self,
+        notebook: Notebook,
+        name: str,
+        plan: NotebookPlan,
+        source: Instructions,
+        released: Callable[[str], str],
+        when_late: dict[str, Any],
+        max_output: int,
+    ) -> None:
+        self.isolated: dict[str, float] = {}
+        """What tests gave isolated, by their names."""
+        self.in_process: dict[str, float] = {}
+        """What tests gave in the student's process."""
+        self.scores: dict[str, float] = {}
+        """What counts."""
+        self.reasons: dict[str, str] = {}
+        """Why a test gave no points where its score comes from."""
+        self.events: list[Event] = []
+        self.changed: list[str] = []
+        """What tests in the student's process use, and was changed."""
+        self.costly: set[str] = set()
+        """The isolated tests that ended a process, which later tests lack."""
+        self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
+        self._released, self._when_late = released, when_late
+        self._max_output, self._room = max_output, NOTEBOOK * max_output
+        self._waiting: list[NotebookNode] = []
+        self._refused: dict[str, str] = {}
+        self._ended: Ended | None = None
+        self._plays_along = False
+
+    def execute(self, cells: Iterable[NotebookNode], is_skipped: Callable[[Any], bool]) -> None:
+        """Execute the code cells of the notebook and keep what they show."""
+        cells = [*cells]
+        found = borrowed(cells, self._released, self._plan.forks)
+        self._plays_along = any(_OWN.search(c.source) for c in cells if not is_test(c))
+        lent = {each.test for each in found}
+        for cell in cells:
+            if cell.cell_type == "code" and cell.source.strip():
+                cell.outputs, cell.execution_count = [], None
+                if not is_skipped(cell):
+                    self._execute(cell)
+                if name_of(cell) in lent:
+                    self._student(deepcopy(cell), self._released(cell.source))
+        for each in found:
+            if each.name not in self._plan.lent and each.cell not in self._plan.forks:
+                fields = {"name": each.name, "test": each.test}
+                self._tell("borrowed", each.cell, **fields)
+        for cell in self._in_turn():
+            self._test(cell)
+        for name in self._plan.again:
+            if name in self._refused and name not in self.in_process:  # it has ended meanwhile
+                self._not_a_value(name, NO_POINTS)
+
+    def _execute(self, cell: NotebookNode) -> None:
+        name = name_of(cell)
+        if is_test(cell):
+            # no test is in the student's process before the last cell of the student's has run,
+            # but for what students were given of it
+            if name in self._plan.in_process or name in self._plan.again:
+                self._notebook.remember(name, name in self._plan.forks)
+                self._waiting.append(cell)
+            if name not in self._plan.in_process:
+                seconds, pythons = self._source.seconds.get(name), self._plan.pythons.get(name, ())
+                tested = self._notebook.test(name, cell.source, points_of(cell), seconds, pythons)
+                self._score(cell, tested)
+        elif cell.metadata.get("nbgrader", {}).get("locked"):
+            tested = self._notebook.test(name, cell.source, 0.0)
+            is_needed = self._plan.in_process or self._plan.again
+            helpers = self._source.helpers.get(name, ()) if is_needed else ()
+            self._student(cell, self._released(cell.source), helpers)
+            if not tested.error and any(
+                output.get("ename") == "ImportError" for output in cell.outputs
+            ):
+                _keep(cell, tested.outputs)  # it needs what students do not get
+        else:
+            self._student(cell, cell.source)
+
+    def _in_turn(self) -> list[NotebookNode]:
+        """Return the tests in the student's process in the order in which they run there.
+
+        Those that are only asked again, and define nothing for the others, come last: no later page
+        shows what the student's process could keep of them.
+        """
+        first: list[NotebookNode] = []
+        wanted: set[str] = set()
+        for cell in reversed(self._waiting):
+            bound, used = names_of(cell.source)
+            if name_of(cell) in self._plan.in_process or bound & wanted:
+                first.insert(0, cell)
+                wanted |= used
+        return first + [cell for cell in self._waiting if cell not in first]
+
+    def _test(self, cell: NotebookNode) -> None:
+        """Run a test in the student's process."""
+        name = name_of(cell)
+        is_asked_again = name in self._plan.again
+        try:
+            result, late = self._notebook.test_in_process(
+                name,
+                cell.source,
+                points_of(cell),
+                self._source.seconds.get(name),
+                *self._given_back(cell),
+            )
+        except Ended as ended:
+            if not is_asked_again:
+                self._has_ended(cell, ended, "a test")
+                self.in_process[name] = self.scores[name] = 0.0
+            return
+        self.changed += result.changed
+        self.in_process[name] = result.score
+        if is_asked_again:
+            self._compare(cell, result.score, late or result.error)
+            return
+        self.scores[name] = result.score
+        if result.error:
+            self.reasons[name] = result.error
+        self._keep(cell, result.outputs)
+        if changed := [part for part in result.changed if part not in self._plan.usual]:
+            self._tell("tampering", name, what=", ".join(changed[:5]))
+        if late:
+            self._is_late(cell, late, "a test cell")
+
+    def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
+        """Return the names of Python's own and the imports that have their meaning in a test."""
+        _, used = names_of(cell.source)
+        of_student = self._source.pythons.get(name_of(cell), ())
+        imports = [each for each in self._source.imports if names_of(each)[0] & used]
+        pythons = [each for each in used & PYTHONS - {*of_student} if not each.startswith("_")]
+        return sorted(pythons), imports
+
+    def _compare(self, cell: NotebookNode, score: float, why: str) -> None:
+        """Compare what an isolated test gives with its score in the student's process.
+
+        Nothing that it shows there is kept: its hidden lines could be read in it.
+        """
+        name = name_of(cell)
+        if name in self._refused and self._plays_along:
+            self._not_a_value(name, NO_POINTS)
+        elif name in self._refused:
+            self.scores[name] = score
+            self._not_a_value(name, "the points are those of the test in the student's process")
+            if score == points_of(cell):
+                cell.outputs = []
+        elif score < self.scores[name]:
+            self._tell("fails-in-process", name, why=why)
+
+    def _score(self, cell: NotebookNode, tested: Tested) -> None:
+        """Keep what an isolated test gave."""
+        name = name_of(cell)
+        self.isolated[name] = self.scores[name] = tested.score
+        _keep(cell, tested.outputs)
+        if tested.error:
+            self.reasons[name] = (tested.refused or [tested.error])[0]
+        if tested.gone or tested.lost:
+            self.costly.add(name)
+        if has_ended := bool(tested.gone) and self._ended is None:
+            self._ended = Ended(tested.gone)
+        if tested.late:
+            self._tell("slow", name, what="a call by the test")
+        elif has_ended:
+            self._tell("ended", name, what="a call by the test")
+        elif tested.refused and not tested.gone:
+            self._refused[name] = tested.refused[0]
+            if name not in self._plan.again:
+                self._not_a_value(name, NO_POINTS)
+        elif tested.error.startswith("Late"):
+            self._tell("slow", name, what="a test cell")
+        elif tested.lost:
+            self._tell(tested.lost, name, what="a test")
+
+    def _not_a_value(self, name: str, score: str) -> None:
+        self._tell("not-a-value", name, why=self._refused[name], score=score)
+
+    def _student(self, cell: NotebookNode, source: str, helpers: Collection[str] = ()) -> None:
+        """Execute a cell in the student's process."""
+        try:
+            shown, late = self._notebook.run(source, [*helpers])
+        except Ended as ended:
+            self._has_ended(cell, ended, "a cell")
+            return
+        self._keep(cell, shown.outputs, shown.execution_count)
+        if late:
+            self._is_late(cell, late, "a cell")
+        names = {output.get("ename") for output in cell.outputs}
+        if names & {"SyntaxError", "IndentationError", "TabError"}:
+            self._tell("syntax", name_of(cell))
+        if "MemoryError" in names:
+            self._tell("memory", name_of(cell))
+
+    def _keep(
+        self, cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None
+    ) -> None:
+        """Write what a cell of the student's process showed into it, if that is not too much."""
+        size = len(json.dumps(outputs))
+        self._room -= size
+        # escaped, a character takes up to six bytes; text and pictures each have the limit
+        if size > 12 * self._max_output + 100_000 or self._room < 0:
+            text = "[the outputs are left out: too much for a cell, or for all cells together]\n"
+            outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
+            self._tell("large-output", name_of(cell))
+        _keep(cell, [*filter(is_output, outputs)], count)
+
+    def _is_late(self, cell: NotebookNode, late: str, what: str) -> None:
+        message = {"evalue": self._when_late["evalue"] or late}
+        cell.outputs.append(_error(**self._when_late | message))
+        self._tell("slow", name_of(cell), what=what)
+
+    def _has_ended(self, cell: NotebookNode, ended: Ended, what: str) -> None:
+        name = "NotebookTimeoutError" if ended.kind == "slow-notebook" else "DeadKernelError"
+        if self._ended is None and ended.kind == "slow-notebook":
+            self._tell("slow", what="all cells together")
+        elif self._ended is None:
+            self._tell("ended", name_of(cell), what=what)
+        before = "not executed, because an earlier cell killed Python: " if self._ended else ""
+        self._ended = ended
+        cell.outputs.append(_error(name, f"{before}{ended}"))
+
+    def _tell(self, kind: str, cell: str = "", **fields: Any) -> None:
+        self.events.append(Event(kind, self._name, cell, fields))
+
+
+def _keep(
+    cell: NotebookNode, outputs: list[dict[str, Any]], execution_count: int | None = None
+) -> None:
+    """Write what a cell showed into it."""
+    cell.outputs = []
+    cell.execution_count = execution_count
+    for output in outputs:
+        output = dict(output)
+        output.pop("display_id", None)
+        cell.outputs.append(from_dict(output))  # type: ignore[no-untyped-call]
+
+
+def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
+    lines = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
+    return from_dict(  # type: ignore[no-untyped-call]
+        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
+    )

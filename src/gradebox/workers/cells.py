@@ -1,0 +1,174 @@
+"""Run a test cell, in the process of the tests or in the student's, and say what it came to.
+
+Neither IPython nor what a student puts into it takes part: no transformer, hook or display decides
+what a test does, and the score is that of its last value, not of what was shown.
+"""
+
+import ast
+import asyncio
+import inspect
+import linecache
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradebox.workers.protocol import bounded
+from gradebox.workers.shell import Outputs
+from gradebox.workers.syntax import parse, python_of
+
+OWN = str(Path(__file__).parent.parent)
+MESSAGE = 10_000
+"""So many characters of what an exception says are kept."""
+TRACEBACK = 200_000
+"""So many characters of a test's own error are kept: it may begin with its cause and be long."""
+
+_compile, _evaluate = compile, eval  # a student may have put others in their place
+
+
+class Cell:
+    """A cell, compiled.
+
+    Parameters
+    ----------
+    source : str
+        Its text; what is no Python raises when it runs.
+    number : int
+        Its number, for tracebacks.
+    """
+
+    def __init__(self, source: str, number: int) -> None:
+        self._file = f"<test cell {number}>"
+        self._shows = not source.rstrip().endswith(";")
+        self._error: BaseException | None = None
+        self._parts: list[CodeType] = []
+        self.code: CodeType | None = None
+        """All of it."""
+        try:
+            source = python_of(source)
+            linecache.cache[self._file] = len(source), None, source.splitlines(True), self._file
+            tree = parse(source, self._file)
+            self.code = self._compiled(tree)
+            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            self._parts.append(self._compiled(tree))
+            if isinstance(last, ast.Expr):
+                self._parts.append(self._compiled(ast.Expression(last.value)))
+        except Exception as error:
+            self._error = error
+
+    def _compiled(self, tree: ast.Module | ast.Expression) -> CodeType:
+        mode = "exec" if isinstance(tree, ast.Module) else "eval"
+        return _compile(tree, self._file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    def run(self, names: dict[str, Any]) -> Any:
+        """Run the statements and return the value of the last one, if it is an expression."""
+        if self._error is not None:
+            raise self._error
+        value = None
+        for code in self._parts:
+            value = _evaluate(code, names)
+            if code.co_flags & inspect.CO_COROUTINE:
+                value = asyncio.run(value)
+        return value if self._shows and len(self._parts) > 1 else None
+
+
+def result(
+    run: Callable[[], Any], points: float, outputs: Outputs, refuses: Callable[[Any], bool]
+) -> tuple[float, BaseException | None]:
+    """Run a cell; return its score and its error, and add what it shows to the outputs.
+
+    Parameters
+    ----------
+    run : callable
+        Runs it, and returns its last value.
+    points : float
+        What it is worth.
+    outputs : Outputs
+        What it has shown.
+    refuses : callable
+        Tells of a last value whether it is none that a test may end with.
+    """
+    try:
+        value = run()
+        if refuses(value):
+            # a comparison with an array gives an array, not a truth value; a sum of those would
+            # be no number, and so be worth all points
+            raise TypeError(
+                f"expected a number as the value of this cell, got {_shown(value)[:100]}; "
+                "an answer may have another type than the test expects"
+            )
+        score = _score(value, points)
+        if value is not None:
+            shown = repr(score) if _is_number(value) else _shown(value)
+            outputs.add(
+                "execute_result", data={"text/plain": shown}, metadata={}, execution_count=None
+            )
+    except BaseException as error:
+        outputs.add("error", **error_output(error))
+        return 0.0, error
+    return score, None
+
+
+def _score(value: Any, points: float) -> float:
+    if not _is_number(value):
+        return points
+    try:
+        return bounded(float(value), points)
+    except OverflowError:
+        return points if value > 0 else 0.0
+
+
+def _is_number(value: Any) -> bool:
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:MESSAGE]
+    except Exception as error:
+        return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of an exception, even of one that cannot give it."""
+    try:
+        return str(error)[:MESSAGE]
+    except Exception:
+        return f"<{type(error).__name__}>"
+
+
+def reason(error: BaseException | None) -> str:
+    """Return the class and the message of an exception; nothing for none."""
+    if error is None:
+        return ""
+    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
+
+
+def error_output(error: BaseException) -> dict[str, Any]:
+    """Return an exception as a notebook keeps it, with the line of the student's that raised."""
+    own = getattr(error, "_render_traceback_", None)
+    try:
+        lines = list(own()) if own else _traceback(error)
+    except Exception:
+        lines = []
+    if line := getattr(error, "student_line", ""):
+        lines.append(f"\nIn the student's code:\n  line {line}")
+    text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
+    return {
+        "ename": type(error).__name__,
+        "evalue": text_of(error),
+        "traceback": text[-TRACEBACK:].splitlines(),
+    }
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Return the lines of a traceback without the frames of gradebox, which help nobody."""
+    trace = traceback.TracebackException.from_exception(error, limit=-20)
+    trace.stack = traceback.StackSummary.from_list(
+        [frame for frame in trace.stack if not frame.filename.startswith(OWN)]
+    )
+    return list(trace.format(chain=False))

@@ -1,0 +1,80 @@
+"""A source that was not released again stops a run; honest work for an older release is a note."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from courses import Assignment
+from small_course import grade, hand_in, name_of, points, reported
+
+from gradebox.cli import main
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork"),
+]
+
+
+def edit(file: Path, name: str, old: str, new: str, **metadata: object) -> None:
+    """Replace a text in a cell of a notebook, and change its metadata of nbgrader's."""
+    nb = nbformat.read(file, as_version=4)
+    for cell in nb.cells:
+        if name_of(cell) == name:
+            cell.source = cell.source.replace(old, new)
+            cell.metadata.nbgrader |= metadata
+    nbformat.write(nb, file)
+
+
+@pytest.mark.parametrize(
+    ("cell", "old", "new", "metadata"),
+    [
+        ("test", "double(-3) == -6", "double(-4) == -8", {}),
+        ("answer", "def double(x)", "def double(x=0)", {}),
+        ("test", "", "", {"points": 4}),
+        ("test", "", "", {"grade_id": "another"}),
+    ],
+    ids=["a hidden line", "a given line", "points", "a name"],
+)
+def test_an_edited_source_is_to_be_released(
+    course: Path,
+    capsys: pytest.CaptureFixture[str],
+    cell: str,
+    old: str,
+    new: str,
+    metadata: dict[str, object],
+) -> None:
+    hand_in(course, "ada")
+    edit(course / "source/toy/toy.ipynb", cell, old, new, **metadata)
+    assert main(["grade", "toy"]) == 2
+    said = capsys.readouterr().err
+    assert f"toy/{metadata.get('grade_id', cell)}" in said
+    assert "nbgrader generate_assignment toy" in said
+    assert points(course) == {}
+
+
+def test_what_no_student_gets_needs_no_release(course: Path) -> None:
+    hand_in(course, "ada")
+    source = course / "source/toy/toy.ipynb"
+    edit(source, "answer", "return 2 * x", "return x + x")
+    edit(source, "test", "\n", "\r\n")
+    assert grade() == 0
+
+
+def test_honest_work_for_an_older_release_is_a_note(course: Path) -> None:
+    for student in ("early", "cheat"):
+        hand_in(course, student)
+    assert grade() == 0
+    edit(course / "source/toy/toy.ipynb", "test", "double(2) == 4", "double(3) == 6", points=4)
+    Assignment(course, "toy").release()
+    hand_in(course, "late")
+    edit(course / "submitted/cheat/toy/toy.ipynb", "test", "double(2) == 4", "True", points=9)
+    assert grade() == 0
+    kinds = {
+        student: sorted({event["kind"] for event in entry["events"]})
+        for student, entry in reported(course).items()
+    }
+    assert kinds["early"] == ["older", *kinds["late"]]
+    assert "changed" in kinds["cheat"]
+    assert {points(course)[student, "test"] for student in ("early", "late")} == {"4.0"}
