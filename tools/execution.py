@@ -136,7 +136,7 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[floa
             for name in sorted(_imported(pages)):
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
-            Shell.make().warm()
+            Shell.make()
         # what is there by now is shared, and nobody need look through it again
         gc.collect()
         gc.freeze()

@@ -25,18 +25,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gradebox.nbgrader.cells import Unready
 from gradebox.processors import cores
-from gradebox.sandbox.seal import NotSealed
 
 if TYPE_CHECKING:
     from gradebox.nbgrader.course import Course
     from gradebox.run import batch
 
 CONFIG = "nbgrader_config.py"
-
-
-class Problem(Exception):
-    """The command cannot go on; the text says why and what to do."""
+TRYING = "Running the tests on your own answers"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +41,6 @@ def parser() -> argparse.ArgumentParser:
     command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
     commands = command_line.add_subparsers(required=True, metavar="COMMAND")
     grade = commands.add_parser("grade", help="grade an assignment")
-    grade.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
     grade.add_argument(
         "-j", "--jobs", type=_positive, metavar="N", help="submissions at once (one a processor)"
     )
@@ -64,9 +60,9 @@ def parser() -> argparse.ArgumentParser:
     )
     grade.set_defaults(command=command)
     check = commands.add_parser("check", help="run an assignment's tests on your own answers")
-    check.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
-    check.set_defaults(command=check_tests)
+    check.set_defaults(command=check_tests, scheduler=None)
     for each in (grade, check):
+        each.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
         each.add_argument(
             "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
         )
@@ -85,14 +81,6 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _folder() -> Path:
-    """Return the present folder, if it is that of a course that can be graded here."""
-    root = Path.cwd()
-    if not (root / CONFIG).is_file():
-        raise Problem(f"there is no {CONFIG} in {root}; go to the folder of a course")
-    return root
-
-
 def _start(root: Path, arguments: argparse.Namespace) -> None:
     """Have the modules of the course imported while this process imports nbgrader."""
     from gradebox.sandbox.choice import KERNEL, installed
@@ -107,65 +95,56 @@ def _start(root: Path, arguments: argparse.Namespace) -> None:
             each.start(wanted)
 
 
-def _course(root: Path, arguments: argparse.Namespace) -> "Course":
-    from gradebox.nbgrader.course import Course
-
+def _course(arguments: argparse.Namespace) -> "Course":
+    """Return the course in the present folder, once the imports of both sides have begun."""
+    root = Path.cwd()
+    if not (root / CONFIG).is_file():
+        raise Unready(f"there is no {CONFIG} in {root}; go to the folder of a course")
+    if arguments.scheduler is None:
+        _start(root, arguments)
+    with _fast_imports():
+        from gradebox.nbgrader.course import Course
+        from gradebox.run import report as report
     return Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
 
 
 def check_tests(arguments: argparse.Namespace) -> int:
     """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
-    root = _folder()
-    _start(root, arguments)
-    with _fast_imports():
-        from gradebox.run import batch, report
+    course, console = _course(arguments), Console(highlight=False)
+    from gradebox.run import batch, report
     from gradebox.run.executor import Executor
 
-    console = Console(highlight=False)
-    course = _course(root, arguments)
     if not any(course.source.glob("*.ipynb")):
-        raise Problem(f"expected your own notebooks in {course.source}, got none")
-    try:
-        with batch.grading(), console.status("Running the tests on your own answers"):
-            tests = Executor(course).dry_run(cores())
-    except batch.Unready as error:
-        raise Problem(str(error)) from error
+        raise Unready(f"expected your own notebooks in {course.source}, got none")
+    with batch.grading(), console.status(TRYING):
+        tests = Executor(course).dry_run(cores())
     report.show_tests(console, tests)
     return int(any(test.fails for test in tests))
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
-    root = _folder()
-    if arguments.scheduler is None:
-        _start(root, arguments)
-    with _fast_imports():
-        from gradebox.run import batch, report
-    from gradebox.run.store import Busy
+    course, console = _course(arguments), Console(highlight=False)
+    from gradebox.run import batch, report
 
-    console = Console(highlight=False)
-    course = _course(root, arguments)
     students = course.students(arguments.student)
     if not students:
-        raise Problem(
+        raise Unready(
             f"nobody {'of these ' if arguments.student else ''}has handed in "
             f"{arguments.assignment!r}; expected notebooks in {course.submitted('STUDENT')}"
         )
     outcomes: list[batch.Outcome] = []
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(batch.grading())
-            run = _run(stack, course, arguments)
-            with console.status("Running the tests on your own answers"):
-                tests = run.prepare()
-            report.warn(console, tests, arguments.assignment)
-            bar = stack.enter_context(_progress(console))
-            task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
-            for outcome in report.recorded(course, run.grade(students)):
-                outcomes.append(outcome)
-                bar.advance(task)
-    except (batch.Unready, Busy) as error:
-        raise Problem(str(error)) from error
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(batch.grading())
+        run = _run(stack, course, arguments)
+        with console.status(TRYING):
+            tests = run.prepare()
+        report.warn(console, tests, arguments.assignment)
+        bar = stack.enter_context(_progress(console))
+        task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
+        for outcome in report.recorded(course, run.grade(students)):
+            outcomes.append(outcome)
+            bar.advance(task)
     report.show(console, outcomes)
     console.print(f"Report: {report.path_of(course)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
@@ -184,7 +163,7 @@ def _run(
     try:
         client = stack.enter_context(cluster.connected(arguments.scheduler))
     except ModuleNotFoundError as error:
-        raise Problem(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
+        raise Unready(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
     # twice as many as run, for each of them waits here most of the time
     jobs = arguments.jobs or 2 * sum(client.nthreads().values())
     run = batch.Batch(course, jobs, arguments.resume)
@@ -231,9 +210,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         return int(options.command(options))
-    except (Problem, NotSealed) as problem:
-        print(f"gradebox: {problem}", file=sys.stderr)
-        return 2
     except Exception as error:
         from gradebox.run import faults
 

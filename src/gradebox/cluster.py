@@ -100,7 +100,7 @@ def _built(order: bytes) -> Executor:
     config.CourseDirectory.ignore = settings["ignore"]
     config.CourseDirectory.db_url = NOWHERE
     course = Course(root, settings["assignment"], settings["timeout"], config)
-    return Executor(course, Sources.of(settings["sources"], NOWHERE))
+    return Executor(course, Sources(settings["sources"]))
 
 
 def _compare(expected: dict[str, str]) -> None:

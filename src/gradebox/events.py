@@ -46,22 +46,15 @@ NOTE = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a submission.
-
-    Parameters
-    ----------
-    kind : str
-        One of :data:`LOOK` or :data:`NOTE`.
-    notebook, cell : str
-        Where; empty where it is nowhere in particular.
-    fields : mapping
-        Numbers and names, for the sentence and for programs.
-    """
+    """Something that happened to a submission."""
 
     kind: str
+    """One of :data:`LOOK` or :data:`NOTE`."""
     notebook: str = ""
     cell: str = ""
+    """Where; empty where it is nowhere in particular."""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers and names, for the sentence and for programs."""
 
     @property
     def is_to_look_at(self) -> bool:

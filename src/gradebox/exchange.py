@@ -13,10 +13,8 @@ the work. Work that came as a folder has none, and nbgrader stops at the first s
 
 """
 
-import glob
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -27,7 +25,7 @@ from nbgrader.exchange.default import ExchangeReleaseFeedback
 from nbgrader.exchange.default.submit import ExchangeSubmit
 from traitlets import List, Unicode
 
-from gradebox.files import atomic_write, read_json, write
+from gradebox.files import atomic_write, folders_in, read_json, write
 
 MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
@@ -39,19 +37,12 @@ LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
 
 
 class Releases:
-    """The checksums of all files that a course ever released.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of releases.
-    """
+    """The checksums of all files that a course ever released into a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._file = folder, folder / MANIFEST
-        manifest = read_json(self._file)
-        names = manifest if isinstance(manifest, dict) else {}
-        self._checksums = {name: sums for name, sums in names.items() if isinstance(sums, list)}
+        names = read_json(self._file).items()
+        self._checksums = {name: sums for name, sums in names if isinstance(sums, list)}
 
     def remember(self, files: Iterable[Path]) -> None:
         """Add the files, as they are, to what was released."""
@@ -92,8 +83,7 @@ def gather(
         The folder from which files are named.
     """
     log = work / GATHERED
-    known = read_json(log)
-    checksums: list[str] = known if isinstance(known, list) else []
+    checksums: list[str] = read_json(log, list)
     before, sentences = len(checksums), []
     for folder in places:
         for name, source in _files(folder / topic):
@@ -130,13 +120,12 @@ def _take(
 def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
     """Copy a file aside, with the moment of its last change in the name; return where it lies."""
     moment = datetime.fromtimestamp(file.stat().st_mtime)
-    path = Path(name)
+    path = work / EARLIER_COPIES / topic / name
     stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S}"
-    aside = work / EARLIER_COPIES / topic / path.parent / f"{stem}{path.suffix}"
-    number = 1
+    aside, number = path.with_name(f"{stem}{path.suffix}"), 1
     while aside.exists() and digest(aside) != digest(file):
         number += 1
-        aside = aside.with_name(f"{stem} ({number}){path.suffix}")
+        aside = path.with_name(f"{stem} ({number}){path.suffix}")
     copy(file, aside)
     return aside
 
@@ -209,19 +198,12 @@ class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
 def left_out(coursedir: Any) -> dict[str, Path]:
     """Return the folders of pages that cannot be released, by student.
 
-    Parameters
-    ----------
-    coursedir : CourseDirectory
-        nbgrader's, for an assignment, and for a student or all.
+    ``coursedir`` is nbgrader's, for an assignment, and for a student or all.
     """
-    step, assignment = coursedir.feedback_directory, coursedir.assignment_id
-    pattern = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
-    folders = coursedir.format_path(step, coursedir.student_id or "*", glob.escape(assignment))
-    missing = {}
-    # not Path.glob: the structure may be absolute
-    for folder in map(Path, sorted(glob.glob(folders))):  # noqa: PTH207
-        match = re.fullmatch(pattern, str(folder))
-        complete = all((folder / file).is_file() for file in NEEDED)
-        if match and not complete and any(folder.glob("*.html")):
-            missing[match["student"]] = folder
-    return missing
+    step, student = coursedir.feedback_directory, coursedir.student_id or "*"
+    folders = folders_in(coursedir, step, coursedir.assignment_id, student)
+    return {
+        student: folder
+        for student, folder in folders.items()
+        if any(folder.glob("*.html")) and not all((folder / file).is_file() for file in NEEDED)
+    }

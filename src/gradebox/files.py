@@ -1,9 +1,11 @@
 """Write files whole or not at all, and read what may be a trap."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,21 +13,29 @@ from pathlib import Path
 from typing import Any
 
 
-def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files to their places in a folder."""
+def write_files(files: Mapping[str, bytes | Path], folder: Path) -> None:
+    """Write files to their places in a folder: their bytes, or copies of others."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-
-
-def copy_files(files: Mapping[str, Path], folder: Path) -> None:
-    """Copy files to their places in a folder."""
-    for name, path in files.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        shutil.copy(path, target)
+        if isinstance(content, bytes):
+            target.write_bytes(content)
+        else:
+            shutil.copy(content, target)
+
+
+def folders_in(coursedir: Any, step: str, assignment: str, student: str = "*") -> dict[str, Path]:
+    """Return the folders of an assignment in a step of nbgrader's, by student."""
+    pattern = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
+    wild = coursedir.directory_structure.format(
+        nbgrader_step=step, student_id=student, assignment_id=glob.escape(assignment)
+    )
+    # not Path.glob: the structure may be absolute
+    folders = glob.glob(os.path.join(glob.escape(str(coursedir.root)), wild))  # noqa: PTH118, PTH207
+    matches = ((re.fullmatch(pattern, folder), folder) for folder in sorted(folders))
+    return {match["student"]: Path(folder) for match, folder in matches if match}
 
 
 def read_files(
@@ -85,12 +95,12 @@ def _open(folder: Path) -> None:
         folder.chmod(mode | 0o700)
 
 
-def read_json(path: Path) -> Any:
-    """Return what a file tells as JSON; an empty object if it is missing or damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+def read_json(path: Path, kind: type = dict) -> Any:
+    """Return what a file tells as JSON; an empty dict, or list, if it is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        if isinstance(found := json.loads(path.read_text(encoding="utf-8")), kind):
+            return found
+    return kind()
 
 
 @contextlib.contextmanager

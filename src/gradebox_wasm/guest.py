@@ -5,7 +5,6 @@ the next is in :data:`_state`; the memory of an instance in which modules have b
 where others begin.
 """
 
-import importlib
 import os
 from asyncio.selector_events import BaseSelectorEventLoop
 from types import SimpleNamespace
@@ -90,7 +89,7 @@ def lack() -> None:
 def _lacking(name: str) -> str:
     module, _, attribute = name.partition(":")
     try:
-        getattr(importlib.import_module(module), attribute, None)
+        exec(f"from {module} import {attribute or '__name__'}", {})  # a part may be a module, too
     except ImportError as error:
         cause: BaseException | None = error
         while cause is not None:
@@ -114,7 +113,7 @@ def begin() -> None:
     else:
         bar_pickles()  # before any test: an audit hook cannot be taken away
         settings = protocol.TestSettings(**message.tests)
-        _state.tester = Tester(line, settings, imported.shell.outputs.longest)
+        _state.tester = Tester(line, settings, imported.shell)
     protocol.send(_grader, protocol.Began(message.level, [], WORK))
 
 

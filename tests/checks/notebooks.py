@@ -96,6 +96,7 @@ def executed(
     *cells: Any,
     source: Collection[Any] | None = None,
     in_process: Collection[str] = (),
+    forks: Collection[str] = (),
     **traits: Any,
 ) -> tuple[list[Any], Run]:
     """Execute a notebook of a course; return its cells, and what the tests gave.
@@ -108,8 +109,8 @@ def executed(
         What was handed in.
     source : list of cells, optional
         The instructor's version, where that is another one.
-    in_process : collection of str
-        The tests that run in the student's process.
+    in_process, forks : collection of str
+        The tests that run in the student's process; those with the objects of where they stand.
     **traits : object
         Settings of ``WarmExecute``.
     """
@@ -123,7 +124,8 @@ def executed(
     work.mkdir(exist_ok=True)
     context = CONTEXT | {"student": "ada"}
     nb = new_notebook(cells=nodes)
-    return nb.cells, step(folder, **traits).run(nb, work, context, NotebookPlan([*in_process]))
+    plan = NotebookPlan([*in_process, *forks], forks=[*forks])
+    return nb.cells, step(folder, **traits).run(nb, work, context, plan)
 
 
 def scores(folder: Path, *cells: Any, **options: Any) -> dict[str, float]:

@@ -3,9 +3,11 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import notebooks
 import pytest
 from notebooks import SOON
 
@@ -62,6 +64,20 @@ class ExactDeadline(Deadline):
     def __init__(self, seconds: float, *pids: int) -> None:
         super().__init__(seconds, *pids)
         self._reading = read(pids)
+
+
+@pytest.fixture
+def once(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Callable[[Path], Any]], Any]:
+    """Return a function that has notebooks executed once for all tests that look at them."""
+    results = request.module.__dict__.setdefault("RESULTS", {})
+
+    def of(execute: Callable[[Path], Any]) -> Any:
+        key = execute, notebooks.SANDBOX
+        if key not in results:
+            results[key] = execute(tmp_path)
+        return results[key]
+
+    return of
 
 
 @pytest.fixture

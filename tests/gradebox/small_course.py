@@ -1,13 +1,18 @@
 """A course with one small assignment, and what students hand in."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from courses import Assignment, write
+import pytest
+from courses import CONFIG, Assignment, write
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
@@ -15,15 +20,22 @@ from notebooks import answer, cell
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
-from gradebox.events import Event
 
-CONFIG = """c = get_config()
-c.CourseDirectory.course_id = "toy"
+
+def marks(group: str, *more: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
+    """Return what a module says of its tests, which grade courses in one process of xdist."""
+    return [
+        pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+        pytest.mark.filterwarnings("ignore::ResourceWarning"),
+        pytest.mark.xdist_group(group),
+        pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
+        *more,
+    ]
+
+
+MORE = """
 c.OverwriteCells.add_missing_cells = True
 c.LateSubmissionPlugin.penalty_method = "zero"
-c.Execute.timeout = 1800
-c.Execute.startup_timeout = 1800
-c.Execute.iopub_timeout = 1800
 """
 
 ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
@@ -34,7 +46,7 @@ TEST = (
 
 def release(root: Path) -> None:
     """Make a course with one released assignment of two notebooks."""
-    (root / "nbgrader_config.py").write_text(CONFIG)
+    (root / "nbgrader_config.py").write_text(CONFIG.replace("others", "toy") + MORE)
     write(root / "source/toy/toy.ipynb", assignment())
     (root / "source/toy/data.txt").write_text("the data")
     write(root / "source/toy/two.ipynb", new_notebook(cells=[cell("two-test", "assert 1", 5)]))
@@ -89,14 +101,6 @@ def grade(*more: str) -> int:
 
 def reported(root: Path) -> dict[str, Any]:
     return json.loads((root / ".gradebox/toy.json").read_text())
-
-
-def sentences(root: Path) -> dict[str, list[str]]:
-    """Return what a run says of each student."""
-    return {
-        student: [str(Event.of(event)) for event in entry["events"]]
-        for student, entry in reported(root).items()
-    }
 
 
 def pages(root: Path) -> dict[str, Any]:
@@ -168,6 +172,23 @@ sys.exit(gradebox.cli.main(["grade", "toy", "-j", "2"]))
 def five(root: Path) -> None:
     for number, body in enumerate(("return 2 * x", "return x", "return 2 * x", "1 / 0", "pass")):
         hand_in(root, f"s{number}", body)
+
+
+def keeps_in(root: Path, address: str) -> str:
+    """Have a course keep its gradebook at another address, and record the assignment there."""
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.db_url = {address!r}\n")
+    Assignment(root, "toy").release()
+    is_due(address, "2026-01-02")
+    return address
+
+
+def killed(root: Path, place: str, name: str, call: int) -> list[int]:
+    """Grade until a function is called so many times; return the processes there were."""
+    command = [sys.executable, "-c", DIES, place, name, str(call)]
+    died = subprocess.run(command, cwd=root, capture_output=True, timeout=HANG, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr[-2000:]
+    return [int(pid) for pid in died.stdout.splitlines()[-1].split()]
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

@@ -5,7 +5,6 @@ grade`` as it comes, with its dry run.
 """
 
 import contextlib
-import os
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,9 @@ import nbgrader
 import pytest
 from courses import CONFIG, Assignment, hand_in
 from nbgrader.apps.quickstartapp import QuickStartApp
+from small_course import marks
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("courses"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
-]
+pytestmark = marks("courses", pytest.mark.slow)
 
 PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
 """What two students hand in to nbgrader's example course."""

@@ -89,37 +89,29 @@ SAME = {
 }
 
 
+NOT_KEPT = "display({'application/json': object()}, raw=True)"
+
+
 def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "here.txt").write_text("found")
-    sources = [source for group in SAME.values() for source in group]
+    sources = [NOT_KEPT, *(source for group in SAME.values() for source in group)]
     expected = cells_of(Execute, tmp_path, *sources, extra_arguments=["--log-level=ERROR"])
     for cell, other in zip(cells_of(WarmExecute, tmp_path, *sources), expected, strict=True):
-        assert shown(cell) == shown(other), cell.source
+        if cell.source == NOT_KEPT:  # each says in its own way why that cell alone fails
+            assert [one.output_type for one in (*cell.outputs, *other.outputs)] == ["error"] * 2
+        else:
+            assert shown(cell) == shown(other), cell.source
         assert cell.execution_count == other.execution_count
 
 
-def test_what_no_notebook_keeps_fails_the_cell_alone(tmp_path: Path) -> None:
-    source = "display({'application/json': object()}, raw=True)"
-    for execute in (WarmExecute, Execute):
-        failed, after = cells_of(execute, tmp_path, source, "1 + 1")
-        assert [output.output_type for output in failed.outputs] == ["error"]
-        assert after.outputs[0].data["text/plain"] == "2"
-
-
 def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
-    cells_of(
-        WarmExecute,
-        tmp_path,
-        "import os, sys, json\nsecret = 1\nos.environ['SECRET'] = '1'\njson.secret = 1\n"
-        "os.chdir('/')\nsys.path.insert(0, '/nowhere')",
-    )
-    [cell] = cells_of(
-        WarmExecute,
-        tmp_path,
-        "import os, sys, json\nprint('secret' in globals(), 'SECRET' in os.environ, "
-        "hasattr(json, 'secret'), '/nowhere' in sys.path, os.getcwd())",
-    )
-    assert cell.outputs[0].text == f"False False False False {tmp_path.resolve()}\n"
+    leaves = "import json, os, sys\nsecret = json.secret = os.environ['SECRET'] = '1'\n"
+    looks = "import json, os, sys\n{*globals(), *os.environ, *vars(json)} & {'secret', 'SECRET'}"
+    cells_of(WarmExecute, tmp_path, leaves + "os.chdir('/')\nsys.path.insert(0, '/nowhere')")
+    places = f"({str(tmp_path.resolve())!r}, False)"
+    cells = cells_of(WarmExecute, tmp_path, looks, "print((os.getcwd(), '/nowhere' in sys.path))")
+    assert cells[0].outputs[0].data["text/plain"] == "set()"
+    assert cells[1].outputs[0].text == f"{places}\n"
 
 
 def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
@@ -131,12 +123,15 @@ def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
     assert cells[2].outputs[0].data["text/plain"] == "True"
 
 
+LAZY = "concurrent.futures"
+
+
 @pytest.mark.parametrize(
     ("module", "without", "imports"),
     [
-        ("torch", ["numpy"], ["torch", "no_such_module"]),
+        ("wave", ["numpy"], ["wave", "no_such_module"]),
         # which the package imports when it is asked for the name
-        ("optdl.bnp.model", ["optdl.bnp"], ["optdl.bnp:BNP", "json:no"]),
+        (f"{LAZY}.process", ["numpy", LAZY], [f"{LAZY}:ProcessPoolExecutor", "json:no"]),
     ],
 )
 def test_the_imports_are_there_before_the_first_cell(

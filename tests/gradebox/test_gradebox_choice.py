@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gradebox.sandbox import choice, probe
-from gradebox.sandbox.choice import choose
 from gradebox.sandbox.probe import Survey
 from gradebox.sandbox.seal import Level, NotSealed
 
@@ -24,41 +23,34 @@ class Toy:
         return f"it has no {imports[0]}" if imports else ""
 
 
-@pytest.fixture(params=[True, False], ids=["installed", "alone"])
-def plugin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Have the sandbox above installed, or none."""
-    entries = [SimpleNamespace(name="toy", load=lambda: Toy)] if request.param else []
-    monkeypatch.setattr(choice, "_entries", lambda: entries)
-    return bool(request.param)
+# by what the kernel offers and what is wanted: what is taken, or why nothing is, alone, beside the
+# sandbox above, and where notebooks may run unsealed
+NO_LEVEL, NO_KERNEL = "expected the level namespaces, got landlock", r"refused: unshare.*: old.*yes"
+TAKEN: dict[tuple[str, str], list[Any]] = {
+    ("weaker", "auto"): [Level.LANDLOCK] * 3,
+    ("weaker", "kernel"): [Level.LANDLOCK] * 3,
+    ("weaker", "landlock"): [Level.LANDLOCK] * 3,
+    ("weaker", "namespaces"): [NO_LEVEL] * 3,
+    ("none", "auto"): ["install gradebox-wasm", "toy: it has no torch", Level.NONE],
+    ("none", "kernel"): [NO_KERNEL, NO_KERNEL, Level.NONE],
+    ("none", "toy"): ["expected the sandbox auto, .*'toy'", *["'toy': it has no torch"] * 2],
+    ("none", "none"): ["got none; if you", "got none; if you", Level.NONE],
+}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "level"), [("auto", "landlock"), ("kernel", "landlock"), ("landlock", "landlock")]
-)
-def test_the_kernel_comes_first(
-    wanted: str, level: str, plugin: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("offered", "wanted"), TAKEN)
+def test_the_kernels_comes_first_then_another_and_none_if_that_is_allowed(
+    offered: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "survey", lambda: WEAKER)
-    for allowed in (False, True):
-        assert choose(wanted, allowed) is Level(level)
-        with pytest.raises(NotSealed, match=r"expected the level namespaces, got landlock"):
-            choose("namespaces", allowed)
-
-
-def test_a_sandbox_of_another_distribution_comes_next(
-    plugin: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probe, "survey", lambda: NOTHING)
-    for wanted in ("auto", "toy") if plugin else ():
-        assert isinstance(choose(wanted), Toy)
-    refused = {
-        "auto": "it has no torch" if plugin else "install gradebox-wasm",
-        "kernel": r"refused: unshare.*refused: old.*allow_unsealed = True",
-        "toy": "'toy': it has no torch" if plugin else "expected the sandbox auto, .*got 'toy'",
-        "none": "got none; if you",
-    }
-    for wanted, why in refused.items():
-        with pytest.raises(NotSealed, match=why):
-            choose(wanted, imports=["torch"])
-    for wanted in ("auto", "kernel", "none"):
-        assert choose(wanted, allow_unsealed=True, imports=["torch"]) is Level.NONE
+    monkeypatch.setattr(probe, "survey", lambda: WEAKER if offered == "weaker" else NOTHING)
+    for number, expected in enumerate(TAKEN[offered, wanted]):
+        entries = [SimpleNamespace(name="toy", load=lambda: Toy)][: min(number, 1)]
+        monkeypatch.setattr(choice, "_entries", lambda entries=entries: entries)
+        options: dict[str, Any] = {"allow_unsealed": number == 2, "imports": ["torch"]}
+        if isinstance(expected, Level):
+            assert choice.choose(wanted, **options) is expected
+        else:
+            with pytest.raises(NotSealed, match=expected):
+                choice.choose(wanted, **options)
+        if entries and offered == "none" and wanted in ("auto", "toy"):
+            assert isinstance(choice.choose(wanted), Toy)

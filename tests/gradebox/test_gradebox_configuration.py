@@ -88,12 +88,10 @@ def test_a_step_of_the_course_may_open_the_gradebook(
 ) -> None:
     (course / "own_step.py").write_text(dedent(STEP))
     monkeypatch.syspath_prepend(course)
-    config = course / "nbgrader_config.py"
     position = len(configured().Autograde.autograde_preprocessors) if last else 5
-    config.write_text(
-        config.read_text() + "import gradebox\ngradebox.configure(c)\n"
-        f"c.Autograde.autograde_preprocessors.insert({position}, 'own_step.Bonus')\n"
-    )
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write("import gradebox\ngradebox.configure(c)\n")
+        file.write(f"c.Autograde.autograde_preprocessors.insert({position}, 'own_step.Bonus')\n")
     hand_in(course, "ada")
     assert Course(course, "toy").chain().has_strangers
     assert grade() == 0

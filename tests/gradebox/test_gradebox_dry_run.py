@@ -85,17 +85,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return runs(tmp_path_factory.mktemp("course"), "import math", answer(shows + SQUARE), TESTS)
 
 
-def test_each_cell_goes_its_own_way(found: Runs) -> None:
+def test_each_cell_goes_its_own_way_and_so_it_is_planned(found: Runs) -> None:
+    toy = planned(found.values())["toy"]
     in_process = ["inside", "helper", "helped", "draws", "ends"]  # helped needs what helper makes
     assert [name for name, run in found.items() if run.way == IN_PROCESS] == in_process
+    assert toy.in_process == in_process
+    assert toy.again == ["plain", "free", "deletes", "after the end"]
     assert [name for name, run in found.items() if run.fails] == ["wrong", "wrong inside"]
     assert [name for name, run in found.items() if run.is_free] == ["free"]
-
-
-def test_the_plan_is_what_was_found_out(found: Runs) -> None:
-    toy = planned(found.values())["toy"]
-    assert toy.in_process == ["inside", "helper", "helped", "draws", "ends"]
-    assert toy.again == ["plain", "free", "deletes", "after the end"]
     assert "matplotlib.pyplot.show" in toy.usual
 
 
@@ -113,6 +110,16 @@ def test_the_report_names_reasons_and_what_to_do(found: Runs) -> None:
     assert not [line for line in lines if line.startswith("toy/plain:")]
 
 
+def test_the_report_names_what_tests_ask_for_through_other_cells(tmp_path: Path) -> None:
+    helper = cell("helper", "def is_right(x): return square(x) == x * x")
+    cells = answer(SQUARE), answer("def cube(x): return x**3", "other"), helper, "made = cube(2)"
+    found = runs(tmp_path, *cells, {"helped": "assert is_right(3)", "made": "assert made == 8"})
+    assert {name: run.asks for name, run in found.items()} == {
+        "helped": ("square",),
+        "made": ("cube",),
+    }
+
+
 def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
     insisting = of_two_points({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
     for test in insisting:
@@ -121,17 +128,12 @@ def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
     odd.metadata["gradebox"] = {"way": "beside"}
     for way, of_odd in (("auto", IN_PROCESS), (ISOLATED, ISOLATED), (IN_PROCESS, IN_PROCESS)):
         found = runs(tmp_path, "import math", answer(SQUARE), *insisting, odd, way=way)
-        assert {name: run.way for name, run in found.items()} == {
-            "isolated": ISOLATED,
-            "in-process": IN_PROCESS,
-            "odd": of_odd,
-        }
+        assert [run.way for run in found.values()] == [ISOLATED, IN_PROCESS, of_odd]
         assert found["isolated"].fails
         assert not found["in-process"].fails
 
 
-OWN_SUM = "def sum(numbers):\n    ### BEGIN SOLUTION\n    return [*numbers][-1] + 1\n"
-OWN_SUM += "    ### END SOLUTION"
+OWN_SUM = SQUARE.replace("square(x)", "sum(numbers)").replace("x * x", "[*numbers][-1] + 1")
 
 
 def test_a_name_of_pythons_is_the_students_where_needed(tmp_path: Path) -> None:
@@ -142,13 +144,11 @@ def test_a_name_of_pythons_is_the_students_where_needed(tmp_path: Path) -> None:
         "python's": "assert square(2) == sum([2, 2])",
     }
     found = runs(tmp_path, answer(SQUARE), answer(OWN_SUM, "own"), tests)
-    assert {
-        name: (run.way, run.answers, run.blank, run.pythons) for name, run in found.items()
-    } == {
-        "fails": (ISOLATED, 2, 0, ("sum",)),
-        "free": (ISOLATED, 2, 0, ("sum",)),
-        "python's": (ISOLATED, 2, 0, ()),
+    assert {name: run.pythons for name, run in found.items()} == {
+        **dict.fromkeys(("fails", "free"), ("sum",)),
+        "python's": (),
     }
+    assert {(run.way, run.answers, run.blank) for run in found.values()} == {(ISOLATED, 2, 0)}
     assert "`square`, `sum`" in checked(found)[-1]
 
 
@@ -265,37 +265,31 @@ EXIT = "import os\nos._exit(0)"
 LOOK, NO_VALUE = "fails-in-process", "not-a-value"
 
 
-@pytest.mark.parametrize(
-    ("written", "later", "score", "kinds"),
-    [
-        pytest.param(RATES, "", 2, [], id="as the instructor's"),
-        pytest.param(f"sum = 0\n{RATES}\nnp = 'points'", "", 2, [], id="other names are lent"),
-        pytest.param(RATES, "del cost", 2, [], id="deleted by a later cell"),
-        pytest.param(RATES, "rates.clear()", 2, [LOOK], id="spoilt by a later cell"),
-        pytest.param(RATES, EXIT, 2, ["ended"], id="ended by a later cell"),
-        pytest.param(
-            "def cost(goods):\n    return [2 * len([goods.pop() for _ in goods[:]])]",
-            "",
-            2,
-            [LOOK],
-            id="changes its argument",
-        ),
-        pytest.param(OBJECT, "", 2, [NO_VALUE], id="right, and no value"),
-        pytest.param(OBJECT.replace("4]", "5]"), "", 0, [NO_VALUE], id="wrong, and no value"),
-        pytest.param(OBJECT, EXIT, 0, ["ended", NO_VALUE], id="no value, and ended"),
-        pytest.param(EQUAL, "", 0, [NO_VALUE], id="equal to anything"),
-        pytest.param("def cost(goods):\n    return [5]", "", 0, [], id="wrong"),
-        pytest.param(
-            f"{RATES}\nimport linecache\nwas = cost\ndef cost(goods):\n"
-            "    print(shown := [c for name, c in linecache.cache.items() if 'test' in name])\n"
-            "    assert not shown, shown\n    return was(goods)",
-            "",
-            2,
-            [LOOK],
-            id="shows the test that runs",
-        ),
-    ],
-)
+POPS = "def cost(goods):\n    return [2 * len([goods.pop() for _ in goods[:]])]"
+SHOWS = f"""{RATES}
+import linecache
+was = cost
+def cost(goods):
+    print(shown := [c for name, c in linecache.cache.items() if 'test' in name])
+    assert not shown, shown
+    return was(goods)"""
+AGAIN: dict[str, tuple[str, str, float, list[str]]] = {
+    "as the instructor's": (RATES, "", 2, []),
+    "other names are lent": (f"sum = 0\n{RATES}\nnp = 'points'", "", 2, []),
+    "deleted by a later cell": (RATES, "del cost", 2, []),
+    "spoilt by a later cell": (RATES, "rates.clear()", 2, [LOOK]),
+    "ended by a later cell": (RATES, EXIT, 2, ["ended"]),
+    "changes its argument": (POPS, "", 2, [LOOK]),
+    "right, and no value": (OBJECT, "", 2, [NO_VALUE]),
+    "wrong, and no value": (OBJECT.replace("4]", "5]"), "", 0, [NO_VALUE]),
+    "no value, and ended": (OBJECT, EXIT, 0, ["ended", NO_VALUE]),
+    "equal to anything": (EQUAL, "", 0, [NO_VALUE]),
+    "wrong": ("def cost(goods):\n    return [5]", "", 0, []),
+    "shows the test that runs": (SHOWS, "", 2, [LOOK]),
+}
+
+
+@pytest.mark.parametrize(("written", "later", "score", "kinds"), AGAIN.values(), ids=AGAIN)
 def test_an_isolated_test_is_asked_again_in_process(
     tmp_path: Path, written: str, later: str, score: float, kinds: list[str]
 ) -> None:

@@ -180,9 +180,8 @@ def deep(name: str, levels: int) -> Callable[[Path], None]:
         here = os.open(folder, os.O_RDONLY)
         for _ in range(levels):
             os.mkdir(name, dir_fd=here)
-            below = os.open(name, os.O_RDONLY, dir_fd=here)
-            os.close(here)
-            here = below
+            above, here = here, os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(above)
         os.close(here)
 
     return fill
@@ -190,8 +189,8 @@ def deep(name: str, levels: int) -> Callable[[Path], None]:
 
 def large(folder: Path) -> None:
     for number in range(5):
-        with (folder / f"{number}.bin").open("wb") as file:
-            file.truncate(intake.LARGEST)
+        (folder / f"{number}.bin").touch()
+        os.truncate(folder / f"{number}.bin", intake.LARGEST)
 
 
 TOO_MUCH = {
@@ -251,12 +250,16 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path],
         )
 
 
-def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: dict[str, Any]) -> list[str]:
-    """Rebuild a notebook; return what is said of it."""
-    named = [SimpleNamespace(checksum="x", max_score=1, **fields) for fields in originals]
-    tests = [entry for entry in named if entry.locked]
-    answers = [entry for entry in named if not entry.locked]
-    kinds = {"source_cells": named, "grade_cells": tests, "solution_cells": answers}
+def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: tuple[str, str]) -> list[str]:
+    """Rebuild a notebook of cells, tests where a name begins with t; return what is said of it."""
+    rest = {"checksum": "x", "max_score": 1, "cell_type": "code"}
+    cells = [
+        SimpleNamespace(name=name, source=source, locked=name[0] == "t", **rest)
+        for name, source in originals
+    ]
+    tests = [one for one in cells if one.locked]
+    answers = [one for one in cells if not one.locked]
+    kinds = {"source_cells": cells, "grade_cells": tests, "solution_cells": answers}
     book = SimpleNamespace(find_notebook=lambda *_: SimpleNamespace(task_cells=[], **kinds))
     context = {"assignment": "toy", "notebook": "toy"}
     said: list[str] = []
@@ -266,27 +269,19 @@ def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: dict[str, Any]
     return said
 
 
-def original(name: str, source: str, locked: bool = True) -> dict[str, Any]:
-    return {"name": name, "source": source, "locked": locked, "cell_type": "code"}
-
-
-def test_line_ends_of_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for given, theirs in (("\n", "\r\n"), ("\r\n", "\n"), ("\r\n", "\r\n")):
-        blank, test = "x = 1\ny = 2", "assert x\nassert y"
-        cells = [original("sum", blank, locked=False), original("test", test)]
-        locked = {"grade_id": "test", "grade": True, "points": 1, "locked": True}
-        nb = intake.parse(
-            "toy",
-            content(
-                cell(source=blank.replace("\n", theirs), metadata={"nbgrader": NBGRADER}),
-                cell(source=test.replace("\n", theirs), metadata={"nbgrader": locked}),
-            ),
-        )
-        for part in cells:
-            part["source"] = part["source"].replace("\n", given)
-        assert rebuilt(monkeypatch, nb, *cells) == []
-        # to the byte: by its checksum nbgrader knows an answer that was left blank
-        assert [part.source for part in nb.cells] == [part["source"] for part in cells]
+@pytest.mark.parametrize(("given", "theirs"), [("\n", "\r\n"), ("\r\n", "\n"), ("\r\n",) * 2])
+def test_line_ends_of_windows_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, given: str, theirs: str
+) -> None:
+    locked = {"grade_id": "test", "grade": True, "points": 1, "locked": True}
+    texts = {"sum": "x = 1{0}y = 2", "test": "assert x{0}assert y"}
+    names = zip(texts.values(), (NBGRADER, locked), strict=True)
+    cells = [cell(source=text.format(theirs), metadata={"nbgrader": of}) for text, of in names]
+    nb = intake.parse("toy", content(*cells))
+    released = {name: text.format(given) for name, text in texts.items()}
+    assert rebuilt(monkeypatch, nb, *released.items()) == []
+    # to the byte: by its checksum nbgrader knows an answer that was left blank
+    assert [part.source for part in nb.cells] == [*released.values()]
 
 
 def test_equal_cells_without_metadata_are_given_out_in_order(
@@ -294,18 +289,12 @@ def test_equal_cells_without_metadata_are_given_out_in_order(
 ) -> None:
     hidden = "# tests\n### BEGIN HIDDEN TESTS\nassert {}\n### END HIDDEN TESTS"
     cells = [
-        original(name, source if locked else "pass", locked)
-        for name in ("a", "b", "c")
-        for name, source, locked in ((name, "", False), (f"t-{name}", hidden.format(name), True))
+        pair for name in "abc" for pair in ((name, "pass"), (f"t-{name}", hidden.format(name)))
     ]
     answers = [f"{name} = 1" for name in "abc"]
     nb = intake.parse(
-        "toy",
-        content(*(cell(source=text) for a in answers for text in (a, "# tests\n"))),
+        "toy", content(*(cell(source=text) for one in answers for text in (one, "# tests\n")))
     )
     assert "order" not in rebuilt(monkeypatch, nb, *cells)
-    texts = [part.source for part in nb.cells]
-    tests = [hidden.format(name) for name in "abc"]
-    assert [text for text in texts if text in answers + tests] == [
-        text for pair in zip(answers, tests, strict=True) for text in pair
-    ]
+    expected = [text for name in "abc" for text in (f"{name} = 1", hidden.format(name))]
+    assert [part.source for part in nb.cells if part.source in expected] == expected

@@ -129,12 +129,16 @@ def test_answers_get_what_nbgrader_gives(graded: Graded, case: Case) -> None:
             assert graded.ours["wrong", *key] == graded.stock["wrong", *key]
 
 
-def test_all_other_cells_get_what_nbgrader_gives(graded: Graded) -> None:
+def test_all_other_cells_get_what_nbgrader_gives_and_are_no_event(graded: Graded) -> None:
     tests = {(case.kind, name) for case in cases() for name in case.points}
     others = {key: row for key, row in graded.stock.items() if key[1:] not in tests}
     assert len(others) == 2 * 3
     assert others.items() <= graded.ours.items()
     assert {key for key in graded.ours if key[0] != "blank"} == graded.stock.keys()
+    for student in ("right", "blank"):
+        assert graded.report[student] == {"state": "graded", "events": [], "why": ""}
+    assert Counter(test.way for test in graded.tests.values()) == WAYS
+    assert len(graded.doubted) == DOUBTED
 
 
 def test_wrong_answers_raise_nothing_by_themselves(graded: Graded) -> None:
@@ -142,16 +146,6 @@ def test_wrong_answers_raise_nothing_by_themselves(graded: Graded) -> None:
         for cell in nbformat.read(path, as_version=4).cells:
             if not cell.metadata.get("nbgrader", {}).get("grade"):
                 assert "error" not in [out.output_type for out in cell.get("outputs", [])], cell
-
-
-def test_right_answers_and_what_was_released_are_no_event(graded: Graded) -> None:
-    for student in ("right", "blank"):
-        assert graded.report[student] == {"state": "graded", "events": [], "why": ""}
-
-
-def test_so_many_run_isolated(graded: Graded) -> None:
-    assert Counter(test.way for test in graded.tests.values()) == WAYS
-    assert len(graded.doubted) == DOUBTED
 
 
 @needs_wasm
@@ -163,10 +157,9 @@ def test_so_many_give_the_same_points_in_webassembly(tmp_path: Path) -> None:
     points, same = assignment.points(), set()
     for case in cases():
         if case.name not in compiled:
-            keys = [(case.kind, name) for name in case.points]
+            keys, worth = [(case.kind, name) for name in case.points], [*case.points.values()]
             right = [float(points["right", *key][0]) for key in keys]
-            wrong, worth = float(points["wrong", *keys[-1]][0]), [*case.points.values()]
-            if right == worth and wrong < worth[-1]:
+            if right == worth and float(points["wrong", *keys[-1]][0]) < worth[-1]:
                 same.add(case.name)
     assert same == {case.name for case in cases()} - NOT_IN_WASM.keys()
     assert len(same) == 82

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,30 +23,26 @@ LINUX = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize(
-    ("computed", "waited", "expected"),
-    [
-        (1.5, [2.5], 1.5),  # it computes and waits in turns
-        (0.0, [0.0], 4.0),  # it sleeps
-        (1.0, [1.0], 3.0),  # it does all three
-        (0.5, [1.0, 2.0], 1.0),  # two processes that work in turns
-        (3.9, [3.5], 3.9),  # many threads that keep one of them waiting
-        (9.0, [3.5], 4.0),  # never more than has passed
-        (0.0, [4.5], 0.0),  # nor less than nothing
-        (0.02, None, 4.0),  # where waits are not told: it sleeps
-        (1.5, None, 1.5),  # it computes, and may have waited
-        (9.0, None, 4.0),
-    ],
-)
-def test_the_own_part_of_four_seconds(
-    computed: float, waited: list[float] | None, expected: float
-) -> None:
-    def at(seconds: float, waits: list[float]) -> Reading:
-        told = waited is not None
-        return Reading(seconds, tuple({7: one} for one in waits) if told else None)
+OWN = [
+    (1.5, [2.5], 1.5),  # it computes and waits in turns
+    (0.0, [0.0], 4.0),  # it sleeps
+    (1.0, [1.0], 3.0),  # it does all three
+    (0.5, [1.0, 2.0], 1.0),  # two processes that work in turns
+    (3.9, [3.5], 3.9),  # many threads that keep one of them waiting
+    (9.0, [3.5], 4.0),  # never more than has passed
+    (0.0, [4.5], 0.0),  # nor less than nothing
+    (0.02, [], 4.0),  # where waits are not told: it sleeps
+    (1.5, [], 1.5),  # it computes, and may have waited
+    (9.0, [], 4.0),
+]
 
-    before = at(3.0, [10.0 for _ in waited or ()])
-    after = at(3.0 + computed, [10.0 + one for one in waited or ()])
+
+@pytest.mark.parametrize(("computed", "waited", "expected"), OWN)
+def test_the_own_part_of_four_seconds(
+    computed: float, waited: list[float], expected: float
+) -> None:
+    before = Reading(3.0, ({7: 10.0},) * len(waited) or None)
+    after = Reading(3.0 + computed, tuple({7: 10.0 + one} for one in waited) or None)
     assert own_part(4.0, before, after) == pytest.approx(expected)
 
 
@@ -56,43 +52,37 @@ def test_the_thread_that_waited_longest_counts() -> None:
     assert own_part(4.0, before, after) == 1.0
 
 
-Start = Callable[..., psutil.Process]
-
-
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start() -> Iterator[Callable[[str], psutil.Process]]:
     """Return a function that starts a program on one and the same processor."""
-    with ExitStack() as stack:
+    started = []
+    pinned = "import os, sys, time\n"
+    if hasattr(os, "sched_setaffinity"):
+        pinned += f"os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n"
 
-        def begin(source: str) -> psutil.Process:
-            pinned = "import os\n"
-            if hasattr(os, "sched_setaffinity"):
-                pinned += f"os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n"
-            command = [sys.executable, "-S", "-c", f"{pinned}\nprint(1, flush=True)\n{source}"]
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, start_new_session=True, text=True
-            )
-            stack.enter_context(process)
-            stack.callback(_kill, psutil.Process(process.pid))
-            assert process.stdout is not None
-            process.stdout.readline()
-            return psutil.Process(process.pid)
+    def begin(source: str) -> psutil.Process:
+        command = [sys.executable, "-S", "-c", f"{pinned}print(1, flush=True)\n{source}"]
+        started.append(psutil.Popen(command, stdout=subprocess.PIPE, start_new_session=True))
+        started[-1].stdout.readline()
+        return started[-1]
 
-        yield begin
-
-
-def _kill(process: psutil.Process) -> None:
-    for one in (*process.children(recursive=True), process):
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
+    yield begin
+    for process in started:
+        for one in (*process.children(recursive=True), process):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.communicate()
 
 
-def measured(process: psutil.Process, least: float) -> tuple[float, float, float]:
-    """Return own, computed and wall time of a process, until it has computed so much."""
+def measured(process: Any, least: float, pause: float) -> tuple[float, float, float]:
+    """Return own, computed and wall time of a process, until it has computed so much.
+
+    A wait that is not over at a look is told too late: there are few looks where processes wait.
+    """
     began, first = time.monotonic(), own_time.read([process.pid])
     own, before, looked = 0.0, first, began
     while True:
-        time.sleep(0.1)
+        time.sleep(pause)
         now, after = time.monotonic(), own_time.read([process.pid])
         own += own_part(now - looked, before, after)
         before, looked = after, now
@@ -100,58 +90,48 @@ def measured(process: psutil.Process, least: float) -> tuple[float, float, float
             return own, after.computed - first.computed, now - began
 
 
+CHILD = f"import subprocess\nsubprocess.run([sys.executable, '-c', {BUSY!r}]"
+THREADS = f"import threading\nfor _ in range(8): threading.Thread(target=exec, args=({BUSY!r},))"
+COMPUTES = [
+    # beside so many others that compute, and until it has: least and most own time
+    pytest.param(BUSY, 3, 0.2, 0.8, 1.4, id="while others compute"),
+    pytest.param(f"{CHILD})", 3, 0.2, 0.0, 1.5, id="in a child that it waits for"),
+    pytest.param(f"{CHILD}, start_new_session=True)", 3, 0.2, 0.0, 1.5, id="in a child apart"),
+    # nobody gains by keeping himself waiting
+    pytest.param(f"{THREADS}.start()\n{BUSY}", 0, 0.3, 0.8, 99.0, id="in threads"),
+    pytest.param(f"[os.fork() for _ in range(3)]\n{BUSY}", 0, 0.3, 0.8, 99.0, id="in children"),
+]
+
+
 @LINUX
-def test_what_others_compute_counts_not(start: Start) -> None:
-    process = start(BUSY)
-    for _ in range(3):
+@pytest.mark.parametrize(("source", "others", "computed", "least", "most"), COMPUTES)
+def test_who_computes_has_as_much(
+    start: Any, source: str, others: int, computed: float, least: float, most: float
+) -> None:
+    for _ in range(others):
         start(BUSY)
-    own, cpu, _ = measured(process, 0.2)
-    assert 0.8 * cpu <= own <= 1.4 * cpu + 0.05
-
-
-@LINUX
-@pytest.mark.parametrize("session", ["", "start_new_session=True"], ids=["here", "apart"])
-def test_a_child_that_waits_is_waited_for(start: Start, session: str) -> None:
-    for _ in range(3):
-        start(BUSY)
-    command = f"[sys.executable, '-c', {BUSY!r}], {session}"
-    own, cpu, _ = measured(start(f"import subprocess, sys\nsubprocess.run({command})"), 0.2)
-    assert own <= 1.5 * cpu + 0.05
-
-
-@LINUX
-@pytest.mark.parametrize(
-    "many",
-    [
-        "from threading import Thread\n"
-        f"for _ in range(8): Thread(target=exec, args=({BUSY!r},)).start()",
-        "import os\nfor _ in range(8):\n    if not os.fork(): break",
-    ],
-    ids=["threads", "children"],
-)
-def test_nobody_gains_by_keeping_himself_waiting(start: Start, many: str) -> None:
-    own, cpu, _ = measured(start(f"{many}\n{BUSY}"), 0.3)
-    assert own >= 0.8 * cpu
+    own, cpu, _ = measured(start(source), computed, 0.3)
+    assert least * cpu <= own <= most * cpu + 0.05
 
 
 @pytest.mark.parametrize("told", [pytest.param(True, marks=LINUX), False])
 @pytest.mark.parametrize(
     "source",
     [
-        "import time\ntime.sleep(9999)",
-        "import os, signal\nos.kill(0, signal.SIGSTOP)",
+        "time.sleep(9999)",
+        "import signal\nos.kill(0, signal.SIGSTOP)",
         "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
     ],
     ids=["sleeps", "stopped", "deadlock"],
 )
 def test_who_has_nothing_to_do_has_all_the_time(
-    start: Start, monkeypatch: pytest.MonkeyPatch, source: str, told: bool
+    start: Any, monkeypatch: pytest.MonkeyPatch, source: str, told: bool
 ) -> None:
     monkeypatch.setattr(own_time, "waits_are_told", lambda: told)
     process = start(source)
     while process.status() == psutil.STATUS_RUNNING:  # it is still on its way
         time.sleep(0.03)
-    own, _, wall = measured(process, -1.0)
+    own, _, wall = measured(process, -1.0, 0.1)
     assert own >= 0.9 * wall
 
 
@@ -164,58 +144,63 @@ def test_of_a_process_that_ended_nothing_is_known() -> None:
 # --- limits -----------------------------------------------------------------------------------
 
 
+class Clock:
+    """The wall time and what processes had of it, which stand still unless moved."""
+
+    def __init__(self) -> None:
+        self.wall, self.own, self.looks = 100.0, 0.0, list[float]()
+
+    def read(self, pids: Any) -> Reading:
+        self.looks.append(self.wall)
+        return Reading(0.0, ({pids[0]: self.wall - self.own},))
+
+    def pass_time(self, wall: float, own: float) -> None:
+        self.wall += wall
+        self.own += own
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return the wall time and what processes had of it, which stand still unless moved."""
-    made = SimpleNamespace(wall=100.0, own=0.0, looks=[])
-
-    def read(pids: Any) -> Reading:
-        made.looks.append(made.wall)
-        return Reading(0.0, ({pids[0]: made.wall - made.own},))
-
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock of all limits."""
+    made = Clock()
     monkeypatch.setattr(own_time, "time", SimpleNamespace(monotonic=lambda: made.wall))
-    monkeypatch.setattr(own_time, "read", read)
+    monkeypatch.setattr(own_time, "read", made.read)
     return made
 
 
-def pass_time(clock: SimpleNamespace, wall: float, own: float) -> None:
-    clock.wall += wall
-    clock.own += own
-
-
-def test_a_limit_counts_own_time(clock: SimpleNamespace) -> None:
+def test_a_limit_counts_own_time(clock: Clock) -> None:
     limit = Deadline(3.0, 7)
-    assert limit.remaining() == 0.3  # the first look comes soon
-    pass_time(clock, 0.5, 0.1)
-    assert (limit.remaining(), limit.spent()) == (0.3, 0.5)  # until then the time counts in full
-    pass_time(clock, 2.0, 1.0)
-    assert (limit.remaining(), limit.spent()) == (0.3, 1.5)
-    pass_time(clock, 0.2, 0.0)
-    assert (limit.remaining(), limit.spent()) == (pytest.approx(0.3), pytest.approx(1.7))
-    pass_time(clock, 5.0, 1.4)
-    assert (limit.remaining(), limit.over) == (pytest.approx(0.1), False)
-    pass_time(clock, 0.1, 0.09)
-    assert (limit.remaining(), limit.over) == (0.05, False)
-    pass_time(clock, 0.05, 0.05)
-    assert (limit.remaining(), limit.remaining(), limit.over) == (0.0, 0.0, True)
+    for wall, own, remaining, spent in (
+        (0.0, 0.0, 0.3, 0.0),  # the first look comes soon
+        (0.5, 0.1, 0.3, 0.5),  # until then the time counts in full
+        (2.0, 1.0, 0.3, 1.5),
+        (0.2, 0.0, 0.3, 1.7),
+        (5.0, 1.4, 0.1, 2.9),
+        (0.1, 0.09, 0.05, 2.99),
+        (0.05, 0.05, 0.0, 3.04),
+    ):
+        assert not limit.over
+        clock.pass_time(wall, own)
+        assert (limit.remaining(), limit.spent()) == pytest.approx((remaining, spent))
+    assert (limit.remaining(), limit.over) == (0.0, True)
     assert limit.says == "longer than 3 s"
 
 
-def test_looks_are_rare_and_the_wall_time_is_a_last_resort(clock: SimpleNamespace) -> None:
+def test_looks_are_rare_and_the_wall_time_is_a_last_resort(clock: Clock) -> None:
     limit = Deadline(20.0, 7)
     while pause := limit.remaining():
-        pass_time(clock, pause, 0.0)
+        clock.pass_time(pause, 0.0)
     assert clock.wall == 100.0 + CAP + 3 * 20.0
     assert clock.looks[:3] == [101.0, 102.0, 103.0]
     assert limit.says == "longer than 31 minutes of wall time"
 
 
-def test_what_arrives_in_time_is_taken(clock: SimpleNamespace) -> None:
+def test_what_arrives_in_time_is_taken(clock: Clock) -> None:
     waits: list[float] = []
 
     def receive(seconds: float) -> Any:
         waits.append(seconds)
-        pass_time(clock, seconds, seconds)
+        clock.pass_time(seconds, seconds)
         if len(waits) != 3:
             raise TimeoutError
         return "arrived"

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
-from nbgrader.server_extensions.formgrader import handlers
 from notebooks import answer, cell
 from traitlets.config import Config
 
 from gradebox.feedback.formulas import rendered
 from gradebox.feedback.mathml import mathml
 from gradebox.feedback.messages import tell_students, titles
-from gradebox.feedback.page import TEMPLATES, FeedbackPage
+from gradebox.feedback.page import FeedbackPage
 from gradebox.nbgrader.absent import absent
 from gradebox.nbgrader.harmless import LONGEST, Harmless, harmless_html, harmless_markdown
 
@@ -36,8 +35,6 @@ PNG = base64.b64encode(b"\x89PNG and so on").decode()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="3"/></svg>'
 RUNS = '<script>run()</script><img src="x" onerror="run()">'
 ATTACHED = {"a.png": {"image/png": PNG}}
-MARKS = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
-MARKDOWN = "gradebox.markdown2html"
 PAYLOADS = sections("payloads.txt")
 
 
@@ -103,25 +100,6 @@ def test_what_runs_or_loads_is_only_text(text: str) -> None:
             assert not acts(HTMLExporter().markdown2html({"cell": node}, source))
 
 
-def pages(nb: Any) -> list[str]:
-    """Return the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
-    about = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": "ada"}
-    about |= {"assignment_id": "toy", "notebook_id": "toy", "submission_id": "1"}
-    css = Path(handlers.static_path) / "node_modules/bootstrap/dist/css"
-    made = []
-    for template, folders, filters in (
-        ("feedback", [handlers.template_path], {}),
-        ("formgrade", [handlers.template_path], {}),
-        ("formgrade", [TEMPLATES, handlers.template_path], {"markdown2html": MARKDOWN}),
-    ):
-        config = Config({"HTMLExporter": {"template_name": template, "filters": filters}})
-        config.HTMLExporter.extra_template_basedirs = [*map(str, folders)]
-        config.HTMLExporter.extra_template_paths = [str(css)]
-        exporter = HTMLExporter(config=config)
-        made.append(exporter.from_notebook_node(nb, about | {"nbgrader": MARKS})[0])
-    return [*made, FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0]]
-
-
 needs_browser = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome here")
 
 
@@ -133,10 +111,8 @@ def test_no_payload_runs_or_loads_in_a_browser(tmp_path: Path) -> None:
         address = f"127.0.0.1:{port}/payload"
         texts = [text.replace("URL", "http://ADDRESS") for text in PAYLOADS.values()]
         texts = [text.replace("ADDRESS", f"{address}-{i}") for i, text in enumerate(texts)]
-        made = pages(harmless(*(node for text in texts for node in everywhere(text))))
-        for number, text in enumerate(made):
-            (tmp_path / f"{number}.html").write_text(text, encoding="utf-8")
-        visits = browser.visit(sorted(tmp_path.glob("*.html")))
+        nb = harmless(*(node for text in texts for node in everywhere(text)))
+        visits = browser.visit(browser.written(tmp_path, nb))
     assert [visit.ran for visit in visits] == [[]] * 4
     payloads = "payload", "beside", "hostname", "attachment"
     assert not [url for visit in visits for url in visit.asked if any(p in url for p in payloads)]
@@ -364,16 +340,20 @@ def told(nb: Any, number: int = 2) -> str:
     return "\n".join(nb.cells[number].outputs[0].traceback)
 
 
-@pytest.mark.parametrize(
-    ("given", "fails", "expected"),
-    [
-        ("def my_near(x): return x", None, "was not found. Did you rename it?"),
-        ("def nearr(x): return x", None, "Your notebook has `nearr`."),
-        ("x = 1", None, "Did you rename or delete it?"),
-        ("def near(x) return", error("SyntaxError: no"), "the cell that defines it ends with an"),
-    ],
-)
-def test_a_missing_function_is_told_as_such(given: str, fails: Any, expected: str) -> None:
+NO = error("SyntaxError: no")
+MISSING: dict[str, tuple[Any, str]] = {
+    "def my_near(x): return x": (None, "was not found. Did you rename it?"),
+    "def nearr(x): return x": (None, "Your notebook has `nearr`."),
+    "x = 1": (None, "Did you rename or delete it?"),
+    "def near(x) return": (NO, "the cell that defines it ends with an"),
+}
+
+
+@pytest.mark.parametrize("given", MISSING)
+def test_a_missing_function_is_told_as_such(given: str) -> None:
+    fails, expected = MISSING[given]
+    another = a_notebook("def near(x): return y", error("NameError: name 'y' is not defined", "x"))
+    assert absent(another) == {}
     nb = a_notebook(given, error("NameError: name 'near' is not defined", "File"), fails=fails)
     [missing] = absent(nb).values()
     assert (missing.name, missing.failed) == ("near", fails is not None)
@@ -382,11 +362,6 @@ def test_a_missing_function_is_told_as_such(given: str, fails: Any, expected: st
     assert "The function `near` " in said
     assert expected in said
     assert "File" not in said
-
-
-def test_a_name_error_of_an_answer_is_no_missing_function() -> None:
-    nb = a_notebook("def near(x): return y", error("NameError: name 'y' is not defined", "x"))
-    assert absent(nb) == {}
 
 
 @pytest.mark.parametrize(("output", "expected"), FAILURES, ids=["seen", "hidden", "cell", "own"])
@@ -419,21 +394,21 @@ def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.score = 0.0 if node.get("outputs") else 2.0
     config = Config({"FeedbackPage": settings, "HTMLExporter": {"template_name": "feedback"}})
-    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": MARKS})
+    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": browser.MARKS})
     return BeautifulSoup(text, "html.parser")
 
 
-def test_a_page_names_its_exercises() -> None:
-    page = a_page(a_notebook(NEAR, UNSEEN))
+def test_a_page_names_its_exercises_and_comments() -> None:
+    nb = a_notebook(NEAR, UNSEEN)
+    nb.cells[1].metadata.nbgrader.comment = "See $x$."
+    page = a_page(nb)
     assert page.h1.text == "toy: 0 of 2 points"
     [row] = page.select("#index tbody tr")
-    assert [data.text for data in row.find_all("td")] == [
-        "2 · Near x",
-        "A check fails that is not shown here.",
-        "0/2",
-    ]
+    unseen = "A check fails that is not shown here."
+    assert [data.text for data in row.find_all("td")] == ["2 · Near x", unseen, "0/2"]
     assert page.find(id=row.a["href"].removeprefix("#")) is not None
     assert [tag.text for tag in page.h2.find_all("math")] == ["x"]
+    assert page.find(id=page.p.a["href"].removeprefix("#")).math.text == "x"
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -451,13 +426,6 @@ def test_cells_of_an_exercise_share_a_line_of_the_index() -> None:
     rows = a_page(nb).select("#index tbody tr")
     assert [row.find_all("td")[2].text for row in rows] == ["2/5"]
     assert [row.a["href"] for row in rows] == ["#test"]
-
-
-def test_a_comment_is_linked_and_shown() -> None:
-    nb = a_notebook(NEAR, VISIBLE)
-    nb.cells[1].metadata.nbgrader.comment = "See $x$."
-    page = a_page(nb)
-    assert page.find(id=page.p.a["href"].removeprefix("#")).math.text == "x"
 
 
 @needs_browser

@@ -8,8 +8,6 @@ import pytest
 from courses import Assignment
 from small_course import grade, hand_in, name_of, points, reported
 
-from gradebox.cli import main
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("gradebox"),
@@ -27,27 +25,22 @@ def edit(file: Path, name: str, old: str, new: str, **metadata: object) -> None:
     nbformat.write(nb, file)
 
 
-@pytest.mark.parametrize(
-    ("cell", "old", "new", "metadata"),
-    [
-        ("test", "double(-3) == -6", "double(-4) == -8", {}),
-        ("answer", "def double(x)", "def double(x=0)", {}),
-        ("test", "", "", {"points": 4}),
-        ("test", "", "", {"grade_id": "another"}),
-    ],
-    ids=["a hidden line", "a given line", "points", "a name"],
-)
+EDITS: dict[str, tuple[str, str, str, dict[str, object]]] = {
+    "a hidden line": ("test", "double(-3) == -6", "double(-4) == -8", {}),
+    "a given line": ("answer", "def double(x)", "def double(x=0)", {}),
+    "points": ("test", "", "", {"points": 4}),
+    "a name": ("test", "", "", {"grade_id": "another"}),
+}
+
+
+@pytest.mark.parametrize("kind", EDITS)
 def test_an_edited_source_is_to_be_released(
-    course: Path,
-    capsys: pytest.CaptureFixture[str],
-    cell: str,
-    old: str,
-    new: str,
-    metadata: dict[str, object],
+    course: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     hand_in(course, "ada")
+    cell, old, new, metadata = EDITS[kind]
     edit(course / "source/toy/toy.ipynb", cell, old, new, **metadata)
-    assert main(["grade", "toy"]) == 2
+    assert grade() == 2
     said = capsys.readouterr().err
     assert f"toy/{metadata.get('grade_id', cell)}" in said
     assert "nbgrader generate_assignment toy" in said

@@ -3,13 +3,12 @@
 import contextlib
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 from ast import literal_eval
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,29 +74,30 @@ def work(tmp_path: Path) -> Path:
     return made
 
 
-@dataclass
 class Outside:
-    """What the probes try to reach."""
+    """What the probes try to reach: a secret file and listeners of this test."""
 
-    folder: Path
-    secret: Path
-    tcp: socket.socket
-    abstract: socket.socket
-    path: socket.socket
-
-    def fill(self, source: str) -> str:
-        """Put the targets into a probe."""
-        names = {
+    def __init__(self, folder: Path, tcp: Any, abstract: Any, path: Any) -> None:
+        self.folder, self.secret = folder, folder / "secret.txt"
+        abstract.bind(f"\0gradebox-test-{os.getpid()}")
+        path.bind(str(folder / "socket"))
+        for one in abstract, path:
+            one.listen()
+        Path(path.getsockname()).chmod(0o777)
+        self.names = {
             "SECRET": repr(str(self.secret)),
-            "FOLDER": repr(str(self.folder)),
-            "PORT": str(self.tcp.getsockname()[1]),
-            "ABSTRACT": repr(self.abstract.getsockname()),
-            "SOCKET": repr(self.path.getsockname()),
+            "FOLDER": repr(str(folder)),
+            "PORT": str(tcp.getsockname()[1]),
+            "ABSTRACT": repr(abstract.getsockname()),
+            "SOCKET": repr(path.getsockname()),
             "GRADER": str(os.getpid()),
         }
-        for name, value in names.items():
-            source = source.replace(name, value)
-        return source
+        self.restore()
+
+    def fill(self, source: str) -> str:
+        """Return the code of a probe: it has its targets, and says whether it gets through."""
+        source = re.sub("|".join(self.names), lambda found: self.names[found[0]], source)
+        return f"import os, resource, socket\n{source}\nprint('through')"
 
     def restore(self) -> None:
         """Write the secret anew, whatever has become of it; every user may change it."""
@@ -106,30 +106,39 @@ class Outside:
 
     def state(self) -> tuple[list[str], str, int, float]:
         """Return what a probe might change."""
-        names = sorted(path.name for path in self.folder.iterdir())
         status = self.secret.stat()
+        names = sorted(path.name for path in self.folder.iterdir())
         return names, self.secret.read_text(), status.st_mode, status.st_mtime
+
+    def try_all(self, notebook: Notebook) -> dict[str, str]:
+        """Return what each probe says, or that it has changed something."""
+        told = {}
+        for name, source in PROBES.items():
+            before = self.state()
+            told[name] = said(notebook, self.fill(source))
+            if told[name] != "through" and self.state() != before:
+                told[name] = "changed"
+            self.restore()
+        return told
 
 
 @pytest.fixture
 def outside() -> Iterator[Outside]:
-    """Return a secret file and listeners of this test."""
-    folder = Path(tempfile.mkdtemp(prefix="gradebox-test-"))
-    folder.chmod(0o777)
+    """Return what probes try to reach, in a folder that everybody may change."""
     with (
+        tempfile.TemporaryDirectory(prefix="gradebox-test-") as folder,
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_UNIX) as abstract,
         socket.socket(socket.AF_UNIX) as path,
     ):
-        abstract.bind(f"\0gradebox-test-{os.getpid()}")
-        path.bind(str(folder / "socket"))
-        for one in abstract, path:
-            one.listen()
-        Path(path.getsockname()).chmod(0o777)
-        made = Outside(folder, folder / "secret.txt", tcp, abstract, path)
-        made.restore()
-        yield made
-        shutil.rmtree(folder)
+        Path(folder).chmod(0o777)
+        yield Outside(Path(folder), tcp, abstract, path)
+
+
+def python(*options: str) -> subprocess.CompletedProcess[str]:
+    """Run another Python."""
+    command = [sys.executable, *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 def said(notebook: Notebook, source: str) -> str:
@@ -179,57 +188,34 @@ def spaces(server: ForkServer, work: Path) -> Box:
 
 
 PROBES = {
-    "read a file outside": "open(SECRET).read() == 'the scores' and print('through')",
-    "list a folder outside": "import os\n'secret.txt' in os.listdir(FOLDER) and print('through')",
-    "write a file outside": "open(FOLDER + '/new', 'w').write('x') and print('through')",
-    "change a file outside": "open(SECRET, 'r+').write('forged') and print('through')",
-    "remove a file outside": "import os\nos.unlink(SECRET)\nprint('through')",
-    "rename a file outside": "import os\nos.rename(SECRET, FOLDER + '/y')\nprint('through')",
-    "link to a file outside": "import os\nos.link(SECRET, FOLDER + '/z')\nprint('through')",
-    "shorten a file outside": "import os\nos.truncate(SECRET, 0)\nprint('through')",
-    "signal the grader": "import os\nos.kill(GRADER, 0)\nprint('through')",
-    "read the grader's environment": "open('/proc/GRADER/environ').read()\nprint('through')",
-    "list the grader's processes": "import os\n"
-    "print('through' if 'GRADER' in os.listdir('/proc') else 'no')",
-    "limit the grader": "import resource\n"
-    "resource.prlimit(GRADER, resource.RLIMIT_NOFILE)\nprint('through')",
-    "connect to the machine": "import socket\n"
-    "socket.create_connection(('127.0.0.1', PORT), 2)\nprint('through')",
-    "connect to a socket without a file": "import socket\ns = socket.socket(socket.AF_UNIX)\n"
-    "s.connect(ABSTRACT)\nprint('through')",
-    "connect to a socket's file": "import socket\ns = socket.socket(socket.AF_UNIX)\n"
-    "s.connect(SOCKET)\nprint('through')",
+    "read a file outside": "assert open(SECRET).read() == 'the scores'",
+    "list a folder outside": "assert 'secret.txt' in os.listdir(FOLDER)",
+    "write a file outside": "open(FOLDER + '/new', 'w').write('x')",
+    "change a file outside": "open(SECRET, 'r+').write('forged')",
+    "remove a file outside": "os.unlink(SECRET)",
+    "rename a file outside": "os.rename(SECRET, FOLDER + '/y')",
+    "link to a file outside": "os.link(SECRET, FOLDER + '/z')",
+    "shorten a file outside": "os.truncate(SECRET, 0)",
+    "change the mode of a file outside": "os.chmod(SECRET, 0o662)\n"
+    "assert os.stat(SECRET).st_mode & 0o777 == 0o662",
+    "change the times of a file outside": "os.utime(SECRET, (0, 0))\n"
+    "assert os.stat(SECRET).st_mtime == 0",
+    "signal the grader": "os.kill(GRADER, 0)",
+    "read the grader's environment": "open('/proc/GRADER/environ').read()",
+    "list the grader's processes": "assert 'GRADER' in os.listdir('/proc')",
+    "limit the grader": "resource.prlimit(GRADER, resource.RLIMIT_NOFILE)",
+    "connect to the machine": "socket.create_connection(('127.0.0.1', PORT), 2)",
+    "connect to a socket without a file": "socket.socket(socket.AF_UNIX).connect(ABSTRACT)",
+    "connect to a socket's file": "socket.socket(socket.AF_UNIX).connect(SOCKET)",
 }
-PROBES["change the mode of a file outside"] = (
-    "import os\nold = os.stat(SECRET).st_mode\nos.chmod(SECRET, old ^ 0o004)\n"
-    "print('through' if os.stat(SECRET).st_mode != old else 'kept')"
-)
-PROBES["change the times of a file outside"] = (
-    "import os\nos.utime(SECRET, (0, 0))\n"
-    "print('through' if os.stat(SECRET).st_mtime == 0 else 'kept')"
-)
 
 
-def test_sealed_notebooks_do_not_get_through(box: Box, outside: Outside) -> None:
-    through, state = [], outside.state()
+def test_probes_get_through_only_where_nothing_is_sealed(box: Box, outside: Outside) -> None:
     with box.notebook() as notebook:
-        for name, source in PROBES.items():
-            if said(notebook, outside.fill(source)) == "through" or outside.state() != state:
-                through.append(name)
-                state = outside.state()
-    assert through == []
-
-
-def test_the_same_probes_get_through_where_nothing_is_sealed(
-    server: ForkServer, work: Path, outside: Outside
-) -> None:
-    stopped = []
-    with Box(server, Level.NONE, work).notebook() as notebook:
-        for name, source in PROBES.items():
-            if said(notebook, outside.fill(source)) != "through":
-                stopped.append(name)
-            outside.restore()
-    assert stopped == []
+        told = outside.try_all(notebook)
+    assert [name for name, text in told.items() if text in ("through", "changed")] == []
+    with box.notebook(Level.NONE) as notebook:
+        assert outside.try_all(notebook) == dict.fromkeys(PROBES, "through")
 
 
 ASK = """
@@ -449,32 +435,32 @@ def test_no_home_and_no_exchange_is_readable(work: Path) -> None:
             assert not f"{os.path.realpath(place)}/".startswith(f"{found.rstrip('/')}/")
 
 
+Patch = pytest.MonkeyPatch
+HOLDS_MORE: dict[str, Callable[[Patch, Path], object]] = {
+    "handed in": lambda patch, folder: None,
+    "working folder": lambda patch, folder: patch.chdir(folder),
+    "home": lambda patch, folder: patch.setenv("HOME", str(folder)),
+    "prefix": lambda patch, folder: patch.setattr(sys, "prefix", str(folder)),
+}
 MORE = ["nbgrader_config.py", "gradebook.db", "submitted", "autograded"]
 
 
-@pytest.mark.parametrize("kind", ["handed in", "working folder", "home", "prefix", *MORE])
+@pytest.mark.parametrize("kind", [*HOLDS_MORE, *MORE])
 @pytest.mark.parametrize("below", ["", "below"])
 def test_a_folder_that_holds_more_than_modules_is_not_readable(
-    tmp_path: Path, kind: str, below: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str, below: str, monkeypatch: Patch
 ) -> None:
-    modules = tmp_path / "modules"
-    inner, work = modules / below, tmp_path / "work"
-    inner.mkdir(parents=True)
-    monkeypatch.setattr(sys, "path", [*sys.path, str(modules)])
+    (tmp_path / below).mkdir(exist_ok=True)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     filesystem.python_paths.cache_clear()
-    assert str(modules) in filesystem.readable_paths(work)
-    if kind == "handed in":
-        work = inner
-    elif kind == "working folder":
-        monkeypatch.chdir(inner)
-    elif kind == "home":
-        monkeypatch.setenv("HOME", str(inner))
-    elif kind == "prefix":
-        monkeypatch.setattr(sys, "prefix", str(inner))
+    assert str(tmp_path) in filesystem.readable_paths("/work")
+    if kind in HOLDS_MORE:
+        HOLDS_MORE[kind](monkeypatch, tmp_path / below)
     else:
-        (modules / kind).touch()
+        (tmp_path / kind).touch()
     filesystem.python_paths.cache_clear()
-    assert str(modules) not in filesystem.readable_paths(work)
+    work = tmp_path / below if kind == "handed in" else "/work"
+    assert str(tmp_path) not in filesystem.readable_paths(work)
     filesystem.python_paths.cache_clear()
 
 
@@ -544,68 +530,64 @@ print(len(children))
 """
 
 
-@dataclass
-class Case:
-    """A cell, what it says, and what stops it: a limit, and what it says then."""
-
-    source: str
-    says: str
-    limit: dict[str, int]
-    stopped: str
-
-
-LIMITS = {
-    "one file on the disk": Case(
+LIMITS: dict[str, tuple[str, str, dict[str, int], str]] = {
+    "one file on the disk": (
         FILL.format(files=1, mib=80),
         "80",
         {"disk": 20 * MIB},
         r"(No space left|File too).*\n(1?\d|20)",
     ),
-    "the size of a file": Case(
-        FILL.format(files=1, mib=20), "20", {"file_size": 10 * MIB}, "File too large\n10"
+    "the size of a file": (
+        FILL.format(files=1, mib=20),
+        "20",
+        {"file_size": 10 * MIB},
+        "File too large\n10",
     ),
-    "memory": Case(
-        "x = bytearray(120 * 2**20)\nlen(x)", str(120 * MIB), {"memory": 100 * MIB}, "MemoryError"
+    "memory": (
+        "x = bytearray(120 * 2**20)\nlen(x)",
+        str(120 * MIB),
+        {"memory": 100 * MIB},
+        "MemoryError",
     ),
     # where processes of other notebooks count, those that were just ending let some more begin
-    "processes": Case(FORKS, "50", {"processes": 10}, r"[5-9]|1\d|20"),
-    "open files": Case(
+    "processes": (FORKS, "50", {"processes": 10}, r"[5-9]|1\d|20"),
+    "open files": (
         "files = [open('data.txt') for _ in range(100)]\nlen(files)",
         "100",
         {"files": 40},
         "OSError",
     ),
-    "text": Case(
-        "print('x' * 5000)",
-        "x" * 5000,
-        {"output": 1000},
-        r"x{1000}\s.* more than 1000 characters\]",
-    ),
-    "other outputs": Case(
+    "text": ("print('x' * 5000)", "x" * 5000, {"output": 1000}, r"x{1000}\s\[.*\]"),
+    "other outputs": (
         "from IPython.display import HTML\nHTML('x' * 5000)",
         "<IPython.core.display.HTML object>",
         {"output": 1000},
-        r"\[an output is left out: more than 1000 characters\]",
+        r"\[an output is left out.*\]",
     ),
 }
+"""A cell, what it says, a limit that stops it, and what it says then."""
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_stops_what_goes_beyond(box: Box, name: str) -> None:
-    case, outcome = LIMITS[name], probe.survey().tried[box.level]
+    (source, says, limit, stopped), outcome = LIMITS[name], probe.survey().tried[box.level]
     if f"no limit on {name}" in outcome:
         pytest.skip(outcome)
-    assert box.run(case.source) == case.says
-    assert re.fullmatch(case.stopped, box.run(case.source, **case.limit))
+    assert box.run(source) == says
+    assert re.fullmatch(stopped, box.run(source, **limit))
+
+
+EMPTY = """
+try:
+    for n in range(9999): open(f'{n}', 'w')
+except OSError:
+    print(5000 < n < 6000)
+"""
 
 
 def test_many_files_share_one_quota(spaces: Box) -> None:
-    source = FILL.format(files=20, mib=4)
-    assert spaces.run(source, disk=20 * MIB).startswith("No space left")
-    empty = (
-        "try:\n    for n in range(9999): open(f'{n}', 'w')\nexcept OSError: print(5000 < n < 6000)"
-    )
-    assert spaces.run(empty, disk=MIB) == "True"
+    assert spaces.run(FILL.format(files=20, mib=4), disk=20 * MIB).startswith("No space left")
+    assert spaces.run(EMPTY, disk=MIB) == "True"
 
 
 @pytest.mark.parametrize(("many", "size"), [(1, 3 * MIB), (600, 1)], ids=["large", "blocks"])
@@ -614,9 +596,7 @@ def test_what_is_handed_in_counts(box: Box, many: int, size: int) -> None:
         (box.work / f"{number}.txt").write_bytes(bytes(size))
     assert box.run("print(1)", disk=4 * MIB) == "1"
     # small files count as the blocks that they fill
-    with pytest.raises(
-        filesystem.TooMuch, match=r"^the folder handed in holds more than 2097152 b"
-    ):
+    with pytest.raises(filesystem.TooMuch, match="2097152"):
         box.run("print(1)", disk=2 * MIB)
 
 
@@ -627,7 +607,7 @@ def test_many_files_handed_in(server: ForkServer, work: Path) -> None:
     box = Box(server, choice.choose("kernel"), work)  # they are counted in the same way everywhere
     assert box.run("import os\nlen(os.listdir('below'))", disk=MIB) == "4998"
     (work / "one more").touch()
-    with pytest.raises(filesystem.TooMuch, match=r"^expected at most 5000 files"):
+    with pytest.raises(filesystem.TooMuch, match="5000 files"):
         box.run("print(1)")
 
 
@@ -704,16 +684,10 @@ def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
     assert not psutil.wait_procs(left, HANG)[1]
 
 
-def status(notebook: Notebook) -> dict[str, str]:
-    """Return what the kernel tells of the process."""
-    text = said(notebook, "print(open('/proc/self/status').read())")
-    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-
-
 def test_no_capability_is_left(box: Box) -> None:
-    nothing = "0" * 16
+    nothing, read = "0" * 16, "print(open('/proc/self/status').read())"
     with box.notebook() as notebook:
-        told = status(notebook)
+        told = dict(re.findall(r"^(\w+):\t(.*)", said(notebook, read), re.M))
         assert [told[one] for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [nothing] * 4
         assert told["NoNewPrivs"] == "1"
         assert told["Seccomp"] == "2"
@@ -721,7 +695,7 @@ def test_no_capability_is_left(box: Box) -> None:
             assert told["CapBnd"] == nothing
             assert said(notebook, "import os\nos.getuid() > 0 and os.getgid() > 0") == "True"
     with box.notebook(Level.NONE) as notebook:
-        assert status(notebook)["NoNewPrivs"] == "0"
+        assert "NoNewPrivs:\t0" in said(notebook, read)
 
 
 def test_no_file_of_the_grader_is_open(box: Box) -> None:
@@ -757,11 +731,10 @@ print((np.ones((50, 50)) @ np.ones((50, 50))).sum() == 50.0**3, x.grad.sum().ite
 
 def test_the_libraries_work(level: Level, work: Path) -> None:
     server = pool.server(pool.modules("", ("numpy", "torch", "matplotlib.pyplot")))
-    assert Box(server, level, work).run(LIBRARIES) == "True True"
     with Box(server, level, work).notebook() as notebook:
+        assert said(notebook, LIBRARIES) == "True True"
         figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
-        [shown] = notebook.run(figure)[0].outputs
-        assert "image/png" in shown["data"]
+        assert "image/png" in notebook.run(figure)[0].outputs[0]["data"]
         assert said(notebook, "import subprocess\nsubprocess.check_output(['echo', 'a'])")
         assert said(notebook, "import asyncio\nawait asyncio.sleep(0)\n5") == "5"
 
@@ -788,8 +761,7 @@ def test_the_warm_process_has_one_thread(server: ForkServer) -> None:
 
 
 def test_the_level_is_printed_with_what_it_lacks(level: Level) -> None:
-    command = [sys.executable, "-m", "gradebox.sandbox.probe"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
+    done = python("-m", "gradebox.sandbox.probe")
     first, *others = done.stdout.splitlines()
     assert first == f"sealed by: {probe.probe()}"
     [told] = [line for line in others if line.startswith(f"  {level}: works")]
@@ -797,13 +769,12 @@ def test_the_level_is_printed_with_what_it_lacks(level: Level) -> None:
     assert done.returncode == 0
 
 
-def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
-    source = (
+def test_namespaces_work_for_one_who_is_not_root() -> None:
+    done = python(
+        "-c",
         "from gradebox.sandbox import probe, seal\nseal._may_change_user = lambda *needed: False\n"
-        "print(probe._survey_here())"
+        "print(probe._survey_here())",
     )
-    command = [sys.executable, "-c", source]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
     told = done.stdout.splitlines()[1]
     if "refused" in told:
         pytest.skip(f"no user namespaces here:{told}")
@@ -811,30 +782,25 @@ def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
 
 
 def test_namespaces_are_refused_to_a_process_that_did_not_begin_in_them(tmp_path: Path) -> None:
-    source = (
-        "import os\nfrom gradebox.sandbox import seal\n"
-        f"seal.seal(seal.Limits(), {str(tmp_path)!r}, level=seal.Level.NAMESPACES, keep=[2])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, check=False
+    done = python(
+        "-c",
+        "from gradebox.sandbox import seal\n"
+        f"seal.seal(seal.Limits(), {str(tmp_path)!r}, level=seal.Level.NAMESPACES, keep=[2])",
     )
     assert "no namespaces: this is no fork of seal" in done.stderr
 
 
-def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    found = probe._survey.__wrapped__()
-    assert str(found).splitlines()[0] == "sealed by: none"
-    assert "expected Linux, got darwin" in str(found)
-    linux._libc.cache_clear()
-    with pytest.raises(OSError, match="expected Linux, got darwin"):
-        linux.fork_into(0)
-
-
-def test_other_machines_have_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_have_no_level_and_other_machines_no_filter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("platform.machine", lambda: "vax")
-    with pytest.raises(OSError, match="expected a machine of type x86_64 or aarch64, got vax"):
+    with pytest.raises(OSError, match="got vax"):
         seal._beyond()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert str(probe._survey.__wrapped__()).startswith("sealed by: none\n")
+    linux._libc.cache_clear()
+    with pytest.raises(OSError, match="got darwin"):
+        linux.fork_into(0)
 
 
 def test_nbgrader_seals_if_nobody_says_otherwise(

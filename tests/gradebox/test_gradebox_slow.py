@@ -69,24 +69,13 @@ def busy() -> Iterator[None]:
 def test_honest_work_may_wait_for_a_processor(tmp_path: Path) -> None:
     test, later = cell("test", "assert computes(0.25) > 0.8", 3), cell("later", "assert True", 1)
     waits = "if not (child := os.fork()): computes(0.25), os._exit(7)\nos.wait()[1]"
-    cells, run = executed(
-        tmp_path, COMPUTES, "computes(0.25) > 0.8", waits, test, later, timeout=0.8
-    )
+    handed_in = [COMPUTES, "computes(0.25) > 0.8", waits, test, later]
+    cells, run = executed(tmp_path, *handed_in, timeout=0.8, max_seconds=2.0)  # as for 0.5 s
     assert [shown(node) for node in cells[1:3]] == [
         "{'text/plain': 'True'}",
         f"{{'text/plain': '{7 << 8}'}}",
     ]
     assert run.scores == {"test": 3, "later": 1}
-
-
-@slow_and_sealed
-@pytest.mark.usefixtures("busy", "short_limits")
-def test_all_cells_together_are_limited_in_own_time(tmp_path: Path) -> None:
-    cells = [COMPUTES, *["computes(0.15) > 0"] * 3]
-    done, _ = executed(tmp_path, *cells, max_seconds=1.6)
-    assert [shown(node) for node in done[1:]] == ["{'text/plain': 'True'}"] * 3
-    done, _ = executed(tmp_path, *cells, *cells[1:], max_seconds=0.25)
-    assert "all cells together took longer than 0.25 s" in shown(done[-1])
 
 
 HANGS = [

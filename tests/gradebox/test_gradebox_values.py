@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 import torch
+from hostile.texts import lines, sections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -130,30 +131,28 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
-def test_values_of_the_library_arrive(value: Any) -> None:
-    got = crossed(value)
-    assert type(got) is type(value)
-    assert repr(got) == repr(value)
-    for name in ("maxlen", "default_factory", "fold", "dtype"):
-        assert getattr(got, name, None) == getattr(value, name, None)
-
-
 TENSORS = {
     "tensor": torch.arange(6, dtype=torch.bfloat16).reshape(2, 3).T,
-    "empty": torch.zeros(0, 3),
-    "with a graph": 2 * torch.ones(2, requires_grad=True),
+    "empty tensor": torch.zeros(0, 3),
+    "tensor with a graph": 2 * torch.ones(2, requires_grad=True),
     "parameter": torch.nn.Parameter(torch.ones(2)),
 }
 
 
-@pytest.mark.parametrize("value", TENSORS.values(), ids=TENSORS)
-def test_tensors_arrive_without_a_graph(value: torch.Tensor) -> None:
+def content(value: Any) -> Any:
+    """Return what of a value must arrive."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist(), value.shape, value.dtype, value.requires_grad
+    names = ("maxlen", "default_factory", "fold", "dtype")
+    return repr(value), [getattr(value, name, None) for name in names]
+
+
+@pytest.mark.parametrize("value", (OTHERS | TENSORS).values(), ids=OTHERS | TENSORS)
+def test_values_of_the_library_arrive(value: Any) -> None:
     got = crossed(value)
     assert type(got) is type(value)
-    assert torch.equal(got, value)
-    assert (got.dtype, got.requires_grad) == (value.dtype, value.requires_grad)
-    assert got.grad_fn is None
+    assert content(got) == content(value)
+    assert getattr(got, "grad_fn", None) is None
 
 
 DRAWS: dict[str, Any] = {
@@ -175,19 +174,20 @@ def test_a_generator_draws_the_same_there(ours: Any, draw: Any) -> None:
     assert draw(theirs) == draw(ours)
 
 
-ONCE = {
-    "generator": lambda: (number for number in range(3)),
-    "map": lambda: map(abs, (0, 1, 2)),
-    "iterator": lambda: iter([0, 1, 2]),
-}
-
-
-@pytest.mark.parametrize("make", ONCE.values(), ids=ONCE)
-def test_what_is_gone_through_once_arrives_as_an_iterator(make: Any) -> None:
-    got = crossed(make())
-    assert iter(got) is got
+@pytest.mark.parametrize(
+    "items",
+    [
+        (number for number in range(3)),
+        map(abs, (0, 1, 2)),
+        iter([0, 1, 2]),
+        {0: 0, 1: 1, 2: 2}.values(),
+    ],
+    ids=["generator", "map", "iterator", "values"],
+)
+def test_what_is_gone_through_once_arrives_as_an_iterator(items: Any) -> None:
+    got = crossed(items)
+    assert type(items) is type({}.values()) or iter(got) is got
     assert [*got] == [0, 1, 2]
-    assert [*crossed({"a": 1, "b": 2}.values())] == [1, 2]
 
 
 # --- classes that the reader knows ------------------------------------------------------------
@@ -274,22 +274,13 @@ def hostile(base: type, *arguments: Any, **namespace: Any) -> Any:
     return value
 
 
-HOSTILE = {
-    "str": ("abc", "abc"),
-    "int": (7, 7),
-    "float": (2.5, 2.5),
-    "list": ([1, 2], [1, 2]),
-    "tuple": ((1, 2), (1, 2)),
-    "dict": ({"a": 1}, {"a": 1}),
-    "set": ({1, 2}, {1, 2}),
-    "frozenset": (frozenset({3}), frozenset({3})),
-    "float64": (np.float64(2.5), np.float64(2.5)),
-}
-
-
-@pytest.mark.parametrize(("content", "expected"), HOSTILE.values(), ids=HOSTILE)
-def test_an_instance_of_a_derived_class_crosses_as_the_base(content: Any, expected: Any) -> None:
-    assert_same(crossed(hostile(type(content), content)), expected)
+@pytest.mark.parametrize(
+    "content",
+    ["abc", 7, 2.5, [1, 2], (1, 2), {"a": 1}, {1, 2}, frozenset({3}), np.float64(2.5)],
+    ids=lambda content: type(content).__name__,
+)
+def test_an_instance_of_a_derived_class_crosses_as_the_base(content: Any) -> None:
+    assert_same(crossed(hostile(type(content), content)), content)
 
 
 def test_so_does_an_array_of_a_derived_class() -> None:
@@ -403,64 +394,17 @@ def test_what_is_too_much_together_is_refused_without_a_copy_of_it(
 
 # --- what is read -----------------------------------------------------------------------------
 
-N = 2**40
 BYTES = ["bytes", 0]
 BEYOND = ["dict", *("key", ["list", *[1] * 624]), "pos", 10**9]
+MESSAGES = lines(sections("tables/messages.txt")["damaged values"])
 DAMAGED: dict[str, Any] = {
-    "dict": {"a": 1},
-    "empty": [],
-    "no tag": [1],
-    "unknown": ["exec", "print(1)"],
+    **{name: json.loads(text) for name, text in MESSAGES.items()},
     "deep": nested(10_000, lambda inner=(): ["list", *inner]),
-    "keys of lists": ["keys", ["list", ["list"]]],
-    "odd dict": ["dict", 1],
-    "unhashable key": ["dict", ["list"], 1],
-    "items of a number": ["items", 3],
-    "int": ["int", "z"],
-    "int without text": ["int"],
-    "huge int": ["int", "-" * 10],
-    "part": ["bytes", 7],
-    "negative part": ["bytes", -1],
-    "true part": ["bytes", 1.0],
-    "text part": ["bytes", "0"],
-    "doubles": ["list of d", 1],
-    "half a double": ["list of d", ["bytes", 1]],
-    "two values": ["set", ["list"], ["list"]],
-    "set of lists": ["set", ["list", ["list"]]],
-    "complex": ["complex", ["tuple", "a", 1]],
-    "range": ["range", ["tuple", 0, 1, 0]],
-    "fraction": ["Fraction", ["tuple", 1, 0]],
-    "decimal": ["Decimal", "x"],
-    "date": ["date", "2026-13-01"],
-    "time zone": ["ZoneInfo", "../../etc/passwd"],
-    "namespace": ["SimpleNamespace", ["list", 1]],
-    "random": ["Random", ["tuple", 3, ["tuple", 1], None]],
+    "long dtype": ["dtype", "<f8" + " " * 50],
     **{
-        f"dtype {text}": ["dtype", text]
-        for text in ("|O", "V8", "<f3", "int", "f8,f8", "(2,)f8", "<f8" + " " * 50, 3)
+        f"{kind} beyond its state": [kind, ["dict", "bit_generator", "MT19937", "state", BEYOND]]
+        for kind in ("RandomState", "Generator")
     },
-    **{
-        f"array {number}": ["array", ["tuple", dtype, ["tuple", *shape], part]]
-        for number, (dtype, shape, part) in enumerate(
-            (
-                *(("|O", [1], BYTES), ("<f8", [2], BYTES), ("<f4", [1], BYTES)),
-                *(("<f8", [N, N], BYTES), ("<f8", [-1], BYTES), ("<f8", [0, N], ["bytes", 2])),
-                *(("|u1", [1] * 33, ["bytes", 3]), ("<U0", [2**27] * 3, ["bytes", 2])),
-                *(("<f8", [1.0], BYTES), ("", [3], ["list", 1]), ("", [3], 5)),
-            )
-        )
-    },
-    "array of a list": ["array", ["tuple", "<f8", ["list", 1], BYTES]],
-    "scalar of two": ["scalar", ["tuple", "<f4", BYTES]],
-    "bit generator": ["Generator", ["dict", "bit_generator", "BitGenerator"]],
-    "no state": ["Generator", 3],
-    "half a state": ["Generator", ["dict", "bit_generator", "PCG64", "state", 3]],
-    "beyond its state": ["RandomState", ["dict", *("bit_generator", "MT19937"), "state", BEYOND]],
-    "tensor": ["Tensor", ["tuple", "float64", ["tuple", 2], False, BYTES]],
-    "no tensor": ["Tensor", ["tuple", "load", ["tuple", 1], False, BYTES]],
-    "integers that learn": ["Tensor", ["tuple", "int64", ["tuple", 1], True, BYTES]],
-    "torch dtype": ["torch.dtype", "nn"],
-    "torch generator": ["torch.Generator", BYTES],
 }
 
 

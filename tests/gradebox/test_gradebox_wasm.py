@@ -1,191 +1,192 @@
-"""The sandbox of WebAssembly gives what the kernel's does; its files, limits and modules."""
+"""Python as WebAssembly gives the points and words of the kernel's sandbox, and nothing else."""
 
 import atexit
+import contextlib
+import random
 import re
+import struct
+import time
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import platformdirs
 import pytest
-from notebooks import answer, cell, executed, needs_wasm, shown, step, write_source
+from hang import HANG
+from nbformat.v4 import new_notebook
+from notebooks import cell, executed, needs_wasm, shown, step
+from small_course import name_of
 from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
 
 from gradebox import cli
 from gradebox.nbgrader.cells import is_test
 from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
-from gradebox.values.channel import packed, unpacked
+from gradebox.values.channel import Gone, packed, unpacked
+from gradebox.workers import protocol
 from gradebox.workers.client import GRACE, beginning
-from gradebox.workers.protocol import RunCell, plain
+from gradebox.workers.protocol import plain
 from gradebox_wasm import machine, memory
 from gradebox_wasm.clock import Clock
+from gradebox_wasm.files import File, Folder, Number, Tree
 from gradebox_wasm.instance import Instance
 from gradebox_wasm.modules import Modules
 from gradebox_wasm.sandbox import Wasm
 from gradebox_wasm.template import Template
+from gradebox_wasm.wasi import Wasi
 from tools import sample_class
 from tools.layout import ROOT, Course
 
 pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
 
 COURSE = Course(ROOT)
-CONFIG = Config()
-CONFIG.CourseDirectory.source_directory = "solutions"
-CONFIG.Wasm.substitutes = [str(ROOT / "tools" / "inpage" / "library")]
-PLAIN: dict[str, Any] = {"banned": [], "stubbed": [], "prepare": ""}
 
 
-def run(folder: Path, cells: dict[str, str], **options: Any) -> None:
-    """Execute cells in WebAssembly, of which each shows what a pattern matches."""
-    done, _ = executed(folder, *cells, sandbox="wasm", **options)
-    words = [shown(each) for each in done]
-    unlike = [(w, p) for w, p in zip(words, cells.values(), strict=True) if not re.search(p, w)]
-    assert unlike == []
+def run(folder: Path, *cells: Any, **options: Any) -> tuple[list[Any], Any]:
+    """Execute a notebook in WebAssembly; return its cells and what it came to."""
+    began = time.monotonic()
+    done, result = executed(folder, *deepcopy(cells), sandbox="wasm", **deepcopy(options))
+    assert time.monotonic() - began < HANG
+    nbformat.validate(new_notebook(cells=done), relax_add_props=True)
+    return done, result
+
+
+def slow_but(*few: Any, among: Iterable[Any]) -> list[Any]:
+    """Return parameters of which all but a few are slow."""
+    return [pytest.param(each, marks=() if each in few else pytest.mark.slow) for each in among]
 
 
 # --- The same as the kernel's sandbox -------------------------------------------------------------
 
-EVERY = [
-    pytest.param(topic, marks=() if topic == "erm" else pytest.mark.slow)
-    for topic in COURSE.topics()
-]
 ROUNDED = ("conditioning-steps-needed", "bnp-condition-numbers")
 """Exercises where a wrong answer shows eigenvalues of a singular matrix, as LAPACK rounds them."""
 
 
-@pytest.mark.parametrize("topic", EVERY)
+@pytest.mark.parametrize("topic", slow_but("erm", among=COURSE.topics()))
 def test_an_assignment_gives_the_same_scores_and_the_same_words(topic: str, tmp_path: Path) -> None:
     sheet = sample_class.sheet(COURSE, topic)
     own: Any = nbformat.read(COURSE.source(topic), as_version=4)  # type: ignore[no-untyped-call]
-    tests = {each.metadata.nbgrader.grade_id: each.source for each in filter(is_test, own.cells)}
-    kinds = {"all correct", "blank", "misconception 1", "misconception 2", "forger"}
-    students = [each for each in sample_class.STUDENTS if each.kind in kinds]
-    assert len(students) == len(kinds)
+    tests = {name_of(each): each.source for each in filter(is_test, own.cells)}
     context = {"assignment": topic, "notebook": topic, "student": "ada"}
-    traits = {
-        "imports": ["numpy"],
-        "banned": ["optdl.{assignment}"],
-        "stubbed": ["optdl.checks"],
-        "prepare": "from optdl.checks import prepare; prepare('{assignment}')",
-    }
-    runs: dict[str, list[Any]] = {"kernel": [], "wasm": []}
-    for sandbox, found in runs.items():
-        way = step(ROOT, sandbox=sandbox, config=deepcopy(CONFIG), **traits)
-        for student in students:
-            content = sample_class.submission(sheet, student).decode()
-            nb: Any = nbformat.reads(content, as_version=4)  # type: ignore[no-untyped-call]
-            for each in filter(is_test, nb.cells):  # what was handed in has no hidden lines
-                each.source = tests[each.metadata.nbgrader.grade_id]
-            result = way.run(nb, tmp_path, context, NotebookPlan())
-            words = {
-                each.metadata.get("nbgrader", {}).get("grade_id"): shown(each)
-                for each in nb.cells
-                if each.cell_type == "code"
-            }
-            for name in words:
-                if name and name.startswith(ROUNDED):
-                    words[name] = re.sub(r"(?s)Why: .*?\n(?=Likely|$)|got = .*", "", words[name])
-            found.append((student.name, result.scores, words))
-    for of_wasm, of_kernel in zip(runs["wasm"], runs["kernel"], strict=True):
-        for mine, its in zip(of_wasm[1:], of_kernel[1:], strict=True):
-            assert {name: mine[name] for name in its if mine[name] != its[name]} == {}, of_kernel
-    full = {name: score for _, each, _ in runs["kernel"] for name, score in each.items() if score}
+    config = PyFileConfigLoader(str(ROOT / "nbgrader_config.py")).load_config()
+
+    def graded(sandbox: str, content: bytes) -> tuple[dict[str, float], dict[str, str]]:
+        nb: Any = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
+        for each in filter(is_test, nb.cells):  # what was handed in has no hidden lines
+            each.source = tests[name_of(each)]
+        way = step(ROOT, sandbox=sandbox, config=deepcopy(config))
+        result = way.run(nb, tmp_path, context, NotebookPlan())
+        words = {name_of(each): shown(each) for each in nb.cells if each.cell_type == "code"}
+        for name in filter(lambda name: name.startswith(ROUNDED), words):
+            words[name] = re.sub(r"(?s)Why: .*?\n(?=Likely|$)|got = .*", "", words[name])
+        return result.scores, words
+
+    kinds, full = {"all correct", "blank", "misconception 1", "misconception 2", "forger"}, set()
+    for student in (each for each in sample_class.STUDENTS if each.kind in kinds):
+        content = sample_class.submission(sheet, student)
+        expected = graded("kernel", content)
+        assert graded("wasm", content) == expected, student.name
+        kinds.remove(student.kind)
+        full |= {name for name, score in expected[0].items() if score}
+    assert not kinds
     assert len(full) > 10
 
 
-CELLS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "what Python offers works, or says that it does not": (
-        {},
-        {
-            "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);": "image/png",
-            "%%time\nx = 3": "Wall time",
-            "%timeit -n1 -r1 x": "1 run, 1 loop",
-            "display({'a': x})": "{'a': 3}",
-            "_ = !ls": "does not support processes",
-            "input('your name')": "EOF",
-            "import threading\nthreading.Thread(target=print).start()": "can't start new thread",
-            "import socket\nsocket.create_connection(('127.0.0.1', 9))": ".",
-            "import numpy as np\nint((np.arange(10**5) ** 2)[-1])": "1409865409",
-            "from pathlib import Path\nPath('one').touch()\nPath('one').exists()": "True",
-            "import sys\nsys.exit(3)": "To exit",
-            "f'still {x}'": "still 3",
-            "import os\nos._exit(3)": "the process ended",
-            "2 + 2": "killed Python",
-        },
-    ),
-    "modules are those in Python alone, and no answers": (
-        {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"], "config": CONFIG},
-        {
-            "__import__('torch')": "torch is not part of the Python in which this notebook is",
-            "import optdl.erm": "it holds the answers",
-            "import glob\nprint(*map(glob.glob, ['/site/optdl/erm*', '/site/optdl/checks*']))": "^"
-            r"\[\] \[\]$",
-            "import traitlets, optdl\ntraitlets.__file__": "/site/traitlets/__init__.py",
-            "import tests, tools, solutions, nbgrader_config": "No module named 'tests'",
-        },
-    ),
-    "what it writes has limits": (
-        {"max_disk": 5_000_000, "max_memory": 2**28},
-        {
-            "for i in range(9): open(str(i), 'w').write('x' * 10**6)": "No space left",
-            "kept = [open('0') for i in range(300)]": "No file descriptors available",
-            "try: bytearray(10**9)\nexcept MemoryError: print('none')": "none",
-            "import os\nfor i in range(9): os.remove(str(i))": "",
-            "open('again', 'w').write('x' * 10**6)": "1000000",
-            "while True: os.write(1, bytes(10**5))": "No space left",
-            "for i in range(6_000): open(f'/tmp/{i}', 'w')": "No space left",
-        },
-    ),
-    "time is that of the instance": (
-        {"timeout": 1},
-        {
-            "x = 0\nwhile True: x += 1": "longer than 1 s",
-            "x > 1000": "True",
-            "import time\ntime.sleep(1000)": "longer than 1 s",
-            "import numpy as np\nA = np.eye(300)\nwhile True: A = A @ A": "longer than 1 s",
-            "x = 'still here'; x": "still here",
-        },
-    ),
-    "what cannot be interrupted ends alone": (
-        {"timeout": 1},
-        {
-            "while True:\n    try:\n        while 1: 1\n    except BaseException: 1": "could not",
-            "1": "killed Python",
-        },
-    ),
+TRY = "for name in NAMES:\n    try: open(name); print('open', name)\n    except OSError: pass"
+OTHERS = [__file__, "link", "other.ipynb", "/etc/passwd", "../../etc/passwd"]
+LOOK = "[*os.walk('/site/gradebox'), os.listdir('/site'), *os.walk('/usr/local')]"
+BARRED: dict[str, Any] = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"]}
+BARRED["config"] = Config({"Wasm": {"substitutes": [str(ROOT / "tools/inpage/library")]}})
+CELLS = {
+    "what Python offers works, or says that it does not": {
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);": "image/png",
+        "%%time\nx = 3": "Wall time",
+        "%timeit -n1 -r1 x": "1 run, 1 loop",
+        "display({'a': x})": "{'a': 3}",
+        "_ = !ls": "does not support processes",
+        "input('your name')": "EOF",
+        "import threading\nthreading.Thread(target=print).start()": "can't start new thread",
+        "import socket\nsocket.create_connection(('127.0.0.1', 9))": ".",
+        "import numpy as np\nint((np.arange(10**5) ** 2)[-1])": "1409865409",
+        "from pathlib import Path\nPath('one').touch()\nPath('one').exists()": "True",
+        "import sys\nsys.exit(3)": "To exit",
+        "f'still {x}'": "still 3",
+        "import os\nos._exit(3)": "the process ended",
+        "2 + 2": "killed Python",
+    },
+    "modules are those in Python alone, and no answers": {
+        "__import__('torch')": "torch is not part of the Python in which this notebook is",
+        "import optdl.erm": "it holds the answers",
+        "import glob\nprint(*map(glob.glob, ['/site/optdl/erm*', '/site/optdl/checks*']))": "^"
+        r"\[\] \[\]$",
+        "import traitlets, optdl\ntraitlets.__file__": "/site/traitlets/__init__.py",
+        "import tests, tools, solutions, nbgrader_config": "No module named 'tests'",
+    },
+    "what it writes has limits": {
+        "for i in range(9): open(str(i), 'w').write('x' * 10**6)": "No space left",
+        "kept = [open('0') for i in range(300)]": "No file descriptors available",
+        "try: bytearray(10**9)\nexcept MemoryError: print('none')": "none",
+        "import os\nfor i in range(9): os.remove(str(i))": "",
+        "open('again', 'w').write('x' * 10**6)": "1000000",
+        "while True: os.write(1, bytes(10**5))": "No space left",
+        "for i in range(6_000): open(f'/tmp/{i}', 'w')": "No space left",
+    },
+    "time is that of the instance": {
+        "x = 0\nwhile True: x += 1": "longer than 1 s",
+        "x > 1000": "True",
+        "import time\ntime.sleep(1000)": "longer than 1 s",
+        "import numpy as np\nA = np.eye(300)\nwhile True: A = A @ A": "longer than 1 s",
+        "x = 'still here'; x": "still here",
+    },
+    "what cannot be interrupted ends alone": {
+        "while True:\n    try:\n        while 1: 1\n    except BaseException: 1": "could not",
+        "1": "killed Python",
+    },
+    "what was handed in is there, and nothing else": {
+        "open('data/numbers.txt').read()": "'1 2 3'",
+        "import os\n[os.listdir(name) for name in ('.', '/', '/tmp')]": r"\[\['data'\], "
+        r"\['usr', 'site', 'work', 'tmp'\], \[\]\]",
+        TRY.replace("NAMES", repr(OTHERS)): "^$",
+        "open('data/numbers.txt', 'w').write('4'); open('data/numbers.txt').read()": "'4'",
+        "print(*sorted(os.environ))": "^GRADEBOX_STUDENT HOME MPLBACKEND TMPDIR\n$",
+    },
+    "what others import is not changed": {
+        "open('/site/gradebox/__init__.py', 'a')": "Permission",
+        f"import os, shutil\nbefore = {LOOK}; len(before) > 99": "True",
+        "open('/site/evil.py', 'w')": "Errno",
+        "os.mkdir('/site/evil')": "Errno",
+        "os.rename('/site/gradebox', 'gradebox')": "Errno",
+        "os.rename('/site/traitlets', '/site/evil')": "Errno",
+        "open('own.py', 'w').close(); os.rename('own.py', '/site/gradebox/own.py')": "Errno",
+        "shutil.rmtree('/site')": "Errno",
+        "os.symlink('/work', '/site/evil')": "Errno",
+        f"{LOOK} == before": "True",
+    },
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "modules are those in Python alone, and no answers": BARRED,
+    "what it writes has limits": {"max_disk": 5_000_000, "max_memory": 2**28},
+    "time is that of the instance": {"timeout": 1},
+    "what cannot be interrupted ends alone": {"timeout": 1},
 }
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_show_what_they_may(tmp_path: Path, name: str) -> None:
-    options, cells = CELLS[name]
-    run(tmp_path, cells, **deepcopy(options))
-
-
-OPEN = "for name in NAMES:\n    try: open(name); print('open', name)\n    except OSError: pass"
-
-
-def test_it_has_what_was_handed_in_and_nothing_else(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    (work / "data").mkdir(parents=True)
-    (work / "data" / "numbers.txt").write_text("1 2 3")
-    (work / "link").symlink_to(__file__)
-    (work / "other.ipynb").write_text("{}")
-    names = [__file__, "link", "other.ipynb", "/etc/passwd", "../../etc/passwd"]
-    cells = {
-        "open('data/numbers.txt').read()": "'1 2 3'",
-        "import os\n[os.listdir(name) for name in ('.', '/', '/tmp')]": r"\[\['data'\], "
-        r"\['usr', 'site', 'work', 'tmp'\], \[\]\]",
-        OPEN.replace("NAMES", repr(names)): "^$",
-        "open('/site/gradebox/__init__.py', 'a')": "Permission",
-        "open('data/numbers.txt', 'w').write('4'); open('data/numbers.txt').read()": "'4'",
-        "print(*sorted(os.environ))": "^GRADEBOX_STUDENT HOME MPLBACKEND TMPDIR\n$",
-    }
-    run(tmp_path, cells)
-    assert (work / "data" / "numbers.txt").read_text() == "1 2 3"
+    numbers = tmp_path / "work/data/numbers.txt"
+    numbers.parent.mkdir(parents=True)
+    numbers.write_text("1 2 3")
+    (tmp_path / "work/link").symlink_to(__file__)
+    (tmp_path / "work/other.ipynb").write_text("{}")
+    done, _ = run(tmp_path, *CELLS[name], **OPTIONS.get(name, {}))
+    words = zip(map(shown, done), CELLS[name].values(), strict=True)
+    assert [(word, pattern) for word, pattern in words if not re.search(pattern, word)] == []
+    assert numbers.read_text() == "1 2 3"
 
 
 # --- Parts ---------------------------------------------------------------------------------------
@@ -206,33 +207,29 @@ def test_each_side_is_interrupted_once_and_has_a_while_then() -> None:
         clock.is_over("tests")
 
 
-@pytest.mark.parametrize("maps", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("maps", slow_but(True, among=(True, False)))
 def test_a_memory_is_kept_until_a_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maps: bool
 ) -> None:
     monkeypatch.setattr(memory, "_MAPS", maps)  # not on Windows
-    package = tmp_path / "counted"
-    package.mkdir()
-    (package / "__init__.py").write_text("value = 1\n")
+    counted = tmp_path / "counted.py"
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "caches").mkdir()
     machine.module()  # before its folder is another one
     monkeypatch.setattr(machine, "folder", lambda: tmp_path / "caches")
-    settings = PLAIN | {"imports": ["counted"], "tests": False}
+    settings = {"imports": ["counted"], "tests": False, "banned": [], "stubbed": []}
     made: list[Any] = []
     save = Instance.save
     monkeypatch.setattr(Instance, "save", lambda self, f: made.append(save(self, f)) or made[-1])
     begin = beginning(tmp_path / "caches", {}, Level.NONE, Limits(disk=10**8))
-    shown = []
-    for text in ("value = 1\n", "value = 1\n", "value = 22\n"):
-        if (package / "__init__.py").read_text() != text:
-            (package / "__init__.py").write_text(text)
+    message = packed(plain(protocol.RunCell("import counted; counted.value")))
+    for text, value, count in (("value = 1", "1", 1), ("", "1", 1), ("value = 22", "22", 2)):
+        if text:
+            counted.write_text(text)
         with Template(Modules(), settings).instance(begin) as instance:
-            cell = packed(plain(RunCell("import counted; counted.value")))
-            content, _ = unpacked(instance.turn("obey", cell))
-            shown.append(content["outputs"][0]["data"]["text/plain"])
-    assert shown == ["1", "1", "22"]
-    assert len(made) == 2
+            content, _ = unpacked(instance.turn("obey", message))
+        assert content["outputs"][0]["data"]["text/plain"] == value
+        assert len(made) == count
     [kept] = (tmp_path / "caches").glob("*.image")
     kept.write_bytes(kept.read_bytes()[:1000])
     assert Template(Modules(), settings)
@@ -245,35 +242,14 @@ def test_without_a_folder_for_caches_one_run_has_its_own(
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: str(tmp_path / "file"))
     at_the_end: list[Any] = []
-    monkeypatch.setattr(atexit, "register", lambda *call, **more: at_the_end.append((call, more)))
+    monkeypatch.setattr(atexit, "register", lambda *a, **k: at_the_end.append(partial(*a, **k)))
     own = machine.folder.__wrapped__()
     assert own.stat().st_mode & 0o777 == 0o700
-    [((remove, *rest), more)] = at_the_end
-    remove(*rest, **more)
+    at_the_end[0]()
     assert not own.exists()
 
 
 # --- What it refuses -----------------------------------------------------------------------------
-
-
-def test_what_a_notebook_cannot_do_without_is_found_in_what_it_imports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = {
-        "__init__": "import json, numpy, matplotlib.pyplot",
-        "plain": "def f():\n    import torch",
-        "without": "try:\n    import torch\nexcept ImportError:\n    pass",
-        "wrapped": "try:\n    import torch\nexcept ImportError as e:\n    raise ImportError from e",
-        "deep": "from . import plain, wrapped",
-    }
-    (tmp_path / "needing").mkdir()
-    for name, text in files.items():
-        (tmp_path / "needing" / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    template = Template(Modules(), PLAIN | {"imports": ["needing.plain:f"], "tests": True})
-    assert template.obstacle(("numpy", "needing.plain:f", "needing.without")) == ""
-    for _ in range(2):
-        assert template.obstacle(("numpy", "needing.deep")) == "torch"
 
 
 def test_what_keeps_the_interpreter_from_running_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,16 +260,201 @@ def test_what_keeps_the_interpreter_from_running_is_told(monkeypatch: pytest.Mon
     assert "the disk is full" in Wasm().obstacle(((), (), (), ""), [])
 
 
-def test_the_command_names_the_notebook_and_what_it_needs(
+NEEDING = {
+    "__init__": "import json, numpy, matplotlib.pyplot",
+    "plain": "def f():\n    import torch",
+    "without": "try:\n    import torch\nexcept ImportError:\n    pass",
+    "wrapped": "try:\n    import torch\nexcept ImportError as e:\n    raise ImportError from e",
+}
+
+
+def test_what_a_notebook_cannot_do_without_is_found_in_what_it_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "lib/needing").mkdir(parents=True)
+    for name, text in NEEDING.items():
+        (tmp_path / f"lib/needing/{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    modules = ("needing", "needing:wrapped"), (), (), ""
+    assert Wasm().obstacle(modules, ["numpy", "needing.plain:f", "needing:without"]) == ""
+    with pytest.raises(NotSealed, match="'wasm': there is no torch"):
+        run(tmp_path, "from needing import wrapped", cell("t", "assert True", 1))
     none = probe.Survey(Level.NONE, {"namespaces": "no Linux", "landlock": "no Linux"})
     monkeypatch.setattr(probe, "_survey", lambda: none)
     monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
     (tmp_path / "nbgrader_config.py").write_text("c = get_config()\n")
-    write_source(tmp_path, [answer("import torch"), cell("t", "assert True", 1)])
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "toy"]) == 2
     assert re.search("toy: notebooks cannot be .*wasm: there is no torch", capsys.readouterr().err)
-    with pytest.raises(NotSealed, match="'wasm': there is no torch"):
-        run(tmp_path, {"import torch": ""})
+
+
+# --- Whatever it asks of its host -----------------------------------------------------------------
+
+DOOR = """
+import _host, json, os, struct
+import gradebox_wasm.guest as guest
+def g(x): return x * x
+def message(header, more=0):
+    line = json.dumps(header).encode()
+    return struct.pack("!II", len(line) + more, 0) + line
+def reply(sent, usual=guest._grader.send):
+    def once(header, parts=()):
+        guest._grader.send = usual
+        _host.call(b"G" + sent)
+    guest._grader.send = once
+"""
+FIRST = cell("first", "assert g(2) == 4", 1)
+TEST = cell("test", "assert f(3) == 9", 1)
+LATER = cell("later", "assert g(2) == 4", 1)
+
+ODD = [{}, {"output_type": ["x"]}, {"output_type": "stream", "name": "stdout", "text": 7}]
+SHOWN, TESTED = plain(protocol.Shown(ODD, 1, True)), plain(protocol.Tested(1, []))
+NAMES = ["", "..", "/etc", "etc", "../gradebox", "a/b", "a.b", "*", "\0", "answers", "a" * 10**6]
+NAMES += ["solved", "solved.py", "nbgrader_config", "tests", "sqlite3", "none", "__main__", "os"]
+
+SENT = {
+    "nothing": "_host.call(b'')",
+    "of no kind": "_host.call(b'?' + bytes(1000))",
+    "garbage": "_host.call(b'x' + os.urandom(1000))",
+    "an answer": "_host.call(b'x' + message({'value': 8}))",
+    "many answers": "[_host.call(b'x' + message({'value': 8})) for _ in range(1000)]",
+    "a call that was not asked for": "_host.call(b'x' + message({'callback': [7, ['list'], "
+    "['dict']]}))",
+    "nesting": "_host.call(b'x' + struct.pack('!II', 10**6, 0) + b'[' * 10**6)",
+    "a huge message": "_host.call(b'x' + bytes(300 * 2**20))",
+    "many parts": "_host.call(b'x' + struct.pack('!II', 2, 2**32 - 1) + bytes(10**7))",
+    "another verdict": f"_host.call(b'G' + message({TESTED}))",
+    "names of modules": f"[_host.call(b'm' + name.encode()) for name in {NAMES}]",
+    "what is no name": "_host.call(b'm' + os.urandom(1000))",
+    "an answer, for ever": "while True: _host.call(b'x' + message({'value': 8}))",
+    "names, for ever": "while True: _host.call(b'm' + os.urandom(9).hex().encode())",
+    "a reply with odd outputs": f"reply(message({SHOWN}))",
+    "a reply that is a verdict": f"reply(message({TESTED}))",
+    "a reply that is odd to a test": f"reply(message({TESTED | {'outputs': ODD}}))",
+    "a reply that is no message": "reply(b'x')",
+    "an empty reply": "reply(b'')",
+    "a reply with a line that is longer": "reply(message({}, 2**31))",
+    "a reply with a long line": "reply(struct.pack('!II', 200 * 2**20, 0) + b'[' * (200 * 2**20))",
+}
+
+
+@pytest.mark.parametrize("name", slow_but("an answer", "an answer, for ever", among=SENT))
+def test_what_is_asked_of_the_host_forges_and_hangs_nothing(tmp_path: Path, name: str) -> None:
+    body = SENT[name].replace("\n", "\n    ")
+    in_a_call = f"def f(x):\n    {body}\n    return 8"
+    in_a_cell = [SENT[name], "def f(x): return 8"]
+    for cells, in_process in ([in_a_call], []), (in_a_cell, []), ([in_a_call], ["test"]):
+        cells = [DOOR, FIRST, *cells, TEST, LATER, "None", "1 + 1"]
+        done, result = run(tmp_path, *cells, in_process=in_process, timeout=1)
+        assert result.scores["first"] == 1
+        # a test among the student's objects can be forged; that the host reads it is enough
+        assert in_process or result.scores["test"] == 0
+        is_gone = any(event.kind == "ended" for event in result.events)
+        assert is_gone or "'2'" in shown(done[-1])
+        # in a call, what is sent later answers the next test, too
+        assert is_gone or in_a_call in cells or result.scores["later"] == 1
+
+
+def test_a_students_names_of_modules_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers/__init__.py").write_text("")
+    (tmp_path / "solved.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules = Modules()
+    before = [*modules.folder.entries], len(modules._answers)
+    assert all(map(modules.fetch, NAMES))
+    assert ([*modules.folder.entries], len(modules._answers)) == before
+
+
+def test_a_test_among_objects_of_before_has_them_and_may_import(tmp_path: Path) -> None:
+    test = cell("test", "__import__('iniconfig')\nassert items == [1]", 1)
+    deep = "import os\nitems = [1]\nfor n in range(1, 1500): os.mkdir('a/' * n)"
+    done, result = run(tmp_path, deep, test, "items.append(2)", forks=["test"])
+    assert shown(done[0]) == ""
+    assert result.scores == {"test": 1}, result.reasons
+
+
+@pytest.fixture
+def instance() -> Iterator[Instance]:
+    """Return one in which nothing has run."""
+    made = Instance(Tree(0), Limits(), lambda name: "")
+    yield made
+    made.close()
+
+
+def test_no_address_outside_of_its_memory_is_read_or_written(instance: Any) -> None:
+    memory = instance._memory
+    size = memory._size
+    for at, length in [(size, 1), (size - 1, 2), (-1, 1), (0, size + 1), (0, -1), (2**31, 1)]:
+        with pytest.raises(Gone, match="outside"):
+            memory.read(at, length)
+    with pytest.raises(Gone, match="outside"):
+        memory.write(size - 1, b"xx")
+    memory.write(size - 1, b"x")
+    memory._exported.grow(instance._store, 1)
+    assert memory.read(size - 1, 2) == b"x\0"
+    instance._allocate = lambda *arguments: 0
+    with pytest.raises(Gone, match="no memory"):
+        instance.turn("test")
+
+
+NAME, PIECE, HERE = 100, 300, 200
+"""Where a name lies in a memory, where one piece of fifty bytes, and where what comes back."""
+OPEN = "path_open", 3, 0, NAME, 4, 1, 2**6, 0, 0, HERE
+WRITE = "fd_write", 4, PIECE, 1, HERE
+CALLS = [
+    (OPEN, Number.SUCCESS),
+    (WRITE, Number.SUCCESS),
+    (("fd_pwrite", 4, PIECE, 1, -20, HERE), Number.INVALID),
+    (("fd_pread", 4, PIECE, 1, -20, HERE), Number.INVALID),
+    (("fd_seek", 4, -70, 1, HERE), Number.INVALID),
+    (("fd_filestat_set_size", 4, -(2**40)), Number.INVALID),
+    (WRITE, Number.SUCCESS),
+    (WRITE, Number.NO_SPACE),
+    (("path_open", 3, 0, NAME, 2**30, 1, 2**6, 0, 0, HERE), Number.TOO_LONG),
+    (("fd_write", 77, PIECE, 1, HERE), Number.BAD_FILE),
+    (("random_get", HERE, 2**30), Number.TOO_LONG),
+    (("sock_accept", 3, 0, HERE), Number.UNKNOWN),
+    (("fd_filestat_set_size", 4, 60), Number.SUCCESS),
+    (("fd_filestat_set_size", 4, 101), Number.NO_SPACE),
+    (("fd_filestat_set_size", 4, 100), Number.SUCCESS),
+    (("path_unlink_file", 3, NAME, 4), Number.SUCCESS),
+    (OPEN, Number.SUCCESS),
+    (OPEN, Number.MANY_OPEN),
+]
+
+
+def test_system_calls_refuse_what_would_pass_the_limits(instance: Any) -> None:
+    tree = Tree(100)
+    instance._memory.write(NAME, b"name")
+    instance._memory.write(PIECE, struct.pack("<II", 400, 50))
+    calls = Wasi(tree, 2, instance._memory, print)
+    assert [(call, calls.call(*call)) for call, _ in CALLS] == CALLS
+    twin = Wasi(tree.copy(), 2, instance._memory, print)
+    assert [twin.call(*call) for call in (OPEN, WRITE)] == [Number.SUCCESS, Number.NO_SPACE]
+
+
+def test_no_call_with_any_numbers_takes_more_of_the_host_than_it_may(instance: Any) -> None:
+    rng, tree, memory = random.Random(7), Tree(300_000), instance._memory
+    tree.put("a", File())
+    tree.put("b", Folder())
+    memory.write(0, bytes(rng.choices(b"\0\0\0\0\0\0\0\7", k=2**14)))
+    wasi = Wasi(tree, 99, memory, lambda seconds: None)
+    edges = [-(2**63), -(2**31), -5, -1, *(3 * [*range(6)]), 2**12, 2**18, 2**31 - 1, 2**63 - 1]
+    calls = [(str(each.name), len(each.type.params)) for each in machine.module().imports]
+    assert len(calls) > 40
+    most = 0
+    for _ in range(20_000):
+        name, count = rng.choice(calls)
+        memory.write(0, rng.choice([b"a", b"b", b"b/c", b"/a/..", b"\xff"]).ljust(8, b"\0"))
+        wasi.call("path_open", 3, 0, 0, 1, 1, 2**6, 0, 0, 2**13)
+        numbers = [rng.choice(edges) for _ in range(count)]
+        if name != "proc_exit":
+            with contextlib.suppress(Gone, struct.error):
+                assert 0 <= wasi.call(name, *numbers) < 80
+        nodes = {id(each.node): each.node for each in wasi._opened.values()}.values()
+        most = max(most, sum(len(node.content) for node in nodes if isinstance(node, File)))
+    assert 200_000 < most <= 300_000

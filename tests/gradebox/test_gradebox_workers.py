@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import notebooks
 import pytest
 from hang import HANG
-from nbformat.v4 import new_code_cell
+from hostile.tables import table
+from hostile.texts import sections
 from notebooks import (
     SOON,
     also_in_wasm,
@@ -106,11 +108,17 @@ POINTS = {
 }
 
 
-def test_a_test_gives_what_its_last_line_and_its_errors_say(tmp_path: Path) -> None:
+def points_of(folder: Path) -> dict[str, float]:
+    """Return what each of these tests gives; all of them are worth 4."""
     tests = [cell(source, source, 4) for source in POINTS]
-    cells, run = executed(tmp_path, "number = 2\nimport numpy as np\ndef f(): ...", *tests)
-    assert run.scores == POINTS, run.reasons
+    cells, run = executed(folder, "number = 2\nimport numpy as np\ndef f(): ...", *tests)
     assert all(output.get("name") != "stderr" for node in cells for output in node.outputs)
+    return run.scores
+
+
+@pytest.mark.parametrize("source", POINTS)
+def test_a_test_gives_what_its_last_line_and_its_errors_say(once: Any, source: str) -> None:
+    assert once(points_of)[source] == POINTS[source]
 
 
 def test_numbers_stay_within_their_bounds_in_process(tmp_path: Path) -> None:
@@ -131,109 +139,25 @@ def test_an_error_that_cannot_be_shown_gives_no_points(tmp_path: Path) -> None:
 
 # --- what crosses -----------------------------------------------------------------------------
 
-STUDENT = """
-import numpy as np
-import functools
-calls = []
-values = {"a": [1, (2.5, None)], "b": {3}, "c": np.arange(3.0)}
-def spoil(a, b): a *= 0; b.append(9); return a, b
-def same(value): return value
-def twice(f, x): return f(f(x))
-def adder(n): return lambda x: x + n
-def half(x): return x / 2
-vectorized, framed, cached = np.vectorize(half), np.frompyfunc(half, 1, 1), functools.cache(half)
-def ask(text): return input(text)
-def mean_color(): return Color.RED
-def farthest(): return Point(3, 4)
-def speak(): print("four"); return 4
-def warn(): import warnings; warnings.warn("careful"); return 1
-class Account:
-    def __init__(self, balance=0): self.balance = balance
-    def pay(self, amount): self.balance += amount
-def fail(name):
-    class Mine(ValueError): pass
-    class Other(Exception): pass
-    raise {"KeyError": KeyError("k"), "Mine": Mine("m"), "Other": Other("o"),
-           "Stop": StopIteration(1), "Exit": SystemExit(0), "Inv": np.linalg.LinAlgError("s"),
-           "Unicode": UnicodeDecodeError("utf-8", b"x", 0, 1, "r")}[name]
-fail.__name__ = fail.__qualname__ = "send"
-"""
-
-HELPERS = """
-import functools
-from collections import namedtuple
-from enum import Enum
-Color, Point = Enum("Color", "RED BLUE"), namedtuple("Point", "x y")
-import numpy as np
-import pytest
-def error(*args):
-    try:
-        fail(*args)
-    except Exception as error:
-        return type(error), str(error)
-"""
-
-CROSSES = {
-    "values": "assert values['a'] == [1, (2.5, None)] and values['b'] == {3}\n"
-    "assert type(values['c']) is np.ndarray and values['c'].tolist() == [0, 1, 2]",
-    "arguments are copies": "a, b = np.ones(3), [1]\nx, y = spoil(a, b)\n"
-    "assert x.sum() == 0 and y == [1, 9]\nassert a.sum() == 3 and b == [1]",
-    "a function of the test": "assert twice(lambda x: 3 * x, 2) == 18",
-    "its error": "with pytest.raises(ZeroDivisionError):\n    twice(lambda x: x / 0, 2)",
-    "a function of a module": "assert twice(np.cos, 0.0) == np.cos(1.0)\n"
-    "assert twice(functools.partial(max, 5), 1) == 5",
-    "a function that returns one": "assert adder(2)(3) == 5 and twice(adder(2), 3) == 7",
-    "a function over the elements of an array": "over = np.vectorize(half), "
-    "np.frompyfunc(half, 1, 1)\nfor function in over:\n"
-    "    assert function(np.array([2.0, 4.0])).tolist() == [1, 2]",
-    "a function that NumPy has made of one": "assert vectorized([2.0, 4.0]).tolist() == [1, 2]\n"
-    "assert framed(4.0) == cached(4.0) == 2",
-    "a function there and back": "f = lambda: 1\nassert same(f) is f and same(adder) is not None",
-    "what it prints": "assert speak() == 4",
-    "its exceptions": "assert error('KeyError') == (KeyError, \"'k'\")\n"
-    "assert error('Mine') == (ValueError, 'm')\nassert error('Inv') == (ValueError, 's')\n"
-    "assert error('Unicode')[0] is ValueError\nassert error('Other') == (Exception, 'o')",
-    "no exception that ends": "assert error('Exit') == (RuntimeError, 'SystemExit: 0')\n"
-    "assert error('Stop') == (StopIteration, '1')",
-    "members of classes of the test's": "assert mean_color() is Color.RED\n"
-    "assert farthest().x == 3 and type(farthest()) is Point",
-    "its name is the test's": "assert fail.__name__ == 'fail'\n"
-    "for name in ('__doc__', '__code__', 'x'):\n    assert not hasattr(fail, name)\n"
-    "with pytest.raises(AttributeError):\n    fail.__name__ = 'send'\n"
-    "assert repr(fail) == '<fail of the student\\'s>' and callable(fail)",
-    "a driver's values": "import gradebox, drivers\n"
-    "assert gradebox.observe(drivers.balance, 'Account', [10, 5]) == 15\n"
-    "assert gradebox.observe(drivers.balance, Account, [1]) == 1",
-    "warnings": "import contextlib, io\nwith contextlib.redirect_stderr(io.StringIO()) as text:\n"
-    "    warn()\nassert 'careful' in text.getvalue()",
-    "a doctest of the test": "def g(x):\n    '''\n    >>> g(2)\n    4\n    '''\n"
-    "    return twice(lambda y: y + 1, x)\nimport doctest\n"
-    "doctest.run_docstring_examples(g, {'g': g})",
-    "input has ended": "with pytest.raises(EOFError):\n    ask('your name?')",
-}
-
-DRIVERS = """
-def balance(kind, deposits):
-    account = kind()
-    for amount in deposits:
-        account.pay(amount)
-    return account.balance
-"""
+CROSSES = sections("tables/crosses.txt")
+HELPERS, STUDENT, DRIVERS = (CROSSES.pop(name) for name in ("helpers", "student", "drivers"))
 
 
-def test_values_cross_and_functions_are_called(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    for folder in ("source/toy", "work"):
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / folder / "drivers.py").write_text(DRIVERS)
-    tests = [cell(name, source, 1) for name, source in CROSSES.items()]
-    helpers = cell("helpers", HELPERS)
-    cells, run = executed(tmp_path, helpers, STUDENT, *tests)
-    assert run.scores == dict.fromkeys(CROSSES, 1), run.reasons
-    printed = next(
-        n for n in cells if n.metadata.get("nbgrader", {}).get("grade_id") == "what it prints"
-    )
-    assert shown(printed) == "four\n"
+def crossed(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return what the tests gave for which values cross, and their cells."""
+    for place in (folder / "source/toy", folder / "work"):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "drivers.py").write_text(DRIVERS)
+    tests = {name: cell(name, source, 1) for name, source in CROSSES.items()}
+    _, run = executed(folder, cell("helpers", HELPERS), STUDENT, *tests.values())
+    return run, tests
+
+
+@pytest.mark.parametrize("name", CROSSES)
+def test_values_cross_and_functions_are_called(once: Any, name: str) -> None:
+    run, cells = once(crossed)
+    assert run.scores[name] == 1, run.reasons[name]
+    assert name != "what it prints" or shown(cells[name]) == "four\n"
 
 
 REFUSED = {
@@ -248,15 +172,20 @@ REFUSED = {
 }
 
 
-def test_what_is_no_value_costs_the_points_and_is_said(tmp_path: Path) -> None:
-    tests = [cell(source, source, 1) for source in REFUSED]
-    _, run = executed(
-        tmp_path, f"{STUDENT}\nthing = Account()\ndraws = (1 / 0 for _ in [1])", *tests
-    )
-    expected = {source: why for source, why in REFUSED.items() if why}
-    assert {name: run.reasons.get(name) for name in expected} == expected
-    assert {name for name, score in run.scores.items() if score} == {"same(lambda: object())()"}
-    assert kinds(run) == [("not-a-value", name) for name in expected]
+def refused(folder: Path) -> Any:
+    """Return what became of the tests that ask for what is no value."""
+    student = f"{STUDENT}\nthing = Account()\ndraws = (1 / 0 for _ in [1])"
+    _, run = executed(folder, student, *(cell(source, source, 1) for source in REFUSED))
+    assert {cell for _, cell in kinds(run)} <= REFUSED.keys()
+    return run
+
+
+@pytest.mark.parametrize(("source", "why"), REFUSED.items())
+def test_what_is_no_value_costs_the_points_and_is_said(once: Any, source: str, why: str) -> None:
+    run = once(refused)
+    assert run.reasons.get(source, "") == why
+    assert run.scores[source] == (0 if why else 1)
+    assert [kind for kind, cell in kinds(run) if cell == source] == ["not-a-value"] * bool(why)
 
 
 def test_the_error_shows_the_line_of_the_test_and_of_the_student(tmp_path: Path) -> None:
@@ -320,65 +249,24 @@ def test_a_locked_cell_runs_for_both_and_its_hidden_part_for_the_tests(tmp_path:
     assert shown(cells[3]) == "7\n"
 
 
-def plain(source: str) -> Any:
-    """Return a cell that nbgrader knows nothing of."""
-    return new_code_cell(source)
+def given(folder: Path, *without: str) -> tuple[Any, dict[str, str]]:
+    """Return what became of tests of the instructor's cells, and why those fail that should."""
+    made = table("given", without)
+    why = {made.cells[place].metadata.nbgrader.grade_id: t for place, t in made.said["why"].items()}
+    handed_in = [node for node in made.cells if node.metadata.get("nbgrader")]  # no plain cells
+    options: dict[str, Any] = {"source": made.cells, "skip_cells_with_tag": "train"}
+    return executed(folder, *handed_in, **options)[1], why
 
 
-GIVEN = {
-    "a plain cell that uses an answer": (
-        [answer(SQUARE), plain("nine = square(3)\nopen('file', 'w').write(str(square(2)))")],
-        "import os\nassert nine == 9 and not os.listdir()",
-        "",
-    ),
-    "a list that is filled with answers": (
-        [answer(SQUARE), plain("found = []\nfor k in range(3):\n    found.append(square(k))")],
-        "assert found == [0, 1, 4]",
-        "",
-    ),
-    "a function that calls an answer": (
-        [answer(SQUARE), plain("def cube(x):\n    return x * square(x)")],
-        "assert cube(2) == 8",
-        "",
-    ),
-    "an imported part": (
-        [answer(f"from matplotlib import pyplot as plt\n{SQUARE}")],
-        "assert square(2) == 4 and plt.figure",
-        "",
-    ),
-    "the later of two meanings": (
-        [plain("from math import sqrt"), answer("def sqrt(x): return 5"), plain("five = sqrt(1)")],
-        "assert sqrt(4) == five == 5",
-        "",
-    ),
-    "a cell magic over an answer": (
-        [answer("%%time\nimport math as m\n" + SQUARE), plain("%%capture out\nprint(1)")],
-        "assert square(m.floor(2.5)) == 4 and out.stdout == '1\\n'",
-        "",
-    ),
-    "what a plain cell does before its error": (
-        [answer(SQUARE), plain("one = 1\n1 / 0\ntwo = 2"), plain("three = 3")],
-        "assert square(one) * three == 3 and two",
-        "NameError: name 'two' is not defined; a cell that students were given ended with "
-        "ZeroDivisionError: division by zero",
-    ),
-    "a cell with a tag": (
-        [answer(SQUARE), tagged(plain("one = 1"), "train")],
-        "assert square(2) and one",
-        "NameError: name 'one' is not defined",
-    ),
-}
+def given_in_wasm(folder: Path) -> tuple[Any, dict[str, str]]:
+    return given(folder, "an imported part")
 
 
-@pytest.mark.parametrize(("cells", "test", "why"), GIVEN.values(), ids=GIVEN)
-def test_the_instructors_cells_run_where_the_tests_run(
-    tmp_path: Path, cells: list[Any], test: str, why: str
-) -> None:
-    source = [*cells, cell("test", test, 1)]
-    handed_in = [node for node in source if node.metadata.get("nbgrader")]  # without plain cells
-    _, run = executed(tmp_path, *handed_in, source=source, skip_cells_with_tag="train")
-    assert run.reasons.get("test", "") == why
-    assert run.scores == {"test": 0 if why else 1}
+@pytest.mark.parametrize("name", sections("tables/given.txt"))
+def test_the_instructors_cells_run_where_the_tests_run(once: Any, name: str) -> None:
+    run, why = once(given_in_wasm if notebooks.SANDBOX == "wasm" else given)
+    assert run.reasons.get(name, "") == why.get(name, "")
+    assert run.scores[name] == (0 if name in why else 1)
 
 
 SOLUTIONS = {
@@ -537,22 +425,26 @@ def test_answers_use_what_the_student_has_put_in_place_of_pythons_own(tmp_path: 
     ]
 
 
+PUT_BACK = {
+    "near.__code__ = (lambda *a: True).__code__": ("near", "def near(a, b): return a == b"),
+    "close.__defaults__ = (9,)": ("close", "def close(a, b, by=0): return abs(a - b) <= by"),
+    "same = None": ("same", "def same(a, b): return a == b"),
+    "Near.of = lambda *a: True": ("Near.of", "class Near:\n    def of(a, b): return a == b"),
+}
+
+
 def test_helpers_are_put_back(tmp_path: Path) -> None:
-    texts = (
-        "def near(a, b, by=0): return a == b",
-        "class Near:\n    def of(*a): return a[1] == a[2]",
-    )
-    cheats = "near.__code__ = (lambda *a: True).__code__", "near.__defaults__ = (9,)"
-    cheats += "near = Near = None", "Near.of = lambda *a: True"
-    test = cell("test", "assert near(2, 2) and Near().of(2, 2)\nassert near(square(2), 5)", 1)
-    helpers = [cell(f"helper-{number}", text) for number, text in enumerate(texts)]
-    for cheat in cheats:
-        handed_in = [*helpers, SQUARE, cheat, test]
-        source = [*helpers, answer(SQUARE), test]
-        _, run = executed(tmp_path, *handed_in, source=source, in_process=["test"])
-        assert run.scores == {"test": 0}
-        assert run.reasons["test"] == "AssertionError"
-        assert run.changed
+    helpers = [cell(f"helper of {name}", text) for name, text in PUT_BACK.values()]
+    tests = [
+        cell(cheat, f"assert {name}(2, 2)\nassert {name}(square(2), 5)", 1)
+        for cheat, (name, _) in PUT_BACK.items()
+    ]
+    source = [*helpers, answer(SQUARE), *tests]
+    handed_in = [*helpers, SQUARE, *PUT_BACK, *tests]
+    _, run = executed(tmp_path, *handed_in, source=source, in_process=PUT_BACK)
+    assert run.scores == dict.fromkeys(PUT_BACK, 0)
+    assert run.reasons == dict.fromkeys(PUT_BACK, "AssertionError")
+    assert {*run.changed} == {"near", "close", "same", "Near"}
 
 
 def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:

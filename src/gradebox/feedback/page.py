@@ -24,7 +24,7 @@ from traitlets.config import Config, LoggingConfigurable
 from gradebox.feedback.formulas import markdown2html
 from gradebox.feedback.messages import tell_students, titles
 from gradebox.nbgrader.cells import error_text, is_test, name_of
-from gradebox.nbgrader.source_notebook import Released, instructions, source_folder
+from gradebox.nbgrader.source_notebook import instructions, released_by, source_folder
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 NO_ANSWER = "No response."
@@ -102,7 +102,7 @@ class FeedbackPage(HTMLExporter):
         nb, resources = super()._preprocess(nb, resources)  # type: ignore[no-untyped-call]
         # of the settings those of nbgrader's steps, which do not know those of an exporter
         steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
-        released = Released(LoggingConfigurable(config=Config(steps)))
+        released = released_by(LoggingConfigurable(config=Config(steps)))
         hidden = [
             name_of(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()
         ]

@@ -1,6 +1,5 @@
 """Find the names that tests use and no cell of the student's defines."""
 
-import ast
 import builtins
 import difflib
 import re
@@ -8,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradebox.nbgrader.cells import errors, is_test
-from gradebox.workers.syntax import parse
+from gradebox.nbgrader.borrowed import names_of
+from gradebox.nbgrader.cells import errors, is_test, name_of
 
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
@@ -17,42 +16,28 @@ _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Absent:
-    """A name that a test uses and no cell defines.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    kind : str
-        What the test takes it for: a ``function`` or a ``name``.
-    failed : bool
-        Whether a cell would define it, and ended with an error.
-    guess : str
-        What the student may call it; empty if nothing is like it.
-    """
+    """A name that a test uses and no cell defines."""
 
     name: str
     kind: str = "function"
+    """What the test takes it for: a ``function`` or a ``name``."""
     failed: bool = False
+    """Whether a cell would define it, and ended with an error."""
     guess: str = ""
+    """What the student may call it; empty if nothing is like it."""
 
 
 def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
     """Return what the tests of a graded notebook did not find, by the names of their cells.
 
-    Parameters
-    ----------
-    nb : NotebookNode
-        The notebook.
-    given : collection of str
-        Names that the instructor's version defines: nobody has renamed anything to these.
+    Nobody has renamed anything to what is ``given``: names that the instructor's version defines.
     """
     unknown = {}
     for cell in filter(is_test, nb.cells):
         for output in errors(cell):
             match = _NOT_DEFINED.match(str(output.get("evalue", "")))
             if output.ename == "NameError" and match and match[1] in _names(cell.source):
-                unknown[cell.metadata.nbgrader.grade_id] = match[1], cell.source
+                unknown[name_of(cell)] = match[1], cell.source
     if not unknown:
         return {}
     own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
@@ -61,22 +46,17 @@ def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
     candidates = sorted(defined - tested - {*given, *dir(builtins)})
     missing = {}
     for test, (name, source) in unknown.items():
-        is_called = re.search(rf"\b{name}\s*\(|, {name}\b", source)
-        kind = "function" if is_called else "name"
+        kind = "function" if re.search(rf"\b{name}\s*\(|, {name}\b", source) else "name"
         missing[test] = Absent(name, kind, name in defined, _alike(name, candidates))
     return missing
 
 
-def _names(source: str) -> set[str]:
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError):
-        return set(re.findall(r"\w+", source))
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+def _names(source: str) -> frozenset[str]:
+    bound, used = names_of(source)
+    return bound | used
 
 
 def _alike(name: str, names: Sequence[str]) -> str:
-    inside = [
-        other for other in names if name.lower() in other.lower() or other.lower() in name.lower()
-    ]
+    low = name.lower()
+    inside = [other for other in names if low in other.lower() or other.lower() in low]
     return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")

@@ -50,14 +50,7 @@ def borrowed(
 ) -> list[Borrowed]:
     """Return what cells use of the tests before them, and no other cell defines.
 
-    Parameters
-    ----------
-    cells : sequence of NotebookNode
-        The cells of a notebook.
-    released : callable
-        Gives the part of a test that students have: nothing else can be borrowed.
-    by_tests : collection of str
-        Tests that borrow from others.
+    Only the part of a test that is ``released`` can be borrowed. Some borrowing is ``by_tests``.
     """
     code = [cell for cell in cells if cell.cell_type == "code"]
     own = {name for cell in code if not is_test(cell) for name in names_of(cell.source)[0]}

@@ -31,16 +31,22 @@ def require_python(nb: Any, name: str) -> None:
         )
 
 
+def of(cell: Any) -> Any:
+    """Return nbgrader's metadata of a cell, which a student may have replaced by anything."""
+    metadata = cell.metadata.get("nbgrader")
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def is_test(cell: Any) -> bool:
     """Return whether a cell is a test."""
-    metadata = cell.metadata.get("nbgrader", {})
-    is_graded = bool(metadata.get("grade")) and "grade_id" in metadata
-    return is_graded and not metadata.get("solution") and cell.cell_type == "code"
+    is_graded = bool(of(cell).get("grade")) and "grade_id" in of(cell)
+    return is_graded and not of(cell).get("solution") and cell.cell_type == "code"
 
 
 def name_of(cell: Any) -> str:
     """Return what a cell is called in nbgrader; nothing if it is called nothing."""
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+    name = of(cell).get("grade_id")
+    return name if isinstance(name, str) else ""
 
 
 def points_of(cell: Any) -> float:

@@ -1,6 +1,5 @@
 """Make nbgrader's preprocessors as configured, once for many notebooks."""
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from nbgrader.apps.autogradeapp import AutogradeApp
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
+from traitlets.utils.importstring import import_item
 
-from gradebox.configuration import PUBLIC, REPLACED
+from gradebox.configuration import REPLACED
 from gradebox.nbgrader.cells import Unready
 from gradebox.nbgrader.harmless import Harmless
 from gradebox.nbgrader.steps import CheckMetadata, LatePenalties, RestoreKernelspec
@@ -26,25 +26,18 @@ _SAME = {
 
 def _in_place() -> dict[Any, type]:
     """Return what takes the place of nbgrader's steps, which a configuration names or imports."""
-    ours = _SAME | {
-        theirs: getattr(importlib.import_module(PUBLIC[name]), name)
-        for theirs, name in REPLACED.items()
+    ours = _SAME | {theirs: import_item(f"gradebox.{name}") for theirs, name in REPLACED.items()}
+    return {
+        theirs: step
+        for name, step in ours.items()
+        for theirs in (f"nbgrader.preprocessors.{name}", getattr(preprocessors, name))
     }
-    named = {f"nbgrader.preprocessors.{name}": step for name, step in ours.items()}
-    return named | {getattr(preprocessors, name): step for name, step in ours.items()}
 
 
 class Chain:
     """nbgrader's preprocessors as configured, in the order of its two conversions.
 
-    Parameters
-    ----------
-    app : AutogradeApp
-        nbgrader's application, which holds the configuration.
-    root : Path
-        The course's folder.
-    timeout : int, optional
-        Seconds that a cell may run.
+    The application holds the configuration. A ``timeout`` takes the place of the one there.
     """
 
     def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:

@@ -2,11 +2,9 @@
 
 import contextlib
 import fnmatch
-import glob
 import json
 import logging
 import os
-import re
 import sys
 import threading
 import warnings
@@ -25,7 +23,7 @@ with warnings.catch_warnings():
     from nbgrader.utils import setenv
 
 from gradebox.events import Event
-from gradebox.files import digest
+from gradebox.files import digest, folders_in
 from gradebox.nbgrader.chain import Chain
 
 VERSION = 9
@@ -83,14 +81,10 @@ class Course:
     ----------
     root : Path
         The folder with ``nbgrader_config.py``.
-    assignment : str
-        The assignment.
-    timeout : int, optional
-        Seconds that a cell may run; the configuration's value when not given.
     config : Config, optional
         The configuration; when not given, it is read from the folder.
-    sandbox : str, optional
-        How notebooks are sealed; the configuration's value when not given.
+    timeout, sandbox : optional
+        What takes the place of the configuration's values.
     """
 
     notes = Notes()
@@ -116,28 +110,15 @@ class Course:
             log.handlers, log.propagate = [self.notes], False
         self.assignment, self.timeout = assignment, timeout
         self.directory: CourseDirectory = self._app.coursedir
+        self.url, self.course_id = str(self.directory.db_url), str(self.directory.course_id)
         self.root = Path(self.directory.root)
+        self.source = self._path(self.directory.source_directory, ".")
+        """The folder of the instructor's version."""
         self.gradebox = Gradebox(parent=self._app)
-
-    @property
-    def url(self) -> str:
-        """Return the address of the gradebook."""
-        return str(self.directory.db_url)
-
-    @property
-    def course_id(self) -> str:
-        """Return the name of the course."""
-        return str(self.directory.course_id)
-
-    @property
-    def store(self) -> Path:
-        """Return where results are kept."""
-        return self.root / self.gradebox.folder
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """Return the sections of the configuration that scores depend on."""
-        return {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
+        self.store = self.root / self.gradebox.folder
+        """Where results are kept."""
+        self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
+        """The sections of the configuration that scores depend on."""
 
     def submitted(self, student: str) -> Path:
         """Return the folder that a student handed in."""
@@ -147,36 +128,18 @@ class Course:
         """Return the folder of the graded submission of a student."""
         return self._path(self.directory.autograded_directory, student)
 
-    @property
-    def source(self) -> Path:
-        """Return the folder of the instructor's version."""
-        return self._path(self.directory.source_directory, ".")
-
     def _path(self, step: str, student: str) -> Path:
         return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
 
     def students(self, wildcards: Iterable[str] = ()) -> list[str]:
         """Return who handed in something, sorted; only those wanted, where any are named."""
-        step, name = self.directory.submitted_directory, self.assignment
-        pattern = self.directory.format_path(step, "(?P<student>.*)", re.escape(name), escape=True)
-        wild = self.directory.directory_structure.format(
-            nbgrader_step=step, student_id="*", assignment_id=glob.escape(name)
-        )
-        # not Path.glob: the structure may be absolute
-        folders = glob.glob(os.path.join(glob.escape(str(self.root)), wild))  # noqa: PTH118, PTH207
-        matches = (re.fullmatch(pattern, folder) for folder in folders)
-        names = {match["student"] for match in matches if match}
-        names -= set(self.directory.student_id_exclude.split(","))
+        names = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
         patterns = list(wildcards) or ["*"]
         return sorted(
             name
-            for name in names
-            if any(fnmatch.fnmatchcase(name, glob_pattern) for glob_pattern in patterns)
+            for name in names.keys() - self.directory.student_id_exclude.split(",")
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
         )
-
-    def warn(self, event: Event) -> None:
-        """Note something for the instructor, as nbgrader's own warnings are noted."""
-        self._app.log.warning(event)
 
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of one thread."""
@@ -197,9 +160,8 @@ class Course:
 
     def source_files(self, chain: Chain) -> dict[str, Path]:
         """Return the files that stand beside the instructor's notebooks, by their place."""
-        excluded = set(chain.converter.exclude_overwriting.get(self.assignment, []))
-        files = self.files_in(self.source)
-        return {name: path for name, path in files.items() if name not in excluded}
+        excluded = chain.converter.exclude_overwriting.get(self.assignment, [])
+        return {n: path for n, path in self.files_in(self.source).items() if n not in excluded}
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
@@ -232,13 +194,13 @@ class Course:
             json.dumps([_name(type(chain.execute)), chain.limits], default=str),
             json.dumps(packages(), sort_keys=True),
         ]
-        return digest([*parts, *(content for path in files for content in _name_and_content(path))])
+        contents = (part for path in files for part in (path.name, path.read_bytes()))
+        return digest([*parts, *contents])
 
 
 def autograding() -> contextlib.AbstractContextManager[None]:
     """Let notebooks see in their environment that they are graded, as with nbgrader."""
-    environment: contextlib.AbstractContextManager[None] = setenv(NBGRADER_EXECUTION="autograde")
-    return environment
+    return setenv(NBGRADER_EXECUTION="autograde")
 
 
 def packages() -> dict[str, str]:
@@ -249,10 +211,6 @@ def packages() -> dict[str, str]:
     folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
     names = [path.stem for paths in folders for path in paths]
     return {name: version for name, _, version in (stem.partition("-") for stem in names)}
-
-
-def _name_and_content(path: Path) -> list[str | bytes]:
-    return [path.name, path.read_bytes()]
 
 
 def _files(dependency: Path) -> list[Path]:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Collection, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,10 @@ from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
 from gradebox.nbgrader.borrowed import Borrowed, borrowed, names_of
-from gradebox.nbgrader.cells import is_test, name_of, points_of, require_python
+from gradebox.nbgrader.cells import is_test, name_of, of, points_of, require_python
 from gradebox.nbgrader.given import words
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun, of_plain
+from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun
 from gradebox.nbgrader.source_notebook import instructions, released_by, written_tests
 from gradebox.workers.syntax import PYTHONS
 
@@ -49,18 +49,7 @@ def dry_run(
 ) -> list[TestRun]:
     """Run the tests of an assignment on its own answers, and without answers.
 
-    Parameters
-    ----------
-    execute : WarmExecute
-        Runs notebooks.
-    source : Path
-        The folder of the instructor's version.
-    assignment : str
-        The name of the assignment.
-    jobs : int, optional
-        So many notebooks run at once.
-    paths : iterable of Path, optional
-        The notebooks; all of that folder by default.
+    So many ``jobs`` run at once: all notebooks in the folder ``source``, or those at ``paths``.
     """
     runs: list[TestRun] = []
     with ThreadPoolExecutor(jobs) as processors:
@@ -76,7 +65,11 @@ def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
     if record.get("key") != key:
         record = {"key": key, "tests": [asdict(run) for run in find_out()]}
         write(file, json.dumps(record))
-    return of_plain(record["tests"])
+    return [TestRun(**{n: _tuple(v) for n, v in fields.items()}) for fields in record["tests"]]
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 _REMEMBERED: dict[str, list[TestRun]] = {}
@@ -88,8 +81,7 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     stamps = [
         f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
     ]
-    traits = execute.traits(config=True)
-    settings = [f"{name} {getattr(execute, name)}" for name in sorted(traits) if name != "parent"]
+    settings = [f"{each} {getattr(execute, each)}" for each in sorted(execute.traits(config=True))]
     key = digest([assignment, *stamps, *settings])
     with _TRYING:  # threads share it
         if key not in _REMEMBERED:
@@ -107,17 +99,16 @@ class _Notebook:
         self._processors = processors
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         require_python(answered, path.stem)
-        cells = [*filter(is_test, answered.cells)]
-        self._tests = {name_of(cell): points_of(cell) for cell in cells}
-        if any(AUTOMATIC in cell.source for cell in cells):
+        self._tests = {name_of(cell): cell for cell in filter(is_test, answered.cells)}
+        if any(AUTOMATIC in cell.source for cell in self._tests.values()):
             written = written_tests(execute, context["assignment"], context["notebook"])
-            for cell in cells:
-                cell.source = written.get(name_of(cell), cell.source)
-        self._sources = {name_of(cell): cell.source for cell in cells}
+            for name, cell in self._tests.items():
+                cell.source = written.get(name, cell.source)
         self._answered, self._blank = answered, _blank(answered, execute)
         self._source = instructions(path)
         ways = dict.fromkeys(self._tests, execute.way)
-        ways |= {name: way for name, way in self._source.ways.items() if way in WAYS}
+        wishes = {name: self._source.wish(name, "way") for name in self._tests}
+        ways |= {name: way for name, way in wishes.items() if way in WAYS}
         self._insisted = {name: way for name, way in ways.items() if way in WAYS}
         self._given = [name for name, way in self._insisted.items() if way == IN_PROCESS]
 
@@ -132,15 +123,8 @@ class _Notebook:
             of_blank = self._start(self._blank, plan)
             last, blank_last = self._start(self._answered, plan).result(), of_blank.result()
         lent = self._borrowed(plan.forks)
-        found = []
-        for name in self._tests:
-            test = self._test(name, plan, both, last)
-            without = blank_last.scores
-            if (test.way == IN_PROCESS) != (name in plan.in_process):
-                without = blank.isolated if test.way == ISOLATED else blank.in_process
-            lends = tuple(each.name for each in lent if each.test == name)
-            found.append(replace(test, blank=without.get(name, 0.0), lends=lends))
-        return found
+        answered, blanks = (both, last), (blank, blank_last)
+        return [self._test(name, plan, lent, answered, blanks) for name in self._tests]
 
     def _both_ways(self) -> tuple[Run, Run]:
         """Run each test isolated and then in-process, with the answers and without.
@@ -159,8 +143,9 @@ class _Notebook:
 
     def _plan(self, both: Run, blank: Run) -> NotebookPlan:
         """Return how each test runs because of what it gave both ways."""
-        passes = {n for n, points in self._tests.items() if both.isolated.get(n, 0.0) >= points}
-        among = {n for n, points in self._tests.items() if both.in_process.get(n, 0.0) >= points}
+        points = {name: points_of(cell) for name, cell in self._tests.items()}
+        passes = {name for name in points if both.isolated.get(name, 0.0) >= points[name]}
+        among = {name for name in points if both.in_process.get(name, 0.0) >= points[name]}
         # where Python's own would pass without an answer, the test asks for the student's
         pythons = {
             name: names
@@ -168,9 +153,8 @@ class _Notebook:
             if name not in passes or blank.isolated.get(name, 0.0) > 0
         }
         stays = {*self._insisted, *pythons}
-        in_process = self._sharing(
-            {*self._given, *(self._tests.keys() - passes - stays)}, among - stays
-        )
+        needed = {*self._given, *(points.keys() - passes - stays)}
+        in_process = self._sharing(needed, among - stays)
         free = self._tests.keys() - self._insisted.keys() - in_process
         # later cells change what these ask about, or use what they define
         forks = in_process - among
@@ -187,8 +171,8 @@ class _Notebook:
         code = [cell for cell in self._answered.cells if cell.cell_type == "code"]
         own = {name for cell in code if not is_test(cell) for name in names_of(cell.source)[0]}
         makers: dict[str, str] = {}
-        for test, source in self._sources.items():
-            bound, used = names_of(source)
+        for test, cell in self._tests.items():
+            bound, used = names_of(cell.source)
             if test in free and {makers.get(name) for name in used - own} & in_process:
                 in_process = in_process | {test}
             makers |= dict.fromkeys(bound, test)
@@ -200,9 +184,16 @@ class _Notebook:
     def _in_order(self, names: Collection[str]) -> list[str]:
         return [name for name in self._tests if name in names]
 
-    def _test(self, name: str, plan: NotebookPlan, both: Run, last: Run) -> TestRun:
+    def _test(
+        self,
+        name: str,
+        plan: NotebookPlan,
+        lent: list[Borrowed],
+        answered: tuple[Run, Run],
+        blanks: tuple[Run, Run],
+    ) -> TestRun:
         """Return how a test runs, because of what it gave both ways, and as planned."""
-        points = self._tests[name]
+        points, (both, last) = points_of(self._tests[name]), answered
         isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
         among, is_planned = both.in_process.get(name, 0.0), name in plan.in_process
         in_fork = name in plan.forks and last.in_process.get(name, 0.0) >= among
@@ -216,9 +207,12 @@ class _Notebook:
             why = both.reasons.get(name, "names that an earlier test in-process defines")
         else:
             why = last.reasons.get(name, "") if answers < points else ""
-        words_of_test = words(self._sources[name])
+        if (way == IN_PROCESS) == is_planned:
+            without = blanks[1].scores
+        else:
+            without = blanks[0].isolated if way == ISOLATED else blanks[0].in_process
         pythons = tuple(plan.pythons.get(name, ())) if way == ISOLATED else ()
-        asked = {each for part in self._source.given for each in part.answers} & words_of_test
+        asked = {each for part in self._source.given for each in part.answers} & self._words(name)
         is_again = name in plan.again and last.in_process.get(name, 0.0) >= points
         return TestRun(
             self._path.stem,
@@ -226,14 +220,30 @@ class _Notebook:
             points,
             way,
             answers,
-            0.0,
-            why,
+            blank=without.get(name, 0.0),
+            why=why,
             again=is_again and way == ISOLATED,
             in_fork=in_fork and way == IN_PROCESS,
-            usual=tuple(dict.fromkeys(last.changed)) if way == IN_PROCESS else (),
+            usual=tuple(dict.fromkeys(last.changed)),
             asks=tuple(sorted(asked - PYTHONS | {*pythons})),
             pythons=pythons,
+            lends=tuple(each.name for each in lent if each.test == name),
         )
+
+    def _words(self, test: str) -> set[str]:
+        """Return the words of a test, and of the other cells that define what it uses."""
+        code = [cell for cell in self._answered.cells if cell.cell_type == "code"]
+        locked = {c.source for c in code if c.metadata.get("nbgrader", {}).get("locked")}
+        texts = {
+            *(cell.source for cell in self._tests.values()),
+            *(part.source for part in self._source.given),
+            *locked,
+        }
+        found = words(self._tests[test].source)
+        while used := {text for text in texts if names_of(text)[0] & found}:
+            texts -= used
+            found = found.union(*map(words, used))
+        return found
 
     def _start(self, version: Any, plan: NotebookPlan) -> "Future[Run]":
         """Run a version of the notebook beside others, in a folder of its own."""
@@ -254,6 +264,6 @@ def _blank(nb: Any, step: Any) -> Any:
     clear = ClearSolutions(parent=step.parent)
     resources: dict[str, Any] = {"language": "python"}
     for number, cell in enumerate(blank.cells):
-        if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "code":
+        if of(cell).get("solution") and cell.cell_type == "code":
             clear.preprocess_cell(cell, resources, number)
     return blank

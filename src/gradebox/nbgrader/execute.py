@@ -19,17 +19,22 @@ from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.events import Event
-from gradebox.nbgrader.cells import is_test
+from gradebox.nbgrader.cells import is_test, name_of
 from gradebox.nbgrader.dry_run import remembered
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import WAYS, NotebookPlan, Plan, planned
-from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
+from gradebox.nbgrader.source_notebook import instructions, source_folder
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
 from gradebox.workers.notebook import running
-from gradebox.workers.protocol import TestSettings
+from gradebox.workers.protocol import Given, TestSettings
+
+
+def _most(default: int, about: str) -> Any:
+    """Return the setting of a limit."""
+    return Integer(default, help=about).tag(config=True)
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
@@ -106,31 +111,18 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Unicode(), help="Names of further environment variables that notebooks may see."
     ).tag(config=True)
 
-    max_seconds = Integer(
-        600,
-        help="Seconds of own time that all cells of a notebook may take together; then it ends.",
-    ).tag(config=True)
-    max_memory = Integer(
-        Limits.memory, help="Bytes of memory that a notebook may use beyond its imports."
-    ).tag(config=True)
-    max_cpu = Integer(Limits.cpu, help="Seconds that each process of a notebook may compute.").tag(
-        config=True
+    max_seconds = _most(
+        600, "Seconds of own time that all cells of a notebook may take together; then it ends."
     )
-    max_processes = Integer(
-        Limits.processes, help="Processes and threads that a notebook may have at one time."
-    ).tag(config=True)
-    max_files = Integer(
-        Limits.files, help="Files that each process of a notebook may have open."
-    ).tag(config=True)
-    max_file_size = Integer(Limits.file_size, help="Bytes of any file that a notebook writes.").tag(
-        config=True
+    max_memory = _most(Limits.memory, "Bytes of memory that a notebook may use beyond its imports.")
+    max_cpu = _most(Limits.cpu, "Seconds that each process of a notebook may compute.")
+    max_processes = _most(
+        Limits.processes, "Processes and threads that a notebook may have at one time."
     )
-    max_disk = Integer(
-        Limits.disk, help="Bytes of all files of a notebook, with those handed in."
-    ).tag(config=True)
-    max_output = Integer(
-        Limits.output, help="Bytes of text, and of other outputs, that a cell may show."
-    ).tag(config=True)
+    max_files = _most(Limits.files, "Files that each process of a notebook may have open.")
+    max_file_size = _most(Limits.file_size, "Bytes of any file that a notebook writes.")
+    max_disk = _most(Limits.disk, "Bytes of all files of a notebook, with those handed in.")
+    max_output = _most(Limits.output, "Bytes of text, and of other outputs, that a cell may show.")
 
     def preprocess(
         self, nb: NotebookNode, resources: dict[str, Any], km: Any = None
@@ -141,7 +133,11 @@ class WarmExecute(Execute):  # type: ignore[misc]
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         context = resources.get("nbgrader", {})
-        run = self.run(nb, folder, context, self._planned(context))
+        name, assignment = _names(context)
+        if self.plan is None:
+            source = source_folder(self, assignment)
+            self.plan = planned(remembered(self, source, assignment))
+        run = self.run(nb, folder, context, self.plan.get(name, NotebookPlan()))
         resources["gradebox"] = {"scores": run.scores}
         for event in run.events:
             self.log.warning(event)
@@ -150,57 +146,40 @@ class WarmExecute(Execute):  # type: ignore[misc]
     def run(
         self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
     ) -> Run:
-        """Execute all code cells of a notebook, in a folder of its own.
+        """Execute all code cells of a notebook, in a folder of its own, with tests as planned.
 
-        Parameters
-        ----------
-        context : dict
-            The names of its ``assignment`` and ``notebook``, and of the ``student`` if it is a
-            submission.
-        plan : NotebookPlan
-            How its tests run.
+        The context names its ``assignment`` and ``notebook``, and the ``student`` of a submission.
         """
-        tests = {cell.metadata.nbgrader.grade_id for cell in filter(is_test, nb.cells)}
-        source = source_folder(self, context.get("assignment", ""))
-        name = str(context.get("notebook", ""))
-        given = instructions(source / f"{name}.ipynb")
-        in_process = {*plan.in_process} & tests
-        late, released = self.error_on_timeout, released_by(self.parent)
-        with self._running(folder, context, source, given, tests, in_process) as notebook:
-            run = Run(notebook, name, plan, given, released, late, self.max_output)
-            run.execute(nb.cells, lambda cell: self._is_skipped(cell, given))
+        name, assignment = _names(context)
+        folder_of_source = source_folder(self, assignment)
+        source = instructions(folder_of_source / f"{name}.ipynb")
+        tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
+
+        def is_skipped(cell: NotebookNode) -> bool:
+            # a test is executed whatever its tags are; the tags of the instructor's other cells are
+            # those of the source notebook: a student can add a tag to them, or remove it
+            named = source.cells.get(name_of(cell)) if name_of(cell) else cell
+            tags = named.metadata.get("tags") if named else None
+            return not is_test(cell) and self.skip_cells_with_tag in (tags or ())
+
+        given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
+        with self._running(
+            folder, context, folder_of_source, given, not tests <= {*plan.in_process}
+        ) as notebook:
+            run = Run(self, notebook, name, plan, source)
+            run.execute(nb.cells, is_skipped)
         return run
-
-    def _is_skipped(self, cell: NotebookNode, given: Instructions) -> bool:
-        """Return whether a cell has the tag of cells that are not executed.
-
-        A test is executed whatever its tags are. The tags of the instructor's other cells are those
-        of the source notebook: a student can add a tag to them, or remove it.
-        """
-        if is_test(cell):
-            return False
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        tags = cell.metadata.get("tags") if name is None else given.tags.get(name)
-        return self.skip_cells_with_tag in (tags or ())
-
-    def _planned(self, context: dict[str, Any]) -> NotebookPlan:
-        """Return how the tests of a notebook run."""
-        if self.plan is None:
-            name = str(context.get("assignment", ""))
-            self.plan = planned(remembered(self, source_folder(self, name), name))
-        return self.plan.get(str(context.get("notebook", "")), NotebookPlan())
 
     def _running(
         self,
         folder: Path,
         context: dict[str, Any],
         source: Path,
-        given: Instructions,
-        tests: set[str],
-        in_process: set[str],
+        given: list[Given],
+        is_isolated: bool,
     ) -> Any:
-        name = str(context.get("notebook", ""))
-        assignment, limits = str(context.get("assignment", "")), self._limits()
+        """Return the processes of a notebook, with one for tests if any is isolated."""
+        name, assignment = _names(context)
         imports = [*self.imports, *pool.imported(source)]
         modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         try:
@@ -215,17 +194,15 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
+        limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
         begin = beginning(folder, environment, level, limits, self.readable)
         of_tests = None
-        if tests - in_process:
-            settings = TestSettings(
-                [*modules[1], *modules[2]],
-                self.config.get("Autograde", {}).get("exclude_overwriting", {}).get(assignment, []),
-            )
+        if is_isolated:
+            excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
+            settings = TestSettings([*modules[1], *modules[2]], excluded.get(assignment, []))
             files = source if source.is_dir() else folder
             of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)
-        parts = [part for part in given.given if self.skip_cells_with_tag not in part.tags]
-        options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": parts}
+        options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
         if not isinstance(sandbox, Level):
             return sandbox.running(modules, begin, of_tests, **options)
         server = pool.server(modules)
@@ -234,6 +211,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **options)
 
-    def _limits(self) -> Limits:
-        names = (each.name for each in fields(Limits))
-        return Limits(**{name: getattr(self, f"max_{name}") for name in names})
+
+def _names(context: dict[str, Any]) -> tuple[str, str]:
+    """Return the names of a notebook and of its assignment."""
+    return str(context.get("notebook", "")), str(context.get("assignment", ""))

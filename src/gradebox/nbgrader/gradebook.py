@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from nbgrader.api import (
     BaseCell,
-    Course,
     Grade,
     Gradebook,
     MissingEntry,
@@ -53,37 +52,23 @@ _FINGERPRINTS = Table(
 
 
 class Mark(NamedTuple):
-    """What the gradebook says of a submission with scores.
-
-    Parameters
-    ----------
-    key : str
-        The checksum of what the scores were made from; empty if nbgrader made them.
-    extension : str
-        How much longer the student may take.
-    events : tuple of Event
-        What happened when it was graded.
-    """
+    """What the gradebook says of a submission with scores."""
 
     key: str = ""
+    """The checksum of what the scores were made from; empty if nbgrader made them."""
     extension: str = "None"
+    """How much longer the student may take."""
     events: tuple[Event, ...] = ()
+    """What happened when it was graded."""
 
 
-@contextlib.contextmanager
-def opened(resources: Any) -> Iterator[Any]:
+def opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
     """Give a step of nbgrader's the gradebook: the one that the run has open, or one for the step.
 
-    Parameters
-    ----------
-    resources : dict
-        What nbgrader passes to its steps; a run puts its own under ``"gradebook"``.
+    A run puts its own under ``"gradebook"`` into what nbgrader passes to its steps.
     """
-    if book := resources.get("gradebook"):
-        yield book
-        return
-    with Gradebook(resources["nbgrader"]["db_url"]) as book:
-        yield book
+    book = resources.get("gradebook")
+    return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
 
 
 _KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
@@ -95,24 +80,30 @@ def _columns(entry: Any) -> dict[str, Any]:
 
 
 class Sources:
-    """The cells of one assignment as the gradebook has them, read once; for any thread.
+    """The cells of one assignment as the gradebook has them; for any thread.
 
-    Parameters
-    ----------
-    url : str
-        The address of the gradebook.
-    course_id : str
-        The course.
-    assignment : str
-        The assignment.
-
-    Raises
-    ------
-    MissingEntry
-        If the gradebook does not know the assignment.
+    They are made of plain data: those of :meth:`read`, or what :attr:`plain` has given elsewhere.
     """
 
-    def __init__(self, url: str, course_id: str = "", assignment: str = "") -> None:
+    def __init__(self, plain: dict[str, Any], duedate: Any = None) -> None:
+        self._plain, self.duedate = plain, duedate
+        self.assignment = str(plain["assignment"])
+        self.releases: dict[str, list[Any]] = plain.get("releases", {})
+        """The releases of each notebook that a store has seen."""
+        self._notebooks: dict[str, Any] = {}
+        for fields in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
+            self._notebooks[fields["name"]] = SimpleNamespace(**fields | cells)
+
+    @classmethod
+    def read(cls, url: str, course_id: str, assignment: str) -> "Sources":
+        """Read an assignment.
+
+        Raises
+        ------
+        MissingEntry
+            If the gradebook does not know the assignment.
+        """
         with Gradebook(url, course_id) as book:
             entry = book.find_assignment(assignment)
             notebooks = [
@@ -120,30 +111,12 @@ class Sources:
                 | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
                 for notebook in entry.notebooks
             ]
-            self.duedate = entry.duedate
-        self._take({"assignment": assignment, "notebooks": notebooks}, url)
-
-    @classmethod
-    def of(cls, plain: dict[str, Any], url: str) -> "Sources":
-        """Return the sources that :attr:`plain` describes, for a gradebook of this address."""
-        sources: Sources = cls.__new__(cls)
-        sources.duedate = None
-        sources._take(plain, url)
-        return sources
+            return cls({"assignment": assignment, "notebooks": notebooks}, entry.duedate)
 
     @property
     def plain(self) -> dict[str, Any]:
         """Return all that executions need to know as plain data."""
         return self._plain | {"releases": self.releases}
-
-    def _take(self, plain: dict[str, Any], url: str) -> None:
-        self._plain, self.url, self.assignment = plain, url, str(plain["assignment"])
-        self.releases: dict[str, list[Any]] = plain.get("releases", {})
-        """The releases of each notebook that a store has seen."""
-        self._notebooks: dict[str, Any] = {}
-        for fields in plain["notebooks"]:
-            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
-            self._notebooks[fields["name"]] = SimpleNamespace(**fields | cells)
 
     @property
     def names(self) -> list[str]:
@@ -165,19 +138,16 @@ class Sources:
     @property
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
-        parts = ("name", "cell_type", "locked", "source", "checksum")
-        cells = [
-            [name, *(getattr(cell, part) for part in parts)]
+        parts = attrgetter("name", "cell_type", "locked", "source", "checksum")
+        notebooks = [
+            [
+                *(name, notebook.kernelspec),
+                sorted(map(parts, notebook.source_cells)),
+                sorted((c.name, c.max_score) for c in notebook.grade_cells + notebook.task_cells),
+            ]
             for name, notebook in sorted(self._notebooks.items())
-            for cell in sorted(notebook.source_cells, key=attrgetter("name"))
         ]
-        graded = [
-            [name, cell.name, cell.max_score]
-            for name, notebook in sorted(self._notebooks.items())
-            for cell in sorted(notebook.grade_cells + notebook.task_cells, key=attrgetter("name"))
-        ]
-        kernels = [[name, nb.kernelspec] for name, nb in sorted(self._notebooks.items())]
-        return digest([json.dumps([cells, graded, kernels])])
+        return digest([json.dumps(notebooks)])
 
     def find_notebook(self, name: str, assignment: str) -> Any:
         """Return a notebook."""
@@ -194,26 +164,19 @@ class _Held(Session):
 
 
 class Book(Gradebook):  # type: ignore[misc]
-    """The gradebook of the one who writes: one transaction for each submission.
+    """The gradebook of the one who writes: one transaction for each submission."""
 
-    Parameters
-    ----------
-    url : str
-        The address of the gradebook.
-    course_id : str
-        The course.
-    """
+    db: Any
 
     def __init__(self, url: str, course_id: str = "") -> None:
-        self._whole = Gradebook(url, course_id)
-        self.engine, self.course_id = self._whole.engine, course_id
+        super().__init__(url, course_id)
+        self.db.remove()
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
-        self.authenticator = None
         self._submissions: dict[tuple[str, str], SubmittedAssignment] = {}
         self._entries: dict[str, dict[tuple[str, str], Any]] = {}
-        self._names: dict[str, dict[str, str]] = {}
+        self._names: dict[str, str] = {}
+        """What cells are called, by their ids."""
         _FINGERPRINTS.create(self.engine, checkfirst=True)
-        self.url = url
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -229,14 +192,6 @@ class Book(Gradebook):  # type: ignore[misc]
         """Write what was changed, so that others see it who open the gradebook."""
         self.db.flush()
         Session.commit(self.db())
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.db.remove()
-        self._whole.close()
-
-    def check_course(self, course_id: str = "default_course", **_: Any) -> Course:
-        """Leave the table of courses alone: it was checked at the start."""
 
     def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
         """Add a submission, and ask nothing of the database while it is half made."""
@@ -273,23 +228,16 @@ class Book(Gradebook):  # type: ignore[misc]
         name = f"{assignment}/{student}/{notebook}"
         if name not in self._entries:
             submitted: Any = self.find_submission_notebook(notebook, assignment, student)
-            entries = [
-                (k, entry) for k in ("grades", "comments") for entry in getattr(submitted, k)
-            ]
-            names = self._names_of(submitted.notebook.id, {e.cell_id for _, e in entries})
-            self._entries[name] = {(k, names[e.cell_id]): e for k, e in entries}
+            entries = [(k, each) for k in ("grades", "comments") for each in getattr(submitted, k)]
+            if not {each.cell_id for _, each in entries} <= self._names.keys():
+                with self.db.no_autoflush:
+                    cells = self.db.query(BaseCell.id, BaseCell.name)
+                    found = cells.filter(BaseCell.notebook_id == submitted.notebook.id)
+                    self._names |= dict(map(tuple, found))
+            self._entries[name] = {(k, self._names[each.cell_id]): each for k, each in entries}
         if (kind, cell) not in self._entries[name]:
             raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}")
         return self._entries[name][kind, cell]
-
-    def _names_of(self, notebook: str, cells: set[str]) -> dict[str, str]:
-        """Return the names of a notebook's cells by their ids, read again if some are new."""
-        if not cells <= self._names.get(notebook, {}).keys():
-            with self.db.no_autoflush:
-                found = self.db.query(BaseCell.id, BaseCell.name)
-                rows = found.filter(BaseCell.notebook_id == notebook)
-                self._names[notebook] = dict(map(tuple, rows))
-        return self._names[notebook]
 
     def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
@@ -307,12 +255,15 @@ class Book(Gradebook):  # type: ignore[misc]
             submissions = self.assignment_submissions(assignment)
             ids = [submission.id for submission in submissions]
             scores = self._scores(SubmittedAssignment.id.in_(ids))
-            return {
-                submission.student_id: _mark(
-                    rows.get(submission.id), str(submission.extension), scores.get(submission.id)
-                )
-                for submission in submissions
-            }
+            marks = {}
+            for each in submissions:
+                mark, row = Mark(extension=str(each.extension)), rows.get(each.id)
+                # nothing is known if others have changed the scores since
+                if row and row.scores == scores.get(each.id, ""):
+                    events = tuple(map(Event.of, json.loads(row.events)))
+                    mark = mark._replace(key=row.key, events=events)
+                marks[each.student_id] = mark
+            return marks
         finally:
             self.db.remove()
 
@@ -329,10 +280,3 @@ class Book(Gradebook):  # type: ignore[misc]
         for submission, cell, score in grades:
             lines.setdefault(submission, []).append(f"{cell} {score}")
         return {submission: digest(of_cells) for submission, of_cells in lines.items()}
-
-
-def _mark(row: Any, extension: str, scores: str | None) -> Mark:
-    """Return what is known of a submission; nothing if others have changed its scores since."""
-    if row is None or row.scores != (scores or ""):
-        return Mark(extension=extension)
-    return Mark(row.key, extension, tuple(map(Event.of, json.loads(row.events))))

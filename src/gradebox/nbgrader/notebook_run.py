@@ -10,9 +10,9 @@ from nbformat import NotebookNode, from_dict
 
 from gradebox.events import Event
 from gradebox.nbgrader.borrowed import borrowed, names_of
-from gradebox.nbgrader.cells import is_output, is_test, name_of, points_of
+from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
 from gradebox.nbgrader.plan import NotebookPlan
-from gradebox.nbgrader.source_notebook import Instructions
+from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
 from gradebox.workers.protocol import Tested
 from gradebox.workers.syntax import PYTHONS
@@ -26,39 +26,15 @@ NOTEBOOK = 32
 
 
 class Run:
-    """The execution of one notebook.
+    """The execution of one notebook by a step, in some processes.
 
     A test that runs isolated does so where it stands; one that runs in the student's process waits
     for the end of the last cell there. Some do both: then the isolated score counts, and another
     one in-process is an event.
-
-    Parameters
-    ----------
-    notebook : Notebook
-        Its processes.
-    name : str
-        What it is called.
-    plan : NotebookPlan
-        How its tests run.
-    source : Instructions
-        What the instructor's version says.
-    released : callable
-        Gives the part of a cell that students have.
-    when_late : dict
-        The fields of the error of a cell that takes too long.
-    max_output : int
-        The bytes that a cell may show; a process in which a student's code runs may not obey.
     """
 
     def __init__(
-        self,
-        notebook: Notebook,
-        name: str,
-        plan: NotebookPlan,
-        source: Instructions,
-        released: Callable[[str], str],
-        when_late: dict[str, Any],
-        max_output: int,
+        self, step: Any, notebook: Notebook, name: str, plan: NotebookPlan, source: Instructions
     ) -> None:
         self.isolated: dict[str, float] = {}
         """What tests gave isolated, by their names."""
@@ -74,8 +50,9 @@ class Run:
         self.costly: set[str] = set()
         """The isolated tests that ended a process, which later tests lack."""
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
-        self._released, self._when_late = released, when_late
-        self._max_output, self._room = max_output, NOTEBOOK * max_output
+        self._released, self._when_late = released_by(step.parent), step.error_on_timeout
+        # a process in which a student's code runs may not obey
+        self._max_output, self._room = step.max_output, NOTEBOOK * step.max_output
         self._waiting: list[NotebookNode] = []
         self._refused: dict[str, str] = {}
         self._ended: Ended | None = None
@@ -96,8 +73,7 @@ class Run:
                     self._student(deepcopy(cell), self._released(cell.source))
         for each in found:
             if each.name not in self._plan.lent and each.cell not in self._plan.forks:
-                fields = {"name": each.name, "test": each.test}
-                self._tell("borrowed", each.cell, **fields)
+                self._tell("borrowed", each.cell, name=each.name, test=each.test)
         for cell in self._in_turn():
             self._test(cell)
         for name in self._plan.again:
@@ -113,17 +89,14 @@ class Run:
                 self._notebook.remember(name, name in self._plan.forks)
                 self._waiting.append(cell)
             if name not in self._plan.in_process:
-                seconds, pythons = self._source.seconds.get(name), self._plan.pythons.get(name, ())
-                tested = self._notebook.test(name, cell.source, points_of(cell), seconds, pythons)
-                self._score(cell, tested)
-        elif cell.metadata.get("nbgrader", {}).get("locked"):
+                limits = self._source.wish(name, "seconds"), self._plan.pythons.get(name, ())
+                self._score(cell, self._notebook.test(name, cell.source, points_of(cell), *limits))
+        elif of(cell).get("locked"):
             tested = self._notebook.test(name, cell.source, 0.0)
             is_needed = self._plan.in_process or self._plan.again
             helpers = self._source.helpers.get(name, ()) if is_needed else ()
             self._student(cell, self._released(cell.source), helpers)
-            if not tested.error and any(
-                output.get("ename") == "ImportError" for output in cell.outputs
-            ):
+            if not tested.error and "ImportError" in {out.get("ename") for out in cell.outputs}:
                 _keep(cell, tested.outputs)  # it needs what students do not get
         else:
             self._student(cell, cell.source)
@@ -148,12 +121,9 @@ class Run:
         name = name_of(cell)
         is_asked_again = name in self._plan.again
         try:
+            limits = self._source.wish(name, "seconds"), *self._given_back(cell)
             result, late = self._notebook.test_in_process(
-                name,
-                cell.source,
-                points_of(cell),
-                self._source.seconds.get(name),
-                *self._given_back(cell),
+                name, cell.source, points_of(cell), *limits
             )
         except Ended as ended:
             if not is_asked_again:
@@ -163,16 +133,20 @@ class Run:
         self.changed += result.changed
         self.in_process[name] = result.score
         if is_asked_again:
-            self._compare(cell, result.score, late or result.error)
+            self._compare(cell, result, late)
             return
         self.scores[name] = result.score
         if result.error:
             self.reasons[name] = result.error
         self._keep(cell, result.outputs)
-        if changed := [part for part in result.changed if part not in self._plan.usual]:
-            self._tell("tampering", name, what=", ".join(changed[:5]))
+        self._tell_changed(name, result)
         if late:
             self._is_late(cell, late, "a test cell")
+
+    def _tell_changed(self, name: str, result: Tested) -> None:
+        """Tell of what a test uses that was changed, where its score comes from there."""
+        if changed := [part for part in result.changed if part not in self._plan.usual]:
+            self._tell("tampering", name, what=", ".join(changed[:5]))
 
     def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
         """Return the names of Python's own and the imports that have their meaning in a test."""
@@ -182,21 +156,22 @@ class Run:
         pythons = [each for each in used & PYTHONS - {*of_student} if not each.startswith("_")]
         return sorted(pythons), imports
 
-    def _compare(self, cell: NotebookNode, score: float, why: str) -> None:
+    def _compare(self, cell: NotebookNode, result: Tested, late: str) -> None:
         """Compare what an isolated test gives with its score in the student's process.
 
         Nothing that it shows there is kept: its hidden lines could be read in it.
         """
-        name = name_of(cell)
+        name, score = name_of(cell), result.score
         if name in self._refused and self._plays_along:
             self._not_a_value(name, NO_POINTS)
         elif name in self._refused:
             self.scores[name] = score
             self._not_a_value(name, "the points are those of the test in the student's process")
+            self._tell_changed(name, result)
             if score == points_of(cell):
                 cell.outputs = []
         elif score < self.scores[name]:
-            self._tell("fails-in-process", name, why=why)
+            self._tell("fails-in-process", name, why=late or result.error)
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         """Keep what an isolated test gave."""
@@ -273,16 +248,11 @@ class Run:
         self.events.append(Event(kind, self._name, cell, fields))
 
 
-def _keep(
-    cell: NotebookNode, outputs: list[dict[str, Any]], execution_count: int | None = None
-) -> None:
+def _keep(cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None) -> None:
     """Write what a cell showed into it."""
-    cell.outputs = []
-    cell.execution_count = execution_count
-    for output in outputs:
-        output = dict(output)
-        output.pop("display_id", None)
-        cell.outputs.append(from_dict(output))  # type: ignore[no-untyped-call]
+    cell.execution_count = count
+    plain = [{name: v for name, v in out.items() if name != "display_id"} for out in outputs]
+    cell.outputs = [from_dict(output) for output in plain]  # type: ignore[no-untyped-call]
 
 
 def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:

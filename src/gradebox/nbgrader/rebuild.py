@@ -7,16 +7,18 @@ are. Two steps replace nbgrader's own, see :mod:`gradebox.configuration`.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
+from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.preprocessors import DeduplicateIds, OverwriteCells
+from nbgrader.utils import is_locked
 
 from gradebox.events import Event
+from gradebox.files import digest
+from gradebox.nbgrader.cells import name_of, of
 from gradebox.nbgrader.gradebook import opened
 from gradebox.nbgrader.source_notebook import (
-    Instructions,
     Released,
     given_texts,
     instructions,
@@ -29,19 +31,12 @@ SCHEMA = 3
 
 _KINDS = ("grade", "solution", "task")
 
-
-@dataclass(frozen=True)
-class _Original:
-    """A cell of the instructor's, as the gradebook has it, with nbgrader's metadata for it."""
-
-    name: str
-    type: str
-    source: str
-    metadata: dict[str, Any]
+Cells = dict[str, Any]
+"""The instructor's cells by name, with nbgrader's metadata for them."""
 
 
-def _originals(notebook: Any, source_instructions: Instructions) -> dict[str, _Original]:
-    """Return the instructor's cells of a notebook by name, in the order of the source notebook.
+def originals(notebook: Any, order: Collection[str] = ()) -> Cells:
+    """Return the cells of a notebook as the gradebook has them, in the order of their names.
 
     The gradebook keeps cells in the order in which it met them.
     """
@@ -49,22 +44,28 @@ def _originals(notebook: Any, source_instructions: Instructions) -> dict[str, _O
         kind: {cell.name: cell for cell in getattr(notebook, f"{kind}_cells")} for kind in _KINDS
     }
     points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
-    originals = {}
+    cells = {}
     for cell in notebook.source_cells:
         metadata: dict[str, Any] = {kind: cell.name in named[kind] for kind in _KINDS}
         metadata |= {"grade_id": cell.name, "schema_version": SCHEMA, "checksum": cell.checksum}
         metadata |= {"locked": bool(cell.locked), "cell_type": str(cell.cell_type)}
         metadata |= {"points": points[cell.name]} if cell.name in points else {}
-        originals[cell.name] = _Original(cell.name, str(cell.cell_type), str(cell.source), metadata)
-    order = {name: position for position, name in enumerate(source_instructions.order)}
-    return dict(sorted(originals.items(), key=lambda item: order.get(item[0], len(order))))
+        fields = {"cell_type": str(cell.cell_type), "source": str(cell.source)}
+        cells[cell.name] = from_dict(fields | {"metadata": {"nbgrader": metadata}})  # type: ignore[no-untyped-call]
+    position = {name: number for number, name in enumerate(order)}
+    return dict(sorted(cells.items(), key=lambda item: position.get(item[0], len(position))))
 
 
-def _name_of(cell: Any) -> str | None:
-    """Return what a cell is called in nbgrader, if it is called something."""
-    metadata = cell.metadata.get("nbgrader")
-    name = metadata.get("grade_id") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else None
+def aspects(cell: Any) -> dict[str, Any]:
+    """Return what a cell with metadata of nbgrader's is; its text as a checksum."""
+    points = of(cell).get("points")
+    return {
+        "type": cell.cell_type,
+        "kind": [bool(of(cell).get(kind)) for kind in _KINDS],
+        "lock": bool(is_locked(cell)),
+        "points": points if isinstance(points, int | float) else None,
+        "text": digest(["\n".join(cell.source.splitlines()).strip()]),
+    }
 
 
 def _lines(source: str) -> str:
@@ -77,22 +78,22 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take the metadata of nbgrader from all other cells, and put back those of these."""
-        originals, source_instructions = _lookup(self, resources)
+        cells, named = _lookup(self, resources)
         for cell in nb.cells:
             cell.source = _lines(cell.source)
-        _disown(nb, originals, self.log)
-        _adopt(nb, originals, released_by(self.parent))
+        _disown(nb, cells, self.log)
+        _adopt(nb, cells, released_by(self.parent))
         for cell in nb.cells:
-            if (name := _name_of(cell)) is not None:
-                for aspect in _put_back(cell, originals[name]):
+            if name := name_of(cell):
+                for aspect in _put_back(cell, cells[name]):
                     verb = "were" if aspect == "points" else "was"
                     self.log.warning(Event("changed", "", name, {"what": aspect, "verb": verb}))
         context = resources["nbgrader"]
         texts = given_texts(self, context["assignment"], context["notebook"])
         given = {_lines(text) for text in texts} | {""}
-        plain = [c for c in nb.cells if c.cell_type == "code" and _name_of(c) is None]
+        plain = [c for c in nb.cells if c.cell_type == "code" and not name_of(c)]
         own = [cell for cell in plain if cell.source.strip() not in given]
-        if own and source_instructions.order:  # else nobody knows what students were given
+        if own and named:  # else nobody knows what students were given
             self.log.warning(Event("added", fields={"number": len(own)}))
         return nb, resources
 
@@ -102,118 +103,104 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Rebuild a notebook after :class:`Recognize`."""
-        originals, _ = _lookup(self, resources)
+        cells, _ = _lookup(self, resources)
         for cell in nb.cells:
-            if (name := _name_of(cell)) is not None and originals[name].metadata["locked"]:
-                self._overwrite(cell, originals[name])
-        self._order(nb, list(originals))
-        self._complete(nb, originals)
+            if (name := name_of(cell)) and of(cells[name])["locked"]:
+                if _lines(cell.source).strip() not in _texts(cells[name], released_by(self.parent)):
+                    fields = {"what": "text", "verb": "was"}
+                    self.log.warning(Event("changed", "", name, fields))
+                cell.source = cells[name].source
+        self._order(nb, list(cells))
+        self._complete(nb, cells)
         return nb, resources
-
-    def _overwrite(self, cell: Any, original: _Original) -> None:
-        if _lines(cell.source).strip() not in _texts(original, released_by(self.parent)):
-            fields = {"what": "text", "verb": "was"}
-            self.log.warning(Event("changed", "", original.name, fields))
-        cell.source = original.source
 
     def _order(self, nb: Any, order: list[str]) -> None:
         """Put the instructor's cells in order, into the places that they have together."""
-        positions = [i for i, cell in enumerate(nb.cells) if _name_of(cell) is not None]
+        positions = [i for i, cell in enumerate(nb.cells) if name_of(cell)]
         cells = [nb.cells[position] for position in positions]
-        ordered = sorted(cells, key=lambda cell: order.index(str(_name_of(cell))))
+        ordered = sorted(cells, key=lambda cell: order.index(name_of(cell)))
         if ordered != cells:
             self.log.warning(Event("order"))
             for position, cell in zip(positions, ordered, strict=True):
                 nb.cells[position] = cell
 
-    def _complete(self, nb: Any, originals: dict[str, _Original]) -> None:
+    def _complete(self, nb: Any, cells: Cells) -> None:
         """Add what is missing, each after the cell that it follows in the instructor's version."""
-        position, names = 0, [_name_of(cell) for cell in nb.cells]
-        for original in originals.values():
-            if original.name in names:
-                position = names.index(original.name) + 1
+        position, names = 0, [name_of(cell) for cell in nb.cells]
+        for name, original in cells.items():
+            if name in names:
+                position = names.index(name) + 1
                 continue
-            self.log.warning(Event("missing", "", original.name))
-            nb.cells.insert(position, self._missing(original))
-            names.insert(position, original.name)
+            self.log.warning(Event("missing", "", name))
+            nb.cells.insert(position, self._missing(name, original))
+            names.insert(position, name)
             position += 1
 
-    def _missing(self, original: _Original) -> Any:
+    def _missing(self, name: str, original: Any) -> Any:
         """Return a cell in place of a missing one, that says so."""
-        code = original.type == "code"
-        notice = self.missing_cell_notification.format(cell_id=original.name)
+        code, metadata = original.cell_type == "code", of(original)
+        notice = self.missing_cell_notification.format(cell_id=name)
         make: Callable[[str], Any] = new_code_cell if code else new_markdown_cell
         cell = make(f"{'# ' if code else ''}{notice}{original.source}")
-        if not original.metadata["solution"]:
+        if not metadata["solution"]:
             cell.metadata |= {"deletable": False, "editable": False}
-        cell.metadata["nbgrader"] = {k: v for k, v in original.metadata.items() if k != "task" or v}
-        cell.cell_type = original.type
+        cell.metadata["nbgrader"] = {k: v for k, v in metadata.items() if k != "task" or v}
+        cell.cell_type = original.cell_type
         cell.pop("id", None)  # a random one; it is given another that is the same in every run
         return cell
 
 
-def _lookup(step: Any, resources: Any) -> tuple[dict[str, _Original], Instructions]:
-    """Return the instructor's cells of the notebook that a step is given."""
+def _lookup(step: Any, resources: Any) -> tuple[Cells, Collection[str]]:
+    """Return the instructor's cells of a notebook, and the names of those in the source."""
     context = resources["nbgrader"]
     path = source_folder(step, context["assignment"]) / f"{context['notebook']}.ipynb"
-    source_instructions = instructions(path)
+    named = instructions(path).cells
     with opened(resources) as book:
         notebook = book.find_notebook(context["notebook"], context["assignment"])
-        return _originals(notebook, source_instructions), source_instructions
+        return originals(notebook, named), named
 
 
 def _disown(nb: Any, names: Collection[str], log: Any) -> None:
     """Make plain cells of those that are none of the assignment's, and of all but the last copy."""
     found: set[str] = set()
     for cell in reversed(nb.cells):
-        name = _name_of(cell)
+        name = name_of(cell)
         if name in names and name not in found:
-            found.add(str(name))
-        elif cell.metadata.pop("nbgrader", None) is not None and name is not None:
+            found.add(name)
+        elif cell.metadata.pop("nbgrader", None) is not None and name:
             log.warning(Event("twice" if name in names else "foreign", "", name))
 
 
-def _texts(original: _Original, released: Released) -> tuple[str, str]:
+def _texts(original: Any, released: Released) -> tuple[str, str]:
     """Return what a cell that nobody changed may say: as it is, and as students get it."""
     return _lines(original.source).strip(), _lines(released(original.source)).strip()
 
 
-def _adopt(nb: Any, originals: dict[str, _Original], released: Released) -> None:
+def _adopt(nb: Any, cells: Cells, released: Released) -> None:
     """Give cells their names back, in order, where a program has lost the metadata."""
-    present, lost = {_name_of(cell) for cell in nb.cells}, defaultdict(list)
-    for original in originals.values():
-        if original.name not in present:
-            lost[original.type, _texts(original, released)[1]].append(original)
+    present, lost = {name_of(cell) for cell in nb.cells}, defaultdict(list)
+    for name, original in cells.items():
+        if name not in present:
+            lost[original.cell_type, _texts(original, released)[1]].append(of(original))
     for cell in nb.cells:
-        if _name_of(cell) is None and (same := lost[cell.cell_type, cell.source.strip()]):
-            cell.metadata["nbgrader"] = dict(same.pop(0).metadata)
+        if not name_of(cell) and (same := lost[cell.cell_type, cell.source.strip()]):
+            cell.metadata["nbgrader"] = dict(same.pop(0))
 
 
-def _put_back(cell: Any, original: _Original) -> list[str]:
+def _put_back(cell: Any, original: Any) -> list[str]:
     """Make the type and the metadata of a cell the instructor's; return what was changed."""
-    old, new = cell.metadata["nbgrader"], original.metadata
-    is_changed = {
-        "type": cell.cell_type != original.type,
-        "kind": any(bool(old.get(kind)) != new[kind] for kind in _KINDS),
-        # nbgrader locks tests, and no answer, whatever their metadata say
-        "lock": not (new["grade"] or new["solution"]) and bool(old.get("locked")) != new["locked"],
-        "points": "points" in new and not _same(old.get("points"), new["points"]),
-    }
-    cell.metadata["nbgrader"] = dict(new)
+    old, new, metadata = aspects(cell), aspects(original), of(original)
+    told = ["type", "kind"]
+    # nbgrader locks tests, and no answer, whatever their metadata say
+    told += ["lock"] * (not (metadata["grade"] or metadata["solution"]))
+    told += ["points"] * ("points" in metadata)
+    cell.metadata["nbgrader"] = dict(metadata)
     if _lines(original.source) == cell.source:
         cell.source = original.source  # to the byte: nbgrader knows a blank answer by its checksum
-    if is_changed["type"]:
-        _retype(cell, original.type)
-    return [aspect for aspect, changed in is_changed.items() if changed]
-
-
-def _same(value: Any, points: float) -> bool:
-    return isinstance(value, int | float) and float(value) == points
-
-
-def _retype(cell: Any, kind: str) -> None:
-    cell.cell_type = kind
-    for name in ("attachments", "outputs", "execution_count"):
-        cell.pop(name, None)
-    if kind == "code":
-        cell.outputs, cell.execution_count = [], None
+    if old["type"] != new["type"]:
+        cell.cell_type = new["type"]
+        for name in ("attachments", "outputs", "execution_count"):
+            cell.pop(name, None)
+        if new["type"] == "code":
+            cell.outputs, cell.execution_count = [], None
+    return [aspect for aspect in told if old[aspect] != new[aspect]]

@@ -1,9 +1,8 @@
 """Read what the instructor's version of a notebook says about its cells and tests."""
 
 import ast
-import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -15,55 +14,45 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
-from gradebox.nbgrader.cells import is_test
-from gradebox.nbgrader.given import given_parts, words
+from gradebox.nbgrader.borrowed import names_of
+from gradebox.nbgrader.cells import is_test, name_of, of
+from gradebox.nbgrader.given import given_parts, parts_of, words
 from gradebox.workers.protocol import Given
-from gradebox.workers.syntax import PYTHONS, parse, python_of
+from gradebox.workers.syntax import PYTHONS
 
 Names = Mapping[str, tuple[str, ...]]
 """Some names for each cell, by its name in nbgrader."""
 
+Released = Callable[[str], str]
+"""Gives the part of a cell that students have."""
+
 
 @dataclass(frozen=True)
 class Instructions:
-    """What a source notebook asks for.
+    """What a source notebook asks for."""
 
-    Parameters
-    ----------
-    given : tuple of Given
-        What the tests run of its other cells, in their order.
-    pythons : mapping
-        The names of Python's own that its solutions bind and a test mentions, by its name.
-    imports : tuple of str
-        The import statements of these cells.
-    ways : mapping
-        The way that the metadata of a test insist on, by its name: ``"gradebox": {"way":
-        "isolated"}`` or ``"in-process"``.
-    seconds : mapping
-        How long a test may run, by its name, where its metadata say so: ``"gradebox": {"seconds":
-        120}``.
-    helpers : mapping
-        The functions that a locked cell alone defines.
-    order : tuple of str
-        The names of its cells in nbgrader, in their order.
-    plain : frozenset of str
-        The texts of its cells that have no name in nbgrader.
-    tags : mapping
-        The tags of its cells.
-    defined : frozenset of str
-        The names that its cells give a meaning, tests left out.
-    """
-
-    given: tuple[Given, ...] = ()
-    pythons: Names = field(default_factory=dict)
-    imports: tuple[str, ...] = ()
-    ways: Mapping[str, str] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    helpers: Names = field(default_factory=dict)
-    order: tuple[str, ...] = ()
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    """Its cells that have a name in nbgrader, by these, in their order."""
     plain: frozenset[str] = frozenset()
-    tags: Names = field(default_factory=dict)
+    """The texts of its other cells."""
+    given: tuple[Given, ...] = ()
+    """What the tests run of its other cells, in their order."""
+    pythons: Names = field(default_factory=dict)
+    """The names of Python's own that its solutions bind and a test mentions, by its name."""
+    imports: tuple[str, ...] = ()
+    """The import statements of the cells that are no tests."""
+    helpers: Names = field(default_factory=dict)
+    """The functions that a locked cell alone defines."""
     defined: frozenset[str] = frozenset()
+    """The names that its cells give a meaning, tests left out."""
+
+    def wish(self, name: str, what: str) -> Any:
+        """Return what the metadata of a cell ask for, such as ``"gradebox": {"seconds": 120}``.
+
+        A test may run so many ``seconds``, in a ``way`` that it insists on.
+        """
+        cell = self.cells.get(name)
+        return cell.metadata.get("gradebox", {}).get(what) if cell else None
 
 
 def instructions(notebook: Path) -> Instructions:
@@ -77,44 +66,40 @@ def instructions(notebook: Path) -> Instructions:
 @lru_cache(maxsize=64)
 def _instructions(notebook: Path, changed: int) -> Instructions:
     nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
-    code = [(cell, _statements(cell)) for cell in nb.cells if cell.cell_type == "code"]
-    named = [cell for cell in nb.cells if "grade_id" in _of(cell)]
-    given = given_parts(cell for cell, _ in code)
-    pythons = PYTHONS & {name for part in given for name in part.answers}
+    code = [cell for cell in nb.cells if cell.cell_type == "code"]
+    others = [cell for cell in code if not is_test(cell)]
+    parts = [part for cell in others for part in parts_of(cell)]
+    given = given_parts(code)
+    answered = PYTHONS & {name for part in given for name in part.answers}
+    pythons = {name_of(c): tuple(sorted(answered & words(c.source))) for c in code if is_test(c)}
+    bound = Counter(name for cell in code for name in names_of(cell.source)[0])
     return Instructions(
+        cells={name_of(cell): cell for cell in nb.cells if name_of(cell)},
+        plain=frozenset(cell.source.strip() for cell in nb.cells if not name_of(cell)),
         given=given,
-        pythons={
-            _of(cell).grade_id: tuple(sorted(pythons & words(cell.source)))
-            for cell, _ in code
-            if is_test(cell) and pythons & words(cell.source)
+        pythons={test: names for test, names in pythons.items() if names},
+        imports=tuple(p.source for p in parts if isinstance(p.node, ast.Import | ast.ImportFrom)),
+        helpers={
+            name_of(cell): tuple(
+                name
+                for part in parts
+                if part.cell is cell
+                for name in _defined(part.node)
+                if bound[name] == 1
+            )
+            for cell in others
+            if of(cell).get("locked") and name_of(cell)
         },
-        imports=tuple(
-            ast.unparse(node)
-            for cell, nodes in code
-            if not is_test(cell)
-            for node in nodes
-            if isinstance(node, ast.Import | ast.ImportFrom)
-        ),
-        ways=_wanted(named, "way"),
-        seconds=_wanted(named, "seconds"),
-        helpers=_helpers(code),
-        order=tuple(_of(cell).grade_id for cell in named),
-        plain=frozenset(cell.source.strip() for cell in nb.cells if "grade_id" not in _of(cell)),
-        tags={_of(cell).grade_id: tuple(cell.metadata.get("tags", ())) for cell in named},
-        defined=frozenset(
-            name
-            for cell, nodes in code
-            if not is_test(cell)
-            for node in nodes
-            for name in _bound(node)
-        ),
+        defined=frozenset(name for cell in others for name in names_of(cell.source)[0]),
     )
 
 
-def _wanted(cells: Iterable[NotebookNode], what: str) -> dict[str, Any]:
-    """Return what the metadata of some cells ask for, by their names."""
-    asked = {_of(cell).grade_id: cell.metadata.get("gradebox", {}) for cell in cells}
-    return {name: wishes[what] for name, wishes in asked.items() if what in wishes}
+def _defined(statement: ast.stmt | None) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return []
 
 
 def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
@@ -129,60 +114,6 @@ def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
     names = (added.get(name) for name in ("header", "footer"))
     paths += [Path(course.root, name) for name in names if isinstance(name, str) and name]
     return frozenset().union(*(instructions(path.resolve()).plain for path in paths))
-
-
-def _of(cell: Any) -> Any:
-    return cell.metadata.get("nbgrader", {})
-
-
-def _statements(cell: Any) -> list[ast.stmt]:
-    with contextlib.suppress(SyntaxError, ValueError):
-        return parse(python_of(cell.source)).body
-    return []
-
-
-def _helpers(code: list[tuple[Any, list[ast.stmt]]]) -> Names:
-    """Return the functions of locked cells that no other cell gives another meaning."""
-    bound = Counter(
-        name for _, nodes in code for name in {n for node in nodes for n in _bound(node)}
-    )
-    return {
-        _of(cell).grade_id: tuple(
-            name for node in nodes for name in _defined(node) if bound[name] == 1
-        )
-        for cell, nodes in code
-        if _of(cell).get("locked") and not _of(cell).get("grade") and "grade_id" in _of(cell)
-    }
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement may bind, in whatever function they are."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-
-
-def bound_names(cell: Any) -> set[str]:
-    """Return the names that a cell may bind."""
-    return {name for node in _statements(cell) for name in _bound(node)}
-
-
-def used_names(cell: Any) -> set[str]:
-    """Return the names that a cell looks up."""
-    nodes = (node for statement in _statements(cell) for node in ast.walk(statement))
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-
-
-def _defined(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Assign):
-        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return []
 
 
 def _course(step: Any) -> CourseDirectory:
@@ -213,29 +144,20 @@ def source_folder(step: Any, assignment: str) -> Path:
 
 
 @lru_cache(maxsize=8)
-def released_by(parent: Any) -> "Released":
-    """Return what gives the text of a cell as students get it; nbgrader's steps are made once."""
-    return Released(parent)
+def released_by(parent: Any) -> Released:
+    """Return what gives the text of a cell as students get it; nbgrader's steps are made once.
 
-
-class Released:
-    """Gives the text of a cell as students get it.
-
-    Parameters
-    ----------
-    parent : Configurable
-        Holds nbgrader's configuration.
+    They leave out hidden tests and mark schemes, as the configuration of ``parent`` says.
     """
+    steps = (
+        ClearHiddenTests(parent=parent)._remove_hidden_test_region,
+        ClearMarkScheme(parent=parent)._remove_mark_scheme_region,
+    )
 
-    def __init__(self, parent: Any) -> None:
-        self._clear = (
-            ClearHiddenTests(parent=parent)._remove_hidden_test_region,
-            ClearMarkScheme(parent=parent)._remove_mark_scheme_region,
-        )
-
-    def __call__(self, source: str) -> str:
-        """Return the text without hidden tests and mark schemes."""
+    def released(source: str) -> str:
         cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
-        for clear in self._clear:
+        for clear in steps:
             clear(cell)
         return str(cell.source)
+
+    return released

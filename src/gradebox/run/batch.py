@@ -42,24 +42,15 @@ SWITCH = 0.0002
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one submission.
-
-    Parameters
-    ----------
-    student : str
-        The student.
-    state : str
-        ``graded``, ``unchanged`` or ``failed``.
-    events : tuple of Event
-        What happened, what a teacher must look at first.
-    why : str
-        Why it failed.
-    """
+    """What became of one submission."""
 
     student: str
     state: str
+    """``graded``, ``unchanged`` or ``failed``."""
     events: tuple[Event, ...] = ()
+    """What happened, what a teacher must look at first."""
     why: str = ""
+    """Why it failed."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +62,9 @@ class _Executed:
 
 
 class Batch:
-    """One run over the submissions of an assignment.
+    """One run over the submissions of an assignment, of which so many ``jobs`` run at once.
 
-    Parameters
-    ----------
-    course : Course
-        The course and its assignment.
-    jobs : int
-        How many submissions are executed at once.
-    resume : bool
-        Leave alone what has been graded already, from the same work, sources and limits.
+    To ``resume`` leaves alone what has been graded already, from the same work, sources and limits.
 
     Raises
     ------
@@ -91,7 +75,7 @@ class Batch:
     def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
         self.course, self.jobs, self.resume = course, jobs, resume
         try:
-            self.sources = Sources(course.url, course.course_id, course.assignment)
+            self.sources = Sources.read(course.url, course.course_id, course.assignment)
         except MissingEntry as error:
             raise Unready(
                 f"the gradebook knows no assignment {course.assignment!r}; "
@@ -183,8 +167,7 @@ class Batch:
         """Have the notebooks of a submission executed, and keep what they gave."""
         result = self.execute(submission, self._plan)
         with self._store.workplace() as folder:
-            files.write_files(result.files, folder / store.FILES)
-            files.copy_files(self._masters, folder / store.FILES)
+            files.write_files({**result.files, **self._masters}, folder / store.FILES)
             return self._store.keep(submission.student, key, folder, result.notebooks)
 
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
@@ -192,39 +175,37 @@ class Batch:
         try:
             with self.course.notes.gather() as events, self._store.workplace() as folder:
                 result = store.read(executed.folder)
+                missing = sorted({*self.sources.names} - result["notebooks"].keys())
                 with book.transaction():
-                    submission = self._enter(book, executed, result["notebooks"])
+                    submission = self._enter(book, executed, missing)
                     # before the mark: a run killed in between finds none, and writes all again
                     self._write(book, executed, result["notebooks"], folder / store.FILES)
-                    events = distinct([*map(Event.of, result["events"]), *events])
-                    book.mark(submission, executed.mark, events)
+                    found = [*map(Event.of, result["events"]), *events]
+                    found += [Event("missing-notebook", name) for name in missing]
+                    book.mark(submission, executed.mark, found := distinct(found))
                 self._store.drop_others(executed.student, executed.key)
-            return Outcome(executed.student, "graded", tuple(events))
+            return Outcome(executed.student, "graded", tuple(found))
         except Exception as error:
             return _failed(executed.student, error, False)
 
-    def _enter(self, book: Book, executed: _Executed, notebooks: dict[str, Any]) -> Any:
+    def _enter(self, book: Book, executed: _Executed, missing: list[str]) -> Any:
         """Enter the submission into the gradebook; a notebook that is missing has no points."""
         student, assignment = executed.student, self.course.assignment
         if not self._writer.converter.create_student:
             book.find_student(student)
         book.update_or_create_student(student)
-        stamp = self._timestamp(executed.folder)
+        try:
+            files_of = str(executed.folder / store.FILES)
+            stamp = self._writer.directory.get_existing_timestamp(files_of)
+        except Exception as error:  # nbgrader fails to say that it cannot read it
+            expected = "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
+            raise Refused(expected) from error
         fields = {"timestamp": stamp} if stamp else {}
         submission = book.update_or_create_submission(assignment, student, **fields)
-        for name in sorted(set(self.sources.names) - set(notebooks)):
-            self.course.warn(Event("missing-notebook", name))
+        for name in missing:
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
         return submission
-
-    def _timestamp(self, folder: Path) -> Any:
-        try:
-            return self._writer.directory.get_existing_timestamp(str(folder / store.FILES))
-        except Exception as error:  # nbgrader fails to say that it cannot read it
-            raise Refused(
-                "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
-            ) from error
 
     def _write(
         self, book: Book, executed: _Executed, notebooks: dict[str, Any], folder: Path
@@ -259,8 +240,7 @@ def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     """Return what a student is told; an error that all would meet ends the run."""
     if faults.concerns_all(error):
         raise error
-    said = faults.sentence(error) or f"{type(error).__name__}: {error}"
-    why = str(error) if isinstance(error, Refused) else said
+    why = faults.sentence(error) or f"{type(error).__name__}: {error}"
     why = printable(" ".join(why.split()))[:300]
     if has_scores:
         why += " (the gradebook keeps the scores of the work handed in before)"

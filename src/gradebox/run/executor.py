@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.events import Event, distinct
-from gradebox.files import copy_files, read_files, write_files
+from gradebox.files import read_files, write_files
 from gradebox.nbgrader.absent import absent
 from gradebox.nbgrader.chain import Chain
 from gradebox.nbgrader.course import Course, autograding
@@ -17,7 +17,7 @@ from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Sources
 from gradebox.nbgrader.plan import Plan, TestRun
-from gradebox.nbgrader.releases import judged
+from gradebox.nbgrader.releases import judged, what_is
 from gradebox.nbgrader.source_notebook import instructions
 from gradebox.run import intake
 from gradebox.run.intake import Submission
@@ -26,29 +26,18 @@ from gradebox.run.store import Store
 
 @dataclass(frozen=True)
 class Result:
-    """What the execution of a submission gave, as plain data.
-
-    Parameters
-    ----------
-    notebooks : str
-        The executed notebooks with their scores, and what happened, as JSON.
-    files : dict
-        The bytes of the files beside the notebooks, by their place, without the instructor's.
-    """
+    """What the execution of a submission gave, as plain data."""
 
     notebooks: str
+    """The executed notebooks with their scores, and what happened, as JSON."""
     files: dict[str, bytes]
+    """The bytes of the files beside the notebooks, by their place, without the instructor's."""
 
 
 class Executor:
     """Executes submissions of an assignment, on this machine and for any thread.
 
-    Parameters
-    ----------
-    course : Course
-        The course and its assignment.
-    sources : Sources, optional
-        What the gradebook knows of the assignment; not needed for a dry run.
+    A dry run needs nothing of what the gradebook knows.
     """
 
     def __init__(self, course: Course, sources: Sources | None = None) -> None:
@@ -66,21 +55,17 @@ class Executor:
     def dry_run(self, jobs: int = 1, names: Collection[str] | None = None) -> list[TestRun]:
         """Find out how the tests of all notebooks run, or of those named, once for each version."""
         chain, course = self.chain(), self.course
-        execute = chain.execute
-        if not isinstance(execute, WarmExecute):
+        if not isinstance(chain.execute, WarmExecute):
             return []
-
-        def find_out(path: Path) -> list[TestRun]:
-            with autograding():
-                return dry_run(execute, course.source, course.assignment, jobs, [path])
-
         folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
-        return [
-            run
-            for path in sorted(course.source.glob("*.ipynb"))
-            if names is None or path.stem in names
-            for run in kept(folder / f"{path.stem}.json", basis, partial(find_out, path))
-        ]
+        runs: list[TestRun] = []
+        with autograding():
+            for path in sorted(course.source.glob("*.ipynb")):
+                if names is None or path.stem in names:
+                    of_notebook = chain.execute, course.source, course.assignment, jobs, [path]
+                    find_out = partial(dry_run, *of_notebook)
+                    runs += kept(folder / f"{path.stem}.json", basis, find_out)
+        return runs
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
@@ -88,26 +73,25 @@ class Executor:
         chain = self.chain()
         chain.execute.plan = plan
         with self._store.workplace() as folder, self.course.notes.gather() as events:
-            write_files(submission.files, folder)
             masters = self.course.source_files(chain)
-            copy_files(masters, folder)
+            write_files({**submission.files, **masters}, folder)
             student = submission.student
             chain.hook("pre", student, self.course.assignment, sorted(submission.notebooks))
             executed = {}
             for name, content in sorted(submission.notebooks.items()):
-                before = len(events)
-                executed[name] = self._run(chain, student, name, content, folder)
-                found = [replace(e, notebook=name) for e in events[before:]]
-                nb = intake.parse(name, content)
-                events[before:] = judged(found, self._sources.releases.get(name, []), nb)
+                before, nb = len(events), intake.parse(name, content)
+                handed_in = what_is(nb.cells)
+                executed[name] = nb, _ = self._run(chain, student, name, nb, folder)
+                found = [replace(event, notebook=name) for event in events[before:]]
+                events[before:] = judged(found, self._sources.releases.get(name, []), handed_in)
+                # what a test did not find, the student may call otherwise
                 given = instructions(self.course.source / f"{name}.ipynb").defined
-                nb, _ = executed[name]  # what a test did not find, the student may call otherwise
-                renamed = {
+                missing = {
                     n.name: n for n in absent(nb, given).values() if n.guess and not n.failed
                 }
                 events += [
                     Event("renamed", name, "", {"what": n.kind, "name": n.name, "guess": n.guess})
-                    for n in renamed.values()
+                    for n in missing.values()
                 ]
             files, large = read_files(folder, intake.LARGEST, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
@@ -115,8 +99,7 @@ class Executor:
             plain = [event.plain for event in distinct(events)]
             return Result(json.dumps({"events": plain, "notebooks": executed}), files)
 
-    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
-        nb = intake.parse(name, content)
+    def _run(self, chain: Chain, student: str, name: str, nb: Any, folder: Path) -> Any:
         resources = chain.resources(student, self.course.assignment, name, folder, self._sources)
         for step in [*chain.sanitize, *chain.before]:
             nb, resources = step(nb, resources)

@@ -1,9 +1,13 @@
-"""Say in one sentence what an error of the disk or of the gradebook asks the instructor to do."""
+"""Say in one sentence what an error asks the instructor to do."""
 
 import errno
 import re
 
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+
+from gradebox.nbgrader.cells import Unready
+from gradebox.run.intake import Refused
+from gradebox.sandbox.seal import NotSealed
 
 _FREE = "free some space, and run the same command again: it goes on where it stopped"
 _OPEN = "give yourself the right to read and write there, or work in a copy of the course"
@@ -40,6 +44,8 @@ def concerns_all(error: Exception) -> bool:
 
 def sentence(error: Exception) -> str:
     """Return what is wrong and what to do; nothing for an error of another kind."""
+    if isinstance(error, Unready | Refused | NotSealed):
+        return str(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         advice = _DISK.get(error.errno or 0)

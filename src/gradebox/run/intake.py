@@ -51,24 +51,15 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Submission:
-    """What a student handed in.
-
-    Parameters
-    ----------
-    student : str
-        The student.
-    notebooks : dict
-        The bytes of the notebooks of the assignment, by name.
-    files : dict
-        The bytes of the files beside them, by their place.
-    unknown : tuple of str
-        Notebooks that do not belong to the assignment; they are left out.
-    """
+    """What a student handed in."""
 
     student: str
     notebooks: dict[str, bytes]
+    """The notebooks of the assignment, by name."""
     files: dict[str, bytes]
+    """The files beside them, by their place."""
     unknown: tuple[str, ...]
+    """Notebooks that do not belong to the assignment; they are left out."""
 
     @property
     def digest(self) -> str:
@@ -84,18 +75,9 @@ class Submission:
 def take(
     student: str, folder: Path, names: list[str], files_in: Callable[[Path], dict[str, Path]]
 ) -> Submission:
-    """Read a submission.
+    """Read what a student handed in of the notebooks of an assignment with these names.
 
-    Parameters
-    ----------
-    student : str
-        The student.
-    folder : Path
-        What the student handed in.
-    names : list of str
-        The notebooks of the assignment.
-    files_in : callable
-        Returns the files beside the notebooks, by their place, once there are not too many.
+    ``files_in`` returns the files beside them, by their place, once there are not too many.
 
     Raises
     ------

@@ -27,7 +27,12 @@ def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     entries, written = read(course), -math.inf
     try:
         for outcome in outcomes:
-            entries[outcome.student] = _plain(outcome)
+            events = [event.plain for event in outcome.events]
+            entries[outcome.student] = {
+                "state": outcome.state,
+                "events": events,
+                "why": outcome.why,
+            }
             if time.monotonic() > written + SECONDS:
                 _write(course, entries)
                 written = time.monotonic()
@@ -39,11 +44,6 @@ def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 
 def _write(course: Course, entries: dict[str, Any]) -> None:
     files.write(path_of(course), json.dumps(entries, indent=1, sort_keys=True))
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    events = [event.plain for event in outcome.events]
-    return {"state": outcome.state, "events": events, "why": outcome.why}
 
 
 def read(course: Course) -> dict[str, Any]:
@@ -98,18 +98,13 @@ def _told(events: Iterable[Event], look: bool) -> str:
 
 def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
     """Print how each test runs, and why those that can be forged do not run isolated."""
-    table = Table("test", "points", "your answers", "blank", "way", box=None)
-    for test in tests:
-        table.add_row(
-            escape(_name(test)),
-            *(f"{number:g}" for number in (test.points, test.answers, test.blank)),
-            test.way,
-        )
-    console.print(table)
-    for test in tests:
-        for sentence in _sentences(test):
-            console.print(escape(f"{_name(test)}: {sentence}"), soft_wrap=True)
-    for sentence in _summary(tests):
+    rows = [
+        (_name(test), f"{test.points:g}", f"{test.answers:g}", f"{test.blank:g}", test.way)
+        for test in tests
+    ]
+    _print(console, ("test", "points", "your answers", "blank", "way"), rows)
+    said = [f"{_name(test)}: {sentence}" for test in tests for sentence in _sentences(test)]
+    for sentence in [*said, *_summary(tests)]:
         console.print(escape(sentence), soft_wrap=True)
 
 
@@ -165,34 +160,30 @@ def _summary(tests: Sequence[TestRun]) -> list[str]:
     proved = f"{len(isolated)} of {len(tests)} scores come from isolated tests"
     if names:
         proved += f"; of the student's they use copies of what these names mean: {_quoted(names)}"
-    in_process = [_name(test) for test in tests if test.way == IN_PROCESS]
-    return [f"{proved}.", *([f"{_forgeable(tests)}: {', '.join(in_process)}."] * bool(in_process))]
+    in_process = ", ".join(_name(test) for test in tests if test.way == IN_PROCESS)
+    return [f"{proved}."] + [f"{said}: {in_process}." for said in _forgeable(tests)]
 
 
-def _forgeable(tests: Sequence[TestRun]) -> str:
-    in_process = [test for test in tests if test.way == IN_PROCESS]
-    return (
-        f"{len(in_process)} of {len(tests)} scores ({sum(test.points for test in in_process):g} "
-        "points) come from tests in the student's process, where a student who tries can forge them"
+def _forgeable(tests: Sequence[TestRun]) -> list[str]:
+    in_process = [test.points for test in tests if test.way == IN_PROCESS]
+    said = (
+        f"{len(in_process)} of {len(tests)} scores ({sum(in_process):g} points) come from tests "
+        "in the student's process, where a student who tries can forge them"
     )
+    return [said] * bool(in_process)
 
 
 def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:
     """Print what an instructor has to know before the first student is graded."""
-    if any(test.way == IN_PROCESS for test in tests):
-        console.print(f"{_forgeable(tests)}. More: gradebox check {assignment}", soft_wrap=True)
-    if fails := [test for test in tests if test.fails]:
-        names = escape(_listed(fails))
-        console.print(
-            f"[yellow]Your own answers do not get all points of {names}.[/] Nobody can.",
-            soft_wrap=True,
-        )
-    if free := [test for test in tests if test.is_free]:
-        console.print(
-            f"[yellow]A blank notebook gets points of {escape(_listed(free))}.[/]", soft_wrap=True
-        )
+    lines = [f"{said}. More: gradebox check {assignment}" for said in _forgeable(tests)]
+    if fails := [_name(test) for test in tests if test.fails]:
+        lines.append(f"{_listed('Your own answers do not get all points of', fails)} Nobody can.")
+    if free := [_name(test) for test in tests if test.is_free]:
+        lines.append(_listed("A blank notebook gets points of", free))
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
-def _listed(tests: Sequence[TestRun]) -> str:
-    names = [_name(test) for test in tests]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def _listed(said: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"[yellow]{said} {escape(', '.join(names[:5]))}{more}.[/]"

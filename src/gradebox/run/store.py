@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gradebox.files import digest, remove
+from gradebox.nbgrader.cells import Unready
 
 if sys.platform == "win32":
     import msvcrt
@@ -24,20 +25,12 @@ FILES = "files"
 RESULT = "result.json"
 
 
-class Busy(Exception):
+class Busy(Unready):
     """Another run works with the same store."""
 
 
 class Store:
-    """The results of one assignment.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the store; it is made when it is missing.
-    assignment : str
-        The assignment.
-    """
+    """The results of one assignment, in a folder that is made when it is missing."""
 
     def __init__(self, folder: Path, assignment: str) -> None:
         self.folder = folder

@@ -105,9 +105,10 @@ def waits_are_told() -> bool:
 
 def _waited(pid: int) -> Iterable[tuple[int, float]]:
     """Yield how long each thread of a process has waited for a processor."""
-    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        with suppress(OSError):
-            yield int(file.parent.name), int(file.read_text().split()[1]) / 1e9
+    with suppress(OSError):  # it ended while its threads were looked for
+        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                yield int(file.parent.name), int(file.read_text().split()[1]) / 1e9
 
 
 class Deadline:

@@ -76,10 +76,7 @@ class Channel:
             If nobody reads it.
         """
         # one piece, for each further one wakes the other end once more
-        self._send(packed(header, parts))
-
-    def _send(self, content: bytes) -> None:
-        unsent = memoryview(content)
+        unsent = memoryview(packed(header, parts))
         while unsent:
             try:
                 unsent = unsent[self.end.send(unsent) :]
@@ -101,8 +98,7 @@ class Channel:
         """
         until = None if seconds is None else time.monotonic() + seconds
         self._fill(_SIZES.size, until)
-        length, count = _SIZES.unpack_from(self._unread)
-        _require(length, count)
+        length, count = _head(self._unread)
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
         # before anything is read: what is announced costs nothing yet
@@ -128,13 +124,7 @@ class Channel:
 
 
 def packed(header: Any, parts: Sequence[bytes] = ()) -> bytes:
-    """Return a message as the bytes that are sent.
-
-    Raises
-    ------
-    TooLong
-        If it is larger than what is read at the other end.
-    """
+    """Return a message as the bytes that are sent; see :meth:`Channel.send`."""
     line = json.dumps(header, separators=(",", ":")).encode()
     sizes = [len(part) for part in parts]
     if len(line) > HEADER or sum(sizes) > BYTES or len(sizes) > PARTS:
@@ -143,33 +133,27 @@ def packed(header: Any, parts: Sequence[bytes] = ()) -> bytes:
 
 
 def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
-    """Return what was JSON in a message, and the parts.
-
-    Raises
-    ------
-    Gone
-        If it is no message.
-    """
+    """Return what was JSON in a message, and the parts; what is none raises :class:`Gone`."""
     try:
-        length, count = _SIZES.unpack_from(content)
-        _require(length, count)
-        sizes = _sizes(content, count, most)
-        position = _SIZES.size + count * _PART.size
-        if len(content) != position + length + sum(sizes):
-            raise Gone("sent what is no message")
-        line, parts = content[position : position + length], []
-        position += length
-        for size in sizes:
-            parts.append(content[position : position + size])
+        length, count = _head(content)
+        pieces, position = [], _SIZES.size + count * _PART.size
+        for size in (length, *_sizes(content, count, most)):
+            pieces.append(content[position : position + size])
             position += size
+        if len(content) != position:
+            raise Gone("sent what is no message")
+        line, *parts = pieces
         return json.loads(line), parts
     except (ValueError, RecursionError, struct.error) as error:
         raise Gone("sent what is no message") from error
 
 
-def _require(length: int, count: int) -> None:
+def _head(content: bytes | bytearray) -> tuple[int, int]:
+    """Return the length of the line of a message, and the number of its parts."""
+    length, count = _SIZES.unpack_from(content)
     if length > HEADER or count > PARTS:
         raise Gone("sent a message that is too long")
+    return length, count
 
 
 def _sizes(content: bytes | bytearray, count: int, most: int) -> list[int]:

@@ -24,7 +24,10 @@ from decimal import Decimal
 from enum import Enum, EnumMeta
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
 from itertools import chain, islice
+from math import prod
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -65,14 +68,25 @@ def _starred(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda parts: function(*parts)
 
 
+def _made_of(kind: Any, *attributes: str) -> Kind:
+    """Return a kind of values that are made of their attributes."""
+    return Kind(kind, attrgetter(*attributes), _starred(kind))
+
+
+def _of_clock(kind: Any) -> Kind:
+    return Kind(
+        kind,
+        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
+        lambda p: kind.fromisoformat(p[0]).replace(tzinfo=p[1], fold=p[2]),
+    )
+
+
 # --- Arrays, random generators and tensors ------------------------------------------------------
 
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-_TENSORS = frozenset(
-    (
-        *("bool", "uint8", "int8", "int16", "int32", "int64"),
-        *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-    )
+_TENSORS = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 
 
@@ -91,16 +105,11 @@ def _of_dtype(kind: np.dtype[Any]) -> str:
 
 
 def _count(shape: Any) -> int:
-    if type(shape) is not tuple or len(shape) > 32:
+    is_shape = type(shape) is tuple and len(shape) <= 32
+    is_shape = is_shape and all(type(size) is int and 0 <= size <= BYTES for size in shape)
+    if not is_shape or prod(shape) > BYTES:  # items may have no bytes
         raise Damaged("no shape")
-    count = 1
-    for size in shape:
-        if type(size) is not int or not 0 <= size <= BYTES:
-            raise Damaged("no shape")
-        count *= size
-    if count > BYTES:  # items may have no bytes
-        raise Damaged("no shape")
-    return count
+    return prod(shape)
 
 
 def _of_array(value: Any) -> tuple[Any, ...]:
@@ -117,10 +126,7 @@ def _array(dtype: Any, shape: Any, content: Any) -> np.ndarray:
     if _count(shape) * (1 if dtype == "" else kind.itemsize) != len(content):
         raise Damaged("an array of another size")
     if dtype == "":
-        objects = np.empty(len(content), dtype=object)
-        for position, item in enumerate(content):
-            objects[position] = item
-        return objects.reshape(shape)
+        return np.fromiter(content, kind, len(content)).reshape(shape)
     # frombuffer refuses items of 0 bytes; and zeros would give each empty text a letter, though
     # whoever sends millions of them sends nothing
     if not kind.itemsize:
@@ -169,31 +175,34 @@ def _of_tensor(value: Any) -> tuple[Any, ...]:
 
 
 def _tensor(name: Any, shape: Any, learns: Any, content: Any) -> Any:
-    torch, dtype = sys.modules["torch"], _torch_dtype(name)
+    torch, dtype = import_module("torch"), _torch_dtype(name)
     if _count(shape) * dtype.itemsize != len(content):
         raise Damaged("a tensor of another size")
     tensor = torch.empty(shape, dtype=dtype)
     if content:
-        whole = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        tensor.reshape(-1).view(torch.uint8).copy_(whole)
+        tensor.reshape(-1).view(torch.uint8).copy_(_bytes(content))
     return tensor.requires_grad_() if learns is True else tensor
 
 
+def _bytes(content: Any) -> Any:
+    torch = import_module("torch")
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+
 def _parameter(*parts: Any) -> Any:
-    tensor = _tensor(*parts)
-    return sys.modules["torch"].nn.Parameter(tensor.detach(), requires_grad=parts[2] is True)
+    tensor = _tensor(*parts).detach()
+    return import_module("torch").nn.Parameter(tensor, requires_grad=parts[2] is True)
 
 
 def _torch_dtype(name: Any) -> Any:
     if name not in _TENSORS:
         raise Damaged("no type of a tensor")
-    return getattr(sys.modules["torch"], name)
+    return getattr(import_module("torch"), name)
 
 
 def _torch_generator(content: Any) -> Any:
-    torch = sys.modules["torch"]
-    generator = torch.Generator()
-    generator.set_state(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+    generator = import_module("torch").Generator()
+    generator.set_state(_bytes(content))
     return generator
 
 
@@ -210,10 +219,10 @@ _ONCE = frozenset(map(type, _PASSING))
 """What is gone through once."""
 
 KINDS: dict[str, Kind] = {
-    "complex": Kind(complex, lambda v: (v.real, v.imag), _starred(complex)),
+    "complex": _made_of(complex, "real", "imag"),
     "bytearray": Kind(bytearray, bytes, bytearray),
-    "range": Kind(range, lambda v: (v.start, v.stop, v.step), _starred(range)),
-    "slice": Kind(slice, lambda v: (v.start, v.stop, v.step), _starred(slice)),
+    "range": _made_of(range, "start", "stop", "step"),
+    "slice": _made_of(slice, "start", "stop", "step"),
     "ellipsis": Kind(type(...), lambda v: None, lambda plain: ...),
     "set": Kind(set, lambda v: [*set.__iter__(v)], set),
     "frozenset": Kind(frozenset, lambda v: [*frozenset.__iter__(v)], frozenset),
@@ -230,30 +239,14 @@ KINDS: dict[str, Kind] = {
     ),
     "deque": Kind(deque, lambda v: ([*v], v.maxlen), _starred(deque)),
     "SimpleNamespace": Kind(SimpleNamespace, vars, lambda plain: SimpleNamespace(**plain)),
-    "Fraction": Kind(Fraction, lambda v: (v.numerator, v.denominator), _starred(Fraction)),
+    "Fraction": _made_of(Fraction, "numerator", "denominator"),
     "Decimal": Kind(Decimal, str, Decimal),
     "Path": Kind(type(Path()), str, Path),
     "date": Kind(datetime.date, str, datetime.date.fromisoformat),
-    "datetime": Kind(
-        datetime.datetime,
-        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
-        lambda p: datetime.datetime.fromisoformat(p[0]).replace(tzinfo=p[1], fold=p[2]),
-    ),
-    "time": Kind(
-        datetime.time,
-        lambda v: (v.replace(tzinfo=None).isoformat(), v.tzinfo, v.fold),
-        lambda p: datetime.time.fromisoformat(p[0]).replace(tzinfo=p[1], fold=p[2]),
-    ),
-    "timedelta": Kind(
-        datetime.timedelta,
-        lambda v: (v.days, v.seconds, v.microseconds),
-        _starred(datetime.timedelta),
-    ),
-    "timezone": Kind(
-        datetime.timezone,
-        lambda v: v.__getinitargs__(),
-        _starred(datetime.timezone),
-    ),
+    "datetime": _of_clock(datetime.datetime),
+    "time": _of_clock(datetime.time),
+    "timedelta": _made_of(datetime.timedelta, "days", "seconds", "microseconds"),
+    "timezone": Kind(datetime.timezone, lambda v: v.__getinitargs__(), _starred(datetime.timezone)),
     "ZoneInfo": Kind(ZoneInfo, str, ZoneInfo),
     "dtype": Kind(np.dtype, _of_dtype, _dtype),
     "array": Kind(np.ndarray, _of_array, _starred(_array)),
@@ -265,6 +258,11 @@ KINDS: dict[str, Kind] = {
     "Random": Kind(Random, Random.getstate, _python_random),
     "RandomState": Kind(random.RandomState, _of_random, _random_state),
     "Generator": Kind(random.Generator, _of_random, lambda plain: random.Generator(_bits(plain))),
+    # their classes are there when torch is
+    "Tensor": Kind(None, _of_tensor, _starred(_tensor)),
+    "Parameter": Kind(None, _of_tensor, _starred(_parameter)),
+    "torch.dtype": Kind(None, lambda v: str(v).removeprefix("torch."), _torch_dtype),
+    "torch.Generator": Kind(None, lambda v: v.get_state().numpy().tobytes(), _torch_generator),
 }
 """The values that are made of simpler ones, by their tags."""
 
@@ -281,22 +279,17 @@ _DERIVABLE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 """What an instance of a derived class crosses as."""
 
-_TAGS: dict[Any, str] = {kind.of: tag for tag, kind in KINDS.items()}
+_TAGS: dict[Any, str] = {kind.of: tag for tag, kind in KINDS.items() if kind.of}
 
 
-def _add_tensors() -> None:
-    """Add what is torch's to the table, once that is there."""
-    torch: Any = sys.modules["torch"]
-    kinds = {
-        "Tensor": Kind(torch.Tensor, _of_tensor, _starred(_tensor)),
-        "Parameter": Kind(torch.nn.Parameter, _of_tensor, _starred(_parameter)),
-        "torch.dtype": Kind(torch.dtype, lambda v: str(v).removeprefix("torch."), _torch_dtype),
-        "torch.Generator": Kind(
-            torch.Generator, lambda v: v.get_state().numpy().tobytes(), _torch_generator
-        ),
-    }
-    KINDS.update(kinds)
-    _TAGS.update({kind.of: tag for tag, kind in kinds.items()})
+def _tag(kind: Any) -> str | None:
+    """Return the tag of a class, if it is in the table."""
+    if kind not in _TAGS and (torch := sys.modules.get("torch")) is not None:
+        _TAGS.update({torch.Tensor: "Tensor", torch.nn.Parameter: "Parameter"})
+        _TAGS.update({torch.dtype: "torch.dtype", torch.Generator: "torch.Generator"})
+    if issubclass(kind, np.generic):
+        return "scalar"
+    return "dtype" if issubclass(kind, np.dtype) else _TAGS.get(kind)
 
 
 # --- Writing and reading ------------------------------------------------------------------------
@@ -347,14 +340,9 @@ class Writer:
         return self._other(value, kind, depth)
 
     def _other(self, value: Any, kind: Any, depth: int) -> Tree:
-        if kind not in _TAGS and "torch" in sys.modules and "Tensor" not in KINDS:
-            _add_tensors()
         if kind in _ONCE:
             return ["iterator", self._sequence("list", islice(value, ITEMS), depth + 1)]
-        tag = _TAGS.get(kind)
-        if tag is None and issubclass(kind, np.generic | np.dtype):
-            tag = "scalar" if issubclass(kind, np.generic) else "dtype"
-        if tag is not None:
+        if (tag := _tag(kind)) is not None:
             if depth >= DEPTH:
                 raise NotAValue(f"containers nested more than {DEPTH} deep")
             return [tag, self.write(KINDS[tag].plain(value), depth + 1)]
@@ -438,8 +426,7 @@ class Reader:
             raise Damaged("too many items")
         try:
             if tag in ("list", "tuple", "dict"):
-                items = [self.read(item, depth + 1) for item in rest]
-                return _sequence(tag, items)
+                return _sequence(tag, [self.read(item, depth + 1) for item in rest])
             return self._read(tag, rest, depth)
         except (Damaged, NotAValue):
             raise
@@ -471,10 +458,6 @@ class Reader:
             if is_known and len(getattr(kind, "_fields", ())) == len(items):
                 return tuple.__new__(kind, items)
             return items
-        if tag in ("Tensor", "Parameter", "torch.dtype", "torch.Generator") and tag not in KINDS:
-            import torch  # noqa: F401
-
-            _add_tensors()
         if tag in KINDS:
             (plain,) = rest
             return KINDS[tag].make(self.read(plain, depth + 1))

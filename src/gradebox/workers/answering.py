@@ -3,21 +3,20 @@
 import contextlib
 import functools
 import importlib
-import linecache
-import random
 import sys
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradebox.values.channel import Channel, TooLong
-from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
+from gradebox.values.codec import Damaged, NotAValue, Reader, Writer, described
+from gradebox.workers.cells import Interrupts
 from gradebox.workers.shell import Shell
-from gradebox.workers.stubs import argument_of, builtin_class, resolve
+from gradebox.workers.stubs import GENERATORS, raised, resolve
 from gradebox.workers.tampering import Builtins
 
 _FUNCTIONS = (
@@ -28,40 +27,28 @@ _FUNCTIONS = (
 
 
 class Answering:
-    """Answers the questions of the tests.
+    """Answers the questions of the tests, with ``builtins`` of the student's while they run."""
 
-    Parameters
-    ----------
-    channel : Channel
-        The line to the process of the tests.
-    shell : Shell
-        IPython with the student's names.
-    builtins : Builtins
-        What the student's code has put in place of Python's own names.
-    """
-
-    def __init__(self, channel: Channel, shell: Shell, builtins: Builtins) -> None:
+    def __init__(
+        self, channel: Channel, shell: Shell, builtins: Builtins, interrupts: Interrupts
+    ) -> None:
         self._channel, self._shell, self._builtins = channel, shell, builtins
+        self._whole = interrupts.whole
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
         # no attribute of theirs: functools.wraps would give it to a function of the student's
         self._callbacks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self.talks = self.interrupted = False
-        """Whether a message may be on the line in part, and whether it was interrupted then."""
 
     def answer(self) -> None:
-        """Take the next question, and answer it.
-
-        Raises
-        ------
-        Gone
-            When the process of the tests has ended.
-        """
+        """Take the next question, and answer it."""
         self._reply(*self._channel.receive())
 
     def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
         try:
-            answer, parts = self._answer(question, parts)
+            if "look" in question:
+                answer, parts = self._look(question["look"])
+            else:
+                answer, parts = self._call(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
         with self._whole():
@@ -70,40 +57,24 @@ class Answering:
             except (TooLong, MemoryError) as error:  # before the first byte of it was sent
                 self._channel.send({"failed": str(error) or "more than there is memory for"})
 
-    @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Put an interruption off until nothing is on the line in part."""
-        self.talks, self.interrupted = True, False
-        try:
-            yield
-        finally:
-            self.talks = False
-        if self.interrupted:
-            raise KeyboardInterrupt
-
-    def _answer(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
-        if "look" in question:
-            return self._look(question["look"])
-        return self._call(question, parts)
-
     def _look(self, name: str) -> tuple[Any, list[Any]]:
         try:
             value = self._shell.user_ns[name]
         except KeyError:
             return {"missing": True}, []
         try:
-            return self._written(value, {})
+            return self._written(value)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a generator is gone through, and may raise
-            return {"failed": f"what raises {builtin_class(error).__name__}"}, []
+            return {"failed": f"what raises {raised(error)[0]}"}, []
 
-    def _written(self, value: Any, answer: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def _written(self, value: Any) -> tuple[Any, list[Any]]:
         writer = Writer(self._function)
         try:
-            return answer | {"value": writer.write(value)}, writer.parts
+            return {"value": writer.write(value)}, writer.parts
         except NotAValue as error:
-            return answer | {"failed": str(error)}, []
+            return {"failed": str(error)}, []
 
     def _call(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
         outputs = self._shell.outputs
@@ -112,17 +83,16 @@ class Answering:
             reader = Reader(parts, self._of_test, self._class_of)
             function = reader.read(question["call"])
             args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
-            if question["seeds"]:
-                _seed(reader.read(question["seeds"]))
+            for name, state in (reader.read(question["seeds"]) or {}).items():
+                GENERATORS[name][1](state)
             with self._builtins:
                 value = function(*args, **kwargs)
             # still inside: what is gone through once may raise, print and draw now
-            answer, parts = self._written(value, {})
+            answer, parts = self._written(value)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raised = [builtin_class(error).__name__, argument_of(error), _line(error)]
-            answer, parts = {"raised": raised}, []
+            answer, parts = {"raised": [*raised(error), _line(error)]}, []
         printed = {item["name"]: item["text"] for item in outputs.items if "name" in item}
         if printed:
             answer["out"] = [printed.get("stdout", ""), printed.get("stderr", "")]
@@ -133,8 +103,7 @@ class Answering:
         if type(function) is types.FunctionType and function in self._callbacks:
             return ["yours", self._callbacks[function]]
         if not isinstance(function, _FUNCTIONS):
-            name = type(function).__name__
-            raise NotAValue(f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}")
+            raise NotAValue(described(type(function).__name__))
         number = self._numbers.get(id(function))
         if number is None:
             number = self._numbers[id(function)] = len(self._handles)
@@ -182,22 +151,10 @@ class Answering:
         return callback
 
 
-def _seed(states: dict[str, Any]) -> None:
-    if "random" in states:
-        random.setstate(states["random"])
-    if "numpy" in states:
-        np.random.set_state(states["numpy"])  # noqa: NPY002 tests may use it
-    if "torch" in states:
-        sys.modules["torch"].set_rng_state(states["torch"])
-
-
 def _line(error: BaseException) -> str:
     """Return the number and the text of the student's last line in a traceback."""
     with contextlib.suppress(Exception):
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if frame.filename in linecache.cache and "ipython-input" in frame.filename.lower():
-                return f"{frame.lineno}: {frame.line}"
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if "ipykernel" in frame.filename or frame.filename.startswith("<ipython"):
+            if "ipython-input" in frame.filename:
                 return f"{frame.lineno}: {frame.line}"
     return ""

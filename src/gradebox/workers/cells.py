@@ -7,17 +7,20 @@ what a test does, and the score is that of its last value, not of what was shown
 import ast
 import asyncio
 import inspect
+import itertools
 import linecache
+import numbers
+import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-import numpy as np
-
 from gradebox.workers.protocol import bounded
-from gradebox.workers.shell import Outputs
+from gradebox.workers.shell import Outputs, text_of
 from gradebox.workers.syntax import parse, python_of
 
 OWN = str(Path(__file__).parent.parent)
@@ -26,36 +29,26 @@ MESSAGE = 10_000
 TRACEBACK = 200_000
 """So many characters of a test's own error are kept: it may begin with its cause and be long."""
 
+_numbers = itertools.count(1)
 _compile, _evaluate = compile, eval  # a student may have put others in their place
 
 
 class Cell:
-    """A cell, compiled.
+    """A cell, compiled; what is no Python raises when it runs."""
 
-    Parameters
-    ----------
-    source : str
-        Its text; what is no Python raises when it runs.
-    number : int
-        Its number, for tracebacks.
-    """
-
-    def __init__(self, source: str, number: int) -> None:
-        self._file = f"<test cell {number}>"
+    def __init__(self, source: str) -> None:
+        self._file = f"<test cell {next(_numbers)}>"
         self._shows = not source.rstrip().endswith(";")
         self._error: BaseException | None = None
-        self._parts: list[CodeType] = []
-        self.code: CodeType | None = None
-        """All of it."""
+        self.parts: list[CodeType] = []
+        """Its statements, and then the last one by itself if it is an expression."""
         try:
             source = python_of(source)
             linecache.cache[self._file] = len(source), None, source.splitlines(True), self._file
-            tree = parse(source, self._file)
-            self.code = self._compiled(tree)
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-            self._parts.append(self._compiled(tree))
-            if isinstance(last, ast.Expr):
-                self._parts.append(self._compiled(ast.Expression(last.value)))
+            trees: list[Any] = [parse(source, self._file)]
+            if trees[0].body and isinstance(trees[0].body[-1], ast.Expr):
+                trees.append(ast.Expression(trees[0].body.pop().value))
+            self.parts = [*map(self._compiled, trees)]
         except Exception as error:
             self._error = error
 
@@ -68,15 +61,53 @@ class Cell:
         if self._error is not None:
             raise self._error
         value = None
-        for code in self._parts:
+        for code in self.parts:
             value = _evaluate(code, names)
             if code.co_flags & inspect.CO_COROUTINE:
                 value = asyncio.run(value)
-        return value if self._shows and len(self._parts) > 1 else None
+        return value if self._shows and len(self.parts) > 1 else None
+
+
+class Interrupts:
+    """What becomes of the interruptions of a process by the grader: an ``error``, or nothing."""
+
+    def __init__(self, error: Callable[[], BaseException]) -> None:
+        self._error, self._is_busy, self._is_whole, self._came = error, False, False, False
+        signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if self._is_whole:
+            self._came = True
+        # when nothing runs it has come too late, and would hit the next cell
+        elif self._is_busy:
+            raise self._error()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let one end what runs inside."""
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Put one off until nothing is on a line in part."""
+        self._is_whole, self._came = True, False
+        try:
+            yield
+        finally:
+            self._is_whole = False
+        if self._came:
+            raise self._error()
 
 
 def result(
-    run: Callable[[], Any], points: float, outputs: Outputs, refuses: Callable[[Any], bool]
+    run: Callable[[], Any],
+    points: float,
+    outputs: Outputs,
+    refuses: Callable[[Any], bool] = lambda value: False,
 ) -> tuple[float, BaseException | None]:
     """Run a cell; return its score and its error, and add what it shows to the outputs.
 
@@ -93,6 +124,8 @@ def result(
     """
     try:
         value = run()
+        if outputs.error:  # a magic such as %%capture shows it and goes on
+            return 0.0, RuntimeError(outputs.error)
         if refuses(value):
             # a comparison with an array gives an array, not a truth value; a sum of those would
             # be no number, and so be worth all points
@@ -122,8 +155,7 @@ def _score(value: Any, points: float) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    kinds = int | float | np.integer | np.floating
-    return isinstance(value, kinds) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
 
 
 def _shown(value: Any) -> str:
@@ -133,19 +165,11 @@ def _shown(value: Any) -> str:
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
-def text_of(error: BaseException) -> str:
-    """Return the message of an exception, even of one that cannot give it."""
-    try:
-        return str(error)[:MESSAGE]
-    except Exception:
-        return f"<{type(error).__name__}>"
-
-
 def reason(error: BaseException | None) -> str:
     """Return the class and the message of an exception; nothing for none."""
     if error is None:
         return ""
-    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
+    return f"{type(error).__name__}: {text_of(error)[:MESSAGE]}".removesuffix(": ")
 
 
 def error_output(error: BaseException) -> dict[str, Any]:
@@ -160,7 +184,7 @@ def error_output(error: BaseException) -> dict[str, Any]:
     text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
     return {
         "ename": type(error).__name__,
-        "evalue": text_of(error),
+        "evalue": text_of(error)[:MESSAGE],
         "traceback": text[-TRACEBACK:].splitlines(),
     }
 

@@ -76,14 +76,12 @@ class ForkServer:
         prepare: str = "",
     ) -> None:
         self._lock, self._is_ready = threading.Lock(), False
-        self.barred = [*banned, *stubbed]
-        # what is prepared may be answers: the students' processes are forked from another server
-        self._has_two = bool(self.barred or prepare)
         barred = [f"--banned={name}" for name in banned]
         barred += [f"--stubbed={name}" for name in stubbed]
         self._arguments = [*barred, f"--prepare={prepare}", *imports]
         self._control, end = socket.socketpair()
-        self._control_of_tests: socket.socket | None = None
+        # what is prepared may be answers: the students' processes are forked from another server
+        self._control_of_tests = None if barred or prepare else self._control
         with end:
             self._process = subprocess.Popen(
                 # -P: nothing is imported from the working folder, where a json.py may lie
@@ -130,12 +128,7 @@ class ForkServer:
     def student(self, begin: Begin, tests: socket.socket) -> Iterator["Process"]:
         """Fork the process of a student's cells; at the end it is killed, with all it started.
 
-        Parameters
-        ----------
-        begin : Begin
-            How to seal it.
-        tests : socket
-            The end of its line to the tests.
+        It is sealed as ``begin`` says, and given the end of its line to the tests.
         """
         self.wait_until_ready()
         with self._forked(self._control, begin, tests) as process:
@@ -143,23 +136,15 @@ class ForkServer:
 
     @contextmanager
     def template(self, begin: Begin) -> Iterator["Template"]:
-        """Fork the sealed process that forks those of a notebook's tests.
-
-        Raises
-        ------
-        NotSealed
-            If it could not be sealed.
-        """
+        """Fork the sealed process that forks those of a notebook's tests."""
         with self._forked(self.start_server_of_tests(), begin) as process:
-            process.await_sealed()
+            process.await_sealed(begin.level)
             yield Template(process)
 
     def start_server_of_tests(self) -> socket.socket:
         """Return the control of the server that has imported all, made when it is first needed."""
         self.wait_until_ready()
         with self._lock:
-            if not self._has_two:
-                return self._control
             if self._control_of_tests is None:
                 self._control_of_tests, end = socket.socketpair()
                 with end:
@@ -169,23 +154,20 @@ class ForkServer:
 
     @contextmanager
     def _forked(
-        self, control: socket.socket, begin: Begin, other: socket.socket | None = None
+        self, control: socket.socket, begin: Begin, *others: socket.socket
     ) -> Iterator["Process"]:
         ours, theirs = socket.socketpair()
         with ours:
             # one thread asks and gets its answer, or two would take each other's process id
             with theirs, self._lock:
-                ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
                 request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
-                pid = self._fork(control, request, ends)
+                pid = self._fork(control, request, [end.fileno() for end in (theirs, *others)])
             landlock = begin.level == Level.LANDLOCK
             scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
-            # no message to the grader has binary parts: a student's could fill its memory
-            process = Process(Channel(ours, most=0), pid, replace(begin, scratch=scratch))
             try:
-                yield process
+                with _told(ours, pid, replace(begin, scratch=scratch)) as process:
+                    yield process
             finally:
-                process.kill()
                 _remove(scratch)
 
     def _fork(self, control: socket.socket, request: Fork, ends: Sequence[int]) -> int:
@@ -217,71 +199,43 @@ class ForkServer:
 
 
 class Process:
-    """A forked process, as the grader sees it.
+    """A forked process, as the grader sees it: the line to it, and its process id.
 
-    Parameters
-    ----------
-    channel : Channel
-        The line to it.
-    pid : int
-        Its process id, or that of the first process in its namespace.
-    begin : Begin, optional
-        How it is to be sealed; it is told so at once.
+    The process id may be that of the first process in its namespace.
     """
 
-    def __init__(self, channel: Channel, pid: int, begin: Begin | None = None) -> None:
-        self.channel, self.pid, self._begin = channel, pid, begin
-        if begin is not None:
-            with contextlib.suppress(Gone):  # the answer will be missing
-                send(channel, begin)
+    def __init__(self, channel: Channel, pid: int) -> None:
+        self.channel, self.pid = channel, pid
 
-    def await_sealed(self) -> None:
-        """Wait until it is sealed; nothing runs in it before.
+    def await_sealed(self, level: str) -> None:
+        """Wait until it is sealed by a level; nothing runs in it before.
 
         Raises
         ------
         NotSealed
             If it could not be sealed.
         """
-        if self._begin is None:
-            return
-        deadline = Deadline(ANSWER, self.pid)
+        answer: Message
         try:
-            answer = deadline.wait(lambda s: receive(self.channel, s, Began, Refused))
+            answer = self.hear(Deadline(ANSWER, self.pid), Began, Refused)
         except (Gone, TimeoutError):
             answer = Refused("the process ended, or did not answer")
-        if isinstance(answer, Began) and answer.level == self._begin.level:
-            self._begin = None
-            return
         if isinstance(answer, Refused) and answer.is_of_student:
             raise TooMuch(answer.why)
-        raise NotSealed(
-            f"expected a process sealed by {self._begin.level}, got: "
-            f"{getattr(answer, 'why', answer)}; see what this machine offers with: "
-            "python -m gradebox.sandbox.probe"
-        )
+        if not isinstance(answer, Began) or answer.level != level:
+            raise NotSealed(
+                f"expected a process sealed by {level}, got: {getattr(answer, 'why', answer)}; "
+                "see what this machine offers with: python -m gradebox.sandbox.probe"
+            )
 
-    def ask(self, message: Message, kind: type[M], deadline: Deadline) -> M:
-        """Send a message and return the answer.
+    def hear(self, deadline: Deadline, *kinds: type[M]) -> M:
+        """Wait for a message of some kinds, until the limit is over."""
+        return deadline.wait(lambda seconds: receive(self.channel, seconds, *kinds))
 
-        Raises
-        ------
-        Gone
-            If the process ended, or sent something else.
-        TimeoutError
-            If the limit is over.
-        """
-        self.await_sealed()
-        send(self.channel, message)
-        return deadline.wait(lambda seconds: receive(self.channel, seconds, kind))
-
-    def grace(self) -> Deadline:
-        """Return the limit of what is done after an interruption."""
-        return Deadline(GRACE, self.pid)
-
-    def interrupt(self) -> None:
-        """Interrupt what it does, as Ctrl-C would."""
+    def interrupt(self) -> Deadline:
+        """Interrupt what it does, as Ctrl-C would; return the limit of what it does then."""
         self._signal(signal.SIGINT)
+        return Deadline(GRACE, self.pid)
 
     def kill(self) -> None:
         """End the process and all that belong to its session."""
@@ -295,65 +249,58 @@ class Process:
             os.kill(self.pid, number)
 
 
-class Template:
-    """The sealed process that forks those of a notebook's tests, for any thread.
+@contextmanager
+def _told(end: socket.socket, pid: int, message: Message) -> Iterator[Process]:
+    """Tell a forked process its first message; at the end it is killed."""
+    # no message to the grader has binary parts: a student's could fill its memory
+    process = Process(Channel(end, most=0), pid)
+    try:
+        with contextlib.suppress(Gone):  # the answer will be missing
+            send(process.channel, message)
+        yield process
+    finally:
+        process.kill()
 
-    Parameters
-    ----------
-    process : Process
-        The grader's end of it.
-    """
+
+class Template:
+    """The sealed process that forks those of a notebook's tests, for any thread."""
 
     def __init__(self, process: Process) -> None:
         self._process, self._lock = process, threading.Lock()
-        self._hangs = False
+        self._control = process.channel.end
+        self._control.setblocking(True)
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
         poll = select.poll()
-        poll.register(self._process.channel.end, select.POLLIN)
-        return not self._hangs and not poll.poll(0)  # it says nothing until it ends
+        poll.register(self._control, select.POLLIN)
+        return not poll.poll(0)  # it says nothing until it ends
 
     @contextmanager
     def tests(self, student: socket.socket, environment: Mapping[str, str]) -> Iterator[Process]:
         """Fork the process of the tests for one submission; at the end it is killed.
 
-        Parameters
-        ----------
-        student : socket
-            The end of its line to the student's process.
-        environment : mapping
-            Variables for the tests of this submission.
-
-        Raises
-        ------
-        RuntimeError
-            If the template has ended.
+        It is given the end of its line to the student's process, and variables for the tests.
         """
         ours, theirs = socket.socketpair()
         with ours:
             # before there is a child: the kernel adds its process id when it sends
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             with theirs, self._lock:
-                control = self._process.channel.end
-                control.setblocking(True)
                 try:
-                    socket.send_fds(control, [b"t"], [theirs.fileno(), student.fileno()])
+                    socket.send_fds(self._control, [b"t"], [theirs.fileno(), student.fileno()])
                 except OSError as error:
                     raise RuntimeError("the process that forks the tests has ended") from error
             try:
                 pid = _sender(ours)
-            except OSError as error:  # another one takes its place
-                self._hangs = True
+            except OSError as error:
                 self._process.kill()
+                with contextlib.suppress(OSError):  # known to be gone at once: another is made
+                    self._control.shutdown(socket.SHUT_RDWR)
                 raise RuntimeError("the process that forks the tests does not answer") from error
-            process = Process(Channel(ours, most=0), pid)
-            try:
-                send(process.channel, Prepare(dict(environment)))
+            with _told(ours, pid, Prepare(dict(environment))) as process:
                 yield process
-            finally:
-                process.kill()
 
 
 def _sender(end: socket.socket) -> int:
@@ -361,7 +308,6 @@ def _sender(end: socket.socket) -> int:
     size = struct.calcsize("3i")
     end.settimeout(ANSWER)
     _, messages, _, _ = end.recvmsg(1, socket.CMSG_SPACE(size))
-    end.setblocking(False)
     for level, kind, content in messages:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             return int(struct.unpack("3i", content[:size])[0])
@@ -377,16 +323,8 @@ def beginning(
 ) -> Begin:
     """Return the message that says how to seal a process.
 
-    Parameters
-    ----------
-    folder : Path
-        Its folder, of which it gets a copy without notebooks.
-    environment : mapping
-        Variables for the cells; see :data:`gradebox.sandbox.seal.PASSED` for those they get anyway.
-    level, limits
-        How it is sealed, and what it may use.
-    readable : sequence of str
-        Folders that it may read besides Python and the system's programs.
+    It gets a copy of the folder without notebooks; cells get the variables of
+    :data:`gradebox.sandbox.seal.PASSED` anyway.
     """
     return Begin(str(folder), dict(environment), level, asdict(limits), [*map(str, readable)])
 

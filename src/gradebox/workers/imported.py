@@ -31,7 +31,6 @@ class Imported:
         sys.meta_path.insert(0, self.barrier)
         _import(name for name in imports if not self.barrier.bars(_module(name)))
         self.shell = Shell.make()
-        self.shell.warm()
 
     def admit_all(self, prepare: str) -> None:
         """Import the barred modules too, where the tests will run, and run what prepares them."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from IPython.display import display
 
-from gradebox.workers.shell import Outputs, Shell
 from gradebox.workers.stubs import Answers
 from gradebox.workers.syntax import PYTHONS
 
@@ -14,24 +13,20 @@ _NOTHING = object()
 
 
 class Names(dict[str, Any]):
-    """The names of the tests, with those behind them that are the student's.
+    """The names of the tests and of IPython's user, with those behind them that are the student's.
 
     A test sees a name of the student's as it was when the test first asked for it.
-
-    Parameters
-    ----------
-    answers : Answers
-        Looks up what is the student's.
     """
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, shell: Any) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
         self._answers, self._looked, self._pythons = answers, dict[str, Any](), frozenset[str]()
         answers.names = self
         self.of_student: set[str] = set()
         """The names that the student is to define, as far as the notebook has come."""
-        self.outputs = Outputs()
-        self._of_ipython = {"get_ipython": self._shell, "display": self._display}
+        self._of_ipython = {"get_ipython": lambda: shell, "display": display}
+        shell.user_ns = self
+        shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
 
     def begin(self, pythons: Iterable[str]) -> None:
         """Begin a test: names of Python's own are the student's only where it needs them."""
@@ -66,22 +61,3 @@ class Names(dict[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
-
-    def _shell(self) -> Any:
-        """Return IPython, with the names of the tests as those of its user."""
-        shell = Shell.instance() if Shell.initialized() else Shell.make()
-        shell.user_ns = self
-        parts: tuple[Any, ...] = (shell, shell.display_pub, shell.displayhook)
-        parts[0].get_local_scope = _no_names  # a magic would ask for all names, to copy them
-        for part in parts:
-            part.outputs = self.outputs
-        return shell
-
-    def _display(self, *values: Any, **more: Any) -> Any:
-        self._shell()
-        show: Any = display
-        return show(*values, **more)
-
-
-def _no_names(depth: int) -> dict[str, Any]:
-    return {}

@@ -15,6 +15,8 @@ from gradebox.workers.client import ForkServer, Process, Template
 from gradebox.workers.protocol import (
     Begin,
     Given,
+    M,
+    Message,
     Remember,
     RunCell,
     RunInProcess,
@@ -22,7 +24,7 @@ from gradebox.workers.protocol import (
     Shown,
     Tested,
     bounded,
-    receive,
+    failed,
     send,
 )
 
@@ -73,30 +75,19 @@ class Notebook:
     def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
         """Run a cell in the student's process; return what it showed, and why it was interrupted.
 
-        Parameters
-        ----------
-        source : str
-            The cell.
-        helpers : sequence of str
-            Names that only this cell of the instructor's defines.
+        See :class:`~gradebox.workers.protocol.RunCell`.
 
         Raises
         ------
         Ended
             If the process ended, or had to be ended.
         """
-        shown, late = self._ask(RunCell(source, [*helpers]), Shown)
-        return shown, late
+        return self._ask(RunCell(source, [*helpers]), Shown)
 
     def remember(self, test: str, fork: bool = False) -> None:
         """Have the student's process remember its names, for a test that runs in it later.
 
-        Parameters
-        ----------
-        test : str
-            The name of the test.
-        fork : bool
-            Whether a fork of it is to wait for the test, with the objects as they are now, too.
+        See :class:`~gradebox.workers.protocol.Remember`.
         """
         if self._ended is None:
             with contextlib.suppress(Gone):
@@ -128,24 +119,36 @@ class Notebook:
 
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
         self._require_time()
-        student, limit = self._student, min(seconds or self._seconds, self._budget - self._spent)
-        deadline = Deadline(limit, student.pid)
+        limit = min(seconds or self._seconds, self._budget - self._spent)
         try:
-            try:
-                return student.ask(message, kind, deadline), ""
-            except TimeoutError:
-                student.interrupt()
-            try:
-                return (
-                    student.grace().wait(lambda s: receive(student.channel, s, kind)),
-                    deadline.says,
-                )
-            except TimeoutError:
-                raise self._end(f"{deadline.says}, and could not be interrupted") from None
+            return self._answer(self._student, message, kind, limit, self._student)
+        except TimeoutError as error:
+            raise self._end(f"{error}, and could not be interrupted") from None
         except Gone:
             raise self._end("the process ended while the cell ran") from None
+
+    def _answer(
+        self, process: Process, message: Message, kind: type[M], limit: float, *busy: Process
+    ) -> tuple[M, str]:
+        """Return the answer of a process, and why it was interrupted.
+
+        All that are busy are interrupted, one after the other, until there is an answer.
+        """
+        deadline = first = Deadline(limit, *(each.pid for each in busy))
+        late = ""
+        try:
+            send(process.channel, message)
+            for each in busy:
+                try:
+                    return process.hear(deadline, kind), late
+                except TimeoutError:
+                    late, deadline = first.says, each.interrupt()
+            try:
+                return process.hear(deadline, kind), late
+            except TimeoutError:
+                raise TimeoutError(late) from None
         finally:
-            self._spent += deadline.spent()
+            self._spent += first.spent()
 
     def _require_time(self) -> None:
         """Raise if the student's process has ended, or all cells together took too long."""
@@ -178,14 +181,8 @@ class Notebook:
         student's process does meanwhile, or the test itself, costs no more than this cell's points
         and those of the cells that need what is lost.
 
-        Parameters
-        ----------
-        name, source, points : str, str and float
-            The cell.
-        seconds : float, optional
-            Its limit, where it is not that of the other cells.
-        pythons : iterable of str
-            Names of Python's own that are the student's in it.
+        ``seconds`` is its limit, where it is not that of the other cells; ``pythons`` are names of
+        Python's own that are the student's in it.
         """
         last = max((n for n, given in enumerate(self._given, 1) if given.before == name), default=0)
         given, self._given = self._given[:last], self._given[last:]
@@ -200,71 +197,35 @@ class Notebook:
 
     def _test(self, message: RunTest, seconds: float | None = None) -> Tested:
         if self._tests is None or self._without_tests:
-            return _failed(self._without_tests)
+            return failed(self._without_tests)
         try:
             self._require_time()
         except Ended as ended:
             if ended.kind != "ended":  # a process that ended by itself may have left names behind
-                return _failed(str(ended))
+                return failed(str(ended))
         try:
             result = self._tested(message, seconds or self._seconds)
         except (Gone, TimeoutError) as error:
-            how = "took too long" if isinstance(error, TimeoutError) else "ended"
+            how, lost = ("ended", "ended") if isinstance(error, Gone) else ("took too long", "slow")
             self._without_tests = f"the process of the tests {how}"
             self._tests.kill()
-            return _failed(
-                self._without_tests, "slow" if isinstance(error, TimeoutError) else "ended"
-            )
+            return failed(self._without_tests, lost)
         if result.gone:
             self._end(result.gone)
         return result
 
     def _tested(self, message: RunTest, limit: float) -> Tested:
-        assert self._tests is not None
         tests, student = self._tests, self._student
-        deadline = Deadline(limit, tests.pid, student.pid)
-
-        def tested(seconds: float) -> Tested:
-            return receive(tests.channel, seconds, Tested)
-
-        try:
-            send(tests.channel, message)
-            try:
-                return deadline.wait(tested)
-            except TimeoutError:
-                return self._interrupted(tested)
-        finally:
-            self._spent += deadline.spent()
-
-    def _interrupted(self, tested: Any) -> Tested:
-        """Interrupt the student's code first, and then the test itself."""
-        assert self._tests is not None
+        assert tests is not None
         # the student's first: a test that is interrupted while it waits for an answer costs the
         # student's process, whose answer would be taken for the next one
-        self._student.interrupt()
-        try:
-            return self._student.grace().wait(tested)
-        except TimeoutError:
-            self._tests.interrupt()
-        return self._tests.grace().wait(tested)
-
-
-def _failed(why: str, lost: str = "") -> Tested:
-    name = "RuntimeError"
-    line = f"\x1b[0;31m{name}\x1b[0m: {why}"
-    output = {"output_type": "error", "ename": name, "evalue": why, "traceback": [line]}
-    return Tested(0.0, [output], why, lost=lost)
+        result, _ = self._answer(tests, message, Tested, limit, student, tests)
+        return result
 
 
 @contextmanager
 def running(
-    server: ForkServer,
-    template: Template | None,
-    begin: Begin,
-    *,
-    seconds: float,
-    budget: float = math.inf,
-    given: Sequence[Given] = (),
+    server: ForkServer, template: Template | None, begin: Begin, **more: Any
 ) -> Iterator[Notebook]:
     """Fork the processes of one notebook; at the end they are killed.
 
@@ -276,10 +237,8 @@ def running(
         Forks that of the tests; without one there are no isolated tests.
     begin : Begin
         How the student's process is sealed.
-    seconds, budget : float
-        The limits of each cell and of all together.
-    given : sequence of Given
-        What the tests run of the instructor's other cells.
+    **more : object
+        What else the :class:`Notebook` is made with.
 
     Raises
     ------
@@ -294,5 +253,5 @@ def running(
             tests = None
             if template is not None:
                 tests = stack.enter_context(template.tests(ours, begin.environment))
-        student.await_sealed()
-        yield Notebook(student, tests, seconds, budget, given)
+        student.await_sealed(begin.level)
+        yield Notebook(student, tests, **more)

@@ -45,15 +45,7 @@ def modules(
 
 
 def imported(folder: Path, notebook: str = "*") -> tuple[str, ...]:
-    """Return the installed modules that the notebooks in a folder import at their top level.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    notebook : str, optional
-        The name of one of them, where only that counts.
-    """
+    """Return the installed modules that the notebooks in a folder, or one, import at top level."""
     paths = sorted(folder.glob(f"{notebook}.ipynb"))
     return _imported(folder, tuple((path, path.stat().st_mtime_ns) for path in paths))
 
@@ -100,11 +92,11 @@ def server(modules: Modules) -> ForkServer:
         If it does not start.
     """
     with _starting:  # threads share it
-        running = _servers.get(modules)
-        if running is not None and not running.alive:
-            running.close()
-        if running is None or not running.alive:
-            running = _servers[modules] = ForkServer(*modules)
+        if modules in _servers and not _servers[modules].alive:
+            _servers.pop(modules).close()
+        if modules not in _servers:
+            _servers[modules] = ForkServer(*modules)
+        running = _servers[modules]
     running.wait_until_ready()  # another one may start meanwhile
     return running
 
@@ -112,14 +104,7 @@ def server(modules: Modules) -> ForkServer:
 def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
     """Return the process that forks the tests of a notebook; one for all of its submissions.
 
-    Parameters
-    ----------
-    server : ForkServer
-        Forks it, when it is first asked for.
-    key : hashable
-        Tells it from those of other notebooks.
-    begin : Begin
-        How it is sealed, and what it is told of the notebook.
+    It is forked when it is first asked for; the key tells it from those of other notebooks.
     """
     with _starting:
         if key not in _templates or not _templates[key].alive:
@@ -147,9 +132,15 @@ def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
 
 def start(wanted: Modules | None) -> None:
     """Find out what the sandbox will be, and start a fork server, beside all else."""
-    threading.Thread(target=survey, daemon=True).start()
-    if wanted is not None:
-        threading.Thread(target=_start, args=(wanted,), daemon=True).start()
+
+    def make() -> None:
+        # this run may be at its end already; and what cannot start is told by who asks for it
+        with contextlib.suppress(Exception):
+            if wanted is not None:
+                server(wanted).start_server_of_tests()
+
+    for each in (survey, make):
+        threading.Thread(target=each, daemon=True).start()
 
 
 def _source(section: Any, folder: Path, assignment: str) -> Path:
@@ -161,12 +152,6 @@ def _source(section: Any, folder: Path, assignment: str) -> Path:
         assignment_id=assignment,
     )
     return Path(os.path.normpath(Path(section.get("root", folder), path)))
-
-
-def _start(wanted: Modules) -> None:
-    # this run may be at its end already; and what cannot start is told by who asks for it
-    with contextlib.suppress(Exception):
-        server(wanted).start_server_of_tests()
 
 
 def close() -> None:

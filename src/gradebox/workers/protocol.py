@@ -33,71 +33,34 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True)
 class TestSettings:
-    """What the processes of a notebook's tests are told at their start.
+    """What the processes of a notebook's tests are told at their start."""
 
-    Parameters
-    ----------
-    barred : list of str
-        Modules that the student's process cannot import.
-    excluded : list of str
-        Files of the instructor's folder that tests do not get: each student hands in another.
-    """
-
-    barred: list[str] = field(default_factory=list)
+    barred: list[str] = field(default_factory=list)  # what the student's process cannot import
+    # files of the instructor's folder that tests do not get: each student hands in another
     excluded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Given:
-    """What students were given of a cell, and what that cell asks them for.
+    """What students were given of a cell, and what that cell asks them for."""
 
-    Parameters
-    ----------
-    before : str
-        The name of the next cell of the instructor's that is locked or a test.
-    source : str
-        What the tests run of the cell in their own process: none of its solutions.
-    answers : tuple of str
-        Names that its solutions bind: from here on a test may look them up.
-    tags : tuple of str
-        The tags of the cell.
-    """
-
-    before: str
-    source: str
-    answers: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    before: str  # the name of the next cell of the instructor's that is locked or a test
+    source: str  # what the tests run of it in their own process: none of its solutions
+    answers: tuple[str, ...] = ()  # what its solutions bind: from here on a test may look it up
+    tags: tuple[str, ...] = ()  # of the cell
 
 
 @dataclass(frozen=True)
 class Begin(Message):
-    """The grader's first message: how to seal, and what to be.
+    """The grader's first message: how to seal, and what to be."""
 
-    Parameters
-    ----------
-    folder : str
-        What was handed in; for tests, the folder of the instructor's version.
-    environment : dict
-        Variables for the cells.
-    level : str
-        How the process is sealed: a :class:`~gradebox.sandbox.seal.Level`.
-    limits : dict
-        The fields of :class:`~gradebox.sandbox.seal.Limits`.
-    readable : list of str
-        Folders that it may read besides Python and the system's programs.
-    scratch : str or None
-        The folder that it may write to, where it has no files of its own.
-    tests : dict or None
-        The fields of :class:`TestSettings`, for a process that forks those of the tests.
-    """
-
-    folder: str
-    environment: dict[str, str]
-    level: str
-    limits: dict[str, Any]
-    readable: list[str]
-    scratch: str | None = None
-    tests: dict[str, Any] | None = None
+    folder: str  # what was handed in; for tests, the folder of the instructor's version
+    environment: dict[str, str]  # variables for the cells
+    level: str  # a gradebox.sandbox.seal.Level
+    limits: dict[str, Any]  # the fields of gradebox.sandbox.seal.Limits
+    readable: list[str]  # folders that it may read besides Python and the system's programs
+    scratch: str | None = None  # the folder that it may write to, where it has no files of its own
+    tests: dict[str, Any] | None = None  # the fields of TestSettings, for what forks those of tests
 
     def with_tests(self, settings: TestSettings) -> "Begin":
         """Return the message for a process that forks those of tests."""
@@ -115,33 +78,18 @@ class Began(Message):
 
 @dataclass(frozen=True)
 class Refused(Message):
-    """The other answer to :class:`Begin`: why the process could not be sealed.
-
-    Parameters
-    ----------
-    why : str
-        What was the matter.
-    is_of_student : bool
-        Whether it was what the student handed in, and not the machine.
-    """
+    """The other answer to :class:`Begin`: the process could not be sealed."""
 
     why: str
-    is_of_student: bool = False
+    is_of_student: bool = False  # whether it was what the student handed in, and not the machine
 
 
 @dataclass(frozen=True)
 class RunCell(Message):
-    """Run a cell in the student's process; the answer is :class:`Shown`.
-
-    Parameters
-    ----------
-    source : str
-        Its text.
-    helpers : list of str
-        Names that only this cell of the instructor's defines, for tests in this process.
-    """
+    """Run a cell in the student's process; the answer is :class:`Shown`."""
 
     source: str
+    # names that only this cell of the instructor's defines, for tests in this process
     helpers: list[str] = field(default_factory=list)
 
 
@@ -156,18 +104,10 @@ class Shown(Message):
 
 @dataclass(frozen=True)
 class Remember(Message):
-    """Remember the names as they are now, for a test that stands here; there is no answer.
+    """Remember the names as they are now, for a test that stands here; there is no answer."""
 
-    Parameters
-    ----------
-    test : str
-        The name of the test.
-    fork : bool
-        Whether a fork of the process waits for the test, with the objects as they are now, too.
-    """
-
-    test: str
-    fork: bool = False
+    test: str  # its name
+    fork: bool = False  # whether a fork waits for the test, with the objects as they are now, too
 
 
 @dataclass(frozen=True)
@@ -175,21 +115,14 @@ class RunInProcess(Message):
     """Run a test among the student's objects, as they were named where it stands.
 
     The answer is :class:`Tested`.
-
-    Parameters
-    ----------
-    test, source, points : str, str and float
-        The name of the test, its text, and what it is worth.
-    pythons : list of str
-        Names of Python's own that mean that in the test, whatever the student calls so.
-    imports : list of str
-        Import statements of the instructor's whose names mean that in the test.
     """
 
-    test: str
+    test: str  # its name
     source: str
     points: float
+    # names of Python's own that mean that in the test, whatever the student calls so
     pythons: list[str] = field(default_factory=list)
+    # import statements of the instructor's whose names mean that in the test
     imports: list[str] = field(default_factory=list)
 
 
@@ -202,68 +135,38 @@ class Prepare(Message):
 
 @dataclass(frozen=True)
 class RunTest(Message):
-    """Run a test cell, or one of the instructor's worth nothing; the answer is :class:`Tested`.
-
-    Parameters
-    ----------
-    source : str
-        Its text.
-    points : float
-        What it is worth.
-    answers : list of str
-        Names that are the student's after it.
-    pythons : list of str
-        Names of Python's own that are the student's in it.
-    """
+    """Run a test cell, or one of the instructor's worth nothing; the answer is :class:`Tested`."""
 
     source: str
     points: float
-    answers: list[str] = field(default_factory=list)
-    pythons: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)  # names that are the student's after it
+    pythons: list[str] = field(default_factory=list)  # of Python's own, the student's in it
 
 
 @dataclass(frozen=True)
 class Tested(Message):
-    """What a test cell came to.
+    """What a test cell came to."""
 
-    Parameters
-    ----------
-    score : float
-        From 0 to its points.
-    outputs : list of dict
-        What it showed, as a notebook keeps it.
-    error : str
-        Why the score is 0; empty if the cell ran to its end.
-    refused : list of str
-        What could not cross between the processes.
-    late : bool
-        Whether the student's code was interrupted.
-    gone : str
-        Why there is no student's process any more; empty while there is.
-    lost : str
-        What became of the process of the tests, as the kind of an event: ``slow`` or ``ended``.
-    changed : list of str
-        What the test uses and was changed, where it ran in the student's process.
-    """
-
-    score: float
-    outputs: list[dict[str, Any]]
-    error: str = ""
-    refused: list[str] = field(default_factory=list)
-    late: bool = False
-    gone: str = ""
-    lost: str = ""
+    score: float  # from 0 to its points
+    outputs: list[dict[str, Any]]  # what it showed, as a notebook keeps it
+    error: str = ""  # why the score is 0; empty if the cell ran to its end
+    refused: list[str] = field(default_factory=list)  # what could not cross between the processes
+    late: bool = False  # whether the student's code was interrupted
+    gone: str = ""  # why there is no student's process any more; empty while there is
+    lost: str = ""  # what became of the process of the tests, as an event: ``slow`` or ``ended``
+    # what the test uses and was changed, where it ran in the student's process
     changed: list[str] = field(default_factory=list)
 
 
-def send(channel: Channel, message: Message) -> None:
-    """Send a message.
+def failed(why: str, lost: str = "") -> Tested:
+    """Return what a test comes to whose process cannot run it."""
+    line = f"\x1b[0;31mRuntimeError\x1b[0m: {why}"
+    output = {"output_type": "error", "ename": "RuntimeError", "evalue": why, "traceback": [line]}
+    return Tested(0.0, [output], why, lost=lost)
 
-    Raises
-    ------
-    Gone
-        If nobody reads it.
-    """
+
+def send(channel: Channel, message: Message) -> None:
+    """Send a message."""
     channel.send(plain(message))
 
 
@@ -287,29 +190,18 @@ def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
 
 
 def understood(content: Any, *expected: type[M]) -> M:
-    """Return the message that some JSON is, if it is one of those that are expected.
-
-    Raises
-    ------
-    Gone
-        If it is not.
-    """
+    """Return the message that some JSON is; what is none of those expected raises Gone."""
     name = content.pop("message", None) if type(content) is dict else None
     kind = next((kind for kind in expected if kind.__name__ == name), None)
-    if kind is None or not _has_fields(content, kind):
-        names = " or ".join(kind.__name__ for kind in expected)
-        raise Gone(f"expected {names}, got {str(name)[:100]!r} with {str(content)[:100]}")
-    return kind(**content)
+    hints = _HINTS[kind] if kind else {}
+    fits = all(_fits(content.get(field), hint) for field, hint in hints.items())
+    if kind and fits and content.keys() == hints.keys():
+        return kind(**content)
+    names = " or ".join(kind.__name__ for kind in expected)
+    raise Gone(f"expected {names}, got {str(name)[:100]!r} with {str(content)[:100]}")
 
 
 _HINTS = {kind: get_type_hints(kind) for kind in Message.__subclasses__()}
-
-
-def _has_fields(content: dict[str, Any], kind: type[Message]) -> bool:
-    hints = _HINTS[kind]
-    if content.keys() != hints.keys():
-        return False
-    return all(_fits(content[name], hint) for name, hint in hints.items())
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -11,14 +11,14 @@ server, which has imported the barred modules too, serves as well: the processes
 """
 
 import argparse
-import contextlib
 import os
 import signal
 import socket
 import sys
+from typing import NoReturn
 
 from gradebox.sandbox.filesystem import TooMuch
-from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
+from gradebox.sandbox.seal import Level, Limits, fork, seal
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Began, Begin, Fork, Refused, TestSettings, receive, send
@@ -26,96 +26,69 @@ from gradebox.workers.student import StudentProcess
 from gradebox.workers.tester import bar_pickles, serve_template
 
 
-class Server:
-    """Forks a child for each request.
+def serve(control: socket.socket, imported: Imported, prepare: str) -> None:
+    """Fork a child for each request on the control, until the grader is gone.
 
-    Parameters
-    ----------
-    imported : Imported
-        The modules that are here already.
-    prepare : str
-        Python that is run once in the server of the tests.
+    ``prepare`` is run once in the server of the tests, which may import the barred modules.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
+    imported.freeze()
+    control.sendall(b"ready")
+    while True:
+        request, handles, _, _ = socket.recv_fds(control, 1, 2)
+        if not request:
+            return None
+        ends = [socket.socket(fileno=handle) for handle in handles]
+        pid = fork(Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK)
+        if not pid:
+            control.close()  # a child must not ask for forks
+            if request != Fork.SERVER:
+                _run(imported, ends)
+            imported.admit_all(prepare)
+            return serve(ends[0], imported, prepare)
+        for end in ends:
+            end.close()
+        control.sendall(pid.to_bytes(8, "big"))
 
-    def __init__(self, imported: Imported, prepare: str = "") -> None:
-        self._imported, self._prepare_tests = imported, prepare
 
-    def serve(self, control: socket.socket) -> None:
-        """Fork a child for each request until the grader is gone."""
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
-        self._imported.freeze()
-        control.sendall(b"ready")
-        while True:
-            request, handles, _, _ = socket.recv_fds(control, 1, 2)
-            if not request:
-                return None
-            with contextlib.ExitStack() as stack:
-                ends = [stack.enter_context(socket.socket(fileno=handle)) for handle in handles]
-                level = Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK
-                pid = fork(level)
-                if not pid:
-                    control.close()  # a child must not ask for forks
-                    if request == Fork.SERVER:
-                        return self._serve_all(ends[0])
-                    self._run(*ends)
-            control.sendall(pid.to_bytes(8, "big"))
-
-    def _serve_all(self, control: socket.socket) -> None:
-        """Fork the processes that run test cells, which may import the barred modules."""
-        self._imported.admit_all(self._prepare_tests)
-        self.serve(control)
-
-    def _run(self, end: socket.socket, other: socket.socket | None = None) -> None:
-        """Be what the grader says; never return."""
-        line = Channel(end)
+def _run(imported: Imported, ends: list[socket.socket]) -> NoReturn:
+    """Be what the grader says, sealed as its first message says."""
+    line, *others = map(Channel, ends)
+    try:
+        os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
+        # while it is ignored the kernel keeps no exit status, and subprocess reports 0
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        begin = receive(line, None, Begin)
         try:
-            os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
-            # while it is ignored the kernel keeps no exit status, and subprocess reports 0
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            begin = receive(line, None, Begin)
-            sealed = self._prepare(line, other, begin)
-            send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
-            if begin.tests is not None:
-                bar_pickles()  # before any test: an audit hook cannot be taken away
-                longest = self._imported.shell.outputs.longest
-                serve_template(end, TestSettings(**begin.tests), longest)
-            assert other is not None
-            tests = Channel(other)
-            StudentProcess(line, tests, self._imported).serve()
-        except (Gone, KeyboardInterrupt):
-            pass
-        finally:
-            os._exit(0)
-
-    def _prepare(self, line: Channel, other: socket.socket | None, begin: Begin) -> Sealed:
-        """Seal this process as the grader's first message says; return what is in force."""
-        ends = [line.fileno(), *([] if other is None else [other.fileno()])]
-        try:
-            sealed = self._seal(begin, sorted(ends))
+            limits = Limits(**begin.limits)
+            sealed = seal(
+                limits,
+                begin.folder,
+                begin.readable,
+                level=Level(begin.level),
+                environment=begin.environment,
+                keep=sorted(end.fileno() for end in ends),
+                scratch=begin.scratch,
+                hidden=imported.barrier.files(),
+                shared=begin.tests is not None,
+            )
         except (OSError, ValueError, TypeError) as error:
             is_plain = isinstance(error, TooMuch)
-            send(
-                line, Refused(f"{'' if is_plain else type(error).__name__ + ': '}{error}", is_plain)
-            )
+            why = str(error) if is_plain else f"{type(error).__name__}: {error}"
+            send(line, Refused(why, is_plain))
             raise Gone from error
-        self._imported.begin()
-        return sealed
-
-    def _seal(self, begin: Begin, ends: list[int]) -> Sealed:
-        limits = Limits(**begin.limits)
-        self._imported.shell.outputs.longest = limits.output
-        return seal(
-            limits,
-            begin.folder,
-            begin.readable,
-            level=Level(begin.level),
-            environment=begin.environment,
-            keep=ends,
-            scratch=begin.scratch,
-            hidden=self._imported.barrier.files(),
-            shared=begin.tests is not None,
-        )
+        imported.shell.outputs.longest = limits.output
+        imported.begin()
+        send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
+        if begin.tests is not None:
+            bar_pickles()  # before any test: an audit hook cannot be taken away
+            serve_template(line.end, TestSettings(**begin.tests), imported.shell)
+        StudentProcess(line, others[0], imported).serve()
+    except (Gone, KeyboardInterrupt):
+        pass
+    finally:
+        os._exit(0)
 
 
 def main(arguments: list[str]) -> None:
@@ -131,7 +104,7 @@ def main(arguments: list[str]) -> None:
     for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
         os.dup2(null, stream)
     imported = Imported(options.imports, options.banned, options.stubbed)
-    Server(imported, options.prepare).serve(control)
+    serve(control, imported, options.prepare)
 
 
 if __name__ == "__main__":

@@ -27,10 +27,8 @@ class Outputs:
     """What the present cell has shown so far."""
 
     def __init__(self) -> None:
-        self._items: list[Output] = []
-        self._texts: dict[str, list[str]] = {}
         self.longest = LONGEST
-        self._printed = self._drawn = 0
+        self.start()
 
     @property
     def items(self) -> list[Output]:
@@ -44,10 +42,13 @@ class Outputs:
         """Forget what earlier cells have shown."""
         self.clear()
         self._printed = self._drawn = 0
+        self.error = ""
+        """The first error that was shown, whatever was left out or cleared since."""
 
     def clear(self) -> None:
         """Forget what is shown, and not how much it was."""
-        self._items, self._texts = [], {}
+        self._items: list[Output] = []
+        self._texts: dict[str, list[str]] = {}
 
     @contextlib.contextmanager
     def set_aside(self) -> Iterator[None]:
@@ -71,10 +72,12 @@ class Outputs:
 
     def add(self, kind: str, **content: Any) -> None:
         """Add an output of another kind, if it is not too much."""
+        if kind == "error" and not self.error:
+            self.error = f"{content['ename']}: {content['evalue']}"[:1000]
         self._drawn += len(repr(content))
         if self._drawn > self.longest:
             left_out = f"[an output is left out: more than {self.longest} characters]\n"
-            return self.text("stderr", left_out)
+            return self.text("stdout", left_out)
         return self._items.append({"output_type": kind, **content})
 
 
@@ -104,25 +107,17 @@ class _Publisher(DisplayPublisher):
 
     outputs: Outputs
 
-    def publish(
-        self,
-        data: dict[str, Any],
-        metadata: dict[str, Any] | None = None,
-        source: Any = None,
-        *,
-        transient: dict[str, Any] | None = None,
-        update: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def publish(self, data: Any, metadata: Any = None, source: Any = None, **more: Any) -> None:
         """Gather one display; an update replaces the display of the same name."""
-        name = (transient or {}).get("display_id")
+        name = (more.get("transient") or {}).get("display_id")
         new = _as_kept(data, metadata)
-        if update:
-            for output in self.outputs.items:
-                if name is not None and output.get("display_id") == name:
-                    output.update(new)
-            return
-        self.outputs.add("display_data", **new, **({} if name is None else {"display_id": name}))
+        if not more.get("update"):
+            named = {} if name is None else {"display_id": name}
+            return self.outputs.add("display_data", **new, **named)
+        for output in self.outputs.items:
+            if name is not None and output.get("display_id") == name:
+                output.update(new)
+        return None
 
     def clear_output(self, wait: bool = False) -> None:
         """Forget what the cell has shown."""
@@ -173,11 +168,13 @@ class Shell(InteractiveShell):
         parts: tuple[Any, ...] = (shell.display_pub, shell.displayhook)
         for part in parts:
             part.outputs = shell.outputs
+        # none in a fork is the first then, and it leaves no trace
+        shell.run_cell("pass", store_history=False)  # type: ignore[no-untyped-call]
         return shell
 
-    def warm(self) -> None:
-        """Run an empty cell, so that none in a fork is the first; it leaves no trace."""
-        self.run_cell("pass", store_history=False)  # type: ignore[no-untyped-call]
+    def capture(self) -> None:
+        """Gather what is printed in this process from now on."""
+        sys.stdout, sys.stderr = Stream("stdout", self.outputs), Stream("stderr", self.outputs)
 
     def init_io(self) -> None:
         """Leave the streams of this process alone until cells run."""
@@ -189,7 +186,7 @@ class Shell(InteractiveShell):
         self.outputs.add(
             "error",
             ename=str(getattr(etype, "__name__", etype)),
-            evalue=_text(evalue),
+            evalue=text_of(evalue),
             traceback=[str(line) for line in stb],
         )
 
@@ -224,22 +221,14 @@ class Shell(InteractiveShell):
             check=False,
         )
 
-    def capture(self) -> None:
-        """Make this process's streams those of the cells."""
-        sys.stdout, sys.stderr = Stream("stdout", self.outputs), Stream("stderr", self.outputs)
-
-    def _keep_error(self, error: BaseException | None) -> None:
-        """Gather the error of a cell that IPython could not format, and so printed as text."""
-        if error is not None and not any(
-            output["output_type"] == "error" for output in self.outputs.items
-        ):
-            self._showtraceback(type(error), error, [])
-
     def execute(self, source: str) -> tuple[int | None, bool]:
         """Run one cell, gather what it shows, and return its number and whether it succeeded."""
         self.outputs.start()
         result = self.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
-        self._keep_error(result.error_before_exec or result.error_in_exec)
+        error = result.error_before_exec or result.error_in_exec
+        # one that IPython could not format was printed as text
+        if error and all(output["output_type"] != "error" for output in self.outputs.items):
+            self._showtraceback(type(error), error, [])
         return result.execution_count, bool(result.success)
 
 
@@ -261,9 +250,9 @@ def _in_base64(content: bytes) -> str:
     return b2a_base64(content, newline=False).decode()
 
 
-def _text(value: Any) -> str:
-    """Return the text of an exception, even of one that cannot give it."""
+def text_of(error: Any) -> str:
+    """Return the message of an exception, even of one that cannot give it."""
     try:
-        return str(value)
+        return str(error)
     except Exception:
-        return f"<{type(value).__name__}>"
+        return f"<{type(error).__name__}>"

@@ -18,7 +18,8 @@ import numpy as np
 
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
-from gradebox.workers.cells import MESSAGE, text_of
+from gradebox.workers.cells import MESSAGE
+from gradebox.workers.shell import text_of
 
 RAISED = 1000
 """So many exceptions of answers a test may see."""
@@ -45,10 +46,8 @@ class Stub:
     _tree: list[Any]
 
     def __init__(self, name: str, tree: list[Any], call: Callable[..., Any]) -> None:
-        object.__setattr__(self, "__name__", name)
-        object.__setattr__(self, "__qualname__", name)
-        object.__setattr__(self, "_tree", tree)
-        object.__setattr__(self, "_call", call)
+        for slot, value in zip(self.__slots__, (name, name, call, tree), strict=True):
+            object.__setattr__(self, slot, value)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -73,22 +72,14 @@ class Stub:
 
 
 class Answers:
-    """Asks the student's process.
-
-    Parameters
-    ----------
-    channel : Channel
-        The line to it.
-    barred : collection of str
-        Modules that it cannot import; their functions do not travel by name.
-    """
+    """Asks the student's process; the functions of modules that it cannot import have no name."""
 
     def __init__(self, channel: Channel, barred: Collection[str] = ()) -> None:
         self._channel, self._barred = channel, tuple(barred)
         self._callbacks: list[Any] = []
         self._stubs: dict[int, Stub] = {}
         self._raised_by: list[tuple[str, Exception]] = []
-        self._seeded: dict[str, bytes] | None = None
+        self._seeded: dict[str, Any] | None = None
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
         self.names: dict[str, Any] = {}
         """The tests' own names."""
@@ -98,10 +89,12 @@ class Answers:
         """Whether the student's code was interrupted during this test; whether it is running."""
         self.refused: list[str] = []
         """What could not cross during this test, or ended: no points, whatever the test caught."""
+        self.known: dict[str, Any] | None = None
+        """What the tests' names meant when an answer first failed in this test, if one did."""
 
     def begin(self, seeds: bool) -> None:
         """Begin a test; its calls bring its random states along if it sets seeds."""
-        self.late, self.waits, self.refused = False, False, []
+        self.late, self.waits, self.refused, self.known = False, False, [], None
         self._callbacks.clear()
         self._raised_by.clear()
         self._seeded = _states() if seeds else None
@@ -109,19 +102,11 @@ class Answers:
     # --- What is asked ---
 
     def look(self, name: str, default: Any = None) -> Any:
-        """Return the value of a name, or a stub; the default if the student has no such name.
-
-        Raises
-        ------
-        NotAValue
-            If it is neither.
-        """
+        """Return the value of a name, or a stub; the default if the student has no such name."""
         answer, parts = self._ask({"look": name})
         if answer.get("missing"):
             return default
-        if "failed" in answer:
-            raise self._refusal(f"`{name}` is {str(answer['failed'])[:200]}: only values cross")
-        return self._read(answer, parts, name)
+        return self._read(answer, parts, name, "is")
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "the function")
@@ -139,17 +124,24 @@ class Answers:
         answer, parts = self._ask(question, writer.parts)
         self._show(answer.get("out"))
         if "raised" in answer:
-            raised = self._raised(answer["raised"])
-            self._raised_by.append((name, raised))
-            raise raised.with_traceback(self._unseen)
-        if "failed" in answer:
-            why = f"`{name}` returns {str(answer['failed'])[:200]}: only values cross"
-            raise self._refusal(why)
-        return self._read(answer, parts, name)
+            exception = self._raised(answer["raised"])
+            self._fails()
+            self._raised_by.append((name, exception))
+            raise exception.with_traceback(self._unseen)
+        return self._read(answer, parts, name, "returns")
 
     def _refusal(self, why: str) -> NotAValue:
-        self.refused.append(why)
+        self._refuse(why)
         return NotAValue(why)
+
+    def _refuse(self, why: str) -> None:
+        self._fails()
+        self.refused.append(why)
+
+    def _fails(self) -> None:
+        """Keep what names mean when an answer fails first; no override of the dict takes part."""
+        if self.known is None:
+            self.known = dict(dict.items(self.names))
 
     def _seeds(self, writer: Writer) -> Any:
         """Return the states of the test's random generators that have changed since the last call.
@@ -159,17 +151,18 @@ class Answers:
         if self._seeded is None:
             return None
         states = _states()
-        changed = {name: state for name, state in states.items() if self._seeded[name] != state}
+        changed = [name for name, state in states.items() if self._seeded.get(name) != state]
         self._seeded = states
-        return writer.write({name: _STATES[name]() for name in changed}) if changed else None
+        return writer.write({name: GENERATORS[name][0]() for name in changed})
 
     def refuse_swallowed(self) -> None:
         """Refuse the test if Python took an exception of an answer for something else.
 
         ``IndexError`` from a ``__getitem__`` ends a loop, ``AttributeError`` from a property is
-        "no" to ``hasattr``: a test that goes on then has not judged the answer. An exception that
-        a handler has seen has passed the frame of that handler; one that Python itself takes ends
-        in a frame without one, and before Python 3.12 keeps the traceback that it was given.
+        "no" to ``hasattr``: a test that goes on then has not judged the answer. The traceback of
+        an exception begins in the frame of the last handler that has seen it; one that no handler
+        has seen keeps the traceback that it was given, or ends, from Python 3.12 on, in the last
+        frame that it has left.
         """
         for name, error in self._raised_by:
             if error.__traceback__ is self._unseen or not _was_handled(error):
@@ -183,6 +176,7 @@ class Answers:
         self, question: Any, parts: Sequence[bytes] = ()
     ) -> tuple[dict[str, Any], list[bytes]]:
         if self.gone:
+            self._refuse(self.gone)
             raise StudentGone(self.gone)
         if self.late:
             raise StudentTimeout("no further call, because an earlier one took too long")
@@ -209,14 +203,14 @@ class Answers:
         self.waits = False
         if answer.get("late"):
             self.late = True
-            self.refused.append("a call by the test took too long")
+            self._refuse("a call by the test took too long")
             raise StudentTimeout("took too long")
         return answer, parts
 
     def _end(self, why: str) -> StudentGone:
         self.waits = False
         self.gone = f"the student's process {why}" if why != "ended" else "the process ended"
-        self.refused.append(self.gone)
+        self._refuse(self.gone)
         return StudentGone(self.gone)
 
     def _called_back(self, answer: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[bytes]]:
@@ -237,9 +231,12 @@ class Answers:
             self._refusal(f"a function of the test returns {error}: only values cross")
             return {"raised": ["TypeError", str(error)]}, []
         except Exception as error:
-            return {"raised": [builtin_class(error).__name__, argument_of(error)]}, []
+            return {"raised": raised(error)}, []
 
-    def _read(self, answer: dict[str, Any], parts: list[bytes], name: str) -> Any:
+    def _read(self, answer: dict[str, Any], parts: list[bytes], name: str, verb: str) -> Any:
+        if "failed" in answer:
+            why = f"`{name}` {verb} {str(answer['failed'])[:200]}: only values cross"
+            raise self._refusal(why)
         try:
             functions = functools.partial(self._of_student, name=name)
             return Reader(parts, functions, self._class_of).read(answer["value"])
@@ -255,9 +252,9 @@ class Answers:
                 if type(text) is str and text:
                     getattr(sys, stream).write(text)
 
-    def _raised(self, raised: Any) -> Exception:
+    def _raised(self, fields: Any) -> Exception:
         """Return the exception that a call raised, of a class of Python's own."""
-        fields = raised if type(raised) is list else []
+        fields = fields if type(fields) is list else []
         name, message, line = (str(field)[:MESSAGE] for field in (*fields, "", "", "")[:3])
         kind: Any = getattr(builtins, name, None)
         is_expected = isinstance(kind, type) and issubclass(kind, Exception)
@@ -325,26 +322,30 @@ def _is_plain(kind: Any) -> bool:
     The student chooses the class, and one of them may be equal to everything.
     """
     special = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
-    owners = (
-        next((base for base in kind.__mro__ if name in vars(base)), object)
-        for name in (special if isinstance(kind, type) else ())
-    )
-    return isinstance(kind, type) and {base.__module__ for base in owners} <= {"builtins", "enum"}
+    if not isinstance(kind, type):
+        return False
+    owners = (next((c for c in kind.__mro__ if name in vars(c)), object) for name in special)
+    return {owner.__module__ for owner in owners} <= {"builtins", "enum"}
 
 
 def _was_handled(error: Exception) -> bool:
-    """Return whether a handler has seen an exception, so far as its traceback tells."""
+    """Return whether a handler has ended an exception, so far as its traceback tells."""
     trace = error.__traceback__
     if trace is None:  # unittest takes it away
         return True
-    code, position = trace.tb_frame.f_code, trace.tb_lasti
-    if trace.tb_frame.f_globals.get("__name__") == "collections.abc":
+    frame = trace.tb_frame
+    code, last = frame.f_code, frame.f_lasti
+    if frame.f_globals.get("__name__") == "collections.abc":
         return False  # to a Mapping and a Sequence it is "not there"
-    if code.co_name.startswith("__") and code.co_name.endswith("__"):
-        # Python calls it, and a `with` in it has seen the exception and let it go on
-        return code.co_name in ("__init__", "__call__", "__enter__", "__exit__")
-    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-    return any(handler.start <= position < handler.end for handler in handlers)
+    is_special = code.co_name.startswith("__") and code.co_name.endswith("__")
+    if is_special and code.co_name not in ("__init__", "__call__", "__enter__", "__exit__"):
+        return False  # Python calls it, also where a handler in it gives what means "not there"
+    # it left the frame if that ended where it came, or in a `with`, an `except` or a `finally`
+    # that lets what it has seen go on
+    operation, argument = code.co_code[last : last + 2]
+    is_raised_again = dis.opname[operation] == "RERAISE"
+    is_raised_again |= dis.opname[operation] == "RAISE_VARARGS" and argument == 0
+    return last != trace.tb_lasti and not is_raised_again
 
 
 def resolve(module: str, name: str) -> Any:
@@ -355,39 +356,30 @@ def resolve(module: str, name: str) -> Any:
     return value
 
 
-def builtin_class(error: BaseException) -> type[BaseException]:
-    """Return the nearest class of Python's own that an exception belongs to."""
-    return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+def raised(error: BaseException) -> list[str]:
+    """Return an exception as it crosses: the nearest class of Python's own, and its argument."""
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    # a KeyError's message is its argument in quotes
+    is_key = isinstance(error, KeyError) and len(error.args) == 1 and type(error.args[0]) is str
+    return [kind.__name__, (error.args[0] if is_key else text_of(error))[:MESSAGE]]
 
 
-def argument_of(error: BaseException) -> str:
-    """Return what an exception of the same class takes to have the same message."""
-    if isinstance(error, KeyError) and len(error.args) == 1 and type(error.args[0]) is str:
-        return error.args[0][:MESSAGE]  # a KeyError's message is its argument in quotes
-    return text_of(error)
+def _torch(name: str) -> Callable[..., Any]:
+    return lambda *state: getattr(sys.modules["torch"], name)(*state)
 
 
-def _torch_state() -> Any:
-    return sys.modules["torch"].get_rng_state()
-
-
-def _numpy_state() -> Any:
-    return np.random.get_state(legacy=True)  # noqa: NPY002 tests may use it
-
-
-_STATES: dict[str, Callable[[], Any]] = {
-    "random": random.getstate,
-    "numpy": _numpy_state,
-    "torch": _torch_state,
+GENERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "random": (random.getstate, random.setstate),
+    "numpy": (np.random.get_state, np.random.set_state),
+    "torch": (_torch("get_rng_state"), _torch("set_rng_state")),
 }
-"""What gives the state of each random generator that a whole process shares."""
+"""What gives and what sets the state of each random generator that a whole process shares."""
 
 
-def _states() -> dict[str, bytes]:
+def _states() -> dict[str, Any]:
     """Return the states of the shared generators, to be compared."""
-    states = {"random": repr(random.getstate()).encode()}
-    kind, keys, *rest = _numpy_state()
-    states["numpy"] = keys.tobytes() + repr((kind, rest)).encode()
-    if "torch" in sys.modules:
-        states["torch"] = _torch_state().numpy().tobytes()
+    states = {}
+    for name in GENERATORS.keys() & sys.modules.keys():
+        writer = Writer()
+        states[name] = writer.write(GENERATORS[name][0]()), writer.parts
     return states

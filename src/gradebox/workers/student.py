@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.answering import Answering
-from gradebox.workers.cells import Cell, error_output, reason, result
+from gradebox.workers.cells import Cell, Interrupts, reason, result
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import (
     Message,
@@ -19,6 +19,7 @@ from gradebox.workers.protocol import (
     RunInProcess,
     Shown,
     Tested,
+    failed,
     receive,
     send,
 )
@@ -26,14 +27,9 @@ from gradebox.workers.tampering import Builtins, Helpers
 
 
 class Student:
-    """Does what the grader asks for, one request at a time, and answers the tests.
+    """Does what the grader asks for, one request at a time, and answers the tests on their line.
 
-    Parameters
-    ----------
-    tests : Channel
-        The line to the tests.
-    imported : Imported
-        IPython and the modules, in a process in which no cell of the student's has run.
+    What is ``imported`` has been so in a process in which no cell of the student's has run.
     """
 
     def __init__(self, tests: Channel, imported: Imported) -> None:
@@ -42,21 +38,13 @@ class Student:
         self._builtins = Builtins()
         self._user_ns: dict[str, Any] = self._shell.user_ns
         self._helpers = Helpers(self._user_ns)
-        self._cells = 0
-        self._answering = Answering(tests, self._shell, self._builtins)
+        self._interrupts = Interrupts(KeyboardInterrupt)
+        self._answering = Answering(tests, self._shell, self._builtins, self._interrupts)
         self._names: dict[str, dict[str, Any]] = {}
         self._of_tests: dict[str, Any] = {}
-        self._is_busy = False
-        signal.signal(signal.SIGINT, self._interrupt)
 
     def answer(self) -> None:
-        """Answer the next question of the tests.
-
-        Raises
-        ------
-        Gone
-            When they have ended.
-        """
+        """Answer the next question of the tests."""
         with self.busy():
             self._answering.answer()
 
@@ -70,33 +58,19 @@ class Student:
         self._names[message.test] = dict(self._user_ns)
         return None
 
-    def _interrupt(self, number: int, frame: Any) -> None:
-        if self._answering.talks:
-            self._answering.interrupted = True
-        # when nothing runs it has come too late, and would hit the next cell
-        elif self._is_busy:
-            raise KeyboardInterrupt
-
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
         """Let an interruption end what runs inside, and nothing else."""
-        self._is_busy = True
-        try:
+        # what is suppressed came when all had just been done
+        with contextlib.suppress(KeyboardInterrupt), self._interrupts.busy():
             yield
-        except KeyboardInterrupt:  # it came when all had just been done
-            pass
-        finally:
-            self._is_busy = False
-
-    def _run(self, source: str) -> tuple[int | None, bool]:
-        try:
-            with self._builtins:
-                return self._shell.execute(source)
-        except KeyboardInterrupt:  # it came when the cell had just ended
-            return None, False
 
     def _cell(self, message: RunCell) -> Shown:
-        count, ok = self._run(message.source)
+        try:
+            with self._builtins:
+                count, ok = self._shell.execute(message.source)
+        except KeyboardInterrupt:  # it came when the cell had just ended
+            count, ok = None, False
         self._helpers.keep(message.helpers)
         return Shown(self._shell.outputs.items, count, ok)
 
@@ -122,15 +96,14 @@ class Student:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, names)
         before, outputs = dict(names), self._shell.outputs
-        self._cells += 1
-        cell = Cell(message.source, self._cells)
+        cell = Cell(message.source)
         outputs.start()
 
         def run() -> Any:
             with self._builtins:
                 return cell.run(names)
 
-        score, error = result(run, message.points, outputs, lambda value: False)
+        score, error = result(run, message.points, outputs)
         changed += self._changed()
         self._of_tests |= {
             name: value
@@ -138,8 +111,7 @@ class Student:
             if not name.startswith("_") and before.get(name, self) is not value
         }
         self._shell.events.trigger("post_execute")  # figures are shown then
-        why = reason(error)
-        return Tested(score, outputs.items, why, changed=sorted({*changed}))
+        return Tested(score, outputs.items, reason(error), changed=sorted({*changed}))
 
     def _changed(self) -> list[str]:
         is_other = self._shell.user_ns is not self._user_ns
@@ -148,15 +120,7 @@ class Student:
 
 
 class StudentProcess(Student):
-    """Serves the grader and the process of the tests.
-
-    Parameters
-    ----------
-    grader, tests : Channel
-        The lines to both.
-    imported : Imported
-        See :class:`Student`.
-    """
+    """Serves the grader and the process of the tests, each on its line."""
 
     def __init__(self, grader: Channel, tests: Channel, imported: Imported) -> None:
         super().__init__(tests, imported)
@@ -164,25 +128,18 @@ class StudentProcess(Student):
         self._forks: dict[str, tuple[int, Channel]] = {}
 
     def serve(self) -> NoReturn:
-        """Do what is asked for, until the grader ends.
-
-        Raises
-        ------
-        Gone
-            Then.
-        """
+        """Do what is asked for, until the grader ends, which raises Gone."""
         poll = select.poll()
         for channel in (self._grader, self._tests):
             poll.register(channel, select.POLLIN)
         while True:
             # what has been read into a buffer is not announced
-            for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
-                if descriptor == self._tests.fileno():
-                    try:
-                        self.answer()
-                    except Gone:  # the tests have ended; the student's cells go on
-                        poll.unregister(descriptor)
-                    break
+            ready = poll.poll(0 if self._grader.has_more else None)
+            if self._tests.fileno() in dict(ready):
+                try:
+                    self.answer()
+                except Gone:  # the tests have ended; the student's cells go on
+                    poll.unregister(self._tests)
             else:
                 with self.busy():
                     message = receive(self._grader, None, RunCell, Remember, RunInProcess)
@@ -227,7 +184,4 @@ class StudentProcess(Student):
             except KeyboardInterrupt:
                 os.kill(pid, signal.SIGINT)
             except Gone:
-                why = "the process of this test ended"
-                return Tested(
-                    0.0, [{"output_type": "error", **error_output(RuntimeError(why))}], why
-                )
+                return failed("the process of this test ended")

@@ -49,6 +49,15 @@ def python_of(source: str) -> str:
     return source
 
 
+def body_of(source: str) -> str:
+    """Return the Python in the source of a cell that may begin with a magic for the whole cell."""
+    if source.lstrip().startswith("%%"):
+        line, _, source = source.lstrip().partition("\n")
+        if line.startswith("%%capture ") and line.split()[-1].isidentifier():
+            source += f"\n{line.split()[-1]} = None"
+    return python_of(source)
+
+
 def bound_names(source: str) -> tuple[set[str], set[str]]:
     r"""Return the names that code binds where it stands, and those of them that imports bind.
 

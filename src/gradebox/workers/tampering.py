@@ -96,7 +96,7 @@ class Pristine:
             owners |= {f"{name}.{c.__name__}": c for c in classes if c.__module__ == name}
             owners[name] = module
         self._owners = [
-            (label, owner, vars(owner), len(vars(owner)), _parts(vars(owner)))
+            (label, owner, vars(owner), len(vars(owner)), _parts(owner))
             for label, owner in owners.items()
         ]
         functions = {
@@ -105,7 +105,7 @@ class Pristine:
             for name, value in parts.items()
         }
         self._functions = {n: f for n, f in functions.items() if type(f) is FunctionType}
-        self._states = [*map(_STATE, self._functions.values())]
+        self._states = [*map(_kept, self._functions.values())]
         self._known = {*self._functions.values()}
 
     def changed(self) -> list[str]:
@@ -142,8 +142,19 @@ class Pristine:
         return str(module).partition(".")[0] in packages and value.__code__.co_filename == file
 
 
-def _parts(names: Any) -> dict[str, Any]:
-    return {n: v for n, v in names.items() if callable(v) or hasattr(type(v), "__get__")}
+def _parts(owner: Any) -> dict[str, Any]:
+    kinds = (float,) if isinstance(owner, type) else ()  # of classes, how near is near enough
+    return {
+        name: value
+        for name, value in vars(owner).items()
+        if callable(value) or hasattr(type(value), "__get__") or type(value) in kinds
+    }
+
+
+def _kept(function: Any) -> Any:
+    """Return what a function does, with its own copy of what can be changed in place."""
+    code, defaults, keywords = _STATE(function)
+    return code, defaults, keywords and {**keywords}
 
 
 def _python(value: Any) -> Any:
@@ -152,7 +163,8 @@ def _python(value: Any) -> Any:
 
 
 def _put_back(function: Any, state: Any) -> None:
-    function.__code__, function.__defaults__, function.__kwdefaults__ = state
+    function.__code__, function.__defaults__, keywords = state
+    function.__kwdefaults__ = keywords and {**keywords}
 
 
 def _is_of_notebook(value: Any) -> bool:
@@ -185,10 +197,7 @@ def _added(shell: Any) -> Iterator[str]:
 class Helpers:
     """The functions and classes of the instructor's locked cells, as they were when those had run.
 
-    Parameters
-    ----------
-    names : dict
-        The names of the notebook.
+    ``names`` are those of the notebook.
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
@@ -219,4 +228,4 @@ def _state(value: Any) -> Any:
     """Return what decides what a function or a class does."""
     if isinstance(value, type):
         return {name: part for name, part in vars(value).items() if callable(part)}
-    return _STATE(value) if type(value) is FunctionType else None
+    return _kept(value) if type(value) is FunctionType else None

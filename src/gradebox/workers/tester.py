@@ -9,25 +9,25 @@ import dis
 import os
 import re
 import shutil
-import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from types import CodeType
 from typing import Any, NoReturn
 
+import numpy as np
+
+from gradebox import observation
 from gradebox.values.channel import Channel, Gone
-from gradebox.workers.cells import Cell, error_output, reason, result
+from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
 from gradebox.workers.names import Names
 from gradebox.workers.protocol import Prepare, RunTest, Tested, TestSettings, receive, send
-from gradebox.workers.shell import Outputs, Stream
+from gradebox.workers.shell import Shell, Stream
 from gradebox.workers.stubs import Answers, Stub
-
-HELLO = b"h"
-"""A child's first byte to the grader, which learns from it what its process id is there."""
-
+from gradebox.workers.syntax import body_of
 
 _SEEDS = re.compile(r"seed\w*\(")
 """Finds in a test that it sets the state of a random generator, which an answer may draw from."""
@@ -37,17 +37,11 @@ class Late(BaseException):
     """The grader has interrupted a test cell; no ``except Exception`` of a test holds it."""
 
 
-def serve_template(control: socket.socket, settings: TestSettings, longest: int) -> NoReturn:
+def serve_template(control: socket.socket, settings: TestSettings, shell: Shell) -> NoReturn:
     """Fork a child for each submission, until the grader ends.
 
-    Parameters
-    ----------
-    control : socket
-        Each byte on it brings the ends of two lines: to the grader, and to the student's process.
-    settings : TestSettings
-        What the grader says of the notebook.
-    longest : int
-        So many bytes a cell may show.
+    Each byte on the control brings the ends of two lines: to the grader, and to the student's
+    process.
     """
     control.setblocking(True)
     files = Path.cwd()
@@ -63,75 +57,48 @@ def serve_template(control: socket.socket, settings: TestSettings, longest: int)
         pid = os.fork()
         if not pid:
             control.close()  # a test must not fork others
-            _run_child(files, folder, ends, settings, longest)
+            _run_child(files, folder, ends, settings, shell)
         folders[pid] = folder
         for end in ends:
             os.close(end)
 
 
 def _run_child(
-    files: Path, folder: str, ends: list[int], settings: TestSettings, longest: int
+    files: Path, folder: str, ends: list[int], settings: TestSettings, shell: Shell
 ) -> NoReturn:
+    def excluded(folder: str, names: list[str]) -> list[str]:
+        inside = Path(folder).relative_to(files)
+        return [name for name in names if (inside / name).as_posix() in settings.excluded]
+
     try:
         with contextlib.suppress(OSError):  # where a filter refuses it
             os.setsid()
         # a copy: what the tests of one submission write must not reach those of the next
-        shutil.copytree(files, folder, dirs_exist_ok=True, ignore=_excluding(files, settings))
+        shutil.copytree(files, folder, dirs_exist_ok=True, ignore=excluded)
         os.chdir(folder)
         grader, student = (socket.socket(fileno=end) for end in ends)
-        grader.sendall(HELLO)
-        Tester(Channel(student), settings, longest).serve(Channel(grader))
+        grader.sendall(b"h")  # the grader learns from it what this process's id is there
+        Tester(Channel(student), settings, shell).serve(Channel(grader))
     except Gone:
         pass
     finally:
         os._exit(0)
 
 
-def _excluding(files: Path, settings: TestSettings) -> Callable[[str, list[str]], list[str]]:
-    """Return what tells which files of a folder are not copied."""
-
-    def excluded(folder: str, names: list[str]) -> list[str]:
-        inside = Path(folder).relative_to(files)
-        return [name for name in names if (inside / name).as_posix() in settings.excluded]
-
-    return excluded
-
-
 class Tester:
-    """Runs the test cells of one submission.
+    """Runs the test cells of one submission; ``student`` is the line to the student's side."""
 
-    Parameters
-    ----------
-    student : Channel
-        The line to the student's side.
-    settings : TestSettings
-        What the grader says of the notebook.
-    longest : int
-        So many bytes a cell may show.
-    """
-
-    def __init__(self, student: Channel, settings: TestSettings, longest: int) -> None:
-        self._longest = longest
+    def __init__(self, student: Channel, settings: TestSettings, shell: Shell) -> None:
+        self._outputs = shell.outputs
+        # for both streams: nbgrader gives no points to a cell with stderr
+        self._stream = Stream("stdout", shell.outputs)
         self._answers = Answers(student, settings.barred)
-        self._names = Names(self._answers)
-        self._count, self._is_busy = 0, False
-        self._names_are_main()
-        signal.signal(signal.SIGINT, self._interrupt)
-
-    def _names_are_main(self) -> None:
-        """Let ``gradebox.observe`` find the student's names where it looks for them."""
-        from gradebox import observation
-
-        observation.names = self._names
+        # also where gradebox.observe looks for the student's names
+        self._names = observation.names = Names(self._answers, shell)
+        self._interrupts = Interrupts(Late)
 
     def serve(self, grader: Channel) -> NoReturn:
-        """Run the cells as they come, until the grader has enough.
-
-        Raises
-        ------
-        Gone
-            Then.
-        """
+        """Run the cells as they come, until the grader has enough, which raises Gone."""
         while True:
             message = receive(grader, None, RunTest, Prepare)
             if isinstance(message, Prepare):
@@ -139,73 +106,88 @@ class Tester:
             elif isinstance(message, RunTest):
                 send(grader, self.run(message))
 
-    def _interrupt(self, number: int, frame: Any) -> None:
-        if self._is_busy:
-            raise Late("the test cell took too long")
-
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""
-        self._names.begin(message.pythons)
-        outputs = self._names.outputs = Outputs()
-        outputs.longest = self._longest
-        out, err = Stream("stdout", outputs), Stream("stderr", outputs)
-        self._count += 1
-        cell = Cell(message.source, self._count)
-        if cell.code is not None:
-            self._names.of_student -= own_names(cell.code)
-        answers = self._answers
+        names, answers, outputs = self._names, self._answers, self._outputs
+        names.begin(message.pythons)
+        outputs.start()
+        cell = Cell(message.source)
+        is_magic = message.source.lstrip().startswith("%%")
+        parts = Cell(body_of(message.source)).parts if is_magic else cell.parts
+        names.of_student -= own_names(parts)
         answers.begin(seeds=bool(_SEEDS.search(message.source)))
 
         def run() -> Any:
-            with self._interruptible():
-                return cell.run(self._names)
+            with self._interrupts.busy():
+                return cell.run(names)
 
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(self._stream), contextlib.redirect_stderr(self._stream):
             score, error = result(run, message.points, outputs, _is_no_number)
         why = reason(error)
         # the answer that is still to come would be taken for that to the next question
         if isinstance(error, Late) and answers.waits:
             answers.gone = "a call by the test could not be interrupted"
         for name in message.answers:  # whatever a test calls so is the student's again
-            self._names.pop(name, None)
-        self._names.of_student |= {*message.answers}
+            names.pop(name, None)
+        names.of_student |= {*message.answers}
         answers.refuse_swallowed()
         if answers.refused:  # even if the test caught it: it did not expect this
             score = 0.0
+            self._forget(cell, error is None and not message.points)
             if not why:
                 why = answers.refused[0]
                 outputs.add("error", **error_output(RuntimeError(why)))
-        items = [
-            output | {"name": "stdout"} if output["output_type"] == "stream" else output
-            for output in outputs.items  # nbgrader gives no points to a cell with stderr
-        ]
         late = answers.late or answers.waits
-        return Tested(score, items, why, answers.refused[:5], late, answers.gone)
+        return Tested(score, outputs.items, why, answers.refused[:5], late, answers.gone)
 
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        self._is_busy = True
-        try:
-            yield
-        finally:
-            self._is_busy = False
+    def _forget(self, cell: Cell, may_have_filled: bool) -> None:
+        """Take away what a cell has made of an answer that failed.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell.
+        may_have_filled : bool
+            Whether it is none of the tests and went on after that, so that a list may lack items.
+        """
+        known = self._answers.known or {}
+        for name, operation in _operations(cell.parts):
+            value = dict.get(self._names, name)
+            is_filled = may_have_filled and isinstance(value, list | dict | set)
+            if operation in _BINDS and (is_filled or known.get(name, self) is not value):
+                self._names.pop(name, None)
+                self._names.of_student.discard(name)
 
 
-def own_names(code: CodeType) -> set[str]:
+def own_names(parts: list[CodeType]) -> set[str]:
     """Return the names that a cell gives a meaning before it asks for one.
 
     They are never the student's, also where the cell does not come to give it: an answer that
     raises would choose what they mean.
     """
-    first: dict[str, str] = {}
-    for instruction in dis.get_instructions(code):
-        if instruction.opname.endswith("_NAME") and instruction.opname != "IMPORT_NAME":
-            first.setdefault(instruction.argval, instruction.opname)
-    return {name for name, operation in first.items() if operation == "STORE_NAME"}
+    first = dict(reversed(_operations(parts)))
+    return {name for name, operation in first.items() if operation in _BINDS}
+
+
+_BINDS = ("STORE_NAME", "STORE_GLOBAL")
+
+
+def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
+    """Return the names of the notebook's that code uses, and how, in its order."""
+    found = []
+    for instruction in chain.from_iterable(map(dis.get_instructions, parts)):
+        operation, value = instruction.opname, instruction.argval
+        if operation.endswith(("_NAME", "_GLOBAL")) and operation != "IMPORT_NAME":
+            found.append((value, operation))
+        elif isinstance(value, CodeType):  # of a function, which may say `global`
+            inner = dict(reversed(_operations([value])))
+            found += [(name, "STORE_GLOBAL") for name in inner if inner[name] == "STORE_GLOBAL"]
+    return found
 
 
 def _is_no_number(value: Any) -> bool:
-    return type(value) is Stub or type(value).__name__ in ("ndarray", "Tensor")
+    is_complex = isinstance(value, complex | np.complexfloating)
+    return is_complex or type(value) is Stub or type(value).__name__ in ("ndarray", "Tensor")
 
 
 def bar_pickles() -> None:

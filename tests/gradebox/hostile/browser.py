@@ -1,4 +1,4 @@
-"""Look at pages with a browser that reaches no other machine, and see what ran in them."""
+"""Make pages, and look at them with a browser that reaches no other machine: what ran in them."""
 
 import os
 import shutil
@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hang import HANG
+from nbconvert.exporters import HTMLExporter
+from nbgrader.server_extensions.formgrader import handlers
+from traitlets.config import Config
+
+from gradebox.feedback.page import TEMPLATES, FeedbackPage
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -24,6 +29,41 @@ _TOUCH = """() => {
   }
 }"""
 _RAN = "() => [...document.documentElement.classList].filter(name => name.startsWith('ran-'))"
+
+
+MARKS = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
+_ABOUT = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": "ada"}
+_ABOUT |= {"assignment_id": "toy", "notebook_id": "toy", "submission_id": "1"}
+_CSS = Path(handlers.static_path) / "node_modules/bootstrap/dist/css"
+_OURS = {"markdown2html": "gradebox.markdown2html"}
+
+
+def pages(nb: Any) -> list[str]:
+    """Return the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
+    for node in nb.cells:
+        if node.metadata.get("nbgrader", {}).get("grade"):
+            node.metadata.nbgrader.setdefault("score", 0.0)
+    made = []
+    for template, folders, filters in (
+        ("feedback", [handlers.template_path], {}),
+        ("formgrade", [handlers.template_path], {}),
+        ("formgrade", [TEMPLATES, handlers.template_path], _OURS),
+    ):
+        config = Config({"HTMLExporter": {"template_name": template, "filters": filters}})
+        config.HTMLExporter.extra_template_basedirs = [*map(str, folders)]
+        config.HTMLExporter.extra_template_paths = [str(_CSS)]
+        exporter = HTMLExporter(config=config)
+        made.append(exporter.from_notebook_node(nb, _ABOUT | {"nbgrader": MARKS})[0])
+    return [*made, FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0]]
+
+
+def written(folder: Path, nb: Any) -> list[Path]:
+    """Write the pages of a notebook."""
+    places = [folder / f"{number}.html" for number in range(4)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, text in zip(places, pages(nb), strict=True):
+        place.write_text(text, encoding="utf-8")
+    return places
 
 
 @dataclass

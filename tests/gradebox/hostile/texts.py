@@ -11,8 +11,18 @@ def runnable(text: str) -> str:
     return re.sub(r"RUN\(([\w-]+)\)", r"document.documentElement.classList.add('ran-\1')", text)
 
 
+def split(text: str, mark: str) -> list[tuple[str, str]]:
+    """Return the headings of a text, which begin with a mark, each with what it heads."""
+    _, *parts = re.split(rf"^{mark} (.+)\n", text, flags=re.MULTILINE)
+    ends = (part.rstrip("\n") for part in parts[1::2])
+    return [*zip(parts[::2], ends, strict=True)]
+
+
 def sections(name: str) -> dict[str, str]:
     """Return the texts of a file by their headings."""
-    text = runnable((HERE / name).read_text(encoding="utf-8"))
-    _, *parts = re.split(r"^=== (.+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[::2], (part.rstrip("\n") for part in parts[1::2]), strict=True))
+    return dict(split(runnable((HERE / name).read_text(encoding="utf-8")), "==="))
+
+
+def lines(text: str) -> dict[str, str]:
+    """Return what the lines of a text say by the names before their first colon."""
+    return dict(line.split(": ", 1) for line in text.splitlines())
