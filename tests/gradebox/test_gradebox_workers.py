@@ -1,5 +1,6 @@
 """Tests isolated from a student's code see values and stubs; tests in its process see all."""
 
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from gradebox.nbgrader.dry_run import dry_run
 from gradebox.nbgrader.given import given_parts
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, NotSealed
-from gradebox.workers import pool
+from gradebox.workers import client, pool
 from gradebox.workers.client import ForkServer
 
 pytestmark = [
@@ -583,6 +584,15 @@ def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     assert shown(executed(tmp_path, "2", imports=["sched"])[0][0]) == "{'text/plain': '2'}"
+
+
+def test_a_process_that_never_spoke_has_no_number() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        theirs.close()  # then the kernel says 0, which would end the grader's own group
+        with pytest.raises(RuntimeError):
+            client._sender(ours)
 
 
 def test_a_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

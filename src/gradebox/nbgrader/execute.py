@@ -194,7 +194,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
-        limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
+        limits = self._limits()
         begin = beginning(folder, environment, level, limits, self.readable)
         of_tests = None
         if is_isolated:
@@ -210,6 +210,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **options)
+
+    def _limits(self) -> Limits:
+        return Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
 
 
 def _names(context: dict[str, Any]) -> tuple[str, str]:

@@ -310,7 +310,9 @@ def _sender(end: socket.socket) -> int:
     _, messages, _, _ = end.recvmsg(1, socket.CMSG_SPACE(size))
     for level, kind, content in messages:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-            return int(struct.unpack("3i", content[:size])[0])
+            pid = int(struct.unpack("3i", content[:size])[0])
+            if pid > 0:  # of an end that was closed it is 0, which would stand for the grader
+                return pid
     raise RuntimeError("the process of the tests ended before its first word")
 
 

@@ -65,7 +65,7 @@ def bound_names(source: str) -> tuple[set[str], set[str]]:
 
     Examples
     --------
-    >>> names, imported = bound_names("import math as m\\nfor k in (1, 2): pass")
+    >>> names, imported = bound_names("import math as m\nfor k in (1, 2): pass")
     >>> sorted(names), imported
     (['k', 'm'], {'m'})
     """
