@@ -52,7 +52,7 @@ def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
 
 
 def _names(source: str) -> frozenset[str]:
-    bound, used = names_of(source)
+    bound, used, _ = names_of(source)
     return bound | used
 
 

@@ -19,30 +19,33 @@ class Borrowed(NamedTuple):
 
 
 @lru_cache(maxsize=1000)  # the tests of a class are the same
-def names_of(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    r"""Return the names that code binds where it stands, and those that it takes from elsewhere.
+def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    r"""Return the names that code binds where it stands, takes from elsewhere, and imports.
+
+    What a function binds is its own, unless it says ``global``.
 
     Examples
     --------
-    >>> bound, used = names_of("import math\ny = [math.exp(k) for k in x]")
-    >>> sorted(bound), sorted(used)
-    (['math', 'y'], ['x'])
+    >>> bound, used, imported = names_of("import math\ny = [math.exp(k) for k in x]")
+    >>> sorted(bound), sorted(used), sorted(imported)
+    (['math', 'y'], ['x'], ['math'])
     """
     try:
         tables = [symtable.symtable(python_of(source), "<cell>", "exec")]
     except (SyntaxError, ValueError):
-        return frozenset(), frozenset()
-    bound: set[str] = set()
-    used: set[str] = set()
+        return frozenset(), frozenset(), frozenset()
+    bound, used, imported = set[str](), set[str](), set[str]()
     for table in tables:
         tables += table.get_children()
         for symbol in table.get_symbols():
             if table is tables[0] or symbol.is_global():
                 if symbol.is_assigned() or symbol.is_imported():
                     bound.add(symbol.get_name())
+                if symbol.is_imported():
+                    imported.add(symbol.get_name())
                 if symbol.is_referenced():
                     used.add(symbol.get_name())
-    return frozenset(bound), frozenset(used - bound)
+    return frozenset(bound), frozenset(used - bound), frozenset(imported)
 
 
 def borrowed(
@@ -59,7 +62,7 @@ def borrowed(
     wanted: dict[str, str] = {}
     for cell in reversed(code):
         name = name_of(cell)
-        bound, used = names_of(released(cell.source) if is_test(cell) else cell.source)
+        bound, used, _ = names_of(released(cell.source) if is_test(cell) else cell.source)
         lent = sorted(bound & wanted.keys()) if is_test(cell) else []
         if name in by_tests:
             used = names_of(cell.source)[1]

@@ -172,7 +172,7 @@ class _Notebook:
         own = {name for cell in code if not is_test(cell) for name in names_of(cell.source)[0]}
         makers: dict[str, str] = {}
         for test, cell in self._tests.items():
-            bound, used = names_of(cell.source)
+            bound, used, _ = names_of(cell.source)
             if test in free and {makers.get(name) for name in used - own} & in_process:
                 in_process = in_process | {test}
             makers |= dict.fromkeys(bound, test)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from gradebox.nbgrader.borrowed import names_of
 from gradebox.nbgrader.cells import is_test, name_of, of
 from gradebox.workers.protocol import Given
-from gradebox.workers.syntax import body_of, bound_names, parse, python_of
+from gradebox.workers.syntax import body_of, parse, python_of
 
 
 @dataclass(eq=False)
@@ -29,9 +30,9 @@ class Part:
     node: ast.stmt | None = None
 
     @cached_property
-    def bound(self) -> set[str]:
+    def bound(self) -> frozenset[str]:
         """Return what it binds; an import in an answer binds nothing of the student's."""
-        names, imported = bound_names(body_of(self.source))
+        names, _, imported = names_of(body_of(self.source))
         return names - imported if self.is_answer else names
 
     @cached_property
@@ -93,7 +94,7 @@ def parts_of(cell: Any) -> Iterator[Part]:
         solved = {*range(1, len(lines) + 1)}
     with contextlib.suppress(SyntaxError, ValueError):
         if is_magic:
-            bound_names(body_of(text))
+            parse(body_of(text))
             yield Part(cell, text, bool(solved))
             return
         for node in parse(text).body:

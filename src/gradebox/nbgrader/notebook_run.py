@@ -110,7 +110,7 @@ class Run:
         first: list[NotebookNode] = []
         wanted: set[str] = set()
         for cell in reversed(self._waiting):
-            bound, used = names_of(cell.source)
+            bound, used, _ = names_of(cell.source)
             if name_of(cell) in self._plan.in_process or bound & wanted:
                 first.insert(0, cell)
                 wanted |= used
@@ -150,7 +150,7 @@ class Run:
 
     def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
         """Return the names of Python's own and the imports that have their meaning in a test."""
-        _, used = names_of(cell.source)
+        used = names_of(cell.source)[1]
         of_student = self._source.pythons.get(name_of(cell), ())
         imports = [each for each in self._source.imports if names_of(each)[0] & used]
         pythons = [each for each in used & PYTHONS - {*of_student} if not each.startswith("_")]

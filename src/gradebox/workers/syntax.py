@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-import symtable
 import threading
 from typing import Any
 
@@ -56,25 +55,3 @@ def body_of(source: str) -> str:
         if line.startswith("%%capture ") and line.split()[-1].isidentifier():
             source += f"\n{line.split()[-1]} = None"
     return python_of(source)
-
-
-def bound_names(source: str) -> tuple[set[str], set[str]]:
-    r"""Return the names that code binds where it stands, and those of them that imports bind.
-
-    What a function binds is its own, unless it says ``global``.
-
-    Examples
-    --------
-    >>> names, imported = bound_names("import math as m\nfor k in (1, 2): pass")
-    >>> sorted(names), imported
-    (['k', 'm'], {'m'})
-    """
-    table = symtable.symtable(source, "<cell>", "exec")
-    symbols = [s for s in table.get_symbols() if s.is_assigned() or s.is_imported()]
-    inner = table.get_children()
-    while inner:
-        part = inner.pop()
-        inner += part.get_children()
-        symbols += [s for s in part.get_symbols() if s.is_declared_global() and s.is_assigned()]
-    names = {symbol.get_name() for symbol in symbols}
-    return names, {symbol.get_name() for symbol in symbols if symbol.is_imported()}
