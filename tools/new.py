@@ -45,10 +45,10 @@ exercise.hints(
     "What is nearly the line, in words.",
 )
 
-exercise.mistake(
-    "you do this; that is right",
-    ("what stands once in the text of the reference", "what the mistaken one has there"),
-)
+exercise.mistakes(r"""
+you do this; that is right
+    what stands once in the text of the reference → what the mistaken one has there
+""")
 '''
 TASK = "## {number} · {title}\n\nWhat is to be written, and why."
 NUMBER = re.compile(r"^## (\d+)(?= · )")

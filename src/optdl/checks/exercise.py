@@ -14,8 +14,10 @@ Each exercise is a block in a file of its own, which reads from top to bottom::
     @exercise.fact("a second copy of the data changes nothing")
     def _(risk, rng): ...
 
-    exercise.mistake("you divide by m − 1; the empirical risk divides by m",
-                     ("/ len(y)", "/ (len(y) - 1)"))
+    exercise.mistakes(r'''
+    you divide by m − 1; the empirical risk divides by m
+        / len(y) → / (len(y) - 1)
+    ''')
 """
 
 import ast
@@ -23,9 +25,8 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,12 @@ class Misconception:
         builtins and what notebooks import, so that its source can stand in a notebook by itself.
     edits : sequence of pairs of str, optional
         What stands once in the text of the right answer, and what the mistaken one has there.
-    given : mapping, optional
-        What else the answer uses by its name: earlier answers of the same notebook.
     """
 
     def __init__(
-        self,
-        hint: str,
-        function: Function,
-        edits: Sequence[tuple[str, str]] = (),
-        given: Mapping[str, Any] = MappingProxyType({}),
+        self, hint: str, function: Function, edits: Sequence[tuple[str, str]] = ()
     ) -> None:
-        self.hint, self._function, self._edits, self._given = hint, function, edits, given
+        self.hint, self._function, self._edits = hint, function, edits
 
     @cached_property
     def function(self) -> Function:
@@ -74,7 +69,7 @@ class Misconception:
         if not self._edits:
             return self._function
         source = self._source()
-        names = {**vars(sys.modules[self._function.__module__]), **self._given}
+        names = {**vars(sys.modules[self._function.__module__])}
         exec(compile(source, f"<mistaken {self._function.__name__}>", "exec"), names)
         function: Function = names[_DEFINED.findall(source)[-1]]
         return function
@@ -97,6 +92,16 @@ class Misconception:
 _DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
 _DECORATOR = re.compile(r"\A@exercise\..*?(?=^(?:def|class|@))", re.M | re.S)
 """The decorator by which a function belongs to a block."""
+
+
+_MISTAKE = re.compile(r"((?:^\S.*\n)+)((?:^ +\S.*\n)+)", re.M)
+
+
+def _edit(line: str) -> tuple[str, str]:
+    old, arrow, new = (part.strip().replace("\\n", "\n") for part in line.partition(" →"))
+    if not arrow:
+        raise ValueError(f"an edit of the answer is `old → new`, got {line.strip()!r}")
+    return old, new
 
 
 class _Bare(ast.NodeTransformer):
@@ -230,29 +235,33 @@ class Exercise:
 
         return add
 
-    def mistake(
-        self, hint: str, *edits: tuple[str, str], given: Mapping[str, Any] = MappingProxyType({})
-    ) -> Callable[[Function], Function]:
-        """Add a usual mistake: edits of the right answer's text, or without edits a function.
+    def mistakes(self, text: str) -> None:
+        r"""Add usual mistakes: each a hint, and indented below it edits of the right answer's text.
 
         Parameters
         ----------
-        hint : str
-            What the student sees: the mistake, then what is right.
-        *edits : pair of str
-            What stands once in the right answer, and what the mistaken code has there.
-        given : mapping
-            What else the answer uses by its name: earlier answers of the same notebook.
+        text : str
+            The hint says what the student did, then what is right; it may go on in a further line.
+            An edit is ``old → new``, in one line or with ``→ new`` in the next one; the old text
+            stands once in the right answer, nothing stands for a new one that is empty, and ``\n``
+            for the end of a line, behind which the text may go on in the next one.
         """
+        for hint, edits in _MISTAKE.findall(text):
+            lines = re.sub(r"\n\s*→", " →", edits.replace("\\n\n    ", "\\n")).splitlines()
+            self._add(" ".join(hint.split()), self._answer, [_edit(line) for line in lines])
+
+    def mistake(self, hint: str) -> Callable[[Function], Function]:
+        """Add a usual mistake that no edit can say: a function, with the hint above it."""
 
         def add(function: Function) -> Function:
-            function.__name__ = self.name
-            self.misconceptions.append(Misconception(hint, function, edits, given))
+            self._add(hint, function)
             return function
 
-        if edits:
-            add(self._answer)
         return add
+
+    def _add(self, hint: str, function: Function, edits: Sequence[tuple[str, str]] = ()) -> None:
+        function.__name__ = self.name
+        self.misconceptions.append(Misconception(hint, function, edits))
 
     def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
         """Return what came of each case, in one question to an answer that lives elsewhere."""

@@ -62,74 +62,39 @@ exercise.hints(
     r"factor.",
 )
 
-exercise.mistake(
-    "your variance divides by m − 1; batch norm divides by m",
-    ("(centered**2).mean(axis=0)", "(centered**2).sum(axis=0) / (len(x) - 1)"),
-)
-
-exercise.mistake(
-    "your variance is the sum of the squares; divide it by m",
-    ("(centered**2).mean", "(centered**2).sum"),
-)
-
-exercise.mistake(
-    "your variance lacks the square; the deviations from the mean always add up to 0, so square "
-    "them first",
-    ("(centered**2).mean", "centered.mean"),
-)
-
-exercise.mistake(
-    "you normalize each example over its features, as layer norm does; batch norm normalizes each "
-    "feature over the examples",
-    ("x.mean(axis=0)", "x.mean(axis=1, keepdims=True)"),
-    ("(centered**2).mean(axis=0)", "(centered**2).mean(axis=1, keepdims=True)"),
-)
-
-exercise.mistake(
-    "you take one mean and one variance over all features; each feature has its own",
-    ("x.mean(axis=0)", "x.mean()"),
-    ("(centered**2).mean(axis=0)", "(centered**2).mean()"),
-)
-
-exercise.mistake("your ε is missing; divide by √(σ² + ε)", (" + eps", ""))
-
-exercise.mistake(
-    "your ε is outside the root; divide by √(σ² + ε)",
-    ("np.sqrt((centered**2).mean(axis=0) + eps)", "np.sqrt((centered**2).mean(axis=0)) + eps"),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its root, √(σ² + ε)",
-    ("np.sqrt((centered**2).mean(axis=0) + eps)", "(centered**2).mean(axis=0) + eps"),
-)
-
-exercise.mistake(
-    "you scale x, but do not center it; subtract the mean", ("centered / root", "x / root")
-)
-
-exercise.mistake(
-    "your γ is missing in the output and in the factor; y = γx̂ + β, and the factor is γ/√(σ² + ε)",
-    ("gamma * normalized", "normalized"),
-    ("gamma / root", "1 / root"),
-)
-
-exercise.mistake(
-    "you multiply β by γ, too; y = γx̂ + β",
-    ("gamma * normalized + beta", "gamma * (normalized + beta)"),
-)
-
-exercise.mistake(
-    "you apply γ and β before you normalize, which removes them again; apply them afterwards",
-    ("centered = x - x.mean", "x = gamma * x + beta\n    centered = x - x.mean"),
-    ("gamma * normalized + beta", "normalized"),
-)
-
-exercise.mistake(
-    "your output is right, but your pair has x − μ in place of x̂",
-    ("(normalized, gamma / root)", "(centered, gamma / root)"),
-)
-
-exercise.mistake(
-    "your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)",
-    ("gamma / root", "root"),
-)
+exercise.mistakes(r"""
+your variance divides by m − 1; batch norm divides by m
+    (centered**2).mean(axis=0) → (centered**2).sum(axis=0) / (len(x) - 1)
+your variance is the sum of the squares; divide it by m
+    (centered**2).mean → (centered**2).sum
+your variance lacks the square; the deviations from the mean always add up to 0, so square them
+first
+    (centered**2).mean → centered.mean
+you normalize each example over its features, as layer norm does; batch norm normalizes each feature
+over the examples
+    x.mean(axis=0) → x.mean(axis=1, keepdims=True)
+    (centered**2).mean(axis=0) → (centered**2).mean(axis=1, keepdims=True)
+you take one mean and one variance over all features; each feature has its own
+    x.mean(axis=0) → x.mean()
+    (centered**2).mean(axis=0) → (centered**2).mean()
+your ε is missing; divide by √(σ² + ε)
+    + eps →
+your ε is outside the root; divide by √(σ² + ε)
+    np.sqrt((centered**2).mean(axis=0) + eps) → np.sqrt((centered**2).mean(axis=0)) + eps
+you divide by the variance; divide by its root, √(σ² + ε)
+    np.sqrt((centered**2).mean(axis=0) + eps) → (centered**2).mean(axis=0) + eps
+you scale x, but do not center it; subtract the mean
+    centered / root → x / root
+your γ is missing in the output and in the factor; y = γx̂ + β, and the factor is γ/√(σ² + ε)
+    gamma * normalized → normalized
+    gamma / root → 1 / root
+you multiply β by γ, too; y = γx̂ + β
+    gamma * normalized + beta → gamma * (normalized + beta)
+you apply γ and β before you normalize, which removes them again; apply them afterwards
+    centered = x - x.mean → x = gamma * x + beta\n    centered = x - x.mean
+    gamma * normalized + beta → normalized
+your output is right, but your pair has x − μ in place of x̂
+    (normalized, gamma / root) → (centered, gamma / root)
+your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)
+    gamma / root → root
+""")

@@ -67,66 +67,33 @@ exercise.hints(
     r"difference by the factor. The other gradients are the sums of the products and of `grad`.",
 )
 
-exercise.mistake(
-    "you hold mean and variance constant; both depend on each example",
-    ("(grad - grad.mean(axis=0) - along)", "grad"),
-)
-
-exercise.mistake(
-    "the term of the variance is missing; subtract x̂ · mean(δx̂), with the mean of the products",
-    (" - along", ""),
-)
-
-exercise.mistake(
-    "the term of the mean is missing; subtract mean(δ)",
-    ("grad - grad.mean(axis=0) - along", "grad - along"),
-)
-
-exercise.mistake(
-    "you add the terms of the mean and of the variance; subtract both",
-    ("grad - grad.mean(axis=0) - along", "grad + grad.mean(axis=0) + along"),
-)
-
-exercise.mistake("you add the term x̂ · mean(δx̂); subtract it", ("- along", "+ along"))
-
-exercise.mistake(
-    "you multiply only δ by the factor; multiply all three terms, in brackets",
-    ("factor * (grad - grad.mean(axis=0) - along)", "factor * grad - grad.mean(axis=0) - along"),
-)
-
-exercise.mistake(
-    "your mean includes the x̂ of the example; it stands before the mean, in x̂ · mean(δx̂)",
-    ("normalized * (grad * normalized).mean", "(normalized * grad * normalized).mean"),
-)
-
-exercise.mistake(
-    "your term mean(δx̂) is not multiplied by the x̂ of the example",
-    ("normalized * (grad * normalized).mean", "(grad * normalized).mean"),
-)
-
-exercise.mistake(
-    "your means are over all features; take the means of each feature",
-    ("(grad * normalized).mean(axis=0)", "(grad * normalized).mean()"),
-    ("grad.mean(axis=0)", "grad.mean()"),
-)
-
-exercise.mistake(
-    "you use sums in the gradient of x; take the means of δ and δx̂ over the examples",
-    ("(grad * normalized).mean(axis=0)", "(grad * normalized).sum(axis=0)"),
-    ("grad.mean(axis=0)", "grad.sum(axis=0)"),
-)
-
-exercise.mistake(
-    "the factor γ/√(σ² + ε) is missing in the gradient of x; multiply by it",
-    ("factor * (grad - grad.mean(axis=0) - along)", "grad - grad.mean(axis=0) - along"),
-)
-
-exercise.mistake(
-    "you divide by the factor; multiply by it, since it is γ/√(σ² + ε)",
-    ("factor * (grad - grad.mean(axis=0) - along)", "(grad - grad.mean(axis=0) - along) / factor"),
-)
-
-exercise.mistake(
-    "your gradient of γ is multiplied by the factor; it is the sum of δx̂",
-    ("grad_x, grad_gamma", "grad_x, factor * grad_gamma"),
-)
+exercise.mistakes(r"""
+you hold mean and variance constant; both depend on each example
+    (grad - grad.mean(axis=0) - along) → grad
+the term of the variance is missing; subtract x̂ · mean(δx̂), with the mean of the products
+    - along →
+the term of the mean is missing; subtract mean(δ)
+    grad - grad.mean(axis=0) - along → grad - along
+you add the terms of the mean and of the variance; subtract both
+    grad - grad.mean(axis=0) - along → grad + grad.mean(axis=0) + along
+you add the term x̂ · mean(δx̂); subtract it
+    - along → + along
+you multiply only δ by the factor; multiply all three terms, in brackets
+    factor * (grad - grad.mean(axis=0) - along) → factor * grad - grad.mean(axis=0) - along
+your mean includes the x̂ of the example; it stands before the mean, in x̂ · mean(δx̂)
+    normalized * (grad * normalized).mean → (normalized * grad * normalized).mean
+your term mean(δx̂) is not multiplied by the x̂ of the example
+    normalized * (grad * normalized).mean → (grad * normalized).mean
+your means are over all features; take the means of each feature
+    (grad * normalized).mean(axis=0) → (grad * normalized).mean()
+    grad.mean(axis=0) → grad.mean()
+you use sums in the gradient of x; take the means of δ and δx̂ over the examples
+    (grad * normalized).mean(axis=0) → (grad * normalized).sum(axis=0)
+    grad.mean(axis=0) → grad.sum(axis=0)
+the factor γ/√(σ² + ε) is missing in the gradient of x; multiply by it
+    factor * (grad - grad.mean(axis=0) - along) → grad - grad.mean(axis=0) - along
+you divide by the factor; multiply by it, since it is γ/√(σ² + ε)
+    factor * (grad - grad.mean(axis=0) - along) → (grad - grad.mean(axis=0) - along) / factor
+your gradient of γ is multiplied by the factor; it is the sum of δx̂
+    grad_x, grad_gamma → grad_x, factor * grad_gamma
+""")

@@ -49,44 +49,23 @@ exercise.hints(
     "the bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.",
 )
 
-exercise.mistake(
-    "you do not scale the old bias; it is a part of the value that is normalized",
-    ("scale * (bias - mean)", "bias - scale * mean"),
-)
-
-exercise.mistake(
-    "the old bias is missing; at inference the mean is fixed and does not remove it",
-    ("bias - mean", "-mean"),
-)
-
-exercise.mistake(
-    "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
-    ("scale * (bias - mean)", "scale * bias - mean"),
-)
-
-exercise.mistake(
-    "you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β",
-    ("scale * (bias - mean) + beta", "scale * (bias - mean + beta)"),
-)
-
-exercise.mistake(
-    "you scale the columns of the weight; each row belongs to one output, so scale the rows",
-    ("scale[:, None] * weight", "scale * weight"),
-)
-
-exercise.mistake(
-    "you subtract the mean from the weight; only the bias is shifted",
-    ("* weight", "* (weight - mean[:, None])"),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its root, √(σ² + ε)",
-    ("np.sqrt(var + eps)", "(var + eps)"),
-)
-
-exercise.mistake("your ε is missing; the scale is γ/√(σ² + ε)", (" + eps", ""))
-
-exercise.mistake(
-    "your ε is outside the root; the scale is γ/√(σ² + ε)",
-    ("np.sqrt(var + eps)", "(np.sqrt(var) + eps)"),
-)
+exercise.mistakes(r"""
+you do not scale the old bias; it is a part of the value that is normalized
+    scale * (bias - mean) → bias - scale * mean
+the old bias is missing; at inference the mean is fixed and does not remove it
+    bias - mean → -mean
+you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β
+    scale * (bias - mean) → scale * bias - mean
+you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β
+    scale * (bias - mean) + beta → scale * (bias - mean + beta)
+you scale the columns of the weight; each row belongs to one output, so scale the rows
+    scale[:, None] * weight → scale * weight
+you subtract the mean from the weight; only the bias is shifted
+    * weight → * (weight - mean[:, None])
+you divide by the variance; divide by its root, √(σ² + ε)
+    np.sqrt(var + eps) → (var + eps)
+your ε is missing; the scale is γ/√(σ² + ε)
+    + eps →
+your ε is outside the root; the scale is γ/√(σ² + ε)
+    np.sqrt(var + eps) → (np.sqrt(var) + eps)
+""")

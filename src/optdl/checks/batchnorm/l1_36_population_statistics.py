@@ -42,37 +42,20 @@ exercise.hints(
     "$m - 1$.",
 )
 
-exercise.mistake(
-    "your factor is inverted; multiply the variance by m/(m − 1)", ("m / (m - 1)", "(m - 1) / m")
-)
-
-exercise.mistake(
-    "you correct with the number of minibatches; m is the number of examples in a minibatch",
-    ("m / (m - 1)", "len(means) / (len(means) - 1)"),
-)
-
-exercise.mistake(
-    "you average the standard deviations; average the variances",
-    ("variances.mean(axis=0)", "np.sqrt(variances).mean(axis=0) ** 2"),
-)
-
-exercise.mistake(
-    "you take the variance of the means; take the mean of the variances, times m/(m − 1)",
-    ("m / (m - 1) * variances.mean(axis=0)", "means.var(axis=0)"),
-)
-
-exercise.mistake(
-    "you add the variance of the means; multiply by the factor m/(m − 1) instead",
-    ("m / (m - 1) * variances.mean(axis=0)", "variances.mean(axis=0) + means.var(axis=0)"),
-)
-
-exercise.mistake(
-    "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
-    ("m / (m - 1) * variances.mean(axis=0)", "variances.sum(axis=0) / (m - 1)"),
-)
-
-exercise.mistake(
-    "you use only the last minibatch; average over all minibatches",
-    ("means.mean(axis=0)", "means[-1]"),
-    ("variances.mean(axis=0)", "variances[-1]"),
-)
+exercise.mistakes(r"""
+your factor is inverted; multiply the variance by m/(m − 1)
+    m / (m - 1) → (m - 1) / m
+you correct with the number of minibatches; m is the number of examples in a minibatch
+    m / (m - 1) → len(means) / (len(means) - 1)
+you average the standard deviations; average the variances
+    variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
+you take the variance of the means; take the mean of the variances, times m/(m − 1)
+    m / (m - 1) * variances.mean(axis=0) → means.var(axis=0)
+you add the variance of the means; multiply by the factor m/(m − 1) instead
+    m / (m - 1) * variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
+you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)
+    m / (m - 1) * variances.mean(axis=0) → variances.sum(axis=0) / (m - 1)
+you use only the last minibatch; average over all minibatches
+    means.mean(axis=0) → means[-1]
+    variances.mean(axis=0) → variances[-1]
+""")

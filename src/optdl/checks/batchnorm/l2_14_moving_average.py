@@ -54,22 +54,23 @@ exercise.hints(
     r"and append the new average to a list. Turn the list into an array at the end.",
 )
 
-exercise.mistake(
-    "you start from 0; if no start is given, start from the first value",
-    ("values[0] if", "np.zeros(values.shape[1]) if"),
-)
-
-exercise.mistake(
-    "you use `start` as a truth value, and an array of several numbers has none; test "
-    "`start is None`",
-    ("values[0] if start is None else start", "start if start else values[0]"),
-)
-
-exercise.mistake(
-    "you divide by 1 − ρᵗ, as the bias correction of Adam does; do not divide",
-    ("values[0] if", "np.zeros(values.shape[1]) if"),
-    ("append(average)", "append(average / (1 - rho ** (len(averages) + 1)))"),
-)
+exercise.mistakes(r"""
+you start from 0; if no start is given, start from the first value
+    values[0] if → np.zeros(values.shape[1]) if
+you use `start` as a truth value, and an array of several numbers has none; test `start is None`
+    values[0] if start is None else start → start if start else values[0]
+you divide by 1 − ρᵗ, as the bias correction of Adam does; do not divide
+    values[0] if → np.zeros(values.shape[1]) if
+    append(average) → append(average / (1 - rho ** (len(averages) + 1)))
+you mix each value with the value before it; mix it with the average
+    average = rho * average → mixed = rho * average
+    averages.append(average) → averages.append(mixed)\n        average = value
+you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)μ_B
+    (1 - rho) * value → value
+your first row is the start; it is the average after the first value
+    averages = [] → averages = [average]
+    in values: → in values[1:]:
+""")
 
 
 @exercise.mistake(
@@ -77,21 +78,3 @@ exercise.mistake(
 )
 def _(values, rho, start):
     return np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
-
-
-exercise.mistake(
-    "you mix each value with the value before it; mix it with the average",
-    ("average = rho * average", "mixed = rho * average"),
-    ("averages.append(average)", "averages.append(mixed)\n        average = value"),
-)
-
-exercise.mistake(
-    "you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)μ_B",
-    ("(1 - rho) * value", "value"),
-)
-
-exercise.mistake(
-    "your first row is the start; it is the average after the first value",
-    ("averages = []", "averages = [average]"),
-    ("in values:", "in values[1:]:"),
-)

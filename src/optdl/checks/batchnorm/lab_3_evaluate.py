@@ -81,77 +81,40 @@ exercise.hints(
     "sums by `len(y)`.",
 )
 
-exercise.mistake(
-    "you compute all scores at once; compute them in minibatches of `size` examples",
-    ("zip(torch.split(x, size), torch.split(y, size), strict=True)", "[(x, y)]"),
-)
-
-exercise.mistake(
-    "your network is tested in training mode, with the statistics of each minibatch; call "
-    "`model.eval()` first",
-    ("model.eval()", "model.train()"),
-)
-
-exercise.mistake(
-    "your network is tested in the mode in which it comes; call `model.eval()` first",
-    ("model.eval()", "pass"),
-)
-
-exercise.mistake(
-    "you leave the network in evaluation mode; give it back in the mode in which it came",
-    ("model.train(training)", "pass"),
-)
-
-exercise.mistake(
-    "you put the network into training mode at the end, whatever its mode was; give it back in the "
-    "mode in which it came",
-    ("model.train(training)", "model.train()"),
-)
-
-exercise.mistake(
-    "you compute the scores with their graph; no backward pass follows here, so use "
-    "`torch.no_grad()`",
-    ("@torch.no_grad()\n", ""),
-)
-
-exercise.mistake(
-    "your results are means over the minibatches, in which the examples of a smaller last "
-    "minibatch count for more; take the mean over the examples",
-    (', reduction="sum").item()', ").item() * len(y) / -(-len(y) // size)"),
-    ("labels).sum().item()", "labels).double().mean().item() * len(y) / -(-len(y) // size)"),
-)
-
-exercise.mistake(
-    "you add the mean losses of the minibatches; multiply each by the number of its examples, and "
-    "divide the sum by the number of all",
-    (', reduction="sum")', ")"),
-    ("loss / len(y)", "loss"),
-)
-
-exercise.mistake(
-    "you divide the sum of the mean losses by the number of examples; multiply each mean by the "
-    "number of its examples first",
-    (', reduction="sum")', ")"),
-)
-
-exercise.mistake(
-    "you multiply each mean loss by `size`, but the last minibatch may be smaller; multiply by the "
-    "number of its own examples",
-    (', reduction="sum").item()', ").item() * size"),
-)
-
-exercise.mistake(
-    "you leave out the last minibatch when it is smaller; all examples count",
-    ("scores = model(inputs)", "if len(inputs) < size: break\n        scores = model(inputs)"),
-)
-
-exercise.mistake(
-    "you return tensors; return numbers, with `.item()`",
-    ('"sum").item()', '"sum")'),
-    (".sum().item()", ".sum()"),
-)
-
-exercise.mistake(
-    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("cross_entropy(scores,", "cross_entropy(scores.softmax(dim=1),"),
-)
+exercise.mistakes(r"""
+you compute all scores at once; compute them in minibatches of `size` examples
+    zip(torch.split(x, size), torch.split(y, size), strict=True) → [(x, y)]
+your network is tested in training mode, with the statistics of each minibatch; call `model.eval()`
+first
+    model.eval() → model.train()
+your network is tested in the mode in which it comes; call `model.eval()` first
+    model.eval() → pass
+you leave the network in evaluation mode; give it back in the mode in which it came
+    model.train(training) → pass
+you put the network into training mode at the end, whatever its mode was; give it back in the mode
+in which it came
+    model.train(training) → model.train()
+you compute the scores with their graph; no backward pass follows here, so use `torch.no_grad()`
+    @torch.no_grad() →
+your results are means over the minibatches, in which the examples of a smaller last minibatch count
+for more; take the mean over the examples
+    , reduction="sum").item() → ).item() * len(y) / -(-len(y) // size)
+    labels).sum().item() → labels).double().mean().item() * len(y) / -(-len(y) // size)
+you add the mean losses of the minibatches; multiply each by the number of its examples, and divide
+the sum by the number of all
+    , reduction="sum") → )
+    loss / len(y) → loss
+you divide the sum of the mean losses by the number of examples; multiply each mean by the number of
+its examples first
+    , reduction="sum") → )
+you multiply each mean loss by `size`, but the last minibatch may be smaller; multiply by the number
+of its own examples
+    , reduction="sum").item() → ).item() * size
+you leave out the last minibatch when it is smaller; all examples count
+    scores = model(inputs) → if len(inputs) < size: break\n        scores = model(inputs)
+you return tensors; return numbers, with `.item()`
+    "sum").item() → "sum")
+    .sum().item() → .sum()
+you apply softmax before cross_entropy, which applies it itself; give it the scores
+    cross_entropy(scores, → cross_entropy(scores.softmax(dim=1),
+""")

@@ -149,156 +149,76 @@ exercise.hints(
     "normalize, scale and shift.",
 )
 
-exercise.mistake(
-    "your running averages are parameters, which an optimizer would train; register them as "
-    "buffers",
-    ('self.register_buffer("running_mean", ', "self.running_mean = nn.Parameter("),
-    ("    def forward", "        self.running_mean.requires_grad = False\n\n    def forward"),
-)
-
-exercise.mistake(
-    "your running averages are plain attributes, so neither `state_dict()` nor `.to(…)` has them; "
-    "register them as buffers",
-    ('self.register_buffer("running_mean", ', "self.running_mean = ("),
-    ('self.register_buffer("running_var", ', "self.running_var = ("),
-)
-
-exercise.mistake(
-    "your num_batches_tracked is a plain number, so `state_dict()` does not save it; register a "
-    "buffer with `torch.tensor(0)`",
-    (
-        'self.register_buffer("num_batches_tracked", torch.tensor(0))',
-        "self.num_batches_tracked = 0",
-    ),
-    ("tracked.item()", "tracked"),
-)
-
-exercise.mistake(
-    "your num_batches_tracked is a float; it counts, so begin with the integer `torch.tensor(0)`",
-    ("torch.tensor(0)", "torch.tensor(0.0)"),
-)
-
-exercise.mistake(
-    "your weight and bias are plain tensors, which no optimizer is given; make each an "
-    "`nn.Parameter`",
-    ("nn.Parameter(torch.ones(features))", "torch.ones(features)"),
-    ("nn.Parameter(torch.zeros(features))", "torch.zeros(features)"),
-)
-
-exercise.mistake(
-    "your weight begins with zeros; it begins with ones, so at first it changes nothing",
-    ("weight = nn.Parameter(torch.ones", "weight = nn.Parameter(torch.zeros"),
-)
-
-exercise.mistake(
-    "your running_var begins with zeros; it begins with ones",
-    ('"running_var", torch.ones', '"running_var", torch.zeros'),
-)
-
-exercise.mistake(
-    "your running variance averages the biased variance; it is the unbiased one that it averages, "
-    "with count − 1 in the denominator",
-    ("var * count / (count - 1)", "var"),
-)
-
-exercise.mistake(
-    "you normalize with the unbiased variance; in training the variance that you divide by is "
-    "the biased one, with the number of values in its denominator",
-    (", unbiased=False", ""),
-    ("var * count / (count - 1)", "var"),
-)
-
-exercise.mistake(
-    "you correct the variance with the number of examples; a channel of an image has m · h · w "
-    "values",
-    ("x.numel() // x.shape[1]", "x.shape[0]"),
-)
-
-exercise.mistake(
-    "your running_var averages the standard deviation; it is the variance that it averages",
-    ("var * count / (count - 1)", "(var * count / (count - 1)).sqrt()"),
-)
-
-exercise.mistake(
-    "your running averages keep the graph of the earlier minibatches; change them under "
-    "`torch.no_grad()`",
-    ("    @torch.no_grad()\n", ""),
-)
-
-exercise.mistake(
-    "you compute the statistics of the minibatch without gradients; the gradient of x goes through "
-    "the mean and the variance as well",
-    (
-        "x.mean(axes), x.var(axes, unbiased=False)",
-        "x.mean(axes).detach(), x.var(axes, unbiased=False).detach()",
-    ),
-)
-
-exercise.mistake(
-    "you have the momentum the wrong way round; here it is the weight of the new value",
-    ("self.running_mean += share *", "share = 1 - share\n        self.running_mean += share *"),
-)
-
-exercise.mistake(
-    "you normalize with the statistics of the minibatch in evaluation mode, too; there the running "
-    "averages take their place",
-    ("mean, var = self.running_mean, self.running_var", "pass"),
-)
-
-exercise.mistake(
-    "your running averages change in evaluation mode as well; update them in training only",
-    ("        if self.training:\n    ", ""),
-    ("else:", "if not self.training:"),
-)
-
-exercise.mistake(
-    "you normalize with the running averages in training, too; there the statistics of the "
-    "minibatch are used, and the averages are only updated",
-    ("        else:\n    ", ""),
-)
-
-exercise.mistake(
-    "your statistics of images are averaged over the examples alone; those of a channel are "
-    "averaged over its positions as well",
-    ("[0, *range(2, x.dim())]", "[0]"),
-)
-
-exercise.mistake(
-    "the numbers of your channels are broadcast along the last axis of an image; give them the "
-    "shape (1, c, 1, 1)",
-    ("[1, -1] + [1] * (x.dim() - 2)", "[-1]"),
-)
-
-exercise.mistake(
-    "ε stands outside your root; it is added to the variance under it",
-    ("+ self.eps).sqrt()", "** 0.5 + self.eps)"),
-)
-
-exercise.mistake(
-    "your `running_mean = …` gives a name to a new tensor and leaves the buffer as it is; change "
-    "`self.running_mean` in place, and likewise the variance",
-    ("self.running_mean += share *", "mean = share *"),
-    ("self.running_var += share *", "var = share *"),
-)
-
-exercise.mistake(
-    "your share is 1 / (t + 1) when momentum is None, where t counts this minibatch already; the "
-    "first minibatch has the share 1",
-    ("1 / self.num_batches_tracked.item()", "1 / (self.num_batches_tracked.item() + 1)"),
-)
-
-exercise.mistake(
-    "you take the share 0.1 when momentum is None; there all minibatches have the same share, "
-    "1 / num_batches_tracked",
-    ("1 / self.num_batches_tracked.item()", "0.1"),
-)
-
-exercise.mistake(
-    "you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the "
-    "share 0 the running averages stay as they are",
-    ("if share is None:", "if not share:"),
-)
-
-exercise.mistake(
-    "you leave out ε; it is added to the variance under the root", (" + self.eps)", ")")
-)
+exercise.mistakes(r"""
+your running averages are parameters, which an optimizer would train; register them as buffers
+    self.register_buffer("running_mean", → self.running_mean = nn.Parameter(
+    )\n\n    def forward → )\n\n        self.running_mean.requires_grad = False\n\n    def forward
+your running averages are plain attributes, so neither `state_dict()` nor `.to(…)` has them;
+register them as buffers
+    self.register_buffer("running_mean", → self.running_mean = (
+    self.register_buffer("running_var", → self.running_var = (
+your num_batches_tracked is a plain number, so `state_dict()` does not save it; register a buffer
+with `torch.tensor(0)`
+    self.register_buffer("num_batches_tracked", torch.tensor(0)) → self.num_batches_tracked = 0
+    tracked.item() → tracked
+your num_batches_tracked is a float; it counts, so begin with the integer `torch.tensor(0)`
+    torch.tensor(0) → torch.tensor(0.0)
+your weight and bias are plain tensors, which no optimizer is given; make each an `nn.Parameter`
+    nn.Parameter(torch.ones(features)) → torch.ones(features)
+    nn.Parameter(torch.zeros(features)) → torch.zeros(features)
+your weight begins with zeros; it begins with ones, so at first it changes nothing
+    weight = nn.Parameter(torch.ones → weight = nn.Parameter(torch.zeros
+your running_var begins with zeros; it begins with ones
+    "running_var", torch.ones → "running_var", torch.zeros
+your running variance averages the biased variance; it is the unbiased one that it averages, with
+count − 1 in the denominator
+    var * count / (count - 1) → var
+you normalize with the unbiased variance; in training the variance that you divide by is the biased
+one, with the number of values in its denominator
+    , unbiased=False →
+    var * count / (count - 1) → var
+you correct the variance with the number of examples; a channel of an image has m · h · w values
+    x.numel() // x.shape[1] → x.shape[0]
+your running_var averages the standard deviation; it is the variance that it averages
+    var * count / (count - 1) → (var * count / (count - 1)).sqrt()
+your running averages keep the graph of the earlier minibatches; change them under `torch.no_grad()`
+    @torch.no_grad() →
+you compute the statistics of the minibatch without gradients; the gradient of x goes through the
+mean and the variance as well
+    x.mean(axes), x.var(axes, unbiased=False)
+    → x.mean(axes).detach(), x.var(axes, unbiased=False).detach()
+you have the momentum the wrong way round; here it is the weight of the new value
+    self.running_mean += share * → share = 1 - share\n        self.running_mean += share *
+you normalize with the statistics of the minibatch in evaluation mode, too; there the running
+averages take their place
+    mean, var = self.running_mean, self.running_var → pass
+your running averages change in evaluation mode as well; update them in training only
+    )\n        if self.training:\n            s → )\n        s
+    else: → if not self.training:
+you normalize with the running averages in training, too; there the statistics of the minibatch are
+used, and the averages are only updated
+    )\n        else:\n            m → )\n        m
+your statistics of images are averaged over the examples alone; those of a channel are averaged over
+its positions as well
+    [0, *range(2, x.dim())] → [0]
+the numbers of your channels are broadcast along the last axis of an image; give them the shape (1,
+c, 1, 1)
+    [1, -1] + [1] * (x.dim() - 2) → [-1]
+ε stands outside your root; it is added to the variance under it
+    + self.eps).sqrt() → ** 0.5 + self.eps)
+your `running_mean = …` gives a name to a new tensor and leaves the buffer as it is; change
+`self.running_mean` in place, and likewise the variance
+    self.running_mean += share * → mean = share *
+    self.running_var += share * → var = share *
+your share is 1 / (t + 1) when momentum is None, where t counts this minibatch already; the first
+minibatch has the share 1
+    1 / self.num_batches_tracked.item() → 1 / (self.num_batches_tracked.item() + 1)
+you take the share 0.1 when momentum is None; there all minibatches have the same share, 1 /
+num_batches_tracked
+    1 / self.num_batches_tracked.item() → 0.1
+you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the share
+0 the running averages stay as they are
+    if share is None: → if not share:
+you leave out ε; it is added to the variance under the root
+    + self.eps) → )
+""")

@@ -94,87 +94,42 @@ exercise.hints(
     "`nn.Sequential`.",
 )
 
-exercise.mistake(
-    "your layers before a normalization have a bias, which the mean removes again; leave it out "
-    "there with `bias=False`",
-    (", bias=normalization is None", ""),
-)
-
-exercise.mistake(
-    "your hidden layers have no bias where there is no normalization; leave it out before a "
-    "normalization only",
-    ("bias=normalization is None", "bias=False"),
-)
-
-exercise.mistake(
-    "your last layer has no bias; no normalization follows there",
-    ("widths[-1])", "widths[-1], bias=normalization is None)"),
-)
-
-exercise.mistake(
-    "your normalization stands behind the ReLU; here it stands between the dense layer and the "
-    "ReLU",
-    ("            if norm", "            layers.append(nn.ReLU())\n            if norm"),
-    ("            layers.append(nn.ReLU())\n        layers", "        layers"),
-)
-
-exercise.mistake(
-    "you normalize the scores, too; the last layer has neither normalization nor ReLU",
-    (
-        "widths[-1]))",
-        "widths[-1]))\n        if normalization is not None:\n"
-        "            layers.append(normalization(widths[-1], momentum=momentum))",
-    ),
-)
-
-exercise.mistake(
-    "you normalize the inputs of the network, too; only the outputs of the hidden dense layers are "
-    "normalized",
-    ("] = []", "] = [normalization(widths[0], momentum=momentum)] if normalization else []"),
-)
-
-exercise.mistake(
-    "only your first hidden layer is normalized; each hidden layer is",
-    ("if normalization is not None:", "if normalization is not None and k == 0:"),
-)
-
-exercise.mistake(
-    "you do not pass `momentum` on to the normalization, which takes its own default",
-    (", momentum=momentum)", ")"),
-)
-
-exercise.mistake(
-    "you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name, "
-    "`momentum=momentum`",
-    ("momentum=momentum", "momentum"),
-)
-
-exercise.mistake(
-    "your scores go through a ReLU; the last layer has none",
-    ("widths[-1]))", "widths[-1]))\n        layers.append(nn.ReLU())"),
-)
-
-exercise.mistake(
-    "your network ends with a softmax, which cross_entropy applies itself; return the scores",
-    ("return self.layers(x)", "return self.layers(x).softmax(dim=1)"),
-)
-
-exercise.mistake(
-    "your dense layers follow one another without a ReLU",
-    ("            layers.append(nn.ReLU())\n", ""),
-)
-
-exercise.mistake(
-    "your layers are those of a plain list, which a module does not know; put them into "
-    "`nn.Sequential`",
-    ("= nn.Sequential(*layers)", "= lambda x, run=nn.Sequential(*layers): run(x)"),
-)
-
-exercise.mistake(
-    "each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called "
-    "`layers.0.0`, `layers.0.1`, …; put all of them into one",
-    (
-        "layers.append(nn.ReLU())",
-        "layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]",
-    ),
-)
+exercise.mistakes(r"""
+your layers before a normalization have a bias, which the mean removes again; leave it out there
+with `bias=False`
+    , bias=normalization is None →
+your hidden layers have no bias where there is no normalization; leave it out before a normalization
+only
+    bias=normalization is None → bias=False
+your last layer has no bias; no normalization follows there
+    widths[-1]) → widths[-1], bias=normalization is None)
+your normalization stands behind the ReLU; here it stands between the dense layer and the ReLU
+    if norm → layers.append(nn.ReLU())\n            if norm
+    )\n            layers.append(nn.ReLU())\n        layers → )\n        layers
+you normalize the scores, too; the last layer has neither normalization nor ReLU
+    widths[-1]))
+    → widths[-1]))\n
+            if normalization is not None:\n
+                layers.append(normalization(widths[-1], momentum=momentum))
+you normalize the inputs of the network, too; only the outputs of the hidden dense layers are
+normalized
+    ] = [] → ] = [normalization(widths[0], momentum=momentum)] if normalization else []
+only your first hidden layer is normalized; each hidden layer is
+    if normalization is not None: → if normalization is not None and k == 0:
+you do not pass `momentum` on to the normalization, which takes its own default
+    , momentum=momentum) → )
+you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name,
+`momentum=momentum`
+    momentum=momentum → momentum
+your scores go through a ReLU; the last layer has none
+    widths[-1])) → widths[-1]))\n        layers.append(nn.ReLU())
+your network ends with a softmax, which cross_entropy applies itself; return the scores
+    return self.layers(x) → return self.layers(x).softmax(dim=1)
+your dense layers follow one another without a ReLU
+    layers.append(nn.ReLU()) →
+your layers are those of a plain list, which a module does not know; put them into `nn.Sequential`
+    = nn.Sequential(*layers) → = lambda x, run=nn.Sequential(*layers): run(x)
+each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called `layers.0.0`,
+`layers.0.1`, …; put all of them into one
+    layers.append(nn.ReLU()) → layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]
+""")

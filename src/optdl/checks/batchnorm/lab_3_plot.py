@@ -59,49 +59,25 @@ exercise.hints(
     "and add the legend.",
 )
 
-exercise.mistake(
-    "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
-    ("plot(seen, values", "plot(values"),
-)
-
-exercise.mistake(
-    "your axes are swapped; the examples seen lie on the x axis",
-    ("plot(seen, values", "plot(values, seen"),
-)
-
-exercise.mistake("your curves have no labels; give each `label=name`", (", label=name", ""))
-
-exercise.mistake(
-    "there is no legend that names all curves; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake(
-    "the x axis has no label; add it with `ax.set_xlabel`",
-    ('ax.set_xlabel("training examples seen")', "pass"),
-)
-
-exercise.mistake(
-    "you give the y axis a label of your own; it is given as `ylabel`",
-    ("set_ylabel(ylabel)", 'set_ylabel("accuracy")'),
-)
-
-exercise.mistake(
-    "your axis of the examples is logarithmic; here it is linear",
-    ("ax.legend()", 'ax.legend(), ax.set_xscale("log")'),
-)
-
-exercise.mistake(
-    "you draw the last curve only; put `ax.plot` into the loop",
-    ("        ax.plot", "        pass\n    ax.plot"),
-)
-
-exercise.mistake(
-    "you draw the curves over 1, 2, 3, …; draw them over the numbers in `seen`",
-    ("plot(seen, values", "plot(range(1, len(values) + 1), values"),
-)
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
-)
+exercise.mistakes(r"""
+you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`
+    plot(seen, values → plot(values
+your axes are swapped; the examples seen lie on the x axis
+    plot(seen, values → plot(values, seen
+your curves have no labels; give each `label=name`
+    , label=name →
+there is no legend that names all curves; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+the x axis has no label; add it with `ax.set_xlabel`
+    ax.set_xlabel("training examples seen") → pass
+you give the y axis a label of your own; it is given as `ylabel`
+    set_ylabel(ylabel) → set_ylabel("accuracy")
+your axis of the examples is logarithmic; here it is linear
+    ax.legend() → ax.legend(), ax.set_xscale("log")
+you draw the last curve only; put `ax.plot` into the loop
+    ax.plot → pass\n    ax.plot
+you draw the curves over 1, 2, 3, …; draw them over the numbers in `seen`
+    plot(seen, values → plot(range(1, len(values) + 1), values
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for name, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,
+""")

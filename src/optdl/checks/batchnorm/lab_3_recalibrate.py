@@ -76,103 +76,49 @@ exercise.hints(
     "remembered.",
 )
 
-exercise.mistake(
-    "your network is in evaluation mode during the pass, where the averages do not change; call "
-    "`model.train()` first",
-    ("model.train()", "model.eval()"),
-)
-
-exercise.mistake(
-    "your network passes the minibatches in the mode in which it comes; call `model.train()` first",
-    ("model.train()", "pass"),
-)
-
-exercise.mistake(
-    "you leave the network in training mode; give it back in the mode in which it came",
-    ("model.train(training)", "pass"),
-)
-
-exercise.mistake(
-    "you put the network into evaluation mode at the end, whatever its mode was; give it back in "
-    "the mode in which it came",
-    ("model.train(training)", "model.eval()"),
-)
-
-exercise.mistake(
-    "your layers go on from their old averages and counts; set num_batches_tracked to 0 first",
-    ("layer.num_batches_tracked.zero_()", "pass"),
-)
-
-exercise.mistake(
-    "your layers keep their momentum, so the last minibatches count most and the old averages "
-    "still count; set momentum to None for the pass",
-    ("layer.momentum = None", "pass"),
-)
-
-exercise.mistake(
-    "you begin with mean 0 and variance 1 and keep the momentum, so these count as well, and the "
-    "last minibatches most; set momentum to None for the pass",
-    ("layer.momentum = None", "layer.reset_running_stats()"),
-)
-
-exercise.mistake(
-    "your layers have no momentum afterwards; give each its own back",
-    ("layer.momentum = momentum", "pass"),
-)
-
-exercise.mistake(
-    "you reset the parameters of the layers, too; weight and bias stay as they are",
-    ("layer.num_batches_tracked.zero_()", "layer.reset_parameters()"),
-)
-
-exercise.mistake(
-    "you find certain classes only, by `isinstance`; a normalization is any module that has the "
-    "attribute `running_mean`",
-    ('hasattr(one, "running_mean")', "isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)"),
-)
-
-exercise.mistake(
-    "you prepare none of the normalizations, as `isinstance(…, BatchNorm)` finds none of PyTorch's "
-    "own; a normalization is any module that has the attribute `running_mean`",
-    ('hasattr(one, "running_mean")', "False"),
-)
-
-exercise.mistake(
-    "you go through the children of the network and miss the layers within them; go through "
-    "`model.modules()`",
-    ("model.modules()", "model.children()"),
-)
-
-exercise.mistake(
-    "your statistics are those of the first minibatch; go through all of them",
-    ("        model(x)\n", "        model(x)\n        break\n"),
-)
-
-exercise.mistake(
-    "your statistics are those of the last minibatch; take the mean over all of them",
-    ("layer.momentum = None", "layer.momentum = 1.0"),
-)
-
-exercise.mistake(
-    "you join all examples into one minibatch; here the statistics of the minibatches are averaged",
-    ("in batches:", "in [torch.cat(list(batches))]:"),
-)
-
-exercise.mistake(
-    "you pass the minibatches twice; each counts once",
-    ("        model(x)\n", "        model(x), model(x)\n"),
-)
-
-exercise.mistake(
-    "you give all normalizations one momentum at the end; give each its own back",
-    ("layer.momentum = momentum", "layer.momentum = momenta[-1]"),
-)
-
-exercise.mistake(
-    "you set the averages back and not the count, so the first minibatch has a share of less than "
-    "1; set num_batches_tracked to 0",
-    (
-        "layer.num_batches_tracked.zero_()",
-        "_ = layer.running_mean.zero_(), layer.running_var.fill_(1)",
-    ),
-)
+exercise.mistakes(r"""
+your network is in evaluation mode during the pass, where the averages do not change; call
+`model.train()` first
+    model.train() → model.eval()
+your network passes the minibatches in the mode in which it comes; call `model.train()` first
+    model.train() → pass
+you leave the network in training mode; give it back in the mode in which it came
+    model.train(training) → pass
+you put the network into evaluation mode at the end, whatever its mode was; give it back in the mode
+in which it came
+    model.train(training) → model.eval()
+your layers go on from their old averages and counts; set num_batches_tracked to 0 first
+    layer.num_batches_tracked.zero_() → pass
+your layers keep their momentum, so the last minibatches count most and the old averages still
+count; set momentum to None for the pass
+    layer.momentum = None → pass
+you begin with mean 0 and variance 1 and keep the momentum, so these count as well, and the last
+minibatches most; set momentum to None for the pass
+    layer.momentum = None → layer.reset_running_stats()
+your layers have no momentum afterwards; give each its own back
+    layer.momentum = momentum → pass
+you reset the parameters of the layers, too; weight and bias stay as they are
+    layer.num_batches_tracked.zero_() → layer.reset_parameters()
+you find certain classes only, by `isinstance`; a normalization is any module that has the attribute
+`running_mean`
+    hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
+you prepare none of the normalizations, as `isinstance(…, BatchNorm)` finds none of PyTorch's own; a
+normalization is any module that has the attribute `running_mean`
+    hasattr(one, "running_mean") → False
+you go through the children of the network and miss the layers within them; go through
+`model.modules()`
+    model.modules() → model.children()
+your statistics are those of the first minibatch; go through all of them
+    model(x) → model(x)\n        break
+your statistics are those of the last minibatch; take the mean over all of them
+    layer.momentum = None → layer.momentum = 1.0
+you join all examples into one minibatch; here the statistics of the minibatches are averaged
+    in batches: → in [torch.cat(list(batches))]:
+you pass the minibatches twice; each counts once
+    model(x) → model(x), model(x)
+you give all normalizations one momentum at the end; give each its own back
+    layer.momentum = momentum → layer.momentum = momenta[-1]
+you set the averages back and not the count, so the first minibatch has a share of less than 1; set
+num_batches_tracked to 0
+    layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)
+""")

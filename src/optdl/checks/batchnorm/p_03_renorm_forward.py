@@ -71,62 +71,33 @@ exercise.hints(
     r"The factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.",
 )
 
-exercise.mistake("your s is inverted; it is σ_B/σ", ("batch_std / std", "std / batch_std"))
-
-exercise.mistake(
-    "you divide d by σ_B; divide it by σ, the moving average",
-    ("(batch_mean - mean) / std", "(batch_mean - mean) / batch_std"),
-)
-
-exercise.mistake(
-    "you do not divide d by σ; it is (μ_B − μ)/σ",
-    ("(batch_mean - mean) / std", "batch_mean - mean"),
-)
-
-exercise.mistake(
-    "your d has the wrong sign; it is (μ_B − μ)/σ", ("batch_mean - mean", "mean - batch_mean")
-)
-
-exercise.mistake(
-    "you do not multiply d by γ; the output is γ(x̂s + d) + β",
-    ("gamma * (normalized * s + d)", "gamma * normalized * s + d"),
-)
-
-exercise.mistake(
-    "you multiply d by s; the corrected value is x̂s + d",
-    ("(normalized * s + d)", "(normalized + d) * s"),
-)
-
-exercise.mistake(
-    "your output is that of plain batch norm; correct x̂ to x̂s + d",
-    ("(normalized * s + d)", "normalized"),
-    ("gamma * s / batch_std", "gamma / batch_std"),
-)
-
-exercise.mistake(
-    "you take a root of `std`; it is σ already, and nothing is added to it",
-    ("s, d =", "std = np.sqrt(std + eps)\n    s, d ="),
-)
-
-exercise.mistake(
-    "your output is right, but the factor in your pair lacks s; it is γs/σ_B",
-    ("gamma * s / batch_std", "gamma / batch_std"),
-)
-
-exercise.mistake(
-    "your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B",
-    ("gamma * s / batch_std", "gamma * s"),
-)
-
-exercise.mistake(
-    "your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are "
-    "constants, and the gradient passes through μ_B and σ_B",
-    ("(normalized, gamma", "(normalized * s + d, gamma"),
-)
-
-exercise.mistake("your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)", (" + eps", ""))
-
-exercise.mistake(
-    "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
-    ("x.var(axis=0)", "x.var(axis=0, ddof=1)"),
-)
+exercise.mistakes(r"""
+your s is inverted; it is σ_B/σ
+    batch_std / std → std / batch_std
+you divide d by σ_B; divide it by σ, the moving average
+    (batch_mean - mean) / std → (batch_mean - mean) / batch_std
+you do not divide d by σ; it is (μ_B − μ)/σ
+    (batch_mean - mean) / std → batch_mean - mean
+your d has the wrong sign; it is (μ_B − μ)/σ
+    batch_mean - mean → mean - batch_mean
+you do not multiply d by γ; the output is γ(x̂s + d) + β
+    gamma * (normalized * s + d) → gamma * normalized * s + d
+you multiply d by s; the corrected value is x̂s + d
+    (normalized * s + d) → (normalized + d) * s
+your output is that of plain batch norm; correct x̂ to x̂s + d
+    (normalized * s + d) → normalized
+    gamma * s / batch_std → gamma / batch_std
+you take a root of `std`; it is σ already, and nothing is added to it
+    s, d = → std = np.sqrt(std + eps)\n    s, d =
+your output is right, but the factor in your pair lacks s; it is γs/σ_B
+    gamma * s / batch_std → gamma / batch_std
+your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B
+    gamma * s / batch_std → gamma * s
+your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are constants,
+and the gradient passes through μ_B and σ_B
+    (normalized, gamma → (normalized * s + d, gamma
+your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)
+    + eps →
+your output is right, but the variance in your σ_B divides by m − 1; divide by m
+    x.var(axis=0) → x.var(axis=0, ddof=1)
+""")

@@ -51,29 +51,28 @@ exercise.hints(
     r"exercise 1. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.",
 )
 
-exercise.mistake(
-    "your statistics of a group are over all examples; each example has its own",
-    ("mean(axis=2", "mean(axis=(0, 2)"),
-    ("var(axis=2", "var(axis=(0, 2)"),
-)
-
-exercise.mistake(
-    "you average across the groups; average within each group",
-    ("mean(axis=2", "mean(axis=1"),
-    ("var(axis=2", "var(axis=1"),
-)
-
-exercise.mistake(
-    "you take `groups` for the number of features in a group; it is the number of groups",
-    ("groups, -1", "-1, groups"),
-)
-
-exercise.mistake(
-    "your groups are every G-th feature; a group is a block of neighboring features",
-    ("groups, -1", "-1, groups"),
-    ("mean(axis=2", "mean(axis=1"),
-    ("var(axis=2", "var(axis=1"),
-)
+exercise.mistakes(r"""
+your statistics of a group are over all examples; each example has its own
+    mean(axis=2 → mean(axis=(0, 2)
+    var(axis=2 → var(axis=(0, 2)
+you average across the groups; average within each group
+    mean(axis=2 → mean(axis=1
+    var(axis=2 → var(axis=1
+you take `groups` for the number of features in a group; it is the number of groups
+    groups, -1 → -1, groups
+your groups are every G-th feature; a group is a block of neighboring features
+    groups, -1 → -1, groups
+    mean(axis=2 → mean(axis=1
+    var(axis=2 → var(axis=1
+your variance divides by d/G − 1; divide by d/G
+    var(axis=2, keepdims=True) → var(axis=2, keepdims=True, ddof=1)
+your ε is outside the root; divide by √(σ² + ε)
+    np.sqrt(grouped.var(axis=2, keepdims=True) + eps) → (grouped.std(axis=2, keepdims=True) + eps)
+you divide by the variance; divide by its root, √(σ² + ε)
+    np.sqrt →
+your γ and β are missing; y = γx̂ + β
+    gamma * normalized.reshape(x.shape) + beta → normalized.reshape(x.shape)
+""")
 
 
 @exercise.mistake(
@@ -81,24 +80,3 @@ exercise.mistake(
 )
 def _(x, gamma, beta, groups, eps):
     return gamma * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps) + beta
-
-
-exercise.mistake(
-    "your variance divides by d/G − 1; divide by d/G",
-    ("var(axis=2, keepdims=True)", "var(axis=2, keepdims=True, ddof=1)"),
-)
-
-exercise.mistake(
-    "your ε is outside the root; divide by √(σ² + ε)",
-    (
-        "np.sqrt(grouped.var(axis=2, keepdims=True) + eps)",
-        "(grouped.std(axis=2, keepdims=True) + eps)",
-    ),
-)
-
-exercise.mistake("you divide by the variance; divide by its root, √(σ² + ε)", ("np.sqrt", ""))
-
-exercise.mistake(
-    "your γ and β are missing; y = γx̂ + β",
-    ("gamma * normalized.reshape(x.shape) + beta", "normalized.reshape(x.shape)"),
-)

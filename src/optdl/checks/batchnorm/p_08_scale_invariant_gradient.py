@@ -65,53 +65,29 @@ exercise.hints(
     r"over the standard deviation as the factor. Multiply the transpose of the result by `h`.",
 )
 
-exercise.mistake(
-    "you hold mean and variance constant; both depend on W",
-    ("(upstream - upstream.mean(axis=0) - along)", "upstream"),
-)
-
-exercise.mistake(
-    "you hold the variance constant; it depends on W, so subtract ẑ · mean(δẑ), where ẑ is BN(hWᵀ)",
-    (" - along", ""),
-)
-
-exercise.mistake(
-    "you hold the mean constant; it depends on W, so subtract mean(δ)",
-    ("upstream - upstream.mean(axis=0) - along", "upstream - along"),
-)
-
-exercise.mistake(
-    "you subtract sums over the examples; subtract means over them",
-    ("(upstream * normalized).mean", "(upstream * normalized).sum"),
-    ("upstream.mean", "upstream.sum"),
-)
-
-exercise.mistake(
-    "your σ divides by m − 1; batch norm divides by m", ("z.std(axis=0)", "z.std(axis=0, ddof=1)")
-)
-
-exercise.mistake(
-    "you do not divide by σ, the standard deviation of hWᵀ", ("- along) / std", "- along)")
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its root", ("- along) / std", "- along) / std**2")
-)
-
-exercise.mistake(
-    "you multiply by σ, so your gradient grows with W; divide by σ",
-    ("- along) / std", "- along) * std"),
-)
-
-exercise.mistake(
-    "you return the gradient of a plain layer; go back through the normalization first",
-    ("back.T @ h", "upstream.T @ h"),
-)
-
-exercise.mistake(
-    "you return the gradient of the outputs hWᵀ; multiply by h to get the gradient of W",
-    ("back.T @ h", "back"),
-)
+exercise.mistakes(r"""
+you hold mean and variance constant; both depend on W
+    (upstream - upstream.mean(axis=0) - along) → upstream
+you hold the variance constant; it depends on W, so subtract ẑ · mean(δẑ), where ẑ is BN(hWᵀ)
+    - along →
+you hold the mean constant; it depends on W, so subtract mean(δ)
+    upstream - upstream.mean(axis=0) - along → upstream - along
+you subtract sums over the examples; subtract means over them
+    (upstream * normalized).mean → (upstream * normalized).sum
+    upstream.mean → upstream.sum
+your σ divides by m − 1; batch norm divides by m
+    z.std(axis=0) → z.std(axis=0, ddof=1)
+you do not divide by σ, the standard deviation of hWᵀ
+    - along) / std → - along)
+you divide by the variance; divide by its root
+    - along) / std → - along) / std**2
+you multiply by σ, so your gradient grows with W; divide by σ
+    - along) / std → - along) * std
+you return the gradient of a plain layer; go back through the normalization first
+    back.T @ h → upstream.T @ h
+you return the gradient of the outputs hWᵀ; multiply by h to get the gradient of W
+    back.T @ h → back
+""")
 
 
 @exercise.mistake("you normalize the rows of W; normalize the outputs hWᵀ")

@@ -60,39 +60,42 @@ exercise.hints(
     r"Adam's step by $q$, and subtract the finished change of the weight times `mean`.",
 )
 
-exercise.mistake(
-    "you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, and P "
-    "comes after it",
-    (
-        "adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)",
-        "(grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2",
-    ),
-    (
-        "weight, adam(grad_bias / q) / q - weight @ mean",
-        "adam(weight), adam(grad_bias / q**2 - weight @ mean)",
-    ),
-)
-
-exercise.mistake(
-    "you return the step of z; the parameters are P z, so P is still missing",
-    ("/ (q * std)) / (q * std)", "/ (q * std))"),
-    ("adam(grad_bias / q) / q - weight @ mean", "adam(grad_bias / q)"),
-)
-
-exercise.mistake(
-    "you give Adam the plain gradient; the gradient with respect to z is Pᵀ g",
-    ("adam((grad_weight - np.outer(grad_bias, mean)) / (q * std))", "adam(grad_weight)"),
-    ("adam(grad_bias / q)", "adam(grad_bias)"),
-)
-
-exercise.mistake(
-    "you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam",
-    (
-        "adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)",
-        "(adam(grad_weight) - np.outer(adam(grad_bias), mean)) / (q * std) ** 2",
-    ),
-    ("adam(grad_bias / q) / q", "adam(grad_bias) / q**2"),
-)
+exercise.mistakes(r"""
+you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, and P comes
+after it
+    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
+    → (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
+    weight, adam(grad_bias / q) / q - weight @ mean
+    → adam(weight), adam(grad_bias / q**2 - weight @ mean)
+you return the step of z; the parameters are P z, so P is still missing
+    / (q * std)) / (q * std) → / (q * std))
+    adam(grad_bias / q) / q - weight @ mean → adam(grad_bias / q)
+you give Adam the plain gradient; the gradient with respect to z is Pᵀ g
+    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) → adam(grad_weight)
+    adam(grad_bias / q) → adam(grad_bias)
+you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam
+    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
+    → (adam(grad_weight) - np.outer(adam(grad_bias), mean)) / (q * std) ** 2
+    adam(grad_bias / q) / q → adam(grad_bias) / q**2
+your Pᵀ g lacks − μ(j) G_b(i); it has (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j)) for the weight
+    (grad_weight - np.outer(grad_bias, mean)) → grad_weight
+your change of the bias lacks − Σ ΔW(i,j) μ(j), which comes from the first row of U
+    - weight @ mean →
+your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it
+    - weight @ mean → + weight @ mean
+you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW
+    adam(grad_bias / q) / q - weight @ mean → (adam(grad_bias / q) - (q * std * weight) @ mean) / q
+you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before
+    / (q * std)) / (q * std) → / (q * std) ** 2)
+    adam(grad_bias / q) / q → adam(grad_bias / q**2)
+your Pᵀ lacks the 1/q; because of Adam's ε this changes the step
+    / (q * std)) / → / std) /
+    adam(grad_bias / q) → adam(grad_bias)
+you divide by g² + ε; Adam divides by |g| + ε
+    np.abs(gradient) → gradient**2
+you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε
+    (np.abs(gradient) + eps) → np.sqrt(gradient**2 + eps)
+""")
 
 
 @exercise.mistake("you give P g to Adam and take Pᵀ of its step; it is the other way around")
@@ -103,49 +106,3 @@ def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
     weight = grad_weight / (q * std)
     bias = adam(grad_bias / q - weight @ mean)
     return (adam(weight) - np.outer(bias, mean)) / (q * std), bias / q
-
-
-exercise.mistake(
-    "your Pᵀ g lacks − μ(j) G_b(i); it has (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j)) for the weight",
-    ("(grad_weight - np.outer(grad_bias, mean))", "grad_weight"),
-)
-
-exercise.mistake(
-    "your change of the bias lacks − Σ ΔW(i,j) μ(j), which comes from the first row of U",
-    (" - weight @ mean", ""),
-)
-
-exercise.mistake(
-    "your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it",
-    ("- weight @ mean", "+ weight @ mean"),
-)
-
-exercise.mistake(
-    "you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW",
-    (
-        "adam(grad_bias / q) / q - weight @ mean",
-        "(adam(grad_bias / q) - (q * std * weight) @ mean) / q",
-    ),
-)
-
-exercise.mistake(
-    "you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before",
-    ("/ (q * std)) / (q * std)", "/ (q * std) ** 2)"),
-    ("adam(grad_bias / q) / q", "adam(grad_bias / q**2)"),
-)
-
-exercise.mistake(
-    "your Pᵀ lacks the 1/q; because of Adam's ε this changes the step",
-    ("/ (q * std)) /", "/ std) /"),
-    ("adam(grad_bias / q)", "adam(grad_bias)"),
-)
-
-exercise.mistake(
-    "you divide by g² + ε; Adam divides by |g| + ε",
-    ("np.abs(gradient)", "gradient**2"),
-)
-
-exercise.mistake(
-    "you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε",
-    ("(np.abs(gradient) + eps)", "np.sqrt(gradient**2 + eps)"),
-)

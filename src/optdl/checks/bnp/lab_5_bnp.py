@@ -141,209 +141,108 @@ exercise.hints(
     "each layer with gradients.",
 )
 
-exercise.mistake(
-    "your averages take in what the layers give; they are those of what the layers read",
-    ("inputs: tuple[Tensor, ...])", "inputs: tuple[Tensor, ...], output: Tensor)"),
-    ("inputs[0]", "output"),
-    ("forward_pre_hook", "forward_hook"),
-)
+exercise.mistakes(r"""
+your averages take in what the layers give; they are those of what the layers read
+    inputs: tuple[Tensor, ...]) → inputs: tuple[Tensor, ...], output: Tensor)
+    inputs[0] → output
+    forward_pre_hook → forward_hook
+your averages take in the passes in evaluation mode; leave the hook when `layer.training` is False
+    if not layer.training: → if False:
+the hooks are still there after `remove()`; keep the handles that registering gives you, and call
+`remove()` on each
+    handle.remove() → pass
+your `remove()` takes away the first hook only; call `remove()` on each handle
+    in self.handles: → in self.handles[:1]:
+your `remove()` takes away the hooks of others, too; keep the handles that registering gives you,
+and call `remove()` on each
+    for handle in self.handles: → for layer in self.layers:
+    handle.remove() → layer._forward_pre_hooks.clear()
+your `state_dict()` gives the averages themselves, which change as the training goes on; return
+copies, with `clone()`
+    [one.clone() for one in self.mean] → self.mean
+    [one.clone() for one in self.var] → self.var
+your averages are saved under the layer objects of one network, and a new network does not find
+them; save lists, in the order of the layers
+    "mean": mean, "var": var → "mean": dict(zip(self.layers, mean)), "var": {}
+    state["mean"][k] → state["mean"][self.layers[k]]
+`load_state_dict` does not take up what was saved, so the averages begin anew when training is
+resumed
+    in range(len(self.layers)) → in []
+`load_state_dict` keeps the tensors of the state, and the passes that follow change what was saved;
+copy their numbers, with `copy_` or `clone()`
+    self.mean[k].copy_(state["mean"][k]) → self.mean[k] = state["mean"][k]
+    self.var[k].copy_(state["var"][k]) → self.var[k] = state["var"][k]
+your variances begin at 0; BNP begins with the mean 0 and the variance 1
+    torch.ones_like → torch.zeros_like
+you divide the averages by 1 − ρᵗ, with t the number of passes; BNP does not correct for the start
+    self.rows = → self.t = [0 for layer in self.layers]\n        self.rows =
+    self.rows[k] = len(h) → self.rows[k] = len(h)\n        self.t[k] += 1
+    mean, var, rows = self.mean[k], self.var[k], self.rows[k]
+    → rows, scale = self.rows[k], 1 - self.rho ** max(self.t[k], 1)\n
+                mean, var = self.mean[k] / scale, self.var[k] / scale
+you divide the averages by 1 − ρᵗ, with t the number of steps, as Adam does; BNP does not correct
+for the start
+    self.rows = → self.t = 0\n        self.rows =
+    )\n        for k, layer in → )\n        self.t += 1\n        for k, layer in
+    mean, var, rows = self.mean[k], self.var[k], self.rows[k]
+    → rows, scale = self.rows[k], 1 - self.rho**self.t\n
+                mean, var = self.mean[k] / scale, self.var[k] / scale
+your step leaves `eps1` and `eps2` at their default values; use those that the constructor is given
+    self.eps1 * var.max() + self.eps2 → 1e-2 * var.max() + 1e-4
+your averages begin with the first minibatch; BNP begins with the mean 0 and the variance 1
+    self.rows[k] = len(h)
+    → self.rows[k] = len(h)\n
+            if not self.mean[k].any():\n
+                self.mean[k].copy_(h.mean(dim=0))\n
+                self.var[k].copy_(h.var(dim=0, correction=0))
+ρ and 1 − ρ are the wrong way round; ρ is the weight of the old average
+    = rho, eps1, eps2 → = 1 - rho, eps1, eps2
+your variance divides by N − 1; BNP divides by N, which is `correction=0`
+    , correction=0 →
+you precondition with the statistics of the last minibatch; BNP uses the running averages
+    self.rows[k] = len(h)
+    → self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))
+    mean, var, rows = self.mean[k], self.var[k], self.rows[k]
+    → (mean, var), rows = layer.last, self.rows[k]
+your averages hold the graphs of the passes, more with every step; compute them without a graph, for
+example from `inputs[0].detach()`
+    @torch.no_grad()\n    def observe → def observe
+    clone() for one in self.mean → detach().clone() for one in self.mean
+    clone() for one in self.var → detach().clone() for one in self.var
+your averages are in float32, whatever the network is; make them like the weights, for example with
+`torch.zeros_like(layer.weight[0])`
+    torch.zeros_like(layer.weight[0]) → torch.zeros(layer.in_features)
+    torch.ones_like(layer.weight[0]) → torch.ones(layer.in_features)
+you leave the gradient of the bias as it is; it takes up the means
+    bias.div_(q2).sub_(weight @ mean) →
+your step computes new gradients, and those of the parameters stay as they are; change them in place
+    weight.sub_( → weight = weight.sub(
+    .div_(q2 * → .div(q2 *
+    bias.div_(q2).sub_( → bias = bias.div(q2).sub(
+your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
+it return None
+    correction=0), 1 - self.rho) → correction=0), 1 - self.rho)\n        return h - self.mean[k]
+you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
+layers at every depth
+    model.modules() → model.children()
+you find a layer several times, once for each block around it, and precondition it as often;
+`model.modules()` finds each once
+    for one in model.modules() → for block in model.modules() for one in block.modules()
+your step fails at a layer without gradients, such as a frozen one; leave it as it is
+    if weight is None or bias is None or not rows: → if not rows:
+a second step without a pass preconditions the gradients once more; forget the pass in `step`, and
+raise RuntimeError when there was none
+    self.rows[k] = 0 →
+a second step without a pass must raise RuntimeError; yours gives no error
+    raise RuntimeError( → return  # (
+a pass in evaluation mode changes N, the size of the minibatch; leave the hook at once when
+`layer.training` is False
+    if not layer → self.rows[self.place[layer]] = len(inputs[0])\n        if not layer
+you keep the size of the first minibatch; q² needs that of the last one
+    self.rows[k] = len(h) → self.rows[k] = layer.first = getattr(layer, "first", len(h))
+your N adds up the passes since the last step; it is the size of the minibatch that passed last
+    self.rows[k] = len(h) → self.rows[k] += len(h)
+""")
 
-exercise.mistake(
-    "your averages take in the passes in evaluation mode; leave the hook when `layer.training` is "
-    "False",
-    ("if not layer.training:", "if False:"),
-)
-
-exercise.mistake(
-    "the hooks are still there after `remove()`; keep the handles that registering gives you, and "
-    "call `remove()` on each",
-    ("handle.remove()", "pass"),
-)
-
-exercise.mistake(
-    "your `remove()` takes away the first hook only; call `remove()` on each handle",
-    ("in self.handles:", "in self.handles[:1]:"),
-)
-
-exercise.mistake(
-    "your `remove()` takes away the hooks of others, too; keep the handles that registering gives "
-    "you, and call `remove()` on each",
-    ("for handle in self.handles:", "for layer in self.layers:"),
-    ("handle.remove()", "layer._forward_pre_hooks.clear()"),
-)
-
-exercise.mistake(
-    "your `state_dict()` gives the averages themselves, which change as the training goes on; "
-    "return copies, with `clone()`",
-    ("[one.clone() for one in self.mean]", "self.mean"),
-    ("[one.clone() for one in self.var]", "self.var"),
-)
-
-exercise.mistake(
-    "your averages are saved under the layer objects of one network, and a new network does not "
-    "find them; save lists, in the order of the layers",
-    ('"mean": mean, "var": var', '"mean": dict(zip(self.layers, mean)), "var": {}'),
-    ('state["mean"][k]', 'state["mean"][self.layers[k]]'),
-)
-
-exercise.mistake(
-    "`load_state_dict` does not take up what was saved, so the averages begin anew when training "
-    "is resumed",
-    ("in range(len(self.layers))", "in []"),
-)
-
-exercise.mistake(
-    "`load_state_dict` keeps the tensors of the state, and the passes that follow change what was "
-    "saved; copy their numbers, with `copy_` or `clone()`",
-    ('self.mean[k].copy_(state["mean"][k])', 'self.mean[k] = state["mean"][k]'),
-    ('self.var[k].copy_(state["var"][k])', 'self.var[k] = state["var"][k]'),
-)
-
-exercise.mistake(
-    "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
-    ("torch.ones_like", "torch.zeros_like"),
-)
 
 _READ = "mean, var, rows = self.mean[k], self.var[k], self.rows[k]"
-
-exercise.mistake(
-    "you divide the averages by 1 − ρᵗ, with t the number of passes; BNP does not correct for the "
-    "start",
-    ("self.rows = ", "self.t = [0 for layer in self.layers]\n        self.rows = "),
-    ("        self.rows[k] = len(h)\n", "        self.rows[k] = len(h)\n        self.t[k] += 1\n"),
-    (
-        _READ,
-        "rows, scale = self.rows[k], 1 - self.rho ** max(self.t[k], 1)\n"
-        "            mean, var = self.mean[k] / scale, self.var[k] / scale",
-    ),
-)
-
-exercise.mistake(
-    "you divide the averages by 1 − ρᵗ, with t the number of steps, as Adam does; BNP does not "
-    "correct for the start",
-    ("self.rows = ", "self.t = 0\n        self.rows = "),
-    ("        for k, layer in", "        self.t += 1\n        for k, layer in"),
-    (
-        _READ,
-        "rows, scale = self.rows[k], 1 - self.rho**self.t\n"
-        "            mean, var = self.mean[k] / scale, self.var[k] / scale",
-    ),
-)
-
-exercise.mistake(
-    "your step leaves `eps1` and `eps2` at their default values; use those that the constructor is "
-    "given",
-    ("self.eps1 * var.max() + self.eps2", "1e-2 * var.max() + 1e-4"),
-)
-
-exercise.mistake(
-    "your averages begin with the first minibatch; BNP begins with the mean 0 and the variance 1",
-    (
-        "        self.rows[k] = len(h)\n",
-        "        self.rows[k] = len(h)\n"
-        "        if not self.mean[k].any():\n"
-        "            self.mean[k].copy_(h.mean(dim=0))\n"
-        "            self.var[k].copy_(h.var(dim=0, correction=0))\n",
-    ),
-)
-
-exercise.mistake(
-    "ρ and 1 − ρ are the wrong way round; ρ is the weight of the old average",
-    ("= rho, eps1, eps2", "= 1 - rho, eps1, eps2"),
-)
-
-exercise.mistake(
-    "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
-    (", correction=0", ""),
-)
-
-exercise.mistake(
-    "you precondition with the statistics of the last minibatch; BNP uses the running averages",
-    (
-        "self.rows[k] = len(h)",
-        "self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))",
-    ),
-    (_READ, "(mean, var), rows = layer.last, self.rows[k]"),
-)
-
-exercise.mistake(
-    "your averages hold the graphs of the passes, more with every step; compute them without a "
-    "graph, for example from `inputs[0].detach()`",
-    ("    @torch.no_grad()\n    def observe", "    def observe"),
-    ("clone() for one in self.mean", "detach().clone() for one in self.mean"),
-    ("clone() for one in self.var", "detach().clone() for one in self.var"),
-)
-
-exercise.mistake(
-    "your averages are in float32, whatever the network is; make them like the weights, for "
-    "example with `torch.zeros_like(layer.weight[0])`",
-    ("torch.zeros_like(layer.weight[0])", "torch.zeros(layer.in_features)"),
-    ("torch.ones_like(layer.weight[0])", "torch.ones(layer.in_features)"),
-)
-
-exercise.mistake(
-    "you leave the gradient of the bias as it is; it takes up the means",
-    ("            bias.div_(q2).sub_(weight @ mean)\n", ""),
-)
-
-exercise.mistake(
-    "your step computes new gradients, and those of the parameters stay as they are; change them "
-    "in place",
-    ("weight.sub_(", "weight = weight.sub("),
-    (".div_(q2 *", ".div(q2 *"),
-    ("bias.div_(q2).sub_(", "bias = bias.div(q2).sub("),
-)
-
-exercise.mistake(
-    "your hook returns something, and what a pre-hook returns takes the place of the layer's "
-    "input; let it return None",
-    (
-        "correction=0), 1 - self.rho)",
-        "correction=0), 1 - self.rho)\n        return h - self.mean[k]",
-    ),
-)
-
-exercise.mistake(
-    "you look at the children of the network alone and miss the layers in its blocks; `modules()` "
-    "finds layers at every depth",
-    ("model.modules()", "model.children()"),
-)
-
-exercise.mistake(
-    "you find a layer several times, once for each block around it, and precondition it as often; "
-    "`model.modules()` finds each once",
-    ("for one in model.modules()", "for block in model.modules() for one in block.modules()"),
-)
-
-exercise.mistake(
-    "your step fails at a layer without gradients, such as a frozen one; leave it as it is",
-    ("if weight is None or bias is None or not rows:", "if not rows:"),
-)
-
-exercise.mistake(
-    "a second step without a pass preconditions the gradients once more; forget the pass in "
-    "`step`, and raise RuntimeError when there was none",
-    ("            self.rows[k] = 0\n", ""),
-)
-
-exercise.mistake(
-    "a second step without a pass must raise RuntimeError; yours gives no error",
-    ("raise RuntimeError(", "return  # ("),
-)
-
-exercise.mistake(
-    "a pass in evaluation mode changes N, the size of the minibatch; leave the hook at once when "
-    "`layer.training` is False",
-    ("if not layer", "self.rows[self.place[layer]] = len(inputs[0])\n        if not layer"),
-)
-
-exercise.mistake(
-    "you keep the size of the first minibatch; q² needs that of the last one",
-    ("self.rows[k] = len(h)", 'self.rows[k] = layer.first = getattr(layer, "first", len(h))'),
-)
-
-exercise.mistake(
-    "your N adds up the passes since the last step; it is the size of the minibatch that passed "
-    "last",
-    ("self.rows[k] = len(h)", "self.rows[k] += len(h)"),
-)

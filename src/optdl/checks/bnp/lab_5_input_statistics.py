@@ -76,92 +76,50 @@ exercise.hints(
     "order of the list.",
 )
 
-exercise.mistake(
-    "your hooks stay on the network and go on working in each later pass; keep the handles and "
-    "call `remove()` on each",
-    ("handle.remove()", "pass"),
-)
-
-exercise.mistake(
-    "you remove the first hook only; keep all handles and call `remove()` on each",
-    ("in handles:", "in handles[:1]:"),
-)
-
-exercise.mistake(
-    "your hooks stay on the network when the pass fails; remove them in `finally`",
-    ("finally:", "except ZeroDivisionError:\n        pass\n    else:"),
-)
-
-exercise.mistake(
-    "your statistics are those of what the layers give; they are those of what the layers read, "
-    "`inputs[0]`",
-    ("inputs: tuple[Tensor, ...])", "inputs: tuple[Tensor, ...], output)"),
-    ("inputs[0]", "output"),
-    ("forward_pre_hook", "forward_hook"),
-)
-
-exercise.mistake(
-    "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
-    (", correction=0", ""),
-)
-
-exercise.mistake(
-    "your variance is the mean of the squares; subtract the mean before you square, or use "
-    "`h.var(dim=0, correction=0)`",
-    ("h.var(dim=0, correction=0)", "h.square().mean(dim=0)"),
-)
-
-exercise.mistake(
-    "your list is in the order in which the layers were called; the order is that of "
-    "`model.modules()`",
-    ("[seen[layer] for layer in layers]", "list(seen.values())"),
-)
-
-exercise.mistake(
-    "your function hides the exception of a pass that fails; remove the hooks in `finally`, which "
-    "passes the exception on",
-    ("finally:", "except RuntimeError:\n        pass\n    finally:"),
-    ("seen[layer] for", "seen.get(layer) for"),
-)
-
-exercise.mistake(
-    "you take statistics of each example over its features; they are those of each feature over "
-    "the minibatch, with dim=0",
-    ("mean(dim=0)", "mean(dim=1)"),
-    ("var(dim=0", "var(dim=1"),
-)
-
-exercise.mistake(
-    "your hook returns something, and what a pre-hook returns takes the place of the layer's "
-    "input; let it return None",
-    ("correction=0))", "correction=0))\n        return h - h.mean(dim=0)"),
-)
-
-exercise.mistake(
-    "your statistics hold the graph of the pass, and so its memory; compute them without a graph, "
-    "under `torch.no_grad()` or after `detach()`",
-    ("with torch.no_grad():", "if True:"),
-)
-
-exercise.mistake(
-    "you look at the children of the network alone and miss the layers in its blocks; `modules()` "
-    "finds layers at every depth",
-    ("model.modules()", "model.children()"),
-)
-
-exercise.mistake(
-    "you leave the network in evaluation mode; it is to stay in the mode in which it came",
-    ("seen = {}", "seen, _ = {}, model.eval()"),
-)
-
-exercise.mistake(
-    "your hooks stay on the network when the pass fails, and your list is in the order in which "
-    "the layers were called; remove the hooks in `finally`, and go through `model.modules()`",
-    ("seen = {}", "seen = []"),
-    (
-        "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))",
-        "seen.append((h.mean(dim=0), h.var(dim=0, correction=0)))",
-    ),
-    ("finally:", "except ZeroDivisionError:\n        pass\n    else:"),
-    ("[seen[layer] for layer in layers]", "seen"),
-)
+exercise.mistakes(r"""
+your hooks stay on the network and go on working in each later pass; keep the handles and call
+`remove()` on each
+    handle.remove() → pass
+you remove the first hook only; keep all handles and call `remove()` on each
+    in handles: → in handles[:1]:
+your hooks stay on the network when the pass fails; remove them in `finally`
+    finally: → except ZeroDivisionError:\n        pass\n    else:
+your statistics are those of what the layers give; they are those of what the layers read,
+`inputs[0]`
+    inputs: tuple[Tensor, ...]) → inputs: tuple[Tensor, ...], output)
+    inputs[0] → output
+    forward_pre_hook → forward_hook
+your variance divides by N − 1; BNP divides by N, which is `correction=0`
+    , correction=0 →
+your variance is the mean of the squares; subtract the mean before you square, or use `h.var(dim=0,
+correction=0)`
+    h.var(dim=0, correction=0) → h.square().mean(dim=0)
+your list is in the order in which the layers were called; the order is that of `model.modules()`
+    [seen[layer] for layer in layers] → list(seen.values())
+your function hides the exception of a pass that fails; remove the hooks in `finally`, which passes
+the exception on
+    finally: → except RuntimeError:\n        pass\n    finally:
+    seen[layer] for → seen.get(layer) for
+you take statistics of each example over its features; they are those of each feature over the
+minibatch, with dim=0
+    mean(dim=0) → mean(dim=1)
+    var(dim=0 → var(dim=1
+your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
+it return None
+    correction=0)) → correction=0))\n        return h - h.mean(dim=0)
+your statistics hold the graph of the pass, and so its memory; compute them without a graph, under
+`torch.no_grad()` or after `detach()`
+    with torch.no_grad(): → if True:
+you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
+layers at every depth
+    model.modules() → model.children()
+you leave the network in evaluation mode; it is to stay in the mode in which it came
+    seen = {} → seen, _ = {}, model.eval()
+your hooks stay on the network when the pass fails, and your list is in the order in which the
+layers were called; remove the hooks in `finally`, and go through `model.modules()`
+    seen = {} → seen = []
+    seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))
+    → seen.append((h.mean(dim=0), h.var(dim=0, correction=0)))
+    finally: → except ZeroDivisionError:\n        pass\n    else:
+    [seen[layer] for layer in layers] → seen
+""")

@@ -59,40 +59,23 @@ exercise.hints(
     "labels, and add the legend.",
 )
 
-exercise.mistake(
-    "you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are `every` "
-    "between two measurements",
-    ("[every * (k + 1) for k in range(len(losses))]", "range(len(losses))"),
-)
-
-exercise.mistake(
-    "your first measurement stands at step 0; it was made after `every` steps", ("(k + 1)", "k")
-)
-
-exercise.mistake(
-    "your steps lie on a logarithmic axis; leave that axis linear",
-    ("    ax.legend()", '    ax.set_xscale("log")\n    ax.legend()'),
-)
-
-exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_yscale("log")`',
-    ('ax.set_yscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
-    ('ax.set_xlabel("step")', "pass"),
-)
-
-exercise.mistake(
-    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
-)
+exercise.mistakes(r"""
+you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are `every` between
+two measurements
+    [every * (k + 1) for k in range(len(losses))] → range(len(losses))
+your first measurement stands at step 0; it was made after `every` steps
+    (k + 1) → k
+your steps lie on a logarithmic axis; leave that axis linear
+    ax.legend() → ax.set_xscale("log")\n    ax.legend()
+your losses lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_yscale("log")`
+    ax.set_yscale("log") → pass
+an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`
+    ax.set_xlabel("step") → pass
+there is no legend that names all lines; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+your lines have no labels; give each `label=name`
+    , label=name →
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for name, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,
+""")

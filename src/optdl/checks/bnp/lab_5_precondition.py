@@ -94,103 +94,51 @@ exercise.hints(
     r"new `grad_weight` times `mean`.",
 )
 
-exercise.mistake(
-    "you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to "
-    "another tensor; change the tensor itself, with `sub_`, `div_` or `copy_`",
-    ("grad_weight.sub_(", "grad_weight = grad_weight.sub("),
-    (".div_(q2 *", ".div(q2 *"),
-    ("grad_bias.div_(q2).sub_(", "grad_bias = grad_bias.div(q2).sub("),
-)
-
-exercise.mistake(
-    "you smooth `var` in place and so spoil the running average, which belongs to the caller; "
-    "compute a new tensor",
-    ("var + eps1 * var.max() + eps2", "var.add_(eps1 * var.max() + eps2)"),
-)
-
-exercise.mistake(
-    "your new bias gradient uses the old weight gradient; it uses the new one",
-    ("    grad_weight.sub_(", "    old = grad_weight.clone()\n    grad_weight.sub_("),
-    ("grad_weight @", "old @"),
-)
-
-exercise.mistake(
-    "you change the bias gradient before the weight gradient; each needs the other one: the new "
-    "G_w is made of the old G_b, and the new G_b of the new G_w",
-    ("    grad_bias.div_(q2).sub_(grad_weight @ mean)\n", ""),
-    (
-        "    grad_weight.sub_(",
-        "    grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(",
-    ),
-)
-
-exercise.mistake(
-    "your outer product is transposed, (n, o) in place of (o, n): μ belongs to the columns of the "
-    "weight gradient, one for each input",
-    ("outer(grad_bias, mean)", "outer(mean, grad_bias)"),
-)
-
-exercise.mistake(
-    "you divide the rows of the weight gradient by the variances; they belong to the columns, one "
-    "for each input",
-    ("smoothed)", "smoothed[:, None])"),
-)
-
-exercise.mistake(
-    "you divide by the standard deviation; P and Pᵀ divide by it once each, which makes the "
-    "variance",
-    ("smoothed)", "smoothed.sqrt())"),
-)
-
-exercise.mistake(
-    "your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of inputs",
-    ("shape[1]", "shape[0]"),
-)
-
-exercise.mistake(
-    "your q² falls below 1 for minibatches that are larger than the layer; it is max{n/N, 1}",
-    ("max(grad_weight.shape[1] / batch_size, 1)", "grad_weight.shape[1] / batch_size"),
-)
-
-exercise.mistake(
-    "you divide by q; both gradients are divided by q² = max{n/N, 1}",
-    ("batch_size, 1)", "batch_size, 1) ** 0.5"),
-)
-
-exercise.mistake(
-    "your q² is a whole number, because `//` rounds n/N down; divide with `/`",
-    ("/ batch_size", "// batch_size"),
-)
-
-exercise.mistake(
-    "you divide the weight gradient by q² once more on its way into the bias; only the old bias "
-    "gradient is divided by q²",
-    ("grad_bias.div_(q2).sub_(grad_weight @ mean)", "grad_bias.sub_(grad_weight @ mean).div_(q2)"),
-)
-
-exercise.mistake(
-    "you do not divide the bias gradient by q²; both gradients are divided",
-    ("bias.div_(q2)", "bias"),
-)
-
-exercise.mistake(
-    "you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂",
-    ("eps1 * var.max()", "eps1"),
-)
-
-exercise.mistake(
-    "you add the means times the bias gradient; they are subtracted from the weight gradient",
-    ("grad_weight.sub_(", "grad_weight.add_("),
-)
-
-exercise.mistake(
-    "you divide the bias gradient by q² first, and the weight gradient takes in the divided one; "
-    "the new G_w is made of the old G_b",
-    ("    grad_weight.sub_(", "    grad_bias.div_(q2)\n    grad_weight.sub_("),
-    ("    grad_bias.div_(q2).sub_(grad_weight", "    grad_bias.sub_(grad_weight"),
-)
-
-exercise.mistake(
-    "your quotient is upside down; q² is max{n/N, 1}",
-    ("grad_weight.shape[1] / batch_size", "batch_size / grad_weight.shape[1]"),
-)
+exercise.mistakes(r"""
+you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to another
+tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
+    grad_weight.sub_( → grad_weight = grad_weight.sub(
+    .div_(q2 * → .div(q2 *
+    grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(
+you smooth `var` in place and so spoil the running average, which belongs to the caller; compute a
+new tensor
+    var + eps1 * var.max() + eps2 → var.add_(eps1 * var.max() + eps2)
+your new bias gradient uses the old weight gradient; it uses the new one
+    grad_weight.sub_( → old = grad_weight.clone()\n    grad_weight.sub_(
+    grad_weight @ → old @
+you change the bias gradient before the weight gradient; each needs the other one: the new G_w is
+made of the old G_b, and the new G_b of the new G_w
+    grad_bias.div_(q2).sub_(grad_weight @ mean) →
+    grad_weight.sub_( → grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(
+your outer product is transposed, (n, o) in place of (o, n): μ belongs to the columns of the weight
+gradient, one for each input
+    outer(grad_bias, mean) → outer(mean, grad_bias)
+you divide the rows of the weight gradient by the variances; they belong to the columns, one for
+each input
+    smoothed) → smoothed[:, None])
+you divide by the standard deviation; P and Pᵀ divide by it once each, which makes the variance
+    smoothed) → smoothed.sqrt())
+your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of inputs
+    shape[1] → shape[0]
+your q² falls below 1 for minibatches that are larger than the layer; it is max{n/N, 1}
+    max(grad_weight.shape[1] / batch_size, 1) → grad_weight.shape[1] / batch_size
+you divide by q; both gradients are divided by q² = max{n/N, 1}
+    batch_size, 1) → batch_size, 1) ** 0.5
+your q² is a whole number, because `//` rounds n/N down; divide with `/`
+    / batch_size → // batch_size
+you divide the weight gradient by q² once more on its way into the bias; only the old bias gradient
+is divided by q²
+    grad_bias.div_(q2).sub_(grad_weight @ mean) → grad_bias.sub_(grad_weight @ mean).div_(q2)
+you do not divide the bias gradient by q²; both gradients are divided
+    bias.div_(q2) → bias
+you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂
+    eps1 * var.max() → eps1
+you add the means times the bias gradient; they are subtracted from the weight gradient
+    grad_weight.sub_( → grad_weight.add_(
+you divide the bias gradient by q² first, and the weight gradient takes in the divided one; the new
+G_w is made of the old G_b
+    grad_weight.sub_( → grad_bias.div_(q2)\n    grad_weight.sub_(
+    grad_bias.div_(q2).sub_(grad_weight → grad_bias.sub_(grad_weight
+your quotient is upside down; q² is max{n/N, 1}
+    grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]
+""")

@@ -77,54 +77,31 @@ exercise.hints(
 
 _BNP_STEP = "        if bnp is not None:\n            bnp.step()\n"
 
-exercise.mistake(
-    "you precondition after the optimizer's step, which has used the plain gradients by then; call "
-    "`bnp.step()` between `backward` and `optimizer.step()`",
-    (_BNP_STEP + "        optimizer.step()\n", "        optimizer.step()\n" + _BNP_STEP),
-)
-
-exercise.mistake(
-    "you precondition before `backward`, when there are no gradients; call `bnp.step()` between "
-    "`backward` and `optimizer.step()`",
-    (_BNP_STEP, ""),
-    ("        loss.backward()", _BNP_STEP + "        loss.backward()"),
-)
-
-exercise.mistake(
-    "your loop fails when `bnp` is None; leave its step out then",
-    ("if bnp is not None:", "if True:"),
-)
-
-exercise.mistake(
-    "you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`",
-    ("bnp.step()", "pass"),
-)
-
-exercise.mistake(
-    "you never clear the gradients, and `backward` adds to those that were preconditioned; call "
-    "`optimizer.zero_grad()` in each step",
-    ("        optimizer.zero_grad()\n", ""),
-)
-
-exercise.mistake(
-    "you clear the gradients after `backward`, so no step changes anything; clear them before",
-    ("        optimizer.zero_grad()\n", ""),
-    ("loss.backward()", "loss.backward(), optimizer.zero_grad()"),
-)
-
-exercise.mistake(
-    "you keep the loss as a tensor, and with it the nodes of the graph of every step; keep the "
-    "number, `loss.item()`",
-    ("loss.item()", "loss"),
-)
-
-exercise.mistake(
-    "your model stays in evaluation mode, in which dropout does nothing and the hooks of BNP see "
-    "nothing; call `model.train()` first",
-    ("    model.train()\n", ""),
-)
-
-exercise.mistake(
-    "you return after the first minibatch; move `return` out of the loop",
-    ("    return losses", "        return losses"),
-)
+exercise.mistakes(r"""
+you precondition after the optimizer's step, which has used the plain gradients by then; call
+`bnp.step()` between `backward` and `optimizer.step()`
+    if bnp is not None:\n            bnp.step()\n        optimizer.step()
+    → optimizer.step()\n        if bnp is not None:\n            bnp.step()
+you precondition before `backward`, when there are no gradients; call `bnp.step()` between
+`backward` and `optimizer.step()`
+    if bnp is not None:\n            bnp.step() →
+    loss.backward() → if bnp is not None:\n            bnp.step()\n        loss.backward()
+your loop fails when `bnp` is None; leave its step out then
+    if bnp is not None: → if True:
+you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`
+    bnp.step() → pass
+you never clear the gradients, and `backward` adds to those that were preconditioned; call
+`optimizer.zero_grad()` in each step
+    optimizer.zero_grad() →
+you clear the gradients after `backward`, so no step changes anything; clear them before
+    optimizer.zero_grad() →
+    loss.backward() → loss.backward(), optimizer.zero_grad()
+you keep the loss as a tensor, and with it the nodes of the graph of every step; keep the number,
+`loss.item()`
+    loss.item() → loss
+your model stays in evaluation mode, in which dropout does nothing and the hooks of BNP see nothing;
+call `model.train()` first
+    model.train() →
+you return after the first minibatch; move `return` out of the loop
+    )\n    return losses → )\n        return losses
+""")

@@ -49,19 +49,13 @@ exercise.hints(
     r"diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.",
 )
 
-exercise.mistake(
-    "the bias is a parameter too: Ĥ begins with a column of ones",
-    ("np.column_stack([np.ones(len(H)), H])", "H"),
-)
-
-exercise.mistake(
-    "your bias comes last; in Ĥ = [e, H] it comes first",
-    ("np.ones(len(H)), H", "H, np.ones(len(H))"),
-)
-
-exercise.mistake("you use S twice; in Ĥᵀ S Ĥ it stands once", ("@ S @", "@ S @ S @"))
-
-exercise.mistake(
-    "you divide by n, the number of features; S divides by N, the number of examples",
-    ("/ len(H)", "/ H.shape[1]"),
-)
+exercise.mistakes(r"""
+the bias is a parameter too: Ĥ begins with a column of ones
+    np.column_stack([np.ones(len(H)), H]) → H
+your bias comes last; in Ĥ = [e, H] it comes first
+    np.ones(len(H)), H → H, np.ones(len(H))
+you use S twice; in Ĥᵀ S Ĥ it stands once
+    @ S @ → @ S @ S @
+you divide by n, the number of features; S divides by N, the number of examples
+    / len(H) → / H.shape[1]
+""")

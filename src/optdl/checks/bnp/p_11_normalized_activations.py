@@ -40,48 +40,24 @@ exercise.hints(
     "axis 0, and put a column of ones in front of the result with `np.column_stack`.",
 )
 
-exercise.mistake(
-    "the column of ones is missing: Ĝ = [e, G]",
-    ("np.column_stack([np.ones(len(H)), normalized])", "normalized"),
-)
-
-exercise.mistake(
-    "your variance divides by N − 1; here it divides by N",
-    ("H.std(axis=0)", "H.std(axis=0, ddof=1)"),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its square root, σ", ("H.std(axis=0)", "H.var(axis=0)")
-)
-
-exercise.mistake(
-    "you subtract the mean after scaling; center first, then scale",
-    ("(H - H.mean(axis=0)) / H.std(axis=0)", "H / H.std(axis=0) - H.mean(axis=0)"),
-)
-
-exercise.mistake(
-    "you center the features, but do not scale them; divide by σ, too", (" / H.std(axis=0)", "")
-)
-
-exercise.mistake(
-    "you scale the features, but do not center them; subtract the mean first",
-    ("(H - H.mean(axis=0))", "H"),
-)
-
-exercise.mistake(
-    "your column of ones comes last; in Ĝ = [e, G] it comes first",
-    ("np.ones(len(H)), normalized", "normalized, np.ones(len(H))"),
-)
-
-exercise.mistake(
-    "you take one mean and one standard deviation for all features; each feature has its own",
-    ("(H - H.mean(axis=0)) / H.std(axis=0)", "(H - H.mean()) / H.std()"),
-)
-
-exercise.mistake(
-    "you normalize each example over its features; normalize each feature over the examples",
-    (
-        "(H - H.mean(axis=0)) / H.std(axis=0)",
-        "(H - H.mean(axis=1, keepdims=True)) / H.std(axis=1, keepdims=True)",
-    ),
-)
+exercise.mistakes(r"""
+the column of ones is missing: Ĝ = [e, G]
+    np.column_stack([np.ones(len(H)), normalized]) → normalized
+your variance divides by N − 1; here it divides by N
+    H.std(axis=0) → H.std(axis=0, ddof=1)
+you divide by the variance; divide by its square root, σ
+    H.std(axis=0) → H.var(axis=0)
+you subtract the mean after scaling; center first, then scale
+    (H - H.mean(axis=0)) / H.std(axis=0) → H / H.std(axis=0) - H.mean(axis=0)
+you center the features, but do not scale them; divide by σ, too
+    / H.std(axis=0) →
+you scale the features, but do not center them; subtract the mean first
+    (H - H.mean(axis=0)) → H
+your column of ones comes last; in Ĝ = [e, G] it comes first
+    np.ones(len(H)), normalized → normalized, np.ones(len(H))
+you take one mean and one standard deviation for all features; each feature has its own
+    (H - H.mean(axis=0)) / H.std(axis=0) → (H - H.mean()) / H.std()
+you normalize each example over its features; normalize each feature over the examples
+    (H - H.mean(axis=0)) / H.std(axis=0)
+    → (H - H.mean(axis=1, keepdims=True)) / H.std(axis=1, keepdims=True)
+""")

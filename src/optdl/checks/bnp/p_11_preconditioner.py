@@ -43,17 +43,15 @@ exercise.hints(
     "front of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.",
 )
 
-exercise.mistake("your D holds σ; it is an inverse, so it holds 1/σ", ("1 / std", "std"))
-
-exercise.mistake(
-    "the sign of μ is wrong in U: −μᵀ in its first row subtracts the mean", ("-mean", "mean")
-)
-
-exercise.mistake(
-    "your bias comes last; in ŵ = [b; w] it comes first",
-    ("U[0, 1:]", "U[-1, :-1]"),
-    ("[1.0], 1 / std", "1 / std, [1.0]"),
-)
+exercise.mistakes(r"""
+your D holds σ; it is an inverse, so it holds 1/σ
+    1 / std → std
+the sign of μ is wrong in U: −μᵀ in its first row subtracts the mean
+    -mean → mean
+your bias comes last; in ŵ = [b; w] it comes first
+    U[0, 1:] → U[-1, :-1]
+    [1.0], 1 / std → 1 / std, [1.0]
+""")
 
 
 @exercise.mistake("your matrices lack the row and the column of the bias; each has n + 1 of them")

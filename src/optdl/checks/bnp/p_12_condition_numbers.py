@@ -70,50 +70,27 @@ exercise.hints(
     "they are in descending order.",
 )
 
-exercise.mistake(
-    "the column of ones is missing: the matrix is Ĥ = [e, H]",
-    ("np.column_stack([e, features])", "features"),
-)
-
-exercise.mistake(
-    "you divide by a singular value that is zero up to rounding; divide by the smallest one that "
-    "is not",
-    ("values[values > 1e-12 * values[0]]", "values"),
-)
-
-exercise.mistake(
-    "you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value",
-    ("1e-12 * values[0]", "1e-12"),
-)
-
-exercise.mistake(
-    "you take eigenvalues of ĤᵀĤ, the squares, in which rounding hides the small ones; take "
-    "singular values of Ĥ itself",
-    (
-        "np.linalg.svd(extended, compute_uv=False)",
-        "np.linalg.eigvalsh(extended.T @ extended)[::-1]",
-    ),
-    ("nonzero[0] / nonzero[-1]", "np.sqrt(nonzero[0] / nonzero[-1])"),
-)
-
-exercise.mistake(
-    "your third matrix is scaled, but not centered; it is ĤUD", ("(H - mean) / std", "H / std")
-)
-
-exercise.mistake("you multiply by σ; D divides by it", ("(H - mean) / std", "(H - mean) * std"))
-
-exercise.mistake(
-    "you add the mean, which moves the features away from zero; U subtracts it",
-    ("(H, H - mean, (H - mean) / std)", "(H, H + mean, (H + mean) / std)"),
-)
-
-exercise.mistake(
-    "your standard deviation divides by N − 1; here it divides by N",
-    ("H.std(axis=0)", "H.std(axis=0, ddof=1)"),
-)
-
-exercise.mistake("your D holds 1/σ²; it holds 1/σ", ("H.std(axis=0)", "H.var(axis=0)"))
-
-exercise.mistake(
-    "your third matrix is Ĥ D U; P = U D centers first", ("(H - mean) / std", "H / std - mean")
-)
+exercise.mistakes(r"""
+the column of ones is missing: the matrix is Ĥ = [e, H]
+    np.column_stack([e, features]) → features
+you divide by a singular value that is zero up to rounding; divide by the smallest one that is not
+    values[values > 1e-12 * values[0]] → values
+you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value
+    1e-12 * values[0] → 1e-12
+you take eigenvalues of ĤᵀĤ, the squares, in which rounding hides the small ones; take singular
+values of Ĥ itself
+    np.linalg.svd(extended, compute_uv=False) → np.linalg.eigvalsh(extended.T @ extended)[::-1]
+    nonzero[0] / nonzero[-1] → np.sqrt(nonzero[0] / nonzero[-1])
+your third matrix is scaled, but not centered; it is ĤUD
+    (H - mean) / std → H / std
+you multiply by σ; D divides by it
+    (H - mean) / std → (H - mean) * std
+you add the mean, which moves the features away from zero; U subtracts it
+    (H, H - mean, (H - mean) / std) → (H, H + mean, (H + mean) / std)
+your standard deviation divides by N − 1; here it divides by N
+    H.std(axis=0) → H.std(axis=0, ddof=1)
+your D holds 1/σ²; it holds 1/σ
+    H.std(axis=0) → H.var(axis=0)
+your third matrix is Ĥ D U; P = U D centers first
+    (H - mean) / std → H / std - mean
+""")

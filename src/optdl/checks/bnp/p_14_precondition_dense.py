@@ -61,132 +61,60 @@ exercise.hints(
     r"`mean` from `grad_bias` over $q^2$.",
 )
 
-exercise.mistake(
-    "your step 5 uses the old G_w; use the new one from step 4",
-    ("- weight @ mean", "- grad_weight @ mean"),
-)
-
-exercise.mistake("you divide by σ̃; step 4 divides by σ̃²", ("/ smoothed", "/ np.sqrt(smoothed)"))
-
-exercise.mistake(
-    "you divide by q; both steps divide by q²",
-    (
-        "max(grad_weight.shape[1] / batch_size, 1)",
-        "np.sqrt(max(grad_weight.shape[1] / batch_size, 1))",
-    ),
-)
-
-exercise.mistake(
-    "you take q² = min{n/N, 1}; it is the maximum", ("max(grad_weight", "min(grad_weight")
-)
-
-exercise.mistake(
-    "your n counts the outputs; q² counts the inputs, the columns of G_w",
-    ("grad_weight.shape[1]", "grad_weight.shape[0]"),
-)
-
-exercise.mistake(
-    "your step 5 does not divide the old G_b; it starts from G_b/q²",
-    ("grad_bias / q2", "grad_bias"),
-)
-
-exercise.mistake(
-    "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
-    ("grad_bias / q2 - weight @ mean", "(grad_bias - weight @ mean) / q2"),
-)
-
-exercise.mistake(
-    "you add ε₁ itself; it multiplies the largest variance of the layer",
-    ("eps1 * var.max()", "eps1"),
-)
-
-exercise.mistake(
-    "you add ε₁ times each feature's own variance; take the largest variance of the layer",
-    ("eps1 * var.max()", "eps1 * var"),
-)
-
-exercise.mistake(
-    "you take the maximum of the means; take the maximum of the variances",
-    ("var.max()", "mean.max()"),
-)
-
-exercise.mistake(
-    "you add the floor to σ and then square; add it to σ²",
-    ("var + eps1 * var.max() + eps2", "(np.sqrt(var) + eps1 * np.sqrt(var).max() + eps2) ** 2"),
-)
-
-exercise.mistake(
-    "you add the floor to the quotient; it belongs in the denominator",
-    ("smoothed = var +", "floor ="),
-    (
-        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
-        "((grad_weight - np.outer(grad_bias, mean)) / var + floor)",
-    ),
-)
-
-exercise.mistake(
-    "your step 4 does not subtract μ(j) G_b(i)",
-    ("(grad_weight - np.outer(grad_bias, mean))", "grad_weight"),
-)
-
-exercise.mistake(
-    "your step 4 adds μ(j) G_b(i); it subtracts it",
-    ("grad_weight - np.outer", "grad_weight + np.outer"),
-)
-
-exercise.mistake(
-    "your step 5 adds the sum; it subtracts it", ("- weight @ mean", "+ weight @ mean")
-)
-
-exercise.mistake(
-    "you take step 5 before step 4; G_w uses the old G_b, and G_b the new G_w",
-    (
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2\n"
-        "    bias = grad_bias / q2 - weight @ mean",
-        "bias = grad_bias / q2 - grad_weight @ mean\n"
-        "    weight = (grad_weight - np.outer(bias, mean)) / smoothed / q2",
-    ),
-)
-
-exercise.mistake(
-    "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and subtracts μ "
-    "twice",
-    (
-        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
-        "grad_weight / np.sqrt(smoothed)",
-    ),
-)
-
-exercise.mistake(
-    "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and changes G_b "
-    "as well",
-    ("/ smoothed", "/ np.sqrt(smoothed)"),
-    (" - weight @ mean", ""),
-)
-
-exercise.mistake(
-    "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
-    (
-        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
-        "(grad_weight / smoothed - np.outer(grad_bias, mean))",
-    ),
-)
-
-exercise.mistake("you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it", ("/ smoothed", "/ var"))
-
-exercise.mistake(
-    "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
-    ("var + eps1 * var.max() + eps2", "np.maximum(var, eps1 * var.max() + eps2)"),
-)
-
-exercise.mistake("your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂", (" + eps2", ""))
-
-exercise.mistake(
-    "you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone",
-    ("eps1 * var.max() + eps2", "eps2 * var.max() + eps1"),
-)
-
-exercise.mistake(
-    "you multiply ε₁ by the mean variance; the floor takes the largest",
-    ("var.max()", "var.mean()"),
-)
+exercise.mistakes(r"""
+your step 5 uses the old G_w; use the new one from step 4
+    - weight @ mean → - grad_weight @ mean
+you divide by σ̃; step 4 divides by σ̃²
+    / smoothed → / np.sqrt(smoothed)
+you divide by q; both steps divide by q²
+    max(grad_weight.shape[1] / batch_size, 1) → np.sqrt(max(grad_weight.shape[1] / batch_size, 1))
+you take q² = min{n/N, 1}; it is the maximum
+    max(grad_weight → min(grad_weight
+your n counts the outputs; q² counts the inputs, the columns of G_w
+    grad_weight.shape[1] → grad_weight.shape[0]
+your step 5 does not divide the old G_b; it starts from G_b/q²
+    grad_bias / q2 → grad_bias
+you divide the sum of step 5 by q² as well; the new G_w has been divided already
+    grad_bias / q2 - weight @ mean → (grad_bias - weight @ mean) / q2
+you add ε₁ itself; it multiplies the largest variance of the layer
+    eps1 * var.max() → eps1
+you add ε₁ times each feature's own variance; take the largest variance of the layer
+    eps1 * var.max() → eps1 * var
+you take the maximum of the means; take the maximum of the variances
+    var.max() → mean.max()
+you add the floor to σ and then square; add it to σ²
+    var + eps1 * var.max() + eps2 → (np.sqrt(var) + eps1 * np.sqrt(var).max() + eps2) ** 2
+you add the floor to the quotient; it belongs in the denominator
+    smoothed = var + → floor =
+    (grad_weight - np.outer(grad_bias, mean)) / smoothed
+    → ((grad_weight - np.outer(grad_bias, mean)) / var + floor)
+your step 4 does not subtract μ(j) G_b(i)
+    (grad_weight - np.outer(grad_bias, mean)) → grad_weight
+your step 4 adds μ(j) G_b(i); it subtracts it
+    grad_weight - np.outer → grad_weight + np.outer
+your step 5 adds the sum; it subtracts it
+    - weight @ mean → + weight @ mean
+you take step 5 before step 4; G_w uses the old G_b, and G_b the new G_w
+    weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2\n
+        bias = grad_bias / q2 - weight @ mean
+    → bias = grad_bias / q2 - grad_weight @ mean\n
+        weight = (grad_weight - np.outer(bias, mean)) / smoothed / q2
+you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and subtracts μ twice
+    (grad_weight - np.outer(grad_bias, mean)) / smoothed → grad_weight / np.sqrt(smoothed)
+you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and changes G_b as well
+    / smoothed → / np.sqrt(smoothed)
+    - weight @ mean →
+you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)
+    (grad_weight - np.outer(grad_bias, mean)) / smoothed
+    → (grad_weight / smoothed - np.outer(grad_bias, mean))
+you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it
+    / smoothed → / var
+you take the larger of σ² and ε₁ max σ² + ε₂; add the two
+    var + eps1 * var.max() + eps2 → np.maximum(var, eps1 * var.max() + eps2)
+your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂
+    + eps2 →
+you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone
+    eps1 * var.max() + eps2 → eps2 * var.max() + eps1
+you multiply ε₁ by the mean variance; the floor takes the largest
+    var.max() → var.mean()
+""")

@@ -60,60 +60,32 @@ exercise.hints(
     "updated mean), update the variance, and append both. Finally make each list an array.",
 )
 
-exercise.mistake("your variance starts at 0; it starts at 1", ("0.0, 1.0", "0.0, 0.0"))
-
-exercise.mistake(
-    "you start at the first minibatch; start at μ = 0 and σ² = 1",
-    ("0.0, 1.0", "minibatches[0].mean(axis=0), minibatches[0].var(axis=0)"),
-    ("[], []", "[mean], [var]"),
-    ("in minibatches:", "in minibatches[1:]:"),
-)
-
-exercise.mistake(
-    "you leave μ as it is for a minibatch of one; it takes part in the average like the others",
-    (
-        "rho * mean + (1 - rho) * H.mean(axis=0)",
-        "rho * mean + (1 - rho) * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]",
-    ),
-)
-
-exercise.mistake(
-    "you divide by 1 − ρᵗ as Adam does; BNP has no bias correction",
-    ("H in minibatches", "t, H in enumerate(minibatches, 1)"),
-    ("append(mean)", "append(mean / (1 - rho**t))"),
-    ("append(var)", "append(var / (1 - rho**t))"),
-)
-
-exercise.mistake(
-    "you measure one example from the old μ; update μ first",
-    (
-        "mean = rho * mean + (1 - rho) * H.mean(axis=0)\n"
-        "        batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)",
-        "batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)\n"
-        "        mean = rho * mean + (1 - rho) * H.mean(axis=0)",
-    ),
-)
-
-exercise.mistake(
-    "you measure one example from its own mean, so its variance is 0; measure it from the running "
-    "mean",
-    ("(H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)", "H.var(axis=0)"),
-)
-
-exercise.mistake(
-    "you measure every minibatch from the running mean; only a minibatch of one example needs it",
-    (
-        "(H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)",
-        "np.mean((H - mean) ** 2, axis=0)",
-    ),
-)
-
-exercise.mistake(
-    "you average standard deviations; average variances",
-    ("* batch_var", "* np.sqrt(batch_var)"),
-    ("append(var)", "append(var**2)"),
-)
-
-exercise.mistake(
-    "your variance divides by N − 1; BNP divides by N", ("H.var(axis=0)", "H.var(axis=0, ddof=1)")
-)
+exercise.mistakes(r"""
+your variance starts at 0; it starts at 1
+    0.0, 1.0 → 0.0, 0.0
+you start at the first minibatch; start at μ = 0 and σ² = 1
+    0.0, 1.0 → minibatches[0].mean(axis=0), minibatches[0].var(axis=0)
+    [], [] → [mean], [var]
+    in minibatches: → in minibatches[1:]:
+you leave μ as it is for a minibatch of one; it takes part in the average like the others
+    rho * mean + (1 - rho) * H.mean(axis=0)
+    → rho * mean + (1 - rho) * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]
+you divide by 1 − ρᵗ as Adam does; BNP has no bias correction
+    H in minibatches → t, H in enumerate(minibatches, 1)
+    append(mean) → append(mean / (1 - rho**t))
+    append(var) → append(var / (1 - rho**t))
+you measure one example from the old μ; update μ first
+    mean = rho * mean + (1 - rho) * H.mean(axis=0)\n
+            batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)
+    → batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)\n
+            mean = rho * mean + (1 - rho) * H.mean(axis=0)
+you measure one example from its own mean, so its variance is 0; measure it from the running mean
+    (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → H.var(axis=0)
+you measure every minibatch from the running mean; only a minibatch of one example needs it
+    (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)
+you average standard deviations; average variances
+    * batch_var → * np.sqrt(batch_var)
+    append(var) → append(var**2)
+your variance divides by N − 1; BNP divides by N
+    H.var(axis=0) → H.var(axis=0, ddof=1)
+""")

@@ -36,13 +36,11 @@ exercise.hints(
     "and 1.",
 )
 
-exercise.mistake("you take the smaller of n/N and 1; take the larger", ("max", "min"))
-
-exercise.mistake(
-    "your q² is below 1 where N is larger than n; the maximum is missing",
-    ("max(features / rows, 1.0)", "features / rows"),
-)
-
-exercise.mistake(
-    "you add 1; take the larger of n/N and 1", ("max(features / rows, 1.0)", "features / rows + 1")
-)
+exercise.mistakes(r"""
+you take the smaller of n/N and 1; take the larger
+    max → min
+your q² is below 1 where N is larger than n; the maximum is missing
+    max(features / rows, 1.0) → features / rows
+you add 1; take the larger of n/N and 1
+    max(features / rows, 1.0) → features / rows + 1
+""")

@@ -55,35 +55,20 @@ exercise.hints(
     "variance over axis 0.",
 )
 
-exercise.mistake(
-    "your variance divides by N − 1; BNP divides by N", ("H.var(axis=0)", "H.var(axis=0, ddof=1)")
-)
-
-exercise.mistake(
-    "you measure one example from its own mean, so its variance is 0; measure it from the running "
-    "mean",
-    ("(H[0] - running_mean)", "(H[0] - mean)"),
-)
-
-exercise.mistake(
-    "you take a running mean of zeros for none; ask whether `running_mean` is None",
-    ("running_mean is not None", "np.any(running_mean)"),
-)
-
-exercise.mistake(
-    "you use the running mean for minibatches of any size; only a minibatch of one needs it, and a "
-    "larger one is measured from its own mean",
-    ("len(H) == 1 and running_mean", "running_mean"),
-    ("(H[0] - running_mean) ** 2", "np.mean((H - running_mean) ** 2, axis=0)"),
-)
-
-exercise.mistake(
-    "your mean of one example is the running mean; it is the example itself",
-    ("return mean, (H[0]", "return running_mean, (H[0]"),
-)
-
-exercise.mistake(
-    "you average over the features of an example; average over the examples",
-    ("H.mean(axis=0)", "H.mean(axis=1)"),
-    ("H.var(axis=0)", "H.var(axis=1)"),
-)
+exercise.mistakes(r"""
+your variance divides by N − 1; BNP divides by N
+    H.var(axis=0) → H.var(axis=0, ddof=1)
+you measure one example from its own mean, so its variance is 0; measure it from the running mean
+    (H[0] - running_mean) → (H[0] - mean)
+you take a running mean of zeros for none; ask whether `running_mean` is None
+    running_mean is not None → np.any(running_mean)
+you use the running mean for minibatches of any size; only a minibatch of one needs it, and a larger
+one is measured from its own mean
+    len(H) == 1 and running_mean → running_mean
+    (H[0] - running_mean) ** 2 → np.mean((H - running_mean) ** 2, axis=0)
+your mean of one example is the running mean; it is the example itself
+    return mean, (H[0] → return running_mean, (H[0]
+you average over the features of an example; average over the examples
+    H.mean(axis=0) → H.mean(axis=1)
+    H.var(axis=0) → H.var(axis=1)
+""")

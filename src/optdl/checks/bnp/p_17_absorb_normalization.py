@@ -59,10 +59,11 @@ exercise.hints(
     "subtract the product of the new matrix and `mean` from `b`.",
 )
 
-exercise.mistake(
-    "your bias uses W; μ was divided by σ too, so it takes Ŵ", ("absorbed @ mean", "W @ mean")
-)
-
-exercise.mistake("you add Ŵ μ; batch norm subtracts the mean", ("b - absorbed", "b + absorbed"))
-
-exercise.mistake("you multiply the weight by σ; divide it by σ", ("W / std", "W * std"))
+exercise.mistakes(r"""
+your bias uses W; μ was divided by σ too, so it takes Ŵ
+    absorbed @ mean → W @ mean
+you add Ŵ μ; batch norm subtracts the mean
+    b - absorbed → b + absorbed
+you multiply the weight by σ; divide it by σ
+    W / std → W * std
+""")

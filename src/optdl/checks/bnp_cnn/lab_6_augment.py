@@ -87,125 +87,68 @@ exercise.hints(
     "from the end to axis 1.",
 )
 
-exercise.mistake(
-    "all your images have the same shift; draw one for each image, (n, 1) numbers",
-    ("top = torch.randint(0, 2 * padding + 1, (n", "top = torch.randint(0, 2 * padding + 1, (1"),
-    ("left = torch.randint(0, 2 * padding + 1, (n", "left = torch.randint(0, 2 * padding + 1, (1"),
-)
+exercise.mistakes(r"""
+all your images have the same shift; draw one for each image, (n, 1) numbers
+    top = torch.randint(0, 2 * padding + 1, (n → top = torch.randint(0, 2 * padding + 1, (1
+    left = torch.randint(0, 2 * padding + 1, (n → left = torch.randint(0, 2 * padding + 1, (1
+all your images have the same shift, and all are mirrored or none; draw (n, 1) numbers each time,
+one for each image
+    n, _, height → m, _, height
+    how = → n, how = 1,
+    arange(n, → arange(m,
+you mirror all images of a minibatch or none; draw for each image by itself
+    torch.randint(0, 2, (n → torch.randint(0, 2, (1
+you turn images upside down; a mirror exchanges left and right, so it reverses the columns
+    columns = torch.where(mirrored == 1, columns.flip(1), columns)
+    → rows = torch.where(mirrored == 1, rows.flip(1), rows)
+you mirror every image; half of them stay as they are
+    mirrored == 1, → mirrored >= 0,
+you draw numbers for the mirror even where `flip` is false, and the next draws are others; draw them
+only if `flip` is true
+    if flip:\n        mirrored → mirrored
+    ]\n        columns = torch.where(mirrored → ]\n    columns = torch.where(flip * mirrored
+what leaves your image on one side comes in on the other; the border is zeros
+    nn.functional.pad(x, (padding, padding, padding, padding))
+    → nn.functional.pad(x.double(), (padding,) * 4, mode="circular").to(x.dtype)
+your border repeats the outermost pixels; the border is zeros
+    nn.functional.pad(x, (padding, padding, padding, padding))
+    → nn.functional.pad(x.double(), (padding,) * 4, mode="replicate").to(x.dtype)
+you draw from torch's global generator, so a run cannot be repeated by its seed; draw from the one
+that you are given
+    "generator": generator, →
+each minibatch gets the same draws, because your generator starts anew; use the one that you are
+given, which goes on
+    : generator, → : torch.Generator().manual_seed(generator.initial_seed()),
+you change the images that you are given, which are those of the whole data set; make new ones
+    return padded → return x.copy_(padded
+    .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
+the dtype of your images differs from that of x, which may be uint8 or float16; keep it
+    .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2).float()
+the largest shift never occurs: there are 2 · padding + 1 places, and randint leaves out its upper
+end
+    top = torch.randint(0, 2 * padding + 1 → top = torch.randint(0, 2 * padding
+    left = torch.randint(0, 2 * padding + 1 → left = torch.randint(0, 2 * padding
+rows and columns have the same shift; draw each for itself
+    left = torch.randint(0, 2 * padding + 1, (n, 1), **how) → left = top
+you draw the column before the row; the first row of the part is drawn first
+    top = torch → first = torch
+    left = torch → top = torch
+    first = torch → left = torch
+you mirror where the draw is 0; 1 stands for mirrored
+    mirrored == 1 → mirrored == 0
+you mirror before you cut; mirror the part that was cut out
+    columns.flip(1) → width + 2 * padding - 1 - columns
+an index of yours lies on the CPU, wherever x is; give `torch.arange` the device, too:
+`device=x.device`
+    arange(height, device=x.device) → arange(height)
+you work on one image after the other, and on a GPU each small operation costs more time than it
+computes; index all images at once
+    padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    → torch.stack([one[:, r][:, :, c] for one, r, c in zip(padded, rows, columns)])
+all your images have the shift of the first one; each image has its own
+    rows = top + → rows = top[:1] +
+    columns = left + → columns = left[:1] +
+""")
 
-exercise.mistake(
-    "all your images have the same shift, and all are mirrored or none; draw (n, 1) numbers each "
-    "time, one for each image",
-    ("n, _, height", "m, _, height"),
-    ("how = ", "n, how = 1, "),
-    ("arange(n,", "arange(m,"),
-)
-
-exercise.mistake(
-    "you mirror all images of a minibatch or none; draw for each image by itself",
-    ("torch.randint(0, 2, (n", "torch.randint(0, 2, (1"),
-)
-
-exercise.mistake(
-    "you turn images upside down; a mirror exchanges left and right, so it reverses the columns",
-    (
-        "columns = torch.where(mirrored == 1, columns.flip(1), columns)",
-        "rows = torch.where(mirrored == 1, rows.flip(1), rows)",
-    ),
-)
-
-exercise.mistake(
-    "you mirror every image; half of them stay as they are", ("mirrored == 1,", "mirrored >= 0,")
-)
-
-exercise.mistake(
-    "you draw numbers for the mirror even where `flip` is false, and the next draws are others; "
-    "draw them only if `flip` is true",
-    ("    if flip:\n        mirrored", "    mirrored"),
-    ("        columns = torch.where(mirrored", "    columns = torch.where(flip * mirrored"),
-)
 
 _PAD = "nn.functional.pad(x, (padding, padding, padding, padding))"
-
-exercise.mistake(
-    "what leaves your image on one side comes in on the other; the border is zeros",
-    (_PAD, 'nn.functional.pad(x.double(), (padding,) * 4, mode="circular").to(x.dtype)'),
-)
-
-exercise.mistake(
-    "your border repeats the outermost pixels; the border is zeros",
-    (_PAD, 'nn.functional.pad(x.double(), (padding,) * 4, mode="replicate").to(x.dtype)'),
-)
-
-exercise.mistake(
-    "you draw from torch's global generator, so a run cannot be repeated by its seed; draw from "
-    "the one that you are given",
-    ('"generator": generator, ', ""),
-)
-
-exercise.mistake(
-    "each minibatch gets the same draws, because your generator starts anew; use the one that you "
-    "are given, which goes on",
-    (": generator, ", ": torch.Generator().manual_seed(generator.initial_seed()), "),
-)
-
-exercise.mistake(
-    "you change the images that you are given, which are those of the whole data set; make new "
-    "ones",
-    ("return padded", "return x.copy_(padded"),
-    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2))"),
-)
-
-exercise.mistake(
-    "the dtype of your images differs from that of x, which may be uint8 or float16; keep it",
-    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).float()"),
-)
-
-exercise.mistake(
-    "the largest shift never occurs: there are 2 · padding + 1 places, and randint leaves out its "
-    "upper end",
-    ("top = torch.randint(0, 2 * padding + 1", "top = torch.randint(0, 2 * padding"),
-    ("left = torch.randint(0, 2 * padding + 1", "left = torch.randint(0, 2 * padding"),
-)
-
-exercise.mistake(
-    "rows and columns have the same shift; draw each for itself",
-    ("left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "left = top"),
-)
-
-exercise.mistake(
-    "you draw the column before the row; the first row of the part is drawn first",
-    ("top = torch", "first = torch"),
-    ("left = torch", "top = torch"),
-    ("first = torch", "left = torch"),
-)
-
-exercise.mistake(
-    "you mirror where the draw is 0; 1 stands for mirrored", ("mirrored == 1", "mirrored == 0")
-)
-
-exercise.mistake(
-    "you mirror before you cut; mirror the part that was cut out",
-    ("columns.flip(1)", "width + 2 * padding - 1 - columns"),
-)
-
-exercise.mistake(
-    "an index of yours lies on the CPU, wherever x is; give `torch.arange` the device, too: "
-    "`device=x.device`",
-    ("arange(height, device=x.device)", "arange(height)"),
-)
-
-exercise.mistake(
-    "you work on one image after the other, and on a GPU each small operation costs more time than "
-    "it computes; index all images at once",
-    (
-        "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)",
-        "torch.stack([one[:, r][:, :, c] for one, r, c in zip(padded, rows, columns)])",
-    ),
-)
-
-exercise.mistake(
-    "all your images have the shift of the first one; each image has its own",
-    ("rows = top +", "rows = top[:1] +"),
-    ("columns = left +", "columns = left[:1] +"),
-)

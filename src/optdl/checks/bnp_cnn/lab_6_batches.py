@@ -82,119 +82,58 @@ exercise.hints(
     "up.",
 )
 
-exercise.mistake(
-    "all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a "
-    "generator that goes on",
-    (
-        "self.generator = size, generator",
-        "self.order = size, torch.randperm(len(y), generator=generator)",
-    ),
-    ("torch.randperm(len(self.y), generator=self.generator, device=self.y.device)", "self.order"),
-)
-
-exercise.mistake(
-    "you leave out the last examples, where the size does not divide their number; the last "
-    "minibatch is smaller",
-    ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
-    ("in order.split(self.size):", "in order.split(self.size)[: len(self)]:"),
-)
-
-exercise.mistake(
-    "your epoch leaves out the last examples, where the size does not divide their number; yield "
-    "them in a smaller minibatch",
-    ("in order.split(self.size):", "in order.split(self.size)[: len(self.y) // self.size]:"),
-)
-
-exercise.mistake(
-    "`len` does not count the last minibatch where it is smaller; round up",
-    ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
-)
-
-exercise.mistake(
-    "`len` is the number of examples; it is that of the minibatches of an epoch",
-    ("-(-len(self.y) // self.size)", "len(self.y)"),
-)
-
-exercise.mistake(
-    "your labels stay in the order in which they lie, and the images do not; take both by the same "
-    "rows",
-    (
-        "for rows in order.split(self.size):",
-        "for rows, y in zip(order.split(self.size), self.y.split(self.size)):",
-    ),
-    ("self.y[rows]", "y"),
-)
-
-exercise.mistake(
-    "images and labels have orders of their own, so labels are wrong; take both by the same rows",
-    ("self.y[rows]", "self.y[rows[torch.randperm(len(rows), generator=self.generator)]]"),
-)
-
-exercise.mistake(
-    "you draw rows with replacement; an epoch has each example once: use `torch.randperm`",
-    ("torch.randperm(len(self.y),", "torch.randint(len(self.y), (len(self.y),),"),
-)
-
-exercise.mistake(
-    "your examples come in the order in which they lie; draw a new one for each epoch",
-    (
-        "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)",
-        "torch.arange(len(self.y))",
-    ),
-)
-
-exercise.mistake(
-    "you draw from torch's global generator, so a run cannot be repeated by its seed; draw from "
-    "the one that you are given",
-    ("generator=self.generator, ", ""),
-)
-
-exercise.mistake(
-    "your examples stay where they lie; bring all of them to `device`, in `__init__`",
-    ("x.to(device), y.to(device)", "x, y"),
-)
-
-exercise.mistake(
-    "you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` "
-    "the device of the examples",
-    (", device=self.y.device", ""),
-)
-
-exercise.mistake(
-    "you draw an order for the images and another one for the labels, so they no longer belong "
-    "together; draw one for both",
-    (
-        "yield self.x[rows], self.y[rows]",
-        "yield self.x[rows], self.y[other[:len(rows)]]\n            other = other[len(rows):]",
-    ),
-    (
-        "        for rows in",
-        "        other = torch.randperm(len(self.y), generator=self.generator, "
-        "device=self.y.device)\n        for rows in",
-    ),
-)
-
-exercise.mistake(
-    "you make a generator of your own, with the seed of the given one, which has drawn numbers "
-    "since and is to go on; draw from the given one",
-    (
-        "self.size, self.generator = size, generator",
-        "self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())",
-    ),
-)
-
-exercise.mistake(
-    "your object is used up after one epoch; begin a new epoch in each call of `__iter__`",
-    (
-        "self.size, self.generator = size, generator",
-        "self.size, self.generator = size, generator\n"
-        "        self.parts = iter(torch.randperm(len(y), generator=generator, device=device)"
-        ".split(size))",
-    ),
-    (
-        "        order = torch.randperm(len(self.y), generator=self.generator, "
-        "device=self.y.device)\n",
-        "",
-    ),
-    ("order.split(self.size)", "self.parts"),
-)
+exercise.mistakes(r"""
+all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a generator
+that goes on
+    self.generator = size, generator
+    → self.order = size, torch.randperm(len(y), generator=generator)
+    torch.randperm(len(self.y), generator=self.generator, device=self.y.device) → self.order
+you leave out the last examples, where the size does not divide their number; the last minibatch is
+smaller
+    -(-len(self.y) // self.size) → len(self.y) // self.size
+    in order.split(self.size): → in order.split(self.size)[: len(self)]:
+your epoch leaves out the last examples, where the size does not divide their number; yield them in
+a smaller minibatch
+    in order.split(self.size): → in order.split(self.size)[: len(self.y) // self.size]:
+`len` does not count the last minibatch where it is smaller; round up
+    -(-len(self.y) // self.size) → len(self.y) // self.size
+`len` is the number of examples; it is that of the minibatches of an epoch
+    -(-len(self.y) // self.size) → len(self.y)
+your labels stay in the order in which they lie, and the images do not; take both by the same rows
+    for rows in order.split(self.size):
+    → for rows, y in zip(order.split(self.size), self.y.split(self.size)):
+    self.y[rows] → y
+images and labels have orders of their own, so labels are wrong; take both by the same rows
+    self.y[rows] → self.y[rows[torch.randperm(len(rows), generator=self.generator)]]
+you draw rows with replacement; an epoch has each example once: use `torch.randperm`
+    torch.randperm(len(self.y), → torch.randint(len(self.y), (len(self.y),),
+your examples come in the order in which they lie; draw a new one for each epoch
+    torch.randperm(len(self.y), generator=self.generator, device=self.y.device)
+    → torch.arange(len(self.y))
+you draw from torch's global generator, so a run cannot be repeated by its seed; draw from the one
+that you are given
+    generator=self.generator, →
+your examples stay where they lie; bring all of them to `device`, in `__init__`
+    x.to(device), y.to(device) → x, y
+you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` the
+device of the examples
+    , device=self.y.device →
+you draw an order for the images and another one for the labels, so they no longer belong together;
+draw one for both
+    yield self.x[rows], self.y[rows]
+    → yield self.x[rows], self.y[other[:len(rows)]]\n            other = other[len(rows):]
+    for rows in
+    → other = torch.randperm(len(self.y), generator=self.generator, device=self.y.device)\n
+            for rows in
+you make a generator of your own, with the seed of the given one, which has drawn numbers since and
+is to go on; draw from the given one
+    self.size, self.generator = size, generator
+    → self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())
+your object is used up after one epoch; begin a new epoch in each call of `__iter__`
+    self.size, self.generator = size, generator
+    → self.size, self.generator = size, generator\n
+            order = torch.randperm(len(y), generator=generator, device=device)\n
+            self.parts = iter(order.split(size))
+    order = torch.randperm(len(self.y), generator=self.generator, device=self.y.device) →
+    order.split(self.size) → self.parts
+""")

@@ -85,99 +85,51 @@ exercise.hints(
     "by name and generators in order.",
 )
 
-exercise.mistake(
-    "your file has the state of the network alone; the momentum is in the optimizer's",
-    (
-        '"parts": {',
-        '"parts": {} if "model" not in parts else {"model": parts["model"].state_dict()} or {',
-    ),
-    (
-        "in parts.items():\n            part.load",
-        'in parts.items():\n            name == "model" and part.load',
-    ),
-)
+exercise.mistakes(r"""
+your file has the state of the network alone; the momentum is in the optimizer's
+    "parts": {
+    → "parts": {} if "model" not in parts else {"model": parts["model"].state_dict()} or {
+    in parts.items():\n            part.load
+    → in parts.items():\n            name == "model" and part.load
+you do not put the generators back, so after an interruption other numbers are drawn
+    generator.set_state(state) → pass
+you set the generators to their seeds, so they draw once more what they have drawn; keep their
+states
+    get_state() → initial_seed()
+    set_state( → manual_seed(
+you put back the first generator alone; there may be more
+    zip(generators, content["generators"], strict=True) → zip(generators[:1], content["generators"])
+you return the epoch that comes next; return how many are done
+    content["epoch"] → content["epoch"] + 1
+your `load` fails before there is a file; return 0, for training begins
+    if not os.path.exists(self.path): → if False:
+you write into the file itself, and an interruption then leaves no checkpoint at all; write beside
+it, and put the new file in its place with `os.replace`
+    content, self.path + ".part" → content, self.path
+    os.replace(self.path + ".part", self.path) → pass
+you remove the old file before the new one has its place; `os.replace` does both in one step
+    os.replace(self.path + ".part", self.path)
+    → os.path.exists(self.path) and os.remove(self.path)\n
+            os.replace(self.path + ".part", self.path)
+you write the new file into another folder, which may be on another disk, from where it cannot take
+its place in one step; write it beside the old one
+    torch.save(content, self.path + ".part")
+    → elsewhere = __import__("tempfile").mktemp()\n        torch.save(content, elsewhere)
+    os.replace(self.path + ".part", → os.replace(elsewhere,
+you unpickle what you find, and a file could run any code; load with `weights_only=True`
+    weights_only=True → weights_only=False
+your tensors come back on the device on which they were saved, which the next machine may not have;
+load with `map_location="cpu"`
+    map_location="cpu", →
+your `load` hides every error and begins at 0; only a missing file means 0
+    content = torch.load → try:\n            content = torch.load
+    weights_only=True) → weights_only=True)\n        except Exception:\n            return 0
+you pickle the objects themselves; save what their `state_dict()` returns
+    part.state_dict() for → part for
+you read the file and leave network and optimizer as they are; hand each its state with
+`load_state_dict`
+    part.load_state_dict(content["parts"][name]) → pass
+""")
 
-exercise.mistake(
-    "you do not put the generators back, so after an interruption other numbers are drawn",
-    ("generator.set_state(state)", "pass"),
-)
-
-exercise.mistake(
-    "you set the generators to their seeds, so they draw once more what they have drawn; keep "
-    "their states",
-    ("get_state()", "initial_seed()"),
-    ("set_state(", "manual_seed("),
-)
-
-exercise.mistake(
-    "you put back the first generator alone; there may be more",
-    (
-        'zip(generators, content["generators"], strict=True)',
-        'zip(generators[:1], content["generators"])',
-    ),
-)
-
-exercise.mistake(
-    "you return the epoch that comes next; return how many are done",
-    ('content["epoch"]', 'content["epoch"] + 1'),
-)
-
-exercise.mistake(
-    "your `load` fails before there is a file; return 0, for training begins",
-    ("if not os.path.exists(self.path):", "if False:"),
-)
 
 _REPLACE = 'os.replace(self.path + ".part", self.path)'
-
-exercise.mistake(
-    "you write into the file itself, and an interruption then leaves no checkpoint at all; write "
-    "beside it, and put the new file in its place with `os.replace`",
-    ('content, self.path + ".part"', "content, self.path"),
-    (_REPLACE, "pass"),
-)
-
-exercise.mistake(
-    "you remove the old file before the new one has its place; `os.replace` does both in one step",
-    (_REPLACE, "os.path.exists(self.path) and os.remove(self.path)\n        " + _REPLACE),
-)
-
-exercise.mistake(
-    "you write the new file into another folder, which may be on another disk, from where it "
-    "cannot take its place in one step; write it beside the old one",
-    (
-        'torch.save(content, self.path + ".part")',
-        'elsewhere = __import__("tempfile").mktemp()\n        torch.save(content, elsewhere)',
-    ),
-    ('os.replace(self.path + ".part",', "os.replace(elsewhere,"),
-)
-
-exercise.mistake(
-    "you unpickle what you find, and a file could run any code; load with `weights_only=True`",
-    ("weights_only=True", "weights_only=False"),
-)
-
-exercise.mistake(
-    "your tensors come back on the device on which they were saved, which the next machine may not "
-    'have; load with `map_location="cpu"`',
-    ('map_location="cpu", ', ""),
-)
-
-exercise.mistake(
-    "your `load` hides every error and begins at 0; only a missing file means 0",
-    ("content = torch.load", "try:\n            content = torch.load"),
-    (
-        "weights_only=True)\n",
-        "weights_only=True)\n        except Exception:\n            return 0\n",
-    ),
-)
-
-exercise.mistake(
-    "you pickle the objects themselves; save what their `state_dict()` returns",
-    ("part.state_dict() for", "part for"),
-)
-
-exercise.mistake(
-    "you read the file and leave network and optimizer as they are; hand each its state with "
-    "`load_state_dict`",
-    ('part.load_state_dict(content["parts"][name])', "pass"),
-)

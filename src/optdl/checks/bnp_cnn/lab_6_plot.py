@@ -60,30 +60,18 @@ exercise.hints(
     "legend.",
 )
 
-exercise.mistake(
-    "your epochs begin at 0; the mean loss of the first epoch stands at 1",
-    ("range(1, len(values) + 1)", "range(len(values))"),
-)
-
-exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_yscale("log")`',
-    ('ax.set_yscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
-    ('ax.set_xlabel("epoch")', "pass"),
-)
-
-exercise.mistake(
-    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
-)
+exercise.mistakes(r"""
+your epochs begin at 0; the mean loss of the first epoch stands at 1
+    range(1, len(values) + 1) → range(len(values))
+your losses lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_yscale("log")`
+    ax.set_yscale("log") → pass
+an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`
+    ax.set_xlabel("epoch") → pass
+there is no legend that names all lines; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+your lines have no labels; give each `label=name`
+    , label=name →
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for name, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,
+""")

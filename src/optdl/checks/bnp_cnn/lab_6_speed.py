@@ -75,56 +75,30 @@ exercise.hints(
     "the number of images in all measured calls by the difference between the two readings.",
 )
 
-exercise.mistake(
-    "you read the clock while the GPU is still at work; wait for it with "
-    "`torch.cuda.synchronize()` before each reading, the last one too",
-    ("torch.cuda.synchronize()", "pass"),
-)
-
-exercise.mistake(
-    "you begin to measure while the GPU still works on the warm-up; wait for it before the first "
-    "reading too",
-    ("start = now()", "start = time.perf_counter()"),
-)
-
-exercise.mistake(
-    "you wait for the GPU after each step, which a training does not; wait before the two readings "
-    "of the clock only",
-    ("(repeats):\n        step()", "(repeats):\n        step(), now()"),
-)
-
-exercise.mistake(
-    "you wait for a GPU where there is none; ask `torch.cuda.is_available()` first",
-    ("if torch.cuda.is_available():", "if True:"),
-)
-
-exercise.mistake(
-    "you measure without a warm-up; the first steps compile, allocate and fill caches",
-    ("range(warmup)", "[]"),
-)
-
-exercise.mistake(
-    "your time includes the warm-up; read the clock behind it",
-    ("    start = now()\n", ""),
-    ("    for _ in range(warmup)", "    start = now()\n    for _ in range(warmup)"),
-)
-
-exercise.mistake(
-    "you count steps; each of them works on `images` images", ("repeats * images /", "repeats /")
-)
-
-exercise.mistake(
-    "you count the images of one step, and the time of all of them",
-    ("repeats * images /", "images /"),
-)
-
-exercise.mistake(
-    "you return seconds for each image; divide the other way round",
-    ("repeats * images / (now() - start)", "(now() - start) / (repeats * images)"),
-)
-
-exercise.mistake(
-    "you count the images of the warm-up, and its time is not measured; count those of the "
-    "`repeats` calls",
-    ("repeats * images /", "(warmup + repeats) * images /"),
-)
+exercise.mistakes(r"""
+you read the clock while the GPU is still at work; wait for it with `torch.cuda.synchronize()`
+before each reading, the last one too
+    torch.cuda.synchronize() → pass
+you begin to measure while the GPU still works on the warm-up; wait for it before the first reading
+too
+    start = now() → start = time.perf_counter()
+you wait for the GPU after each step, which a training does not; wait before the two readings of the
+clock only
+    (repeats):\n        step() → (repeats):\n        step(), now()
+you wait for a GPU where there is none; ask `torch.cuda.is_available()` first
+    if torch.cuda.is_available(): → if True:
+you measure without a warm-up; the first steps compile, allocate and fill caches
+    range(warmup) → []
+your time includes the warm-up; read the clock behind it
+    start = now() →
+    for _ in range(warmup) → start = now()\n    for _ in range(warmup)
+you count steps; each of them works on `images` images
+    repeats * images / → repeats /
+you count the images of one step, and the time of all of them
+    repeats * images / → images /
+you return seconds for each image; divide the other way round
+    repeats * images / (now() - start) → (now() - start) / (repeats * images)
+you count the images of the warm-up, and its time is not measured; count those of the `repeats`
+calls
+    repeats * images / → (warmup + repeats) * images /
+""")

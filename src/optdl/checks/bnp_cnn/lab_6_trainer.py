@@ -131,132 +131,66 @@ exercise.hints(
 _BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
 _CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
 
-exercise.mistake(
-    "you read the loss in the loop, and each time the program waits for the device; keep "
-    "`loss.detach()` there, and read all of them once, behind the loop",
-    ("loss.detach()", "loss.item()"),
-    ("torch.stack(losses).tolist()", "losses"),
-)
-
-exercise.mistake(
-    "your network stays in evaluation mode; call `self.model.train()` first",
-    ("        self.model.train()\n", ""),
-)
-
-exercise.mistake(
-    "you never clear the gradients, and `backward` adds to them; call "
-    "`self.optimizer.zero_grad()` in each step",
-    ("            self.optimizer.zero_grad()\n", ""),
-)
-
-exercise.mistake(
-    "your forward pass calls `self.model`, which is never compiled; call `self.forward`",
-    ("self.forward(x)", "self.model(x)"),
-)
-
-exercise.mistake(
-    "your minibatches stay where they are; bring x and y to `self.device`",
-    ("x = x.to(self.device,", "x = x.to("),
-    ("y = y.to(self.device, ", "y = y.to(y.device, "),
-)
-
-exercise.mistake(
-    "your forward pass runs in float32; put it and the loss into `with self.autocast:`",
-    ("with self.autocast:", "if True:"),
-)
-
-exercise.mistake(
-    "you compute the cross-entropy outside of autocast, in float16, which rounds it to three "
-    "digits; put it into `with self.autocast:`, where it is computed in float32",
-    (
-        "    loss = nn.functional.cross_entropy(self.forward(x), y)",
-        "    scores = self.forward(x)\n            loss = nn.functional.cross_entropy(scores, y)",
-    ),
-)
-
-exercise.mistake(
-    "your backward pass runs under autocast; end the `with` before it, as each operation has the "
-    "type of its forward pass anyway",
-    ("            self.scaler.scale(loss)", "                self.scaler.scale(loss)"),
-)
-
-exercise.mistake(
-    "you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which "
-    "keeps small gradients above the smallest number of float16",
-    ("self.scaler.scale(loss).backward()", "loss.backward()"),
-)
-
-exercise.mistake(
-    "you clip gradients that are still multiplied by the loss scale; call "
-    "`self.scaler.unscale_(self.optimizer)` before you clip",
-    ("            self.scaler.unscale_(self.optimizer)\n", ""),
-)
-
-exercise.mistake(
-    "you do not clip; limit the norm of all gradients together to `self.max_norm`", (_CLIP, "")
-)
-
-exercise.mistake(
-    "you clip each entry of the gradients; clip the norm of all of them together, with "
-    "`clip_grad_norm_`",
-    ("clip_grad_norm_", "clip_grad_value_"),
-)
-
-exercise.mistake(
-    "you limit each parameter's norm by itself; limit that of all together",
-    (
-        "nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)",
-        "[nn.utils.clip_grad_norm_(p, self.max_norm) for p in self.model.parameters()]",
-    ),
-)
-
-exercise.mistake(
-    "you clip what BNP has made of the gradient; clip the gradient itself, before "
-    "`self.bnp.step()`",
-    (_CLIP + _BNP_STEP, _BNP_STEP + _CLIP),
-)
-
-exercise.mistake(
-    "BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the optimizer's "
-    "step; it belongs before it",
-    ("self.bnp.step()", "pass"),
-)
-
-exercise.mistake(
-    "you step where the gradients overflowed, and the weights are no numbers any more; "
-    "`self.scaler.step(self.optimizer)` leaves such a step out",
-    ("self.scaler.step(self.optimizer)", "self.optimizer.step()"),
-)
-
-exercise.mistake(
-    "your loss scale never changes, since `self.scaler.update()` is missing at the end of the step",
-    ("            self.scaler.update()\n", ""),
-)
-
-exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
-    "otherwise",
-    ("(self.forward(x), y)", '(self.forward(x), y, reduction="sum")'),
-)
-
-exercise.mistake(
-    "you return the scaled losses; the scale is for `backward` alone",
-    ("loss.detach()", "loss.detach() * self.scaler.get_scale()"),
-)
-
-exercise.mistake(
-    "you return tensors; after the loop make numbers of them, all at once: "
-    "`torch.stack(losses).tolist()`",
-    ("torch.stack(losses).tolist()", "losses"),
-)
-
-exercise.mistake(
-    "you limit the norm to a number of your own; the limit is `self.max_norm`",
-    ("parameters(), self.max_norm)", "parameters(), 1.0)"),
-)
-
-exercise.mistake(
-    "your images lie in memory as they came; give `to` the format, too, with "
-    "`memory_format=self.format`",
-    ("x.to(self.device, memory_format=self.format,", "x.to(self.device,"),
-)
+exercise.mistakes(r"""
+you read the loss in the loop, and each time the program waits for the device; keep `loss.detach()`
+there, and read all of them once, behind the loop
+    loss.detach() → loss.item()
+    torch.stack(losses).tolist() → losses
+your network stays in evaluation mode; call `self.model.train()` first
+    self.model.train() →
+you never clear the gradients, and `backward` adds to them; call `self.optimizer.zero_grad()` in
+each step
+    self.optimizer.zero_grad() →
+your forward pass calls `self.model`, which is never compiled; call `self.forward`
+    self.forward(x) → self.model(x)
+your minibatches stay where they are; bring x and y to `self.device`
+    x = x.to(self.device, → x = x.to(
+    y = y.to(self.device, → y = y.to(y.device,
+your forward pass runs in float32; put it and the loss into `with self.autocast:`
+    with self.autocast: → if True:
+you compute the cross-entropy outside of autocast, in float16, which rounds it to three digits; put
+it into `with self.autocast:`, where it is computed in float32
+    loss = nn.functional.cross_entropy(self.forward(x), y)
+    → scores = self.forward(x)\n            loss = nn.functional.cross_entropy(scores, y)
+your backward pass runs under autocast; end the `with` before it, as each operation has the type of
+its forward pass anyway
+    )\n            self.scaler.scale(loss) → )\n                self.scaler.scale(loss)
+you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which keeps
+small gradients above the smallest number of float16
+    self.scaler.scale(loss).backward() → loss.backward()
+you clip gradients that are still multiplied by the loss scale; call
+`self.scaler.unscale_(self.optimizer)` before you clip
+    self.scaler.unscale_(self.optimizer) →
+you do not clip; limit the norm of all gradients together to `self.max_norm`
+    nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm) →
+you clip each entry of the gradients; clip the norm of all of them together, with `clip_grad_norm_`
+    clip_grad_norm_ → clip_grad_value_
+you limit each parameter's norm by itself; limit that of all together
+    nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
+    → [nn.utils.clip_grad_norm_(p, self.max_norm) for p in self.model.parameters()]
+you clip what BNP has made of the gradient; clip the gradient itself, before `self.bnp.step()`
+    nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n
+                if self.bnp is not None:\n
+                    self.bnp.step()
+    → if self.bnp is not None:\n
+                    self.bnp.step()\n
+                nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
+BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the optimizer's step; it
+belongs before it
+    self.bnp.step() → pass
+you step where the gradients overflowed, and the weights are no numbers any more;
+`self.scaler.step(self.optimizer)` leaves such a step out
+    self.scaler.step(self.optimizer) → self.optimizer.step()
+your loss scale never changes, since `self.scaler.update()` is missing at the end of the step
+    self.scaler.update() →
+your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
+    (self.forward(x), y) → (self.forward(x), y, reduction="sum")
+you return the scaled losses; the scale is for `backward` alone
+    loss.detach() → loss.detach() * self.scaler.get_scale()
+you return tensors; after the loop make numbers of them, all at once: `torch.stack(losses).tolist()`
+    torch.stack(losses).tolist() → losses
+you limit the norm to a number of your own; the limit is `self.max_norm`
+    parameters(), self.max_norm) → parameters(), 1.0)
+your images lie in memory as they came; give `to` the format, too, with `memory_format=self.format`
+    x.to(self.device, memory_format=self.format, → x.to(self.device,
+""")

@@ -59,46 +59,26 @@ exercise.hints(
     r"result to $(N, r, s, o)$, and move its last axis to the second position.",
 )
 
-exercise.mistake(
-    "you flip the kernel; networks use it as it stands",
-    ("w.reshape(o, -1)", "w[:, :, ::-1, ::-1].reshape(o, -1)"),
-)
-
-exercise.mistake(
-    "you swap rows and columns of the kernel; its third axis runs down the image",
-    ("w.reshape(o, -1)", "w.swapaxes(2, 3).reshape(o, -1)"),
-)
-
-exercise.mistake("you add the bias once for each kernel entry; add it once", ("+ b", "+ k * k * b"))
-
-exercise.mistake(
-    "you add the bias once for each input channel; add it once", ("+ b", "+ h.shape[1] * b")
-)
-
-exercise.mistake(
-    "your output channels come last; they belong to the second axis",
-    ("np.moveaxis(product.reshape(N, r, s, o), -1, 1)", "product.reshape(N, r, s, o)"),
-)
-
-exercise.mistake(
-    "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the axis, as "
-    "np.moveaxis does",
-    ("np.moveaxis(product.reshape(N, r, s, o), -1, 1)", "product.reshape(N, o, r, s)"),
-)
-
-exercise.mistake(
-    "you keep the last input channel alone, as `=` in a loop does; add up the channels",
-    ("np.array(rows)", "np.array(rows)[:, -k * k :]"),
-    ("w.reshape(o, -1)", "w[:, -1].reshape(o, -1)"),
-)
-
-exercise.mistake(
-    "you average over the input channels; their contributions add up",
-    ("np.array(rows)", "np.array(rows) / h.shape[1]"),
-)
-
-exercise.mistake(
-    "you reshape the kernel to (c k k, o), which mixes its output channels; reshape it to "
-    "(o, c k k) and transpose",
-    ("w.reshape(o, -1).T", "w.reshape(-1, o)"),
-)
+exercise.mistakes(r"""
+you flip the kernel; networks use it as it stands
+    w.reshape(o, -1) → w[:, :, ::-1, ::-1].reshape(o, -1)
+you swap rows and columns of the kernel; its third axis runs down the image
+    w.reshape(o, -1) → w.swapaxes(2, 3).reshape(o, -1)
+you add the bias once for each kernel entry; add it once
+    + b → + k * k * b
+you add the bias once for each input channel; add it once
+    + b → + h.shape[1] * b
+your output channels come last; they belong to the second axis
+    np.moveaxis(product.reshape(N, r, s, o), -1, 1) → product.reshape(N, r, s, o)
+you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the axis, as np.moveaxis
+does
+    np.moveaxis(product.reshape(N, r, s, o), -1, 1) → product.reshape(N, o, r, s)
+you keep the last input channel alone, as `=` in a loop does; add up the channels
+    np.array(rows) → np.array(rows)[:, -k * k :]
+    w.reshape(o, -1) → w[:, -1].reshape(o, -1)
+you average over the input channels; their contributions add up
+    np.array(rows) → np.array(rows) / h.shape[1]
+you reshape the kernel to (c k k, o), which mixes its output channels; reshape it to (o, c k k) and
+transpose
+    w.reshape(o, -1).T → w.reshape(-1, o)
+""")

@@ -48,72 +48,36 @@ exercise.hints(
     "time, cut the window out of all channels, flatten it, and append it to a list.",
 )
 
-exercise.mistake(
-    "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
-    (".reshape(-1)", "[:, ::-1, ::-1].reshape(-1)"),
-)
-
-exercise.mistake(
-    "your columns run down the kernel; w.reshape(-1) reads it row by row",
-    (".reshape(-1)", ".swapaxes(1, 2).reshape(-1)"),
-)
-
-exercise.mistake(
-    "the channel varies fastest in your columns; in w of shape (c, k, k) it comes first, so it "
-    "varies slowest",
-    (".reshape(-1)", ".transpose(1, 2, 0).reshape(-1)"),
-)
-
-exercise.mistake(
-    "your rows run down the image; position (u, v) belongs to row u·s + v",
-    (
-        "for u in range(r)\n        for v in range(s)",
-        "for v in range(s)\n        for u in range(r)",
-    ),
-)
-
-exercise.mistake(
-    "your rows mix the images; all positions of the first image come first",
-    ("for n in range(N)\n        for u in range(r)", "for u in range(r)"),
-    ("for v in range(s)", "for v in range(s)\n        for n in range(N)"),
-)
-
-exercise.mistake(
-    "all your zeros come after the image; half of them belong before it",
-    ("(m, m), (m, m)", "(0, k - 1), (0, k - 1)"),
-)
-
-exercise.mistake(
-    "you continue the image beyond its border; pad with zeros",
-    ("(m, m), (m, m))", '(m, m), (m, m)), mode="edge"'),
-)
-
-exercise.mistake(
-    "your image goes on at its opposite border; pad with zeros",
-    ("(m, m), (m, m))", '(m, m), (m, m)), mode="wrap"'),
-)
-
-exercise.mistake(
-    "you visit only positions where the window fits; pad with (k − 1)/2 zeros on each side, and "
-    "visit all r·s",
-    ("padded[n", "h[n"),
-    ("range(r)", "range(r - k + 1)"),
-    ("range(s)", "range(s - k + 1)"),
-)
-
-exercise.mistake(
-    "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the channels behind "
-    "those of the positions",
-    ("padded[n, :, u : u + k, v : v + k].reshape(-1)", "padded[n, p, u : u + k, v : v + k]"),
-    ("for n in range(N)", "for n in range(N)\n        for p in range(h.shape[1])"),
-    ("np.array(rows)", "np.array(rows).reshape(N * r * s, -1)"),
-)
-
-exercise.mistake(
-    "you include the column of ones; this matrix has a column for each kernel entry and none for "
-    "the bias",
-    (
-        "padded[n, :, u : u + k, v : v + k].reshape(-1)",
-        "np.append(1, padded[n, :, u : u + k, v : v + k])",
-    ),
-)
+exercise.mistakes(r"""
+your windows are rotated by 180°, as if you flipped the kernel; use it as it is
+    .reshape(-1) → [:, ::-1, ::-1].reshape(-1)
+your columns run down the kernel; w.reshape(-1) reads it row by row
+    .reshape(-1) → .swapaxes(1, 2).reshape(-1)
+the channel varies fastest in your columns; in w of shape (c, k, k) it comes first, so it varies
+slowest
+    .reshape(-1) → .transpose(1, 2, 0).reshape(-1)
+your rows run down the image; position (u, v) belongs to row u·s + v
+    for u in range(r)\n        for v in range(s) → for v in range(s)\n        for u in range(r)
+your rows mix the images; all positions of the first image come first
+    for n in range(N)\n        for u in range(r) → for u in range(r)
+    for v in range(s) → for v in range(s)\n        for n in range(N)
+all your zeros come after the image; half of them belong before it
+    (m, m), (m, m) → (0, k - 1), (0, k - 1)
+you continue the image beyond its border; pad with zeros
+    (m, m), (m, m)) → (m, m), (m, m)), mode="edge"
+your image goes on at its opposite border; pad with zeros
+    (m, m), (m, m)) → (m, m), (m, m)), mode="wrap"
+you visit only positions where the window fits; pad with (k − 1)/2 zeros on each side, and visit all
+r·s
+    padded[n → h[n
+    range(r) → range(r - k + 1)
+    range(s) → range(s - k + 1)
+you reshape windows of shape (N, c, r, s, k, k); first move the axis of the channels behind those of
+the positions
+    padded[n, :, u : u + k, v : v + k].reshape(-1) → padded[n, p, u : u + k, v : v + k]
+    for n in range(N) → for n in range(N)\n        for p in range(h.shape[1])
+    np.array(rows) → np.array(rows).reshape(N * r * s, -1)
+you include the column of ones; this matrix has a column for each kernel entry and none for the bias
+    padded[n, :, u : u + k, v : v + k].reshape(-1)
+    → np.append(1, padded[n, :, u : u + k, v : v + k])
+""")

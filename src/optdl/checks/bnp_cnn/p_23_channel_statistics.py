@@ -47,46 +47,23 @@ exercise.hints(
     "the columns.",
 )
 
-exercise.mistake(
-    "you average over the images only; the positions are rows of the matrix, too",
-    ("(0, 2, 3)", "0"),
-)
-
-exercise.mistake(
-    "you average over the channels; each channel has its own mean, over all images",
-    ("(0, 2, 3)", "(1, 2, 3)"),
-)
-
-exercise.mistake(
-    "you take one mean for all channels; each has its own",
-    (
-        "h.mean(axis=axes), h.var(axis=axes)",
-        "np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())",
-    ),
-)
-
-exercise.mistake(
-    "you average the images' variances, which lack the spread between images; take one variance "
-    "over all images",
-    ("h.var(axis=axes)", "h.var(axis=(2, 3)).mean(axis=0)"),
-)
-
-exercise.mistake(
-    "you count the padding as data; take the map without it",
-    ("axes = (0, 2, 3)", "axes, h = (0, 2, 3), np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))"),
-)
-
-exercise.mistake(
-    "your variance divides by Nrs − 1; here it divides by Nrs",
-    ("h.var(axis=axes)", "h.var(axis=axes, ddof=1)"),
-)
-
-exercise.mistake(
-    "you return statistics of each image; all images share the mean and the variance of a channel",
-    ("(0, 2, 3)", "(2, 3)"),
-)
-
-exercise.mistake(
-    "you return the mean of the squares; subtract the square of the mean",
-    ("h.var(axis=axes)", "np.mean(h**2, axis=axes)"),
-)
+exercise.mistakes(r"""
+you average over the images only; the positions are rows of the matrix, too
+    (0, 2, 3) → 0
+you average over the channels; each channel has its own mean, over all images
+    (0, 2, 3) → (1, 2, 3)
+you take one mean for all channels; each has its own
+    h.mean(axis=axes), h.var(axis=axes)
+    → np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
+you average the images' variances, which lack the spread between images; take one variance over all
+images
+    h.var(axis=axes) → h.var(axis=(2, 3)).mean(axis=0)
+you count the padding as data; take the map without it
+    axes = (0, 2, 3) → axes, h = (0, 2, 3), np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))
+your variance divides by Nrs − 1; here it divides by Nrs
+    h.var(axis=axes) → h.var(axis=axes, ddof=1)
+you return statistics of each image; all images share the mean and the variance of a channel
+    (0, 2, 3) → (2, 3)
+you return the mean of the squares; subtract the square of the mean
+    h.var(axis=axes) → np.mean(h**2, axis=axes)
+""")

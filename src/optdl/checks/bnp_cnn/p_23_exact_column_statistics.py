@@ -48,52 +48,26 @@ exercise.hints(
     "take the mean and the variance of all its numbers, and collect them in two arrays.",
 )
 
-exercise.mistake(
-    "you return the channel's statistics k² times; here each column has its own",
-    ("padded[:, p, i : i + r, j : j + s]", "h[:, p]"),
-)
-
-exercise.mistake(
-    "you leave out the zeros of the padding; they are entries of the matrix, and the mean divides "
-    "by Nrs",
-    ("(m, m), (m, m))", "(m, m), (m, m)), constant_values=np.nan"),
-    ("column.mean()", "np.nanmean(column)"),
-    ("column.var()", "np.nanvar(column)"),
-)
-
-exercise.mistake(
-    "your kernel is flipped; its first entry meets the pixel at the upper left",
-    ("for i in range(k)", "for i in reversed(range(k))"),
-    ("for j in range(k)", "for j in reversed(range(k))"),
-)
-
-exercise.mistake(
-    "your columns run down the kernel; use the order of w.reshape(-1)",
-    ("for i in range(k) for j in range(k)", "for j in range(k) for i in range(k)"),
-)
-
-exercise.mistake(
-    "the channel varies fastest in your columns; in w.reshape(-1) it varies slowest",
-    (
-        "for p in range(c) for i in range(k) for j in range(k)",
-        "for i in range(k) for j in range(k) for p in range(c)",
-    ),
-)
-
-exercise.mistake(
-    "you measure a column's variance from the channel's mean; take the column's own",
-    (
-        "column.var() for column in columns",
-        "np.mean((column - h[:, q // k**2].mean()) ** 2) for q, column in enumerate(columns)",
-    ),
-)
-
-exercise.mistake(
-    "your variance divides by Nrs − 1; here it divides by Nrs",
-    ("column.var()", "column.var(ddof=1)"),
-)
-
-exercise.mistake(
-    "you return the mean of the squares; subtract the square of the mean",
-    ("column.var()", "np.mean(column**2)"),
-)
+exercise.mistakes(r"""
+you return the channel's statistics k² times; here each column has its own
+    padded[:, p, i : i + r, j : j + s] → h[:, p]
+you leave out the zeros of the padding; they are entries of the matrix, and the mean divides by Nrs
+    (m, m), (m, m)) → (m, m), (m, m)), constant_values=np.nan
+    column.mean() → np.nanmean(column)
+    column.var() → np.nanvar(column)
+your kernel is flipped; its first entry meets the pixel at the upper left
+    for i in range(k) → for i in reversed(range(k))
+    for j in range(k) → for j in reversed(range(k))
+your columns run down the kernel; use the order of w.reshape(-1)
+    for i in range(k) for j in range(k) → for j in range(k) for i in range(k)
+the channel varies fastest in your columns; in w.reshape(-1) it varies slowest
+    for p in range(c) for i in range(k) for j in range(k)
+    → for i in range(k) for j in range(k) for p in range(c)
+you measure a column's variance from the channel's mean; take the column's own
+    column.var() for column in columns
+    → np.mean((column - h[:, q // k**2].mean()) ** 2) for q, column in enumerate(columns)
+your variance divides by Nrs − 1; here it divides by Nrs
+    column.var() → column.var(ddof=1)
+you return the mean of the squares; subtract the square of the mean
+    column.var() → np.mean(column**2)
+""")

@@ -49,50 +49,28 @@ exercise.hints(
     r"the maximum of the absolute values over axes 0, 2 and 3.",
 )
 
-exercise.mistake(
-    "you use k in place of k − 1; the center of the kernel misses nothing", ("k - 1", "k")
-)
-
-exercise.mistake(
-    "you count the corner twice, in the rows and in the columns; subtract it once",
-    (" - missed / (4 * r * s)", ""),
-)
-
-exercise.mistake("you add the corner; subtract it", ("- missed /", "+ missed /"))
-
-exercise.mistake(
-    "you count too many rows and columns; an entry misses at most (k − 1)/2 of each",
-    ("k - 1", "2 * (k - 1)"),
-)
-
-exercise.mistake(
-    "you take the largest h; the bound needs the largest absolute value", ("np.abs(h)", "h")
-)
-
-exercise.mistake(
-    "you return one number, from the maximum over all channels; return one number for each "
-    "channel, from its own maximum",
-    ("max(axis=(0, 2, 3))", "max()"),
-)
-
-exercise.mistake(
-    "you take the maximum over all channels; each has its own",
-    ("np.abs(h).max(axis=(0, 2, 3))", "np.full(h.shape[1], np.abs(h).max())"),
-)
-
-exercise.mistake(
-    "your maximum runs over the wrong axes; return one number for each channel",
-    ("(0, 2, 3)", "(1, 2, 3)"),
-)
-
-exercise.mistake(
-    "you look only at the first image; the maximum runs over all of them",
-    ("np.abs(h).max(axis=(0, 2, 3))", "np.abs(h[0]).max(axis=(1, 2))"),
-)
-
-exercise.mistake("you take the mean of |h|; only the maximum makes it a bound", (".max(", ".mean("))
-
-exercise.mistake(
-    "you take the height of the maps for their width, too; they need not be square",
-    ("r, s = h.shape[2:]", "r = s = h.shape[2]"),
-)
+exercise.mistakes(r"""
+you use k in place of k − 1; the center of the kernel misses nothing
+    k - 1 → k
+you count the corner twice, in the rows and in the columns; subtract it once
+    - missed / (4 * r * s) →
+you add the corner; subtract it
+    - missed / → + missed /
+you count too many rows and columns; an entry misses at most (k − 1)/2 of each
+    k - 1 → 2 * (k - 1)
+you take the largest h; the bound needs the largest absolute value
+    np.abs(h) → h
+you return one number, from the maximum over all channels; return one number for each channel, from
+its own maximum
+    max(axis=(0, 2, 3)) → max()
+you take the maximum over all channels; each has its own
+    np.abs(h).max(axis=(0, 2, 3)) → np.full(h.shape[1], np.abs(h).max())
+your maximum runs over the wrong axes; return one number for each channel
+    (0, 2, 3) → (1, 2, 3)
+you look only at the first image; the maximum runs over all of them
+    np.abs(h).max(axis=(0, 2, 3)) → np.abs(h[0]).max(axis=(1, 2))
+you take the mean of |h|; only the maximum makes it a bound
+    .max( → .mean(
+you take the height of the maps for their width, too; they need not be square
+    r, s = h.shape[2:] → r = s = h.shape[2]
+""")

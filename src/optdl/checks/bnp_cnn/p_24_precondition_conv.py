@@ -63,91 +63,44 @@ exercise.hints(
     r"subtract the sum from `grad_bias` over $q^2$.",
 )
 
-exercise.mistake("you divide by σ̃; divide by its square", ("/ smoothed", "/ np.sqrt(smoothed)"))
-
-exercise.mistake(
-    "you take the old G_w for G_b; the second line uses the new one",
-    ("(center * weight)", "(center * grad_weight)"),
-)
-
-exercise.mistake(
-    "you update G_b first; the new G_w comes from the old G_b",
-    (
-        "weight = (grad_weight - center * grad_bias[:, None, None, None]) / smoothed / q2\n"
-        "    bias = grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))",
-        "bias = grad_bias / q2 - (center * grad_weight).sum(axis=(1, 2, 3))\n"
-        "    weight = (grad_weight - center * bias[:, None, None, None]) / smoothed / q2",
-    ),
-)
-
-exercise.mistake(
-    "you average over the kernel's entries for G_b; sum over i and j too",
-    ("sum(axis=(1, 2, 3))", "mean(axis=(2, 3)).sum(axis=1)"),
-)
-
-exercise.mistake(
-    "your μ is indexed by the output channel d; it belongs to the input channel p",
-    ("center * grad_bias[:, None, None, None]", "(mean * grad_bias)[:, None, None, None]"),
-)
-
-exercise.mistake(
-    "you do not divide G_b by q²; the second line starts from G_b/q²",
-    ("grad_bias / q2", "grad_bias"),
-)
-
-exercise.mistake(
-    "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
-    (
-        "grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))",
-        "(grad_bias - (center * weight).sum(axis=(1, 2, 3))) / q2",
-    ),
-)
-
-exercise.mistake(
-    "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
-    ("(var + eps1 * var.max() + eps2)", "var"),
-)
-
-exercise.mistake(
-    "you add ε₁ itself; it multiplies the largest variance of all channels",
-    ("eps1 * var.max()", "eps1"),
-)
-
-exercise.mistake(
-    "you add ε₁ times each channel's own variance; take the largest variance of all channels",
-    ("eps1 * var.max()", "eps1 * var"),
-)
-
-exercise.mistake(
-    "your q² contains rs; it needs the square root of rs",
-    ("np.sqrt(height * width)", "height * width"),
-)
-
-exercise.mistake(
-    "you divide by q; both lines divide by q²",
-    (
-        "max(c * k**2 / batch_size, np.sqrt(height * width))",
-        "np.sqrt(max(c * k**2 / batch_size, np.sqrt(height * width)))",
-    ),
-)
-
-exercise.mistake(
-    "your q² counts the output channels; c counts the input channels",
-    ("c * k**2", "len(grad_weight) * k**2"),
-)
-
-exercise.mistake(
-    "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
-    ("np.sqrt(height * width)", "1"),
-)
-
-exercise.mistake(
-    "your first line does not subtract μ(p) G_b(d)",
-    ("(grad_weight - center * grad_bias[:, None, None, None])", "grad_weight"),
-)
-
-exercise.mistake(
-    "your second line adds the sum; it subtracts it", ("grad_bias / q2 -", "grad_bias / q2 +")
-)
-
-exercise.mistake("your q² counts the channels alone; a unit reads c k² numbers", ("c * k**2", "c"))
+exercise.mistakes(r"""
+you divide by σ̃; divide by its square
+    / smoothed → / np.sqrt(smoothed)
+you take the old G_w for G_b; the second line uses the new one
+    (center * weight) → (center * grad_weight)
+you update G_b first; the new G_w comes from the old G_b
+    weight = (grad_weight - center * grad_bias[:, None, None, None]) / smoothed / q2\n
+        bias = grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))
+    → bias = grad_bias / q2 - (center * grad_weight).sum(axis=(1, 2, 3))\n
+        weight = (grad_weight - center * bias[:, None, None, None]) / smoothed / q2
+you average over the kernel's entries for G_b; sum over i and j too
+    sum(axis=(1, 2, 3)) → mean(axis=(2, 3)).sum(axis=1)
+your μ is indexed by the output channel d; it belongs to the input channel p
+    center * grad_bias[:, None, None, None] → (mean * grad_bias)[:, None, None, None]
+you do not divide G_b by q²; the second line starts from G_b/q²
+    grad_bias / q2 → grad_bias
+you divide the sum over the new G_w by q²; the new G_w already contains 1/q²
+    grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))
+    → (grad_bias - (center * weight).sum(axis=(1, 2, 3))) / q2
+you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero
+    (var + eps1 * var.max() + eps2) → var
+you add ε₁ itself; it multiplies the largest variance of all channels
+    eps1 * var.max() → eps1
+you add ε₁ times each channel's own variance; take the largest variance of all channels
+    eps1 * var.max() → eps1 * var
+your q² contains rs; it needs the square root of rs
+    np.sqrt(height * width) → height * width
+you divide by q; both lines divide by q²
+    max(c * k**2 / batch_size, np.sqrt(height * width))
+    → np.sqrt(max(c * k**2 / batch_size, np.sqrt(height * width)))
+your q² counts the output channels; c counts the input channels
+    c * k**2 → len(grad_weight) * k**2
+you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1
+    np.sqrt(height * width) → 1
+your first line does not subtract μ(p) G_b(d)
+    (grad_weight - center * grad_bias[:, None, None, None]) → grad_weight
+your second line adds the sum; it subtracts it
+    grad_bias / q2 - → grad_bias / q2 +
+your q² counts the channels alone; a unit reads c k² numbers
+    c * k**2 → c
+""")

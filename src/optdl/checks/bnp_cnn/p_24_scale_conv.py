@@ -50,40 +50,24 @@ exercise.hints(
     "and return the larger of the two.",
 )
 
-exercise.mistake("you use rs; take its square root", ("np.sqrt(positions)", "positions"))
-
-exercise.mistake(
-    "you count one side of the kernel; it has height times width entries", (" * kernel[1]", "")
-)
-
-exercise.mistake(
-    "you square the kernel's height; it has height times width entries", ("kernel[1]", "kernel[0]")
-)
-
-exercise.mistake("you take the smaller of the two; take the larger", ("max(", "min("))
-
-exercise.mistake(
-    "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
-    ("/ examples", "/ (examples * positions)"),
-    ("np.sqrt(positions)", "1"),
-)
-
-exercise.mistake(
-    "you divide c k² by Nrs; divide it by N, the number of images",
-    ("/ examples", "/ (examples * positions)"),
-)
-
-exercise.mistake(
-    "you multiply c k²/N by rs; the positions count only in √(rs)",
-    ("/ examples", "/ examples * positions"),
-)
-
-exercise.mistake(
-    "you add the two; take the larger",
-    ("max(ratio, np.sqrt(positions))", "ratio + np.sqrt(positions)"),
-)
-
-exercise.mistake(
-    "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",
-    ("np.sqrt(positions)", "1"),
-)
+exercise.mistakes(r"""
+you use rs; take its square root
+    np.sqrt(positions) → positions
+you count one side of the kernel; it has height times width entries
+    * kernel[1] →
+you square the kernel's height; it has height times width entries
+    kernel[1] → kernel[0]
+you take the smaller of the two; take the larger
+    max( → min(
+you count Nrs rows; the paper counts N√(rs), because the windows overlap
+    / examples → / (examples * positions)
+    np.sqrt(positions) → 1
+you divide c k² by Nrs; divide it by N, the number of images
+    / examples → / (examples * positions)
+you multiply c k²/N by rs; the positions count only in √(rs)
+    / examples → / examples * positions
+you add the two; take the larger
+    max(ratio, np.sqrt(positions)) → ratio + np.sqrt(positions)
+you compare c k²/N with 1, as in a dense layer; compare it with √(rs)
+    np.sqrt(positions) → 1
+""")

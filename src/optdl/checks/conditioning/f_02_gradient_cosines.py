@@ -59,39 +59,21 @@ exercise.hints(
     "a second name, compute the new one, and append the cosine of the two.",
 )
 
-exercise.mistake(
-    "you return inner products; divide each by the norms of both gradients",
-    (" / (np.linalg.norm(last) * np.linalg.norm(g))", ""),
-)
-
-exercise.mistake(
-    "you divide by the square of one norm; the gradients before and after a step have "
-    "different norms",
-    ("np.linalg.norm(last) * np.linalg.norm(g)", "last @ last"),
-)
-
-exercise.mistake(
-    "you compare each gradient with the first one; compare it with the gradient before the step",
-    (
-        "last, g = g, gradient(w)",
-        "last, g = (g, gradient(w)) if not cosines else (last, gradient(w))",
-    ),
-)
-
-exercise.mistake("you climb; a step goes against the gradient", ("w - lr", "w + lr"))
-
-exercise.mistake(
-    "you return the angles; return their cosines",
-    (
-        "last @ g / (np.linalg.norm(last) * np.linalg.norm(g))",
-        "np.arccos(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))",
-    ),
-)
-
-exercise.mistake(
-    "each of your steps uses the gradient of the start; use that of the present point",
-    ("w = w - lr * g\n", "start = g if not cosines else start\n        w = w - lr * start\n"),
-)
+exercise.mistakes(r"""
+you return inner products; divide each by the norms of both gradients
+    / (np.linalg.norm(last) * np.linalg.norm(g)) →
+you divide by the square of one norm; the gradients before and after a step have different norms
+    np.linalg.norm(last) * np.linalg.norm(g) → last @ last
+you compare each gradient with the first one; compare it with the gradient before the step
+    last, g = g, gradient(w) → last, g = (g, gradient(w)) if not cosines else (last, gradient(w))
+you climb; a step goes against the gradient
+    w - lr → w + lr
+you return the angles; return their cosines
+    last @ g / (np.linalg.norm(last) * np.linalg.norm(g))
+    → np.arccos(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))
+each of your steps uses the gradient of the start; use that of the present point
+    w = w - lr * g → start = g if not cosines else start\n        w = w - lr * start
+""")
 
 
 @exercise.mistake("you compare the weights before and after a step; compare the gradients there")

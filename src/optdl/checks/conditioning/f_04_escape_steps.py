@@ -50,51 +50,26 @@ exercise.hints(
     "quotient as the task says, and think of a start that is already far enough away.",
 )
 
-exercise.mistake(
-    "you add a constant amount in each step; a step multiplies the distance by 1 + ηλ",
-    ("np.log(radius / distance)", "(radius - distance)"),
-    ("np.log(1 + lr * curvature)", "(lr * curvature * distance)"),
-)
-
-exercise.mistake(
-    "you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)",
-    ("np.log(1 + lr * curvature)", "(lr * curvature)"),
-)
-
-exercise.mistake(
-    "you round the quotient up as it is; where it should be 3, rounding errors can make it "
-    "slightly larger, so subtract 1e-12 first",
-    ("steps - 1e-12", "steps"),
-)
-
-exercise.mistake(
-    "you subtract 1e-6, and a distance slightly below R counts as R; subtract 1e-12",
-    ("1e-12", "1e-6"),
-)
-
-exercise.mistake(
-    "you subtract 1e-12 and round down; after so many steps the distance is still below R, "
-    "so round up",
-    ("np.ceil(steps - 1e-12)", "steps - 1e-12"),
-)
-
-exercise.mistake(
-    "you round down; where the quotient is not whole, the distance is still below R after so "
-    "many steps, so round up",
-    ("np.ceil(steps - 1e-12)", "steps"),
-)
-
-exercise.mistake(
-    "you round down and add 1; where the quotient is whole, this is one step too many, so round up",
-    ("np.ceil(steps - 1e-12)", "np.floor(steps) + 1"),
-)
-
-exercise.mistake(
-    "you round to the nearest whole number; the distance must have reached R, so round up",
-    ("np.ceil(steps - 1e-12)", "np.round(steps)"),
-)
-
-exercise.mistake(
-    "your number is negative where d ≥ R at the start; no step is needed there, so return 0",
-    ("max(0, int(np.ceil(steps - 1e-12)))", "int(np.ceil(steps - 1e-12))"),
-)
+exercise.mistakes(r"""
+you add a constant amount in each step; a step multiplies the distance by 1 + ηλ
+    np.log(radius / distance) → (radius - distance)
+    np.log(1 + lr * curvature) → (lr * curvature * distance)
+you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)
+    np.log(1 + lr * curvature) → (lr * curvature)
+you round the quotient up as it is; where it should be 3, rounding errors can make it slightly
+larger, so subtract 1e-12 first
+    steps - 1e-12 → steps
+you subtract 1e-6, and a distance slightly below R counts as R; subtract 1e-12
+    1e-12 → 1e-6
+you subtract 1e-12 and round down; after so many steps the distance is still below R, so round up
+    np.ceil(steps - 1e-12) → steps - 1e-12
+you round down; where the quotient is not whole, the distance is still below R after so many steps,
+so round up
+    np.ceil(steps - 1e-12) → steps
+you round down and add 1; where the quotient is whole, this is one step too many, so round up
+    np.ceil(steps - 1e-12) → np.floor(steps) + 1
+you round to the nearest whole number; the distance must have reached R, so round up
+    np.ceil(steps - 1e-12) → np.round(steps)
+your number is negative where d ≥ R at the start; no step is needed there, so return 0
+    max(0, int(np.ceil(steps - 1e-12))) → int(np.ceil(steps - 1e-12))
+""")

@@ -43,32 +43,20 @@ exercise.hints(
     "contains the square of the learning rate and a product of vector, matrix and vector.",
 )
 
-exercise.mistake("your curvature term lacks its factor ½; it is ½η² dᵀHd", ("0.5 * ", ""))
-
-exercise.mistake("your curvature term has η; it has η²", ("lr**2", "lr"))
-
-exercise.mistake(
-    "your linear term is positive; a step against d changes the loss by −η gᵀd",
-    ("-lr", "lr"),
-)
-
-exercise.mistake(
-    "your linear term is −η dᵀd; along d the loss changes at the rate gᵀd",
-    ("gradient @ direction", "direction @ direction"),
-)
-
-exercise.mistake(
-    "your curvature term is that along the gradient; the step follows d, so it is ½η² dᵀHd",
-    ("direction @ hessian @ direction", "gradient @ hessian @ gradient"),
-)
-
-exercise.mistake(
-    "you predict a step against the gradient; this one goes against d, so it is −η gᵀd + ½η² dᵀHd",
-    ("gradient @ direction", "gradient @ gradient"),
-    ("direction @ hessian @ direction", "gradient @ hessian @ gradient"),
-)
-
-exercise.mistake(
-    "your prediction has no curvature term; add ½η² dᵀHd",
-    (" + 0.5 * lr**2 * direction @ hessian @ direction", ""),
-)
+exercise.mistakes(r"""
+your curvature term lacks its factor ½; it is ½η² dᵀHd
+    0.5 * →
+your curvature term has η; it has η²
+    lr**2 → lr
+your linear term is positive; a step against d changes the loss by −η gᵀd
+    -lr → lr
+your linear term is −η dᵀd; along d the loss changes at the rate gᵀd
+    gradient @ direction → direction @ direction
+your curvature term is that along the gradient; the step follows d, so it is ½η² dᵀHd
+    direction @ hessian @ direction → gradient @ hessian @ gradient
+you predict a step against the gradient; this one goes against d, so it is −η gᵀd + ½η² dᵀHd
+    gradient @ direction → gradient @ gradient
+    direction @ hessian @ direction → gradient @ hessian @ gradient
+your prediction has no curvature term; add ½η² dᵀHd
+    + 0.5 * lr**2 * direction @ hessian @ direction →
+""")

@@ -60,54 +60,27 @@ exercise.hints(
     "start, it never rises above 0, or it falls and comes back to 0 at its second zero.",
 )
 
-exercise.mistake(
-    "you return the best learning rate along d; a step goes uphill beyond twice that",
-    ("2 * ", ""),
-)
-
-exercise.mistake(
-    "you return the bound for a step against the gradient; this one goes against d, so it is "
-    "2gᵀd/dᵀHd",
-    (
-        "gradient @ direction, direction @ hessian @ direction",
-        "gradient @ gradient, gradient @ hessian @ gradient",
-    ),
-)
-
-exercise.mistake(
-    "your numerator is 2dᵀd; along d the loss falls at the rate gᵀd, so it is 2gᵀd",
-    ("gradient @ direction,", "direction @ direction,"),
-)
-
-exercise.mistake(
-    "your ratio is upside down; gᵀd stands above and dᵀHd below",
-    ("2 * slope / curvature", "2 * curvature / slope"),
-)
-
-exercise.mistake(
-    "you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0",
-    ("    if slope < 0:\n        return 0.0\n", ""),
-)
-
-exercise.mistake(
-    "you return 0 where gᵀd = 0; there the curvature alone decides, and with dᵀHd ≤ 0 no step "
-    "goes uphill: return np.inf",
-    ("slope < 0", "slope <= 0"),
-)
-
-exercise.mistake(
-    "you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0, whatever the "
-    "curvature is",
-    ("slope < 0", "slope < 0 and curvature > 0"),
-)
-
-exercise.mistake(
-    "you take |dᵀHd|; with a negative curvature the model falls for every η, so return np.inf",
-    ("direction @ hessian @ direction", "abs(direction @ hessian @ direction)"),
-)
-
-exercise.mistake(
-    "you divide by dᵀHd whatever its sign is; where gᵀd > 0 and dᵀHd ≤ 0 the quadratic model "
-    "falls for every η, so return np.inf",
-    (" if curvature > 0 else np.inf", ""),
-)
+exercise.mistakes(r"""
+you return the best learning rate along d; a step goes uphill beyond twice that
+    2 * →
+you return the bound for a step against the gradient; this one goes against d, so it is 2gᵀd/dᵀHd
+    gradient @ direction, direction @ hessian @ direction
+    → gradient @ gradient, gradient @ hessian @ gradient
+your numerator is 2dᵀd; along d the loss falls at the rate gᵀd, so it is 2gᵀd
+    gradient @ direction, → direction @ direction,
+your ratio is upside down; gᵀd stands above and dᵀHd below
+    2 * slope / curvature → 2 * curvature / slope
+you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0
+    if slope < 0:\n        return 0.0 →
+you return 0 where gᵀd = 0; there the curvature alone decides, and with dᵀHd ≤ 0 no step goes
+uphill: return np.inf
+    slope < 0 → slope <= 0
+you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0, whatever the
+curvature is
+    slope < 0 → slope < 0 and curvature > 0
+you take |dᵀHd|; with a negative curvature the model falls for every η, so return np.inf
+    direction @ hessian @ direction → abs(direction @ hessian @ direction)
+you divide by dᵀHd whatever its sign is; where gᵀd > 0 and dᵀHd ≤ 0 the quadratic model falls for
+every η, so return np.inf
+    if curvature > 0 else np.inf →
+""")

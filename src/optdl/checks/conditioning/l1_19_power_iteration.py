@@ -62,26 +62,16 @@ exercise.hints(
     "product of the two to a list, and let the product be the next vector.",
 )
 
-exercise.mistake(
-    "you do not scale v; make it a unit vector before each product",
-    (" / np.linalg.norm(v)", ""),
-)
-
-exercise.mistake(
-    "your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue",
-    ("v @ Hv", "np.linalg.norm(Hv)"),
-)
-
-exercise.mistake(
-    "each of your rounds begins with the same v; go on with Hv", ("        v = Hv\n", "")
-)
-
-exercise.mistake(
-    "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
-    ("gradient(w - step * v)", "gradient(w)"),
-    ("/ (2 * step)", "/ step"),
-)
-
-exercise.mistake(
-    "you divide by s; the two points are 2s apart, so divide by 2s", ("/ (2 * step)", "/ step")
-)
+exercise.mistakes(r"""
+you do not scale v; make it a unit vector before each product
+    / np.linalg.norm(v) →
+your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue
+    v @ Hv → np.linalg.norm(Hv)
+each of your rounds begins with the same v; go on with Hv
+    v = Hv →
+you take a one-sided difference, whose error is of order s; use w + sv and w − sv
+    gradient(w - step * v) → gradient(w)
+    / (2 * step) → / step
+you divide by s; the two points are 2s apart, so divide by 2s
+    / (2 * step) → / step
+""")

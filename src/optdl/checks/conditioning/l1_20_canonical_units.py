@@ -68,70 +68,35 @@ exercise.hints(
     "where it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.",
 )
 
-exercise.mistake(
-    "you leave the bias as it is; it is part of the unit's input, so scale it, too",
-    ("b * t", "b"),
-)
-
-exercise.mistake(
-    "your norm of the incoming weights lacks the bias; a unit's incoming weights are its row "
-    "of W and its bias",
-    (" + b**2", ""),
-)
-
-exercise.mistake(
-    "you multiply the outgoing weight by the factor; divide it by the factor",
-    ("v / t", "v * t"),
-)
-
-exercise.mistake(
-    "your factor is the ratio of the norms; the incoming weights are multiplied by it and the "
-    "outgoing weight is divided by it, so take its square root",
-    ("np.sqrt(np.abs(v) / norms)", "np.abs(v) / norms"),
-)
-
-exercise.mistake(
-    "your ratio is upside down; where the outgoing weight is large, the factor is large",
-    ("np.abs(v) / norms", "norms / np.abs(v)"),
-)
-
-exercise.mistake(
-    "you make the incoming weights as long as the outgoing weight and leave that unchanged; "
-    "whatever multiplies the incoming weights divides the outgoing weight",
-    ("np.sqrt(np.abs(v) / norms)", "np.abs(v) / norms"),
-    ("v / t", "v"),
-)
-
-exercise.mistake(
-    "you balance the units and leave them in their order; sort them by their outgoing weights",
-    ("np.argsort(v)", "np.arange(len(v))"),
-)
-
-exercise.mistake(
-    "you sort the outgoing weights and leave the units' other weights where they were; a unit "
-    "moves with all its weights",
-    ("W[order], b[order]", "W, b"),
-)
-
-exercise.mistake(
-    "you sort by the outgoing weights before the scaling, which changes them; sort afterwards",
-    (
-        "    W, b, v = W * t[:, None], b * t, v / t\n    order = np.argsort(v)\n",
-        "    order = np.argsort(v)\n    W, b, v = W * t[:, None], b * t, v / t\n",
-    ),
-)
-
-exercise.mistake(
-    "your outgoing weights descend; sort them in ascending order",
-    ("np.argsort(v)", "np.argsort(-v)"),
-)
-
-exercise.mistake(
-    "your outgoing weights have lost their signs; the factor is positive, and v keeps its sign",
-    ("v / t", "np.abs(v) / t"),
-)
-
-exercise.mistake(
-    "you sort by the absolute values of the outgoing weights; their signs count",
-    ("np.argsort(v)", "np.argsort(np.abs(v))"),
-)
+exercise.mistakes(r"""
+you leave the bias as it is; it is part of the unit's input, so scale it, too
+    b * t → b
+your norm of the incoming weights lacks the bias; a unit's incoming weights are its row of W and its
+bias
+    + b**2 →
+you multiply the outgoing weight by the factor; divide it by the factor
+    v / t → v * t
+your factor is the ratio of the norms; the incoming weights are multiplied by it and the outgoing
+weight is divided by it, so take its square root
+    np.sqrt(np.abs(v) / norms) → np.abs(v) / norms
+your ratio is upside down; where the outgoing weight is large, the factor is large
+    np.abs(v) / norms → norms / np.abs(v)
+you make the incoming weights as long as the outgoing weight and leave that unchanged; whatever
+multiplies the incoming weights divides the outgoing weight
+    np.sqrt(np.abs(v) / norms) → np.abs(v) / norms
+    v / t → v
+you balance the units and leave them in their order; sort them by their outgoing weights
+    np.argsort(v) → np.arange(len(v))
+you sort the outgoing weights and leave the units' other weights where they were; a unit moves with
+all its weights
+    W[order], b[order] → W, b
+you sort by the outgoing weights before the scaling, which changes them; sort afterwards
+    W, b, v = W * t[:, None], b * t, v / t\n    order = np.argsort(v)
+    → order = np.argsort(v)\n    W, b, v = W * t[:, None], b * t, v / t
+your outgoing weights descend; sort them in ascending order
+    np.argsort(v) → np.argsort(-v)
+your outgoing weights have lost their signs; the factor is positive, and v keeps its sign
+    v / t → np.abs(v) / t
+you sort by the absolute values of the outgoing weights; their signs count
+    np.argsort(v) → np.argsort(np.abs(v))
+""")

@@ -72,27 +72,34 @@ exercise.hints(
     "or minus the tolerance, in three tests for three kinds; what remains is degenerate.",
 )
 
-exercise.mistake(
-    "you look at the diagonal entries; all of them can be positive at a saddle, so compute the "
-    "eigenvalues",
-    ("np.linalg.eigvalsh(hessian)", "np.sort(np.diag(hessian))"),
-)
-
-exercise.mistake(
-    "you do not look at the gradient; where it is not zero, the point is not critical",
-    ("np.linalg.norm(gradient) > tolerance", "False"),
-)
-
-exercise.mistake(
-    "you compare the entries of the gradient with the tolerance; compare its norm",
-    ("np.linalg.norm(gradient)", "np.max(np.abs(gradient))"),
-)
-
-
-exercise.mistake(
-    "you take a gradient whose norm equals the tolerance for one that is above it",
-    ("(gradient) > tolerance", "(gradient) >= tolerance"),
-)
+exercise.mistakes(r"""
+you look at the diagonal entries; all of them can be positive at a saddle, so compute the
+eigenvalues
+    np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
+you do not look at the gradient; where it is not zero, the point is not critical
+    np.linalg.norm(gradient) > tolerance → False
+you compare the entries of the gradient with the tolerance; compare its norm
+    np.linalg.norm(gradient) → np.max(np.abs(gradient))
+you take a gradient whose norm equals the tolerance for one that is above it
+    (gradient) > tolerance → (gradient) >= tolerance
+you call a point with a zero eigenvalue a minimum; there second derivatives do not decide, so it is
+degenerate
+    if low > tolerance → if low >= -tolerance
+you compare eigenvalues with 0; one that is a rounding error counts as zero, so compare with the
+tolerance
+    low < -tolerance and high > tolerance → low < 0 < high
+    if low > tolerance → if low > 0
+    high < -tolerance → high < 0
+you call every point with a negative eigenvalue a saddle; at a strict saddle there is a positive
+one, too
+    low < -tolerance and high > tolerance → low < -tolerance
+you call a point with a zero eigenvalue degenerate before you look for both signs; a negative and a
+positive eigenvalue make a strict saddle, whatever the others are
+    if low < -tolerance and high > tolerance:
+    → if np.any(np.abs(values) <= tolerance):\n
+            return "degenerate"\n
+        if low < -tolerance and high > tolerance:
+""")
 
 
 @exercise.mistake(
@@ -108,34 +115,3 @@ def _(gradient, hessian, tolerance):
     if determinant < 0:
         return "strict saddle"
     return "minimum" if hessian[0, 0] > 0 else "maximum"
-
-
-exercise.mistake(
-    "you call a point with a zero eigenvalue a minimum; there second derivatives do not decide, "
-    "so it is degenerate",
-    ("if low > tolerance", "if low >= -tolerance"),
-)
-
-exercise.mistake(
-    "you compare eigenvalues with 0; one that is a rounding error counts as zero, so compare "
-    "with the tolerance",
-    ("low < -tolerance and high > tolerance", "low < 0 < high"),
-    ("if low > tolerance", "if low > 0"),
-    ("high < -tolerance", "high < 0"),
-)
-
-exercise.mistake(
-    "you call every point with a negative eigenvalue a saddle; at a strict saddle there is a "
-    "positive one, too",
-    ("low < -tolerance and high > tolerance", "low < -tolerance"),
-)
-
-exercise.mistake(
-    "you call a point with a zero eigenvalue degenerate before you look for both signs; a "
-    "negative and a positive eigenvalue make a strict saddle, whatever the others are",
-    (
-        "    if low < -tolerance and high > tolerance:\n",
-        '    if np.any(np.abs(values) <= tolerance):\n        return "degenerate"\n'
-        "    if low < -tolerance and high > tolerance:\n",
-    ),
-)

@@ -45,33 +45,17 @@ exercise.hints(
     "and multiply each array of the sequence by it.",
 )
 
-exercise.mistake(
-    "you clip each array by its own norm, which turns the gradient; take one "
-    "norm of all arrays together",
-    ("g * factor", "g * min(1, max_norm / np.linalg.norm(g))"),
-)
-
-exercise.mistake(
-    "you lengthen a short gradient; one that is short enough stays as it is",
-    ("min(1, max_norm / norm)", "max_norm / norm"),
-)
-
-exercise.mistake(
-    "you add the norms of the arrays; add their squares and take the root",
-    ("np.sqrt(sum(np.sum(g**2) for g in gradients))", "sum(np.linalg.norm(g) for g in gradients)"),
-)
-
-exercise.mistake(
-    "you compare with ‖g‖²; take the root",
-    ("np.sqrt(sum(np.sum(g**2) for g in gradients))", "sum(np.sum(g**2) for g in gradients)"),
-)
-
-exercise.mistake(
-    "you scale a long gradient to the norm 1; scale it to max_norm",
-    ("min(1, max_norm / norm)", "1 / norm if norm > max_norm else 1"),
-)
-
-exercise.mistake(
-    "you return one long array; return a list of arrays with the shapes of those given",
-    ("[g * factor for g in gradients]", "factor * np.concatenate([g.ravel() for g in gradients])"),
-)
+exercise.mistakes(r"""
+you clip each array by its own norm, which turns the gradient; take one norm of all arrays together
+    g * factor → g * min(1, max_norm / np.linalg.norm(g))
+you lengthen a short gradient; one that is short enough stays as it is
+    min(1, max_norm / norm) → max_norm / norm
+you add the norms of the arrays; add their squares and take the root
+    np.sqrt(sum(np.sum(g**2) for g in gradients)) → sum(np.linalg.norm(g) for g in gradients)
+you compare with ‖g‖²; take the root
+    np.sqrt(sum(np.sum(g**2) for g in gradients)) → sum(np.sum(g**2) for g in gradients)
+you scale a long gradient to the norm 1; scale it to max_norm
+    min(1, max_norm / norm) → 1 / norm if norm > max_norm else 1
+you return one long array; return a list of arrays with the shapes of those given
+    [g * factor for g in gradients] → factor * np.concatenate([g.ravel() for g in gradients])
+""")

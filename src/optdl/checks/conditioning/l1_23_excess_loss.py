@@ -58,53 +58,28 @@ exercise.hints(
     "compute all $V_i$ from the eigenvalues as one array, and add the second part.",
 )
 
-exercise.mistake(
-    "you leave out the noise; it spreads the iterates around the limit, which raises the mean loss",
-    (" + 0.5 * np.sum(curvatures * variance)", ""),
-)
-
-exercise.mistake(
-    "you leave out the bias; its limit is not the minimum",
-    ("0.5 * limit @ hessian @ limit + ", ""),
-)
-
-exercise.mistake(
-    "you add the variances as they are; along an eigenvector the loss is ½λα², so weight each "
-    "with its eigenvalue",
-    ("curvatures * variance)", "variance)"),
-)
-
-exercise.mistake(
-    "your loss lacks its factor ½; it is ½(w − w*)ᵀH(w − w*)",
-    ("0.5 * limit", "limit"),
-    ("0.5 * np.sum", "np.sum"),
-)
-
-exercise.mistake(
-    "you take the bias for the distance from the minimum; that is H⁻¹ē",
-    ("np.linalg.solve(hessian, bias)", "bias"),
-)
-
-exercise.mistake(
-    "you divide the entries of the bias by eigenvalues; divide its components along the "
-    "eigenvectors, or solve with H",
-    ("0.5 * limit @ hessian @ limit", "0.5 * np.sum(bias**2 / curvatures)"),
-)
-
-exercise.mistake(
-    "you take the diagonal entries for eigenvalues; compute the eigenvalues",
-    ("np.linalg.eigvalsh(hessian)", "np.diag(hessian)"),
-)
-
-exercise.mistake("you take the standard deviation; the variance is σₑ²", ("sigma**2", "sigma"))
-
-exercise.mistake(
-    "your variance is that of a very small learning rate; its denominator is λ(2 − ηλ)",
-    ("(2 - lr * curvatures)", "2"),
-)
-
-exercise.mistake(
-    "you square the learning rate; η² stands in the recursion, and η in the variance that it "
-    "converges to",
-    ("lr * sigma**2", "lr**2 * sigma**2"),
-)
+exercise.mistakes(r"""
+you leave out the noise; it spreads the iterates around the limit, which raises the mean loss
+    + 0.5 * np.sum(curvatures * variance) →
+you leave out the bias; its limit is not the minimum
+    0.5 * limit @ hessian @ limit + →
+you add the variances as they are; along an eigenvector the loss is ½λα², so weight each with its
+eigenvalue
+    curvatures * variance) → variance)
+your loss lacks its factor ½; it is ½(w − w*)ᵀH(w − w*)
+    0.5 * limit → limit
+    0.5 * np.sum → np.sum
+you take the bias for the distance from the minimum; that is H⁻¹ē
+    np.linalg.solve(hessian, bias) → bias
+you divide the entries of the bias by eigenvalues; divide its components along the eigenvectors, or
+solve with H
+    0.5 * limit @ hessian @ limit → 0.5 * np.sum(bias**2 / curvatures)
+you take the diagonal entries for eigenvalues; compute the eigenvalues
+    np.linalg.eigvalsh(hessian) → np.diag(hessian)
+you take the standard deviation; the variance is σₑ²
+    sigma**2 → sigma
+your variance is that of a very small learning rate; its denominator is λ(2 − ηλ)
+    (2 - lr * curvatures) → 2
+you square the learning rate; η² stands in the recursion, and η in the variance that it converges to
+    lr * sigma**2 → lr**2 * sigma**2
+""")

@@ -61,56 +61,29 @@ exercise.hints(
     "mask.",
 )
 
-exercise.mistake(
-    "you keep where u < 1 − p; that has the same probability, but here an entry is kept where "
-    "u ≥ p",
-    (">= p", "< 1 - p"),
-)
-
-exercise.mistake(
-    "you take p for the probability of keeping; here it is the probability of dropping",
-    ("(rng.random(x.shape) >= p) / (1 - p)", "(rng.random(x.shape) < p) / p"),
-)
-
-exercise.mistake("you keep where u < p; keep where u ≥ p", (">= p", "< p"))
-
-exercise.mistake(
-    "you divide by p, the probability of dropping; divide by 1 − p", ("/ (1 - p)", "/ p")
-)
-
-exercise.mistake(
-    "you drop entries at inference and not in training; `training` is True in training",
-    ("if training", "if not training"),
-)
-
-exercise.mistake(
-    "you scale at inference and not in training; divide by 1 − p in training",
-    ("(rng.random(x.shape) >= p) / (1 - p)", "1.0 * (rng.random(x.shape) >= p)"),
-    ("np.ones(x.shape)", "np.full(x.shape, 1 - p)"),
-)
-
-exercise.mistake(
-    "you scale in training and at inference; scale only in training",
-    ("np.ones(x.shape)", "np.full(x.shape, 1 - p)"),
-)
-
-exercise.mistake(
-    "you draw one mask for the whole minibatch; draw a number for each entry of x",
-    ("rng.random(x.shape)", "rng.random(x.shape[1])"),
-)
-
-exercise.mistake(
-    "you keep or drop whole examples; draw a number for each entry of x",
-    ("rng.random(x.shape)", "rng.random((len(x), 1))"),
-)
-
-exercise.mistake(
-    "you draw numbers of shape (n, m) and transpose them; draw them with the shape of x",
-    ("rng.random(x.shape)", "rng.random(x.shape[::-1]).T"),
-)
-
-exercise.mistake(
-    "you draw with `rng.binomial`, which gives another mask; draw with `rng.random(x.shape)`, and "
-    "keep where u ≥ p",
-    ("(rng.random(x.shape) >= p)", "rng.binomial(1, 1 - p, x.shape)"),
-)
+exercise.mistakes(r"""
+you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p
+    >= p → < 1 - p
+you take p for the probability of keeping; here it is the probability of dropping
+    (rng.random(x.shape) >= p) / (1 - p) → (rng.random(x.shape) < p) / p
+you keep where u < p; keep where u ≥ p
+    >= p → < p
+you divide by p, the probability of dropping; divide by 1 − p
+    / (1 - p) → / p
+you drop entries at inference and not in training; `training` is True in training
+    if training → if not training
+you scale at inference and not in training; divide by 1 − p in training
+    (rng.random(x.shape) >= p) / (1 - p) → 1.0 * (rng.random(x.shape) >= p)
+    np.ones(x.shape) → np.full(x.shape, 1 - p)
+you scale in training and at inference; scale only in training
+    np.ones(x.shape) → np.full(x.shape, 1 - p)
+you draw one mask for the whole minibatch; draw a number for each entry of x
+    rng.random(x.shape) → rng.random(x.shape[1])
+you keep or drop whole examples; draw a number for each entry of x
+    rng.random(x.shape) → rng.random((len(x), 1))
+you draw numbers of shape (n, m) and transpose them; draw them with the shape of x
+    rng.random(x.shape) → rng.random(x.shape[::-1]).T
+you draw with `rng.binomial`, which gives another mask; draw with `rng.random(x.shape)`, and keep
+where u ≥ p
+    (rng.random(x.shape) >= p) → rng.binomial(1, 1 - p, x.shape)
+""")

@@ -40,24 +40,17 @@ exercise.hints(
     "probability that an entry is kept.",
 )
 
-exercise.mistake("you divide by p, the probability of dropping; divide by 1 − p", ("(1 - p)", "p"))
-
-exercise.mistake(
-    "you multiply by 1 − p; divide by it, since the kept entries are 1/(1 − p)",
-    ("/ (1 - p)", "* (1 - p)"),
-)
-
-exercise.mistake(
-    "you take p for the probability of keeping; here it is the probability of dropping",
-    ("(u >= p) / (1 - p)", "(u < p) / p"),
-)
-
-exercise.mistake("you keep where u < p; keep where u ≥ p", ("u >= p", "u < p"))
-
-exercise.mistake(
-    "you keep where u < 1 − p; that has the same probability, but here an entry is kept where "
-    "u ≥ p",
-    ("u >= p", "u < 1 - p"),
-)
-
-exercise.mistake("you drop an entry whose draw equals p; keep it: u ≥ p", ("u >= p", "u > p"))
+exercise.mistakes(r"""
+you divide by p, the probability of dropping; divide by 1 − p
+    (1 - p) → p
+you multiply by 1 − p; divide by it, since the kept entries are 1/(1 − p)
+    / (1 - p) → * (1 - p)
+you take p for the probability of keeping; here it is the probability of dropping
+    (u >= p) / (1 - p) → (u < p) / p
+you keep where u < p; keep where u ≥ p
+    u >= p → u < p
+you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p
+    u >= p → u < 1 - p
+you drop an entry whose draw equals p; keep it: u ≥ p
+    u >= p → u > p
+""")

@@ -39,16 +39,11 @@ exercise.hints(
     "square of the mean, and write both terms over the denominator $1 - p$.",
 )
 
-exercise.mistake(
-    "your moments are those of a mask without the scale; its kept entries are 1/(1 − p)",
-    ("1.0 * x, p / (1 - p)", "(1 - p) * x, p * (1 - p)"),
-)
-
-exercise.mistake(
-    "your variance is the mean of y²; subtract the square of the mean of y",
-    ("p / (1 - p)", "1 / (1 - p)"),
-)
-
-exercise.mistake(
-    "you use the scale 1/(1 − p) once in the variance; it enters squared", ("p / (1 - p)", "p")
-)
+exercise.mistakes(r"""
+your moments are those of a mask without the scale; its kept entries are 1/(1 − p)
+    1.0 * x, p / (1 - p) → (1 - p) * x, p * (1 - p)
+your variance is the mean of y²; subtract the square of the mean of y
+    p / (1 - p) → 1 / (1 - p)
+you use the scale 1/(1 − p) once in the variance; it enters squared
+    p / (1 - p) → p
+""")

@@ -41,17 +41,11 @@ exercise.hints(
     "Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.",
 )
 
-exercise.mistake(
-    "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)",
-    ("* mask", "* (mask > 0)"),
-)
-
-exercise.mistake(
-    "you divide by the scale; multiply by it, as the forward pass does",
-    ("* mask", "* (mask > 0) / mask.max()"),
-)
-
-exercise.mistake(
-    "you use the mask of the first example for all; each example has its own row",
-    ("* mask", "* mask[0]"),
-)
+exercise.mistakes(r"""
+your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
+    * mask → * (mask > 0)
+you divide by the scale; multiply by it, as the forward pass does
+    * mask → * (mask > 0) / mask.max()
+you use the mask of the first example for all; each example has its own row
+    * mask → * mask[0]
+""")

@@ -41,28 +41,16 @@ exercise.hints(
     "logarithm of its prediction to a total. At the end, take the exponential and normalize.",
 )
 
-exercise.mistake(
-    "you average the probabilities; average their logarithms",
-    ("np.log(scores / scores.sum())", "scores / scores.sum()"),
-    ("np.exp(logarithm)", "logarithm"),
-)
-
-exercise.mistake(
-    "your geometric means do not add up to 1; divide them by their sum",
-    ("mean / mean.sum()", "mean"),
-)
-
-exercise.mistake(
-    "you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1",
-    ("mask * x", "mask * x / keep"),
-)
-
-exercise.mistake(
-    "the subnetwork without any input is missing; it predicts softmax(b), so start from k = 0",
-    ("range(2 ** len(x))", "range(1, 2 ** len(x))"),
-)
-
-exercise.mistake(
-    "your weight of a mask lacks the factor 1 − `keep` for each input that is dropped",
-    (" * (1 - keep) ** (len(x) - mask.sum())", ""),
-)
+exercise.mistakes(r"""
+you average the probabilities; average their logarithms
+    np.log(scores / scores.sum()) → scores / scores.sum()
+    np.exp(logarithm) → logarithm
+your geometric means do not add up to 1; divide them by their sum
+    mean / mean.sum() → mean
+you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1
+    mask * x → mask * x / keep
+the subnetwork without any input is missing; it predicts softmax(b), so start from k = 0
+    range(2 ** len(x)) → range(1, 2 ** len(x))
+your weight of a mask lacks the factor 1 − `keep` for each input that is dropped
+    * (1 - keep) ** (len(x) - mask.sum()) →
+""")

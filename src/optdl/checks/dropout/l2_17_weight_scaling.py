@@ -36,28 +36,17 @@ exercise.hints(
     "scores, and divide them by their sum.",
 )
 
-exercise.mistake(
-    "you divide by `keep`, as inverted dropout does in training; multiply by it here",
-    ("keep * x", "x / keep"),
-)
-
-exercise.mistake(
-    "you scale the bias, too; it is never dropped", ("W @ (keep * x) + b", "keep * (W @ x + b)")
-)
-
-exercise.mistake(
-    "you scale the probabilities; scale the inputs x",
-    ("keep * x", "x"),
-    ("return scores", "return keep * scores"),
-)
-
-exercise.mistake(
-    "you return the scores; the softmax of the scores is asked for",
-    ("np.exp(W @ (keep * x) + b)", "W @ (keep * x) + b"),
-    ("scores / scores.sum()", "scores"),
-)
-
-exercise.mistake(
-    "you divide the scores by their sum; the softmax takes their exponentials first",
-    ("np.exp(W @ (keep * x) + b)", "W @ (keep * x) + b"),
-)
+exercise.mistakes(r"""
+you divide by `keep`, as inverted dropout does in training; multiply by it here
+    keep * x → x / keep
+you scale the bias, too; it is never dropped
+    W @ (keep * x) + b → keep * (W @ x + b)
+you scale the probabilities; scale the inputs x
+    keep * x → x
+    return scores → return keep * scores
+you return the scores; the softmax of the scores is asked for
+    np.exp(W @ (keep * x) + b) → W @ (keep * x) + b
+    scores / scores.sum() → scores
+you divide the scores by their sum; the softmax takes their exponentials first
+    np.exp(W @ (keep * x) + b) → W @ (keep * x) + b
+""")

@@ -80,68 +80,33 @@ exercise.hints(
     r"weights.",
 )
 
-exercise.mistake("the mask is missing in your gradient of W; multiply by it", ("* mask", ""))
-
-exercise.mistake(
-    "your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it",
-    ("* mask * (z > 0)", "* (hidden > 0)"),
-)
-
-exercise.mistake(
-    "the derivative of the ReLU is missing in your gradient of W; multiply by (Z > 0)",
-    (" * (z > 0)", ""),
-)
-
-exercise.mistake(
-    "the mask is missing in your gradient of V; its factor is H, not max(Z, 0)",
-    ("error.T @ hidden", "error.T @ np.maximum(z, 0)"),
-)
-
-exercise.mistake(
-    "you use the first mask in every step; each minibatch has its own mask",
-    ("zip(x, y, masks", "zip(x, y, [masks[0]] * len(x)"),
-)
-
-exercise.mistake(
-    "you add up the gradients of the examples; the loss is a mean, so divide by m",
-    (" / len(labels)", ""),
-)
-
-exercise.mistake(
-    "your softmax runs over the examples; the probabilities of each row add up to 1",
-    ("axis=1, keepdims=True", "axis=0"),
-)
-
-exercise.mistake(
-    "your softmax runs over the whole minibatch; the probabilities of each row add up to 1",
-    ("axis=1, keepdims=True", ""),
-)
-
-exercise.mistake(
-    "you do not multiply the step of V by the learning rate; it is lr times the gradient",
-    ("lr * error.T", "error.T"),
-)
-
-exercise.mistake(
-    "you use the new V in the gradient of W; compute both gradients, then update both weights",
-    ("back = error", "V = V - lr * error.T @ hidden\n        back = error"),
-    ("W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden", "W = W - lr * back.T @ inputs"),
-)
-
-exercise.mistake(
-    "you keep only the step of the last minibatch; each step starts from the weights of the step "
-    "before",
-    ("W, V = W -", "last = W -"),
-    ("return W, V", "return last"),
-)
-
-exercise.mistake(
-    "you compute all gradients at the first weights; each step starts from the weights of the step "
-    "before",
-    ("for inputs", "new_W, new_V = W, V\n    for inputs"),
-    (
-        "W, V = W - lr * back.T @ inputs, V -",
-        "new_W, new_V = new_W - lr * back.T @ inputs, new_V -",
-    ),
-    ("return W, V", "return new_W, new_V"),
-)
+exercise.mistakes(r"""
+the mask is missing in your gradient of W; multiply by it
+    * mask →
+your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it
+    * mask * (z > 0) → * (hidden > 0)
+the derivative of the ReLU is missing in your gradient of W; multiply by (Z > 0)
+    * (z > 0) →
+the mask is missing in your gradient of V; its factor is H, not max(Z, 0)
+    error.T @ hidden → error.T @ np.maximum(z, 0)
+you use the first mask in every step; each minibatch has its own mask
+    zip(x, y, masks → zip(x, y, [masks[0]] * len(x)
+you add up the gradients of the examples; the loss is a mean, so divide by m
+    / len(labels) →
+your softmax runs over the examples; the probabilities of each row add up to 1
+    axis=1, keepdims=True → axis=0
+your softmax runs over the whole minibatch; the probabilities of each row add up to 1
+    axis=1, keepdims=True →
+you do not multiply the step of V by the learning rate; it is lr times the gradient
+    lr * error.T → error.T
+you use the new V in the gradient of W; compute both gradients, then update both weights
+    back = error → V = V - lr * error.T @ hidden\n        back = error
+    W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden → W = W - lr * back.T @ inputs
+you keep only the step of the last minibatch; each step starts from the weights of the step before
+    W, V = W - → last = W -
+    return W, V → return last
+you compute all gradients at the first weights; each step starts from the weights of the step before
+    for inputs → new_W, new_V = W, V\n    for inputs
+    W, V = W - lr * back.T @ inputs, V - → new_W, new_V = new_W - lr * back.T @ inputs, new_V -
+    return W, V → return new_W, new_V
+""")

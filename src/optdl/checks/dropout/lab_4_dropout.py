@@ -92,120 +92,60 @@ exercise.hints(
     "with $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.",
 )
 
-exercise.mistake(
-    "you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and "
-    "always true)",
-    ("self.training", "self.train"),
-)
-
-exercise.mistake(
-    "you drop nothing in training, or only in evaluation mode; `self.training` is true in training",
-    ("not self.training", "self.training"),
-)
-
-exercise.mistake(
-    "you divide by p, the probability of dropping; divide by 1 − p", ("/ (1 - self.p)", "/ self.p")
-)
-
-exercise.mistake(
-    "you take p for the probability of keeping; as in nn.Dropout, it is the probability of "
-    "dropping",
-    (">=", "<"),
-    ("/ (1 - self.p)", "/ self.p"),
-)
-
-exercise.mistake(
-    "you keep an entry where u < 1 − p, as `torch.bernoulli` does; that has the same probability, "
-    "but here it is kept where u ≥ p",
-    (">= self.p", "< 1 - self.p"),
-)
-
-exercise.mistake(
-    "you drop an entry whose u equals p; it is dropped only where u < p", (">= self.p", "> self.p")
-)
-
-exercise.mistake(
-    "all examples of the minibatch share one mask; draw a number for each entry of x",
-    ("x.shape", "x.shape[1:]"),
-)
-
-exercise.mistake(
-    "your layer draws from PyTorch's global generator, which every other part of the program "
-    "shares; give `torch.rand` the layer's own, `generator=self.generator`",
-    (", generator=self.generator", ""),
-)
-
-exercise.mistake(
-    "`torch.rand_like` draws from PyTorch's global generator, and in the dtype of x; draw "
-    "`torch.rand(x.shape, generator=self.generator)`",
-    ("torch.rand(x.shape, generator=self.generator)", "torch.rand_like(x)"),
-)
-
-exercise.mistake(
-    "you draw with `torch.bernoulli` in the dtype of x, which gives other masks; draw u with "
-    "`torch.rand`, and keep an entry where u ≥ p",
-    (
-        "torch.rand(x.shape, generator=self.generator) >= self.p",
-        "torch.bernoulli(torch.full_like(x, 1 - self.p), generator=self.generator)",
-    ),
-)
-
-exercise.mistake(
-    "`torch.manual_seed` seeds the global generator, which all layers share; make a generator of "
-    "the layer's own, `torch.Generator().manual_seed(seed)`",
-    ("self.generator = torch.Generator()", "torch"),
-    (", generator=self.generator", ""),
-)
-
-exercise.mistake(
-    "your mask is the same in each call; make the generator once, in `__init__`, and draw a new "
-    "mask in each call of `forward`",
-    ("self.generator = torch.Generator().manual_seed(seed)", "self.seed = seed"),
-    ("self.generator)", "torch.Generator().manual_seed(self.seed))"),
-)
-
-exercise.mistake(
-    "you draw a mask in evaluation mode, too, which advances the generator for nothing; return x "
-    "first",
-    ("return x\n", "torch.rand(x.shape, generator=self.generator)\n            return x\n"),
-)
-
-exercise.mistake(
-    "your mask is float32 whatever x is, so the output has another dtype or a rounded scale; the "
-    "output has the dtype of x",
-    ("* kept / (1 - self.p)", "* (kept.float() / (1 - self.p))"),
-)
-
-exercise.mistake(
-    "you draw in the dtype of x, which gives other numbers; draw "
-    "`torch.rand(x.shape, generator=self.generator)`, and compare with p",
-    ("x.shape, ", "x.shape, dtype=x.dtype, "),
-)
-
-exercise.mistake(
-    "you change x in place, and the caller's tensor with it; return a new tensor",
-    ("x * kept / (1 - self.p)", "x.mul_(kept).div_(1 - self.p)"),
-)
-
-exercise.mistake(
-    "no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or "
-    "`no_grad`",
-    ("return x *", "return x.detach() *"),
-)
-
-exercise.mistake(
-    "you keep p as a parameter, which an optimizer would change; keep the number",
-    ("self.p = p\n", "self.p = nn.Parameter(torch.tensor(p))\n"),
-)
-
-exercise.mistake(
-    "you call `torch.nn.functional.dropout`, which draws from the global generator; draw the mask "
-    "with the layer's own",
-    ("x * kept / (1 - self.p)", "torch.nn.functional.dropout(x, self.p)"),
-)
-
-exercise.mistake(
-    "you draw one number for each column, so all rows lose the same entries; draw one for each "
-    "entry",
-    ("rand(x.shape,", "rand(x.shape[-1:],"),
-)
+exercise.mistakes(r"""
+you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and always
+true)
+    self.training → self.train
+you drop nothing in training, or only in evaluation mode; `self.training` is true in training
+    not self.training → self.training
+you divide by p, the probability of dropping; divide by 1 − p
+    / (1 - self.p) → / self.p
+you take p for the probability of keeping; as in nn.Dropout, it is the probability of dropping
+    >= → <
+    / (1 - self.p) → / self.p
+you keep an entry where u < 1 − p, as `torch.bernoulli` does; that has the same probability, but
+here it is kept where u ≥ p
+    >= self.p → < 1 - self.p
+you drop an entry whose u equals p; it is dropped only where u < p
+    >= self.p → > self.p
+all examples of the minibatch share one mask; draw a number for each entry of x
+    x.shape → x.shape[1:]
+your layer draws from PyTorch's global generator, which every other part of the program shares; give
+`torch.rand` the layer's own, `generator=self.generator`
+    , generator=self.generator →
+`torch.rand_like` draws from PyTorch's global generator, and in the dtype of x; draw
+`torch.rand(x.shape, generator=self.generator)`
+    torch.rand(x.shape, generator=self.generator) → torch.rand_like(x)
+you draw with `torch.bernoulli` in the dtype of x, which gives other masks; draw u with
+`torch.rand`, and keep an entry where u ≥ p
+    torch.rand(x.shape, generator=self.generator) >= self.p
+    → torch.bernoulli(torch.full_like(x, 1 - self.p), generator=self.generator)
+`torch.manual_seed` seeds the global generator, which all layers share; make a generator of the
+layer's own, `torch.Generator().manual_seed(seed)`
+    self.generator = torch.Generator() → torch
+    , generator=self.generator →
+your mask is the same in each call; make the generator once, in `__init__`, and draw a new mask in
+each call of `forward`
+    self.generator = torch.Generator().manual_seed(seed) → self.seed = seed
+    self.generator) → torch.Generator().manual_seed(self.seed))
+you draw a mask in evaluation mode, too, which advances the generator for nothing; return x first
+    return x\n        k
+    → torch.rand(x.shape, generator=self.generator)\n            return x\n        k
+your mask is float32 whatever x is, so the output has another dtype or a rounded scale; the output
+has the dtype of x
+    * kept / (1 - self.p) → * (kept.float() / (1 - self.p))
+you draw in the dtype of x, which gives other numbers; draw `torch.rand(x.shape,
+generator=self.generator)`, and compare with p
+    x.shape, → x.shape, dtype=x.dtype,
+you change x in place, and the caller's tensor with it; return a new tensor
+    x * kept / (1 - self.p) → x.mul_(kept).div_(1 - self.p)
+no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
+    return x * → return x.detach() *
+you keep p as a parameter, which an optimizer would change; keep the number
+    self.p = p → self.p = nn.Parameter(torch.tensor(p))
+you call `torch.nn.functional.dropout`, which draws from the global generator; draw the mask with
+the layer's own
+    x * kept / (1 - self.p) → torch.nn.functional.dropout(x, self.p)
+you draw one number for each column, so all rows lose the same entries; draw one for each entry
+    rand(x.shape, → rand(x.shape[-1:],
+""")

@@ -101,217 +101,101 @@ exercise.hints(
     "validation loss.",
 )
 
-exercise.mistake(
-    "you compute the validation loss with dropout; call `model.eval()` first",
-    ("        model.eval()\n", ""),
-)
-
-exercise.mistake(
-    "after the first validation your network stays in evaluation mode; call `model.train()` in "
-    "each epoch",
-    ("        model.train()\n", ""),
-    ("losses, checked = [], []", "losses, checked, _ = [], [], model.train()"),
-)
-
-exercise.mistake(
-    "your network is never in training mode, so dropout does nothing; call `model.train()` in each "
-    "epoch",
-    ("        model.train()\n", ""),
-)
-
-exercise.mistake(
-    "your network is in training mode at the end; leave it in evaluation mode",
-    ("    return losses", "    model.train()\n    return losses"),
-)
-
-exercise.mistake(
-    "you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` for "
-    "each minibatch",
-    ("            optimizer.zero_grad()\n", ""),
-)
-
-exercise.mistake(
-    "you clear the gradients once in an epoch; clear them for each minibatch",
-    ("            optimizer.zero_grad()\n", ""),
-    ("total = 0.0", "total = 0.0\n        optimizer.zero_grad()"),
-)
-
-exercise.mistake(
-    "you take a step with the validation loss, too; it needs no `backward`",
-    ("with torch.no_grad():", "if True:"),
-    (
-        "checked.append(nn.functional.cross_entropy(scores, validation[1]).item())",
-        "loss = nn.functional.cross_entropy(scores, validation[1])\n"
-        "            optimizer.zero_grad(), loss.backward(), optimizer.step()\n"
-        "            checked.append(loss.item())",
-    ),
-)
-
-exercise.mistake(
-    "you train on the validation examples; take the steps with those of `train`",
-    ("x, y = train\n", "x, y = validation\n"),
-)
-
-exercise.mistake(
-    "you train on the examples of both sets; those for validation must stay unseen",
-    ("x, y = train\n", "x, y = map(torch.cat, zip(train, validation))\n"),
-)
-
-exercise.mistake(
-    "you draw the order of the examples once; draw a new one in each epoch",
-    ("        order = torch.randperm(len(y), generator=generator)\n", ""),
-    (
-        "losses, checked = [], []",
-        "losses, checked, order = [], [], torch.randperm(len(y), generator=generator)",
-    ),
-)
-
-exercise.mistake(
-    "you take the examples in their order; draw a new order in each epoch",
-    ("torch.randperm(len(y), generator=generator)", "torch.arange(len(y))"),
-)
-
-exercise.mistake(
-    "you draw the order from the global generator; use the one that you are given",
-    (", generator=generator)", ")"),
-)
-
-exercise.mistake(
-    "you shuffle the examples and not their labels; take the same rows of both",
-    ("y[rows])", "y[: len(rows)])"),
-)
-
-exercise.mistake(
-    "you leave out the last examples of an epoch when their number is not a multiple of `batch`; "
-    "the last minibatch may be smaller",
-    (", batch):", ", batch)[: len(y) // batch]:"),
-)
-
-exercise.mistake(
-    "your training loss is the mean over the minibatches, so a small last one counts too much; "
-    "weight each by its number of examples",
-    (" * len(rows)", ""),
-    ("total / len(y)", "total / -(-len(y) // batch)"),
-)
-
-exercise.mistake(
-    "your training loss is that of the last minibatch; it is the mean over the examples of the "
-    "epoch",
-    ("total / len(y)", "loss.item()"),
-)
-
-exercise.mistake(
-    "you compute the training loss after the epoch, without dropout; it is the mean of the losses "
-    "from which the steps were taken",
-    ("        losses.append(total / len(y))\n", ""),
-    (
-        "model.eval()",
-        "model.eval(), losses.append(nn.functional.cross_entropy(model(x), y).item())",
-    ),
-)
-
-exercise.mistake(
-    "you divide the sum by the number of examples, but the losses in it are means over "
-    "minibatches; multiply each by its number of examples first",
-    (" * len(rows)", ""),
-)
-
-exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
-    "otherwise",
-    ("y[rows])", 'y[rows], reduction="sum")'),
-    (" * len(rows)", ""),
-)
-
-exercise.mistake(
-    "you keep losses as tensors; keep the numbers, with `item()`",
-    ("validation[1]).item())", "validation[1]))"),
-    ("loss.item() *", "loss.detach() *"),
-)
-
-exercise.mistake(
-    "you return the validation losses first; return the training losses first",
-    ("return losses, checked", "return checked, losses"),
-)
-
-exercise.mistake(
-    "you make a new optimizer in each epoch, which begins again with the velocity 0; make it once",
-    (
-        "total = 0.0",
-        "total, optimizer = 0.0, torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)",
-    ),
-    (
-        "    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n    losses",
-        "    losses",
-    ),
-)
-
-exercise.mistake(
-    "your optimizer has no momentum; give torch.optim.SGD `momentum=0.9`", (", momentum=0.9", "")
-)
-
-exercise.mistake(
-    "you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`",
-    ("SGD(", "Adam("),
-    (", momentum=0.9", ""),
-)
-
-exercise.mistake(
-    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("model(x[rows])", "model(x[rows]).softmax(dim=1)"),
-    ("model(validation[0])", "model(validation[0]).softmax(dim=1)"),
-)
-
-exercise.mistake(
-    "you take one step for each epoch; take one for each minibatch",
-    ("            optimizer.step()\n", ""),
-    ("losses.append(total", "optimizer.step(), losses.append(total"),
-)
-
-exercise.mistake(
-    "you compute the validation loss before the epoch; compute it after its steps",
-    (
-        "        model.train()\n",
-        "        model.eval()\n"
-        "        before = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()\n"
-        "        model.train()\n",
-    ),
-    ("nn.functional.cross_entropy(scores, validation[1]).item()", "before"),
-)
-
-exercise.mistake(
-    "you restore the best weights only when training is stopped early; restore them after the last "
-    "epoch, too",
-    (
-        "            break\n    if stopper is not None:\n        stopper.restore(model)\n",
-        "            stopper.restore(model)\n            break\n",
-    ),
-)
-
-exercise.mistake(
-    "you do not restore the best weights; call `stopper.restore(model)` at the end",
-    ("stopper.restore(model)", "pass"),
-)
-
-exercise.mistake(
-    "your stopper sees the training loss; give it the validation loss",
-    ("(model, checked[-1])", "(model, losses[-1])"),
-)
-
-exercise.mistake(
-    "you ask the stopper and do not stop; leave the loop when `update` returns True",
-    ("break", "pass"),
-)
-
-exercise.mistake(
-    "your loop fails without a stopper; `stopper` may be None",
-    ("if stopper is not None and stopper.update", "if stopper.update"),
-    ("if stopper is not None:\n        stopper", "stopper"),
-)
-
-exercise.mistake(
-    "your network is in evaluation mode at the end only; the validation loss of each epoch is "
-    "computed in evaluation mode, too",
-    ("        model.eval()\n", ""),
-    ("    return losses, checked", "    model.eval()\n    return losses, checked"),
-)
+exercise.mistakes(r"""
+you compute the validation loss with dropout; call `model.eval()` first
+    model.eval() →
+after the first validation your network stays in evaluation mode; call `model.train()` in each epoch
+    model.train() →
+    losses, checked = [], [] → losses, checked, _ = [], [], model.train()
+your network is never in training mode, so dropout does nothing; call `model.train()` in each epoch
+    model.train() →
+your network is in training mode at the end; leave it in evaluation mode
+    return losses → model.train()\n    return losses
+you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` for each
+minibatch
+    optimizer.zero_grad() →
+you clear the gradients once in an epoch; clear them for each minibatch
+    optimizer.zero_grad() →
+    total = 0.0 → total = 0.0\n        optimizer.zero_grad()
+you take a step with the validation loss, too; it needs no `backward`
+    with torch.no_grad(): → if True:
+    checked.append(nn.functional.cross_entropy(scores, validation[1]).item())
+    → loss = nn.functional.cross_entropy(scores, validation[1])\n
+                optimizer.zero_grad(), loss.backward(), optimizer.step()\n
+                checked.append(loss.item())
+you train on the validation examples; take the steps with those of `train`
+    x, y = train → x, y = validation
+you train on the examples of both sets; those for validation must stay unseen
+    x, y = train → x, y = map(torch.cat, zip(train, validation))
+you draw the order of the examples once; draw a new one in each epoch
+    order = torch.randperm(len(y), generator=generator) →
+    losses, checked = [], []
+    → losses, checked, order = [], [], torch.randperm(len(y), generator=generator)
+you take the examples in their order; draw a new order in each epoch
+    torch.randperm(len(y), generator=generator) → torch.arange(len(y))
+you draw the order from the global generator; use the one that you are given
+    , generator=generator) → )
+you shuffle the examples and not their labels; take the same rows of both
+    y[rows]) → y[: len(rows)])
+you leave out the last examples of an epoch when their number is not a multiple of `batch`; the last
+minibatch may be smaller
+    , batch): → , batch)[: len(y) // batch]:
+your training loss is the mean over the minibatches, so a small last one counts too much; weight
+each by its number of examples
+    * len(rows) →
+    total / len(y) → total / -(-len(y) // batch)
+your training loss is that of the last minibatch; it is the mean over the examples of the epoch
+    total / len(y) → loss.item()
+you compute the training loss after the epoch, without dropout; it is the mean of the losses from
+which the steps were taken
+    losses.append(total / len(y)) →
+    model.eval() → model.eval(), losses.append(nn.functional.cross_entropy(model(x), y).item())
+you divide the sum by the number of examples, but the losses in it are means over minibatches;
+multiply each by its number of examples first
+    * len(rows) →
+your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
+    y[rows]) → y[rows], reduction="sum")
+    * len(rows) →
+you keep losses as tensors; keep the numbers, with `item()`
+    validation[1]).item()) → validation[1]))
+    loss.item() * → loss.detach() *
+you return the validation losses first; return the training losses first
+    return losses, checked → return checked, losses
+you make a new optimizer in each epoch, which begins again with the velocity 0; make it once
+    total = 0.0 → total, optimizer = 0.0, torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n    losses → losses
+your optimizer has no momentum; give torch.optim.SGD `momentum=0.9`
+    , momentum=0.9 →
+you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`
+    SGD( → Adam(
+    , momentum=0.9 →
+you apply softmax before cross_entropy, which applies it itself; give it the scores
+    model(x[rows]) → model(x[rows]).softmax(dim=1)
+    model(validation[0]) → model(validation[0]).softmax(dim=1)
+you take one step for each epoch; take one for each minibatch
+    optimizer.step() →
+    losses.append(total → optimizer.step(), losses.append(total
+you compute the validation loss before the epoch; compute it after its steps
+    model.train()
+    → model.eval()\n
+            before = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()\n
+            model.train()
+    nn.functional.cross_entropy(scores, validation[1]).item() → before
+you restore the best weights only when training is stopped early; restore them after the last epoch,
+too
+    break\n    if stopper is not None:\n        stopper.restore(model)
+    → stopper.restore(model)\n            break
+you do not restore the best weights; call `stopper.restore(model)` at the end
+    stopper.restore(model) → pass
+your stopper sees the training loss; give it the validation loss
+    (model, checked[-1]) → (model, losses[-1])
+you ask the stopper and do not stop; leave the loop when `update` returns True
+    break → pass
+your loop fails without a stopper; `stopper` may be None
+    if stopper is not None and stopper.update → if stopper.update
+    if stopper is not None:\n        stopper → stopper
+your network is in evaluation mode at the end only; the validation loss of each epoch is computed in
+evaluation mode, too
+    model.eval() →
+    return losses, checked → model.eval()\n    return losses, checked
+""")

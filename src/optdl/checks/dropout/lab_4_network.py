@@ -68,51 +68,28 @@ exercise.hints(
     "`nn.Sequential`.",
 )
 
-exercise.mistake(
-    "all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k",
-    ("count += 1", "pass"),
-)
-
-exercise.mistake(
-    "you put one and the same layer behind each ReLU; make a new one for each",
-    ("count = 0", "drop = Dropout(p, seed)"),
-    ("append(Dropout(p, seed + count))", "append(drop)"),
-    ("count += 1", "pass"),
-)
-
-exercise.mistake(
-    "you multiply the seed; the layer behind the k-th ReLU has the seed seed + k",
-    ("seed + count", "seed * (count + 1)"),
-)
-
-exercise.mistake(
-    "you drop behind each linear layer; put a dropout layer behind each ReLU only",
-    ("nn.ReLU", "nn.Linear"),
-)
-
-exercise.mistake(
-    "only the first ReLU has a dropout layer; put one behind each",
-    ("nn.ReLU):", "nn.ReLU) and not count:"),
-)
-
-exercise.mistake(
-    "you insert PyTorch's nn.Dropout, which has no generator of its own; insert your Dropout",
-    ("(Dropout(p, seed + count))", "(nn.Dropout(p))"),
-)
-
-exercise.mistake(
-    "your seeds count all layers; k counts the ReLUs alone",
-    ("for layer in model:", "for count, layer in enumerate(model):"),
-    ("count += 1", "pass"),
-)
-
-exercise.mistake(
-    "you insert the dropout layers into the network that you are given; return a new one",
-    (
-        "return nn.Sequential(*layers)",
-        "for k, layer in enumerate(layers):\n"
-        "        if isinstance(layer, Dropout):\n"
-        "            model.insert(k, layer)\n"
-        "    return model",
-    ),
-)
+exercise.mistakes(r"""
+all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k
+    count += 1 → pass
+you put one and the same layer behind each ReLU; make a new one for each
+    count = 0 → drop = Dropout(p, seed)
+    append(Dropout(p, seed + count)) → append(drop)
+    count += 1 → pass
+you multiply the seed; the layer behind the k-th ReLU has the seed seed + k
+    seed + count → seed * (count + 1)
+you drop behind each linear layer; put a dropout layer behind each ReLU only
+    nn.ReLU → nn.Linear
+only the first ReLU has a dropout layer; put one behind each
+    nn.ReLU): → nn.ReLU) and not count:
+you insert PyTorch's nn.Dropout, which has no generator of its own; insert your Dropout
+    (Dropout(p, seed + count)) → (nn.Dropout(p))
+your seeds count all layers; k counts the ReLUs alone
+    for layer in model: → for count, layer in enumerate(model):
+    count += 1 → pass
+you insert the dropout layers into the network that you are given; return a new one
+    return nn.Sequential(*layers)
+    → for k, layer in enumerate(layers):\n
+            if isinstance(layer, Dropout):\n
+                model.insert(k, layer)\n
+        return model
+""")

@@ -93,88 +93,43 @@ exercise.hints(
     "each module its old mode.",
 )
 
-exercise.mistake(
-    "your whole network is in training mode, and its normalization uses and changes the statistics "
-    "of the minibatch; switch on the dropout layers alone",
-    ("model.eval()", "model.train()"),
-)
-
-exercise.mistake(
-    "your dropout layers are not switched on, so all passes are alike; call `train()` of each "
-    "module whose class is named Dropout",
-    ("module.train()", "pass"),
-)
-
-exercise.mistake(
-    "you look at the outermost layers only; `model.modules()` goes into the blocks within",
-    ("for module, _ in modes:", "for module in model.children():"),
-)
-
-exercise.mistake(
-    "you leave the modes of the network changed; put back the mode of each module",
-    ("module.training = mode\n", "pass\n"),
-)
-
-exercise.mistake(
-    "you put back the mode of the network for all its modules; one of them may have had another, "
-    "so keep the mode of each",
-    ("module.training = mode\n", "module.training = modes[0][1]\n"),
-)
-
-exercise.mistake(
-    "you average the scores; average the probabilities of the passes",
-    ("model(x).softmax(dim=1)", "model(x)"),
-    ("found.mean(dim=0), found.std", "found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std"),
-)
-
-exercise.mistake(
-    "you average the scores, and measure their spread; take the softmax of each pass first",
-    ("model(x).softmax(dim=1)", "model(x)"),
-    ("found.mean(dim=0)", "found.mean(dim=0).softmax(dim=1)"),
-)
-
-exercise.mistake(
-    "you return scores; take the softmax of each pass first",
-    ("model(x).softmax(dim=1)", "model(x)"),
-)
-
-exercise.mistake(
-    "your softmax goes over the examples; the probabilities of each example add up to 1",
-    ("softmax(dim=1)", "softmax(dim=0)"),
-)
-
-exercise.mistake(
-    "your results keep the graph of all passes; put `@torch.no_grad()` above the function",
-    ("@torch.no_grad()\n", "\n"),
-)
-
-exercise.mistake(
-    "you compute one pass and repeat it; draw new masks for each pass",
-    ("[model(x).softmax(dim=1) for _ in range(passes)]", "[model(x).softmax(dim=1)] * passes"),
-)
-
-exercise.mistake(
-    "you return the variance; take its square root", ("found.std(dim=0)", "found.var(dim=0)")
-)
-
-exercise.mistake(
-    "you divide by the number of passes; the standard deviation here divides by one less, as `std` "
-    "does",
-    ("std(dim=0)", "std(dim=0, correction=0)"),
-)
-
-exercise.mistake(
-    "you return the standard error of the mean; do not divide the standard deviation by √T",
-    ("found.std(dim=0)", "found.std(dim=0) / passes**0.5"),
-)
-
-exercise.mistake(
-    "your mean and deviation go over the examples; take them over the passes",
-    ("found.mean(dim=0), found.std(dim=0)", "found.mean(dim=1), found.std(dim=1)"),
-)
-
-exercise.mistake(
-    "you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the "
-    "class, which is Dropout in both cases",
-    ('type(module).__name__ == "Dropout"', "isinstance(module, nn.Dropout)"),
-)
+exercise.mistakes(r"""
+your whole network is in training mode, and its normalization uses and changes the statistics of the
+minibatch; switch on the dropout layers alone
+    model.eval() → model.train()
+your dropout layers are not switched on, so all passes are alike; call `train()` of each module
+whose class is named Dropout
+    module.train() → pass
+you look at the outermost layers only; `model.modules()` goes into the blocks within
+    for module, _ in modes: → for module in model.children():
+you leave the modes of the network changed; put back the mode of each module
+    module.training = mode → pass
+you put back the mode of the network for all its modules; one of them may have had another, so keep
+the mode of each
+    module.training = mode → module.training = modes[0][1]
+you average the scores; average the probabilities of the passes
+    model(x).softmax(dim=1) → model(x)
+    found.mean(dim=0), found.std → found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std
+you average the scores, and measure their spread; take the softmax of each pass first
+    model(x).softmax(dim=1) → model(x)
+    found.mean(dim=0) → found.mean(dim=0).softmax(dim=1)
+you return scores; take the softmax of each pass first
+    model(x).softmax(dim=1) → model(x)
+your softmax goes over the examples; the probabilities of each example add up to 1
+    softmax(dim=1) → softmax(dim=0)
+your results keep the graph of all passes; put `@torch.no_grad()` above the function
+    @torch.no_grad() →
+you compute one pass and repeat it; draw new masks for each pass
+    [model(x).softmax(dim=1) for _ in range(passes)] → [model(x).softmax(dim=1)] * passes
+you return the variance; take its square root
+    found.std(dim=0) → found.var(dim=0)
+you divide by the number of passes; the standard deviation here divides by one less, as `std` does
+    std(dim=0) → std(dim=0, correction=0)
+you return the standard error of the mean; do not divide the standard deviation by √T
+    found.std(dim=0) → found.std(dim=0) / passes**0.5
+your mean and deviation go over the examples; take them over the passes
+    found.mean(dim=0), found.std(dim=0) → found.mean(dim=1), found.std(dim=1)
+you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the class,
+which is Dropout in both cases
+    type(module).__name__ == "Dropout" → isinstance(module, nn.Dropout)
+""")

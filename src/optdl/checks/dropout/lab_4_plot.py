@@ -68,56 +68,27 @@ exercise.hints(
     "legend.",
 )
 
-exercise.mistake(
-    "your epochs are counted from 0; count them from 1",
-    ("range(1, len(losses[kind]) + 1)", "range(len(losses[kind]))"),
-)
-
-exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_yscale("log")`',
-    ('ax.set_yscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
-    ('ax.set_xlabel("epoch")', "pass"),
-)
-
-exercise.mistake(
-    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake(
-    "your lines have no labels; give each one such as `p = 0, training`",
-    (', label=f"{name}, {kind}"', ""),
-)
-
-exercise.mistake(
-    "both lines of a run have the same label; say which is training and which is validation",
-    ('f"{name}, {kind}"', "name"),
-)
-
-exercise.mistake(
-    "you draw the validation losses only; draw both losses of each run", ('"training", ', "")
-)
-
-exercise.mistake(
-    "you draw the training losses under the label of the validation losses, and the other way "
-    "round",
-    (
-        "plot(epochs, losses[kind]",
-        'plot(epochs, losses[{"training", "validation"}.difference([kind]).pop()]',
-    ),
-)
-
-exercise.mistake(
-    "you draw the first run only; draw all of them",
-    ("in curves.items():", "in list(curves.items())[:1]:"),
-)
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
-)
+exercise.mistakes(r"""
+your epochs are counted from 0; count them from 1
+    range(1, len(losses[kind]) + 1) → range(len(losses[kind]))
+your losses lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_yscale("log")`
+    ax.set_yscale("log") → pass
+an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`
+    ax.set_xlabel("epoch") → pass
+there is no legend that names all lines; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+your lines have no labels; give each one such as `p = 0, training`
+    , label=f"{name}, {kind}" →
+both lines of a run have the same label; say which is training and which is validation
+    f"{name}, {kind}" → name
+you draw the validation losses only; draw both losses of each run
+    "training", →
+you draw the training losses under the label of the validation losses, and the other way round
+    plot(epochs, losses[kind]
+    → plot(epochs, losses[{"training", "validation"}.difference([kind]).pop()]
+you draw the first run only; draw all of them
+    in curves.items(): → in list(curves.items())[:1]:
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for name, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,
+""")

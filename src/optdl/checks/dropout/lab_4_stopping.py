@@ -99,110 +99,52 @@ exercise.hints(
     "reached `patience`.",
 )
 
-exercise.mistake(
-    "you keep the network's own tensors, which training goes on to change: `state_dict()` gives no "
-    "copies; clone each value, or use `copy.deepcopy`",
-    ("value.clone()", "value"),
-)
-
-exercise.mistake(
-    "you never start counting again: the epochs without a new best loss must follow each other",
-    ("self.best, self.waited = loss, 0", "self.best = loss"),
-)
-
-exercise.mistake(
-    "you stop at the first epoch without a new best loss; wait for `patience` of them",
-    ("self.waited >= self.patience", "self.waited > 0"),
-)
-
-exercise.mistake(
-    "you wait one epoch too long; stop when `patience` epochs gave no new best loss", (">=", ">")
-)
-
-exercise.mistake(
-    "you compare with the loss of the epoch before; compare with the best so far",
-    ("self.waited += 1", "self.waited, self.best = self.waited + 1, loss"),
-)
-
-exercise.mistake(
-    "you take an equal loss for a new best one; it must be below the best by more than `min_delta`",
-    ("loss <", "loss <="),
-)
-
-exercise.mistake(
-    "you keep the weights of each epoch, and so those of the last one; keep them only at a new "
-    "best loss",
-    (
-        "self.waited += 1",
-        "self.waited += 1; self.state = {k: v.clone() for k, v in model.state_dict().items()}",
-    ),
-)
-
-exercise.mistake(
-    "your `restore` leaves the network as it is; give it the weights with "
-    "`model.load_state_dict(…)`",
-    ("model.load_state_dict(self.state)", "model = self.state"),
-)
-
-exercise.mistake(
-    "you keep the weights with the largest value, as for an accuracy; a loss is best when it is "
-    "smallest",
-    ('float("inf")', '-float("inf")'),
-    ("loss < self.best -", "loss > self.best +"),
-)
-
-exercise.mistake(
-    "you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it",
-    ("best -", "best +"),
-)
-
-exercise.mistake(
-    "you ignore `min_delta`; a new best loss is below the best by more than that",
-    (" - self.min_delta", ""),
-)
-
-exercise.mistake(
-    "you take `min_delta` as a fraction of the best loss; it is a difference",
-    ("self.best - self.min_delta", "self.best * (1 - self.min_delta)"),
-)
-
-exercise.mistake(
-    "you lower the best loss without counting it as a new best one, so many small gains never add "
-    "up; leave `best` as it is until it is beaten by more than `min_delta`",
-    ("self.waited += 1", "self.waited, self.best = self.waited + 1, min(self.best, loss)"),
-)
-
-exercise.mistake(
-    "you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask "
-    "whether the loss is smaller, not whether it is not larger",
-    ("if loss <", "if not loss >="),
-)
-
-exercise.mistake(
-    "you take the first loss for a new best one even where it is NaN, and then no loss is below "
-    "it; begin with the best loss `float('inf')`",
-    ('float("inf")', "None"),
-    ("if loss <", "if self.best is None or loss <"),
-)
-
-exercise.mistake(
-    "you keep the parameters and not the buffers, such as running means; `state_dict()` has both",
-    ("in model.state_dict().items()", "in model.named_parameters()"),
-    ("value.clone()", "value.detach().clone()"),
-    ("(self.state)", "(self.state, strict=False)"),
-)
-
-exercise.mistake(
-    "you keep the weights once, at the first loss; keep them at each new best loss",
-    ("self.state = {name", "self.state = self.state or {name"),
-)
-
-exercise.mistake(
-    "your `update` returns nothing; return whether training should stop",
-    ("return self.waited >=", "self.waited >="),
-)
-
-exercise.mistake(
-    "your `update` returns None where training goes on; return False there",
-    ("return self.waited >= self.patience", "if self.waited >= self.patience: return True"),
-)
+exercise.mistakes(r"""
+you keep the network's own tensors, which training goes on to change: `state_dict()` gives no
+copies; clone each value, or use `copy.deepcopy`
+    value.clone() → value
+you never start counting again: the epochs without a new best loss must follow each other
+    self.best, self.waited = loss, 0 → self.best = loss
+you stop at the first epoch without a new best loss; wait for `patience` of them
+    self.waited >= self.patience → self.waited > 0
+you wait one epoch too long; stop when `patience` epochs gave no new best loss
+    >= → >
+you compare with the loss of the epoch before; compare with the best so far
+    self.waited += 1 → self.waited, self.best = self.waited + 1, loss
+you take an equal loss for a new best one; it must be below the best by more than `min_delta`
+    loss < → loss <=
+you keep the weights of each epoch, and so those of the last one; keep them only at a new best loss
+    self.waited += 1
+    → self.waited += 1; self.state = {k: v.clone() for k, v in model.state_dict().items()}
+your `restore` leaves the network as it is; give it the weights with `model.load_state_dict(…)`
+    model.load_state_dict(self.state) → model = self.state
+you keep the weights with the largest value, as for an accuracy; a loss is best when it is smallest
+    float("inf") → -float("inf")
+    loss < self.best - → loss > self.best +
+you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it
+    best - → best +
+you ignore `min_delta`; a new best loss is below the best by more than that
+    - self.min_delta →
+you take `min_delta` as a fraction of the best loss; it is a difference
+    self.best - self.min_delta → self.best * (1 - self.min_delta)
+you lower the best loss without counting it as a new best one, so many small gains never add up;
+leave `best` as it is until it is beaten by more than `min_delta`
+    self.waited += 1 → self.waited, self.best = self.waited + 1, min(self.best, loss)
+you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask whether the
+loss is smaller, not whether it is not larger
+    if loss < → if not loss >=
+you take the first loss for a new best one even where it is NaN, and then no loss is below it; begin
+with the best loss `float('inf')`
+    float("inf") → None
+    if loss < → if self.best is None or loss <
+you keep the parameters and not the buffers, such as running means; `state_dict()` has both
+    in model.state_dict().items() → in model.named_parameters()
+    value.clone() → value.detach().clone()
+    (self.state) → (self.state, strict=False)
+you keep the weights once, at the first loss; keep them at each new best loss
+    self.state = {name → self.state = self.state or {name
+your `update` returns nothing; return whether training should stop
+    return self.waited >= → self.waited >=
+your `update` returns None where training goes on; return False there
+    return self.waited >= self.patience → if self.waited >= self.patience: return True
+""")

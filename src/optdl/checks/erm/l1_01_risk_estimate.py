@@ -51,56 +51,27 @@ exercise.hints(
     "over the square root of its length.",
 )
 
-exercise.mistake(
-    "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
-    ("loss(model(x, theta), y)", "loss(y, model(x, theta))"),
-)
-
-exercise.mistake(
-    "you return the loss of the worst example; the risk is a mean",
-    ("np.mean(losses)", "max(losses)"),
-)
-
-exercise.mistake(
-    "you compute the squared error whatever the loss is; call `loss`",
-    ("loss(model(x, theta), y)", "(model(x, theta) - y) ** 2"),
-)
-
-exercise.mistake(
-    "you take the loss of the mean prediction; take the mean of the losses",
-    ("np.mean(losses)", "loss(np.mean(model(x, theta)), np.mean(y))"),
-)
-
-exercise.mistake(
-    "you return the deviation of a single loss; that of the mean of m is smaller by √m",
-    (" / np.sqrt(len(y))", ""),
-)
-
-exercise.mistake(
-    "you divide by m; the deviation of a mean falls like 1/√m", ("np.sqrt(len(y))", "len(y)")
-)
-
-exercise.mistake(
-    "your variance divides by m − 1; the task asks for the divisor m",
-    ("np.std(losses)", "np.std(losses, ddof=1)"),
-)
-
-exercise.mistake(
-    "you return the variance of the estimate; take its square root",
-    ("np.std(losses) / np.sqrt(len(y))", "np.var(losses) / len(y)"),
-)
-
-exercise.mistake(
-    "you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use the deviation of the losses",
-    ("np.std(losses)", "np.sqrt(np.mean(losses) * (1 - np.mean(losses)))"),
-)
-
-exercise.mistake(
-    "you pass the parameters before the input; it is f(x, θ)",
-    ("model(x, theta)", "model(theta, x)"),
-)
-
-exercise.mistake(
-    "you return the deviation of the predictions; it is that of the losses",
-    ("np.std(losses)", "np.std(model(x, theta))"),
-)
+exercise.mistakes(r"""
+you pass label and prediction in the wrong order; it is L(f(x, θ), y)
+    loss(model(x, theta), y) → loss(y, model(x, theta))
+you return the loss of the worst example; the risk is a mean
+    np.mean(losses) → max(losses)
+you compute the squared error whatever the loss is; call `loss`
+    loss(model(x, theta), y) → (model(x, theta) - y) ** 2
+you take the loss of the mean prediction; take the mean of the losses
+    np.mean(losses) → loss(np.mean(model(x, theta)), np.mean(y))
+you return the deviation of a single loss; that of the mean of m is smaller by √m
+    / np.sqrt(len(y)) →
+you divide by m; the deviation of a mean falls like 1/√m
+    np.sqrt(len(y)) → len(y)
+your variance divides by m − 1; the task asks for the divisor m
+    np.std(losses) → np.std(losses, ddof=1)
+you return the variance of the estimate; take its square root
+    np.std(losses) / np.sqrt(len(y)) → np.var(losses) / len(y)
+you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use the deviation of the losses
+    np.std(losses) → np.sqrt(np.mean(losses) * (1 - np.mean(losses)))
+you pass the parameters before the input; it is f(x, θ)
+    model(x, theta) → model(theta, x)
+you return the deviation of the predictions; it is that of the losses
+    np.std(losses) → np.std(model(x, theta))
+""")

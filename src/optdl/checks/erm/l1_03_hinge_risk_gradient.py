@@ -59,34 +59,20 @@ exercise.hints(
     "let one product with the transposed `x` add up the examples, and take the mean.",
 )
 
-exercise.mistake(
-    "you count only misclassified examples; correctly classified ones with a "
-    "margin below 1 contribute to the hinge too",
-    ("< 1", "< 0"),
-)
-
-exercise.mistake(
-    "you count an example with a margin of exactly 1; it contributes nothing", ("< 1", "<= 1")
-)
-
-exercise.mistake(
-    "you count every example; those with a margin of 1 or more contribute nothing",
-    ("y * (x @ w) < 1", "np.ones(len(y))"),
-)
-
-exercise.mistake(
-    "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
-    ("y * (x @ w)", "x @ w"),
-)
-
-exercise.mistake("your terms lack the labels; each term is −yᵢxᵢ", ("(active * y)", "active"))
-
-exercise.mistake(
-    "you average over the examples with margin below 1; divide by all m",
-    ("len(y)", "max(active.sum(), 1)"),
-)
-
-exercise.mistake(
-    "you keep the term of the last example alone, as `=` in a loop does; add up the terms",
-    ("x.T @ (active * y)", "(x[active] * y[active, None])[-1]"),
-)
+exercise.mistakes(r"""
+you count only misclassified examples; correctly classified ones with a margin below 1 contribute to
+the hinge too
+    < 1 → < 0
+you count an example with a margin of exactly 1; it contributes nothing
+    < 1 → <= 1
+you count every example; those with a margin of 1 or more contribute nothing
+    y * (x @ w) < 1 → np.ones(len(y))
+you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx
+    y * (x @ w) → x @ w
+your terms lack the labels; each term is −yᵢxᵢ
+    (active * y) → active
+you average over the examples with margin below 1; divide by all m
+    len(y) → max(active.sum(), 1)
+you keep the term of the last example alone, as `=` in a loop does; add up the terms
+    x.T @ (active * y) → (x[active] * y[active, None])[-1]
+""")

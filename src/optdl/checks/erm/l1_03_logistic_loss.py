@@ -53,34 +53,27 @@ exercise.hints(
     r"bits. For the derivatives, insert $\tanh$ of half the margin.",
 )
 
-exercise.mistake(
-    "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 "
-    "and does not bound the 0–1 loss; divide by ln 2",
-    ("-margin) / np.log(2)", "-margin)"),
-    ("margin / 2)) / np.log(2)", "margin / 2))"),
-)
-
-exercise.mistake(
-    "your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}",
-    ("np.logaddexp(0, -margin)", "np.logaddexp(0, margin)"),
-    ("-0.5 * (1 - np.tanh", "0.5 * (1 + np.tanh"),
-)
-
-exercise.mistake(
-    "your e^{−yf} overflows when the margin is very negative; use "
-    "np.logaddexp(0, -margin), and for the derivative a form without ∞/∞",
-    ("np.logaddexp(0, -margin) / np.log(2)", "np.log2(1 + np.exp(-margin))"),
-    ("0.5 * (1 - np.tanh(margin / 2))", "np.exp(-margin) / (1 + np.exp(-margin))"),
-)
-
-exercise.mistake(
-    "your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2",
-    ("np.logaddexp(0, -margin) / np.log(2)", "np.log2(1 + np.exp(-margin))"),
-)
-
-for limit in (50, 500, 700):
-    exercise.mistake(
-        f"you clip the margin at −{limit}, which changes the loss of every margin below; "
-        "use np.logaddexp(0, -margin), which needs no clipping",
-        ("logaddexp(0, -margin)", f"logaddexp(0, -np.maximum(margin, -{limit}))"),
-    )
+exercise.mistakes(r"""
+you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and does not bound the 0–1
+loss; divide by ln 2
+    -margin) / np.log(2) → -margin)
+    margin / 2)) / np.log(2) → margin / 2))
+your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
+    np.logaddexp(0, -margin) → np.logaddexp(0, margin)
+    -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
+your e^{−yf} overflows when the margin is very negative; use np.logaddexp(0, -margin), and for the
+derivative a form without ∞/∞
+    np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
+    0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))
+your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2
+    np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
+you clip the margin at −50, which changes the loss of every margin below; use np.logaddexp(0,
+-margin), which needs no clipping
+    logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -50))
+you clip the margin at −500, which changes the loss of every margin below; use np.logaddexp(0,
+-margin), which needs no clipping
+    logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -500))
+you clip the margin at −700, which changes the loss of every margin below; use np.logaddexp(0,
+-margin), which needs no clipping
+    logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -700))
+""")

@@ -60,27 +60,17 @@ exercise.hints(
     "since then with `patience`. If the loop ends without a halt, the halt is the last epoch.",
 )
 
-exercise.mistake(
-    "you never reset the count of bad epochs; patience counts the epochs in a "
-    "row since the best one",
-    ("best, bad = epoch, 0", "best = epoch"),
-)
-
-exercise.mistake(
-    "you treat a tie as an improvement; an epoch improves only if its error is lower",
-    ("< validation_errors", "<= validation_errors"),
-)
-
-exercise.mistake(
-    "you compare with the previous epoch; compare with the best so far",
-    ("validation_errors[best]", "validation_errors[epoch - 1]"),
-)
-
-exercise.mistake(
-    "where the rule never halts, you return the number of epochs; return the "
-    "last epoch, whose number is one less",
-    ("len(validation_errors) - 1", "len(validation_errors)"),
-)
+exercise.mistakes(r"""
+you never reset the count of bad epochs; patience counts the epochs in a row since the best one
+    best, bad = epoch, 0 → best = epoch
+you treat a tie as an improvement; an epoch improves only if its error is lower
+    < validation_errors → <= validation_errors
+you compare with the previous epoch; compare with the best so far
+    validation_errors[best] → validation_errors[epoch - 1]
+where the rule never halts, you return the number of epochs; return the last epoch, whose number is
+one less
+    len(validation_errors) - 1 → len(validation_errors)
+""")
 
 
 @exercise.mistake("you use errors after the halt; at epoch t the later ones are not known yet")

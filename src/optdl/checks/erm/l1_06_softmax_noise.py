@@ -68,63 +68,31 @@ exercise.hints(
     "squares along the rows of this array and of `x`, multiplied, are the squared norms.",
 )
 
-exercise.mistake(
-    "your softmax sums to 1 over the examples; it must sum to 1 over the classes",
-    ("axis=1, keepdims", "axis=0, keepdims"),
-)
-
-exercise.mistake(
-    "you subtract the scores Wᵀx themselves; subtract their softmax",
-    ("[labels] - p", "[labels] - x @ weights"),
-)
-
-exercise.mistake(
-    "you change only the column of the right class; the residual of every other "
-    "class is minus its probability",
-    ("[labels] - p", "[labels] * (1 - p)"),
-)
-
-exercise.mistake(
-    "your σ is the root mean square of the gradients; it is their distance from the mean "
-    "gradient, so subtract ‖g‖²",
-    (" - norm**2", ""),
-)
-
-exercise.mistake(
-    "you subtract the norm; subtract its square, ‖g‖²",
-    ("np.mean(squares) - norm**2", "abs(np.mean(squares) - norm)"),
-)
-
-exercise.mistake(
-    "you return σ²; take the square root",
-    ("np.sqrt(np.mean(squares) - norm**2)", "np.mean(squares) - norm**2"),
-)
-
-exercise.mistake(
-    "you add up the gradients; g is their mean over the m examples",
-    ("x.T @ residual / len(x)", "x.T @ residual"),
-    ("- norm**2", "- (norm / len(x)) ** 2"),
-)
-
-exercise.mistake(
-    "you return the error of the mean of all m; σ is the spread of single gradients",
-    ("np.sqrt(np.mean(squares) - norm**2)", "np.sqrt((np.mean(squares) - norm**2) / len(x))"),
-)
-
-exercise.mistake(
-    "you return the mean norm of the gradients; the first number is the norm of their mean",
-    ("return norm,", "return np.mean(np.sqrt(squares)),"),
-)
-
-exercise.mistake(
-    "you leave the features out; the norm of an outer product is the product of both norms",
-    ("np.sum(x**2, axis=1) * ", ""),
-)
-
-exercise.mistake(
-    "your variance divides by m − 1; σ² is the mean square distance over all m",
-    (
-        "np.sqrt(np.mean(squares) - norm**2)",
-        "np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))",
-    ),
-)
+exercise.mistakes(r"""
+your softmax sums to 1 over the examples; it must sum to 1 over the classes
+    axis=1, keepdims → axis=0, keepdims
+you subtract the scores Wᵀx themselves; subtract their softmax
+    [labels] - p → [labels] - x @ weights
+you change only the column of the right class; the residual of every other class is minus its
+probability
+    [labels] - p → [labels] * (1 - p)
+your σ is the root mean square of the gradients; it is their distance from the mean gradient, so
+subtract ‖g‖²
+    - norm**2 →
+you subtract the norm; subtract its square, ‖g‖²
+    np.mean(squares) - norm**2 → abs(np.mean(squares) - norm)
+you return σ²; take the square root
+    np.sqrt(np.mean(squares) - norm**2) → np.mean(squares) - norm**2
+you add up the gradients; g is their mean over the m examples
+    x.T @ residual / len(x) → x.T @ residual
+    - norm**2 → - (norm / len(x)) ** 2
+you return the error of the mean of all m; σ is the spread of single gradients
+    np.sqrt(np.mean(squares) - norm**2) → np.sqrt((np.mean(squares) - norm**2) / len(x))
+you return the mean norm of the gradients; the first number is the norm of their mean
+    return norm, → return np.mean(np.sqrt(squares)),
+you leave the features out; the norm of an outer product is the product of both norms
+    np.sum(x**2, axis=1) * →
+your variance divides by m − 1; σ² is the mean square distance over all m
+    np.sqrt(np.mean(squares) - norm**2)
+    → np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))
+""")

@@ -65,47 +65,25 @@ exercise.hints(
     "the terms are collected. Make the result a whole number at the very end.",
 )
 
-exercise.mistake(
-    "you round down, so the error is a little too large; round up", ("np.ceil(n)", "n")
-)
-
-exercise.mistake(
-    "you round down and add 1; where the size is a whole number this is one too many, so round up",
-    ("int(np.ceil(n))", "int(n) + 1"),
-)
-
-exercise.mistake(
-    "you round up twice; solve the inequality for n first, and round up at the end",
-    ("(sigma / error) ** 2", "np.ceil((sigma / error) ** 2)"),
-)
-
-exercise.mistake(
-    "you round to the nearest number; it must be enough, so round up", ("np.ceil(n)", "round(n)")
-)
-
-exercise.mistake(
-    "your n grows like σ/error; the error falls like 1/√n, so n grows like the square",
-    ("(sigma / error) ** 2", "sigma / error"),
-)
-
-exercise.mistake(
-    "you ignore the population; without replacement fewer examples are enough",
-    ("        n = n * population / (population - 1 + n)", "        pass"),
-)
-
-exercise.mistake(
-    "your factor belongs to the size with replacement; n stands on both sides of the inequality: "
-    "solve it for n",
-    ("n * population / (population - 1 + n)", "n * max(population - n, 0) / (population - 1)"),
-)
-
-exercise.mistake(
-    "you never return more than the population, but otherwise ignore it; the error without "
-    "replacement is smaller for every n above 1",
-    ("n * population / (population - 1 + n)", "min(n, population)"),
-)
-
-exercise.mistake(
-    "your factor is (N − n)/N, which goes with s over N − 1; with σ over N it is (N − n)/(N − 1)",
-    ("(population - 1 + n)", "(population + n)"),
-)
+exercise.mistakes(r"""
+you round down, so the error is a little too large; round up
+    np.ceil(n) → n
+you round down and add 1; where the size is a whole number this is one too many, so round up
+    int(np.ceil(n)) → int(n) + 1
+you round up twice; solve the inequality for n first, and round up at the end
+    (sigma / error) ** 2 → np.ceil((sigma / error) ** 2)
+you round to the nearest number; it must be enough, so round up
+    np.ceil(n) → round(n)
+your n grows like σ/error; the error falls like 1/√n, so n grows like the square
+    (sigma / error) ** 2 → sigma / error
+you ignore the population; without replacement fewer examples are enough
+    n = n * population / (population - 1 + n) → pass
+your factor belongs to the size with replacement; n stands on both sides of the inequality: solve it
+for n
+    n * population / (population - 1 + n) → n * max(population - n, 0) / (population - 1)
+you never return more than the population, but otherwise ignore it; the error without replacement is
+smaller for every n above 1
+    n * population / (population - 1 + n) → min(n, population)
+your factor is (N − n)/N, which goes with s over N − 1; with σ over N it is (N − n)/(N − 1)
+    (population - 1 + n) → (population + n)
+""")

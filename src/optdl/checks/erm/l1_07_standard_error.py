@@ -56,32 +56,19 @@ exercise.hints(
     "quotient: the members that are not drawn, over all members but one.",
 )
 
-exercise.mistake("your standard error divides by n; it is σ / √n", ("np.sqrt(n)", "n"))
-
-exercise.mistake(
-    "you return the variance of the mean; take its square root",
-    ("sigma / np.sqrt(n)", "sigma**2 / n"),
-    ("np.sqrt((population - n) / (population - 1))", "(population - n) / (population - 1)"),
-)
-
-exercise.mistake(
-    "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
-    ("np.sqrt(n)", "np.sqrt(n - 1)"),
-)
-
-exercise.mistake(
-    "your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root",
-    ("np.sqrt((population - n) / (population - 1))", "(population - n) / (population - 1)"),
-)
-
-exercise.mistake(
-    "your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it "
-    "is √((N − n)/(N − 1))",
-    ("(population - 1)", "population"),
-)
-
-exercise.mistake(
-    "you put a large number in place of the missing population; return σ / √n itself "
-    "where `population` is None",
-    ("return error\n", "population = 10**9\n"),
-)
+exercise.mistakes(r"""
+your standard error divides by n; it is σ / √n
+    np.sqrt(n) → n
+you return the variance of the mean; take its square root
+    sigma / np.sqrt(n) → sigma**2 / n
+    np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
+you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n
+    np.sqrt(n) → np.sqrt(n - 1)
+your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root
+    np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
+your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it is √((N − n)/(N − 1))
+    (population - 1) → population
+you put a large number in place of the missing population; return σ / √n itself where `population`
+is None
+    return error\n    r → population = 10**9\n    r
+""")

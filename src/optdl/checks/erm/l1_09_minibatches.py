@@ -50,45 +50,23 @@ exercise.hints(
     "that begins there, and collect the slices in a list.",
 )
 
-exercise.mistake(
-    "you drop the remaining examples; they form a last, smaller minibatch",
-    ("range(0, m, n)", "range(0, m - n + 1, n)"),
-)
-
-exercise.mistake(
-    "you keep the order of the data; shuffle first, or neighbors stay together",
-    ("rng.permutation(m)", "np.arange(m)"),
-)
-
-exercise.mistake(
-    "you shuffle only within each minibatch, so its members are always the same; "
-    "shuffle all examples",
-    ("rng.permutation(m)", "np.arange(m)"),
-    ("order[start : start + n]", "rng.permutation(order[start : start + n])"),
-)
-
-exercise.mistake(
-    "you shuffle anew for each minibatch, so some examples occur twice and "
-    "others never; shuffle once per epoch",
-    ("    order = rng.permutation(m)\n", ""),
-    ("order[start : start + n]", "rng.permutation(m)[start : start + n]"),
-)
-
-exercise.mistake(
-    "you draw with replacement; in an epoch each example occurs exactly once",
-    ("rng.permutation(m)", "rng.integers(m, size=m)"),
-)
-
-exercise.mistake(
-    "you make n minibatches; n is the size of each, and there are ⌈m/n⌉",
-    ("[order[start : start + n] for start in range(0, m, n)]", "np.array_split(order, n)"),
-)
-
-exercise.mistake(
-    "you deal the shuffled indices out in turn, one to each minibatch; cut them in order",
-    ("    return", "    parts = -(-m // n)\n    return"),
-    (
-        "order[start : start + n] for start in range(0, m, n)",
-        "order[k::parts] for k in range(parts)",
-    ),
-)
+exercise.mistakes(r"""
+you drop the remaining examples; they form a last, smaller minibatch
+    range(0, m, n) → range(0, m - n + 1, n)
+you keep the order of the data; shuffle first, or neighbors stay together
+    rng.permutation(m) → np.arange(m)
+you shuffle only within each minibatch, so its members are always the same; shuffle all examples
+    rng.permutation(m) → np.arange(m)
+    order[start : start + n] → rng.permutation(order[start : start + n])
+you shuffle anew for each minibatch, so some examples occur twice and others never; shuffle once per
+epoch
+    order = rng.permutation(m) →
+    order[start : start + n] → rng.permutation(m)[start : start + n]
+you draw with replacement; in an epoch each example occurs exactly once
+    rng.permutation(m) → rng.integers(m, size=m)
+you make n minibatches; n is the size of each, and there are ⌈m/n⌉
+    [order[start : start + n] for start in range(0, m, n)] → np.array_split(order, n)
+you deal the shuffled indices out in turn, one to each minibatch; cut them in order
+    return → parts = -(-m // n)\n    return
+    order[start : start + n] for start in range(0, m, n) → order[k::parts] for k in range(parts)
+""")

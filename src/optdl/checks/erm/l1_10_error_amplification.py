@@ -77,50 +77,30 @@ exercise.hints(
     "norms, one for the step and one for the gradient, and divide the first by the second.",
 )
 
-exercise.mistake(
-    "you leave the damping out; solve with H + μI", (" + damping * np.eye(len(gradient))", "")
-)
-
-exercise.mistake(
-    "you add μ to every entry of H; add it to the diagonal, μI", ("np.eye(len(gradient))", "1")
-)
-
-exercise.mistake(
-    "you multiply by H + μI; the step solves a linear system with it",
-    ("solve = np.linalg.solve", "solve = np.matmul"),
-)
-
-exercise.mistake(
-    "you compare absolute errors; divide each by the norm of its own vector",
-    (" / norm(solve(H, gradient))", ""),
-    ("(norm(error) / norm(gradient))", "norm(error)"),
-)
-
-exercise.mistake(
-    "you return the relative error of the step; divide it by that of g",
-    (" / (norm(error) / norm(gradient))", ""),
-)
-
-exercise.mistake(
-    "your ratio is upside down; divide the relative error of the step by that of g",
-    ("after / (norm(error) / norm(gradient))", "(norm(error) / norm(gradient)) / after"),
-)
-
-exercise.mistake(
-    "you divide by the norm of the estimate g + e; a relative error refers to the exact g",
-    ("solve(H, gradient)", "solve(H, gradient + error)"),
-    ("norm(gradient)", "norm(gradient + error)"),
-)
-
-exercise.mistake(
-    "your norm adds up the absolute values; ‖·‖ is the Euclidean norm",
-    ("norm = np.linalg.norm", "norm = lambda v: np.abs(v).sum()"),
-)
-
-exercise.mistake(
-    "you compute the inverse; solve the two linear systems, with np.linalg.solve",
-    ("solve = np.linalg.solve", "solve = lambda H, b: np.linalg.inv(H) @ b"),
-)
+exercise.mistakes(r"""
+you leave the damping out; solve with H + μI
+    + damping * np.eye(len(gradient)) →
+you add μ to every entry of H; add it to the diagonal, μI
+    np.eye(len(gradient)) → 1
+you multiply by H + μI; the step solves a linear system with it
+    solve = np.linalg.solve → solve = np.matmul
+you compare absolute errors; divide each by the norm of its own vector
+    / norm(solve(H, gradient)) →
+    (norm(error) / norm(gradient)) → norm(error)
+you return the relative error of the step; divide it by that of g
+    / (norm(error) / norm(gradient)) →
+your ratio is upside down; divide the relative error of the step by that of g
+    after / (norm(error) / norm(gradient)) → (norm(error) / norm(gradient)) / after
+you divide by the norm of the estimate g + e; a relative error refers to the exact g
+    solve(H, gradient) → solve(H, gradient + error)
+    norm(gradient) → norm(gradient + error)
+your norm adds up the absolute values; ‖·‖ is the Euclidean norm
+    norm = np.linalg.norm → norm = lambda v: np.abs(v).sum()
+you compute the inverse; solve the two linear systems, with np.linalg.solve
+    solve = np.linalg.solve → solve = lambda H, b: np.linalg.inv(H) @ b
+you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e
+    solve(H, error) → solve(H, gradient + error)
+""")
 
 
 @exercise.mistake(
@@ -128,9 +108,3 @@ exercise.mistake(
 )
 def _(hessian, gradient, error, damping):
     return np.linalg.cond(hessian + damping * np.eye(len(gradient)))
-
-
-exercise.mistake(
-    "you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e",
-    ("solve(H, error)", "solve(H, gradient + error)"),
-)

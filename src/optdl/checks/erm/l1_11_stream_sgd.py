@@ -58,29 +58,18 @@ exercise.hints(
     "residuals at the newest weights, and append these weights minus `lr` times the mean gradient.",
 )
 
-exercise.mistake("you add up the gradients of a minibatch; take their mean", (" / n", ""))
-
-exercise.mistake(
-    "you use all the data in each step; a stream gives n new examples for each step",
-    ("slice(start, start + n)", "slice(None)"),
-    ("residual / n", "residual / len(y)"),
-)
-
-exercise.mistake(
-    "you use the same minibatch in every step; move on by n examples",
-    ("slice(start, start + n)", "slice(n)"),
-)
-
-exercise.mistake(
-    "you take all gradients at the start; take each at the current w",
-    ("x[now] @ path[-1]", "x[now] @ w"),
-)
-
-exercise.mistake(
-    "your gradient is twice too large; the loss is ½(wᵀx − y)²", ("- lr *", "- 2 * lr *")
-)
-
-exercise.mistake(
-    "you divide by the length of the stream; take the mean over the n examples of a minibatch",
-    ("residual / n", "residual / len(y)"),
-)
+exercise.mistakes(r"""
+you add up the gradients of a minibatch; take their mean
+    / n →
+you use all the data in each step; a stream gives n new examples for each step
+    slice(start, start + n) → slice(None)
+    residual / n → residual / len(y)
+you use the same minibatch in every step; move on by n examples
+    slice(start, start + n) → slice(n)
+you take all gradients at the start; take each at the current w
+    x[now] @ path[-1] → x[now] @ w
+your gradient is twice too large; the loss is ½(wᵀx − y)²
+    - lr * → - 2 * lr *
+you divide by the length of the stream; take the mean over the n examples of a minibatch
+    residual / n → residual / len(y)
+""")

@@ -64,46 +64,27 @@ exercise.hints(
     "has one row for each example. Its transpose times `x`, divided by $m$, is the gradient.",
 )
 
-exercise.mistake(
-    "you compute the gradient of W after v was updated; compute both gradients first",
-    (
-        "back = np.outer(residual, v) * (1 - hidden**2)\n"
-        "        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual",
-        "v = v - lr * hidden.T @ residual\n"
-        "        back = np.outer(residual, v) * (1 - hidden**2)\n"
-        "        W = W - lr * back.T @ x",
-    ),
-)
-
-exercise.mistake(
-    "you compute the gradient of v after W was updated; compute both gradients first",
-    (
-        "W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual",
-        "W = W - lr * back.T @ x\n"
-        "        hidden = np.tanh(x @ W.T)\n"
-        "        residual = (hidden @ v - y) / len(y)\n"
-        "        v = v - lr * hidden.T @ residual",
-    ),
-)
-
-exercise.mistake(
-    "your v stays constant; update both layers",
-    ("W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual", "W = W - lr * back.T @ x"),
-)
-
-exercise.mistake(
-    "you add up the examples' gradients; the loss is a mean over the examples", (" / len(y)", "")
-)
-
-exercise.mistake(
-    "the slope of tanh, 1 − tanh², is missing from the gradient of W", (" * (1 - hidden**2)", "")
-)
-
-exercise.mistake(
-    "your slope of tanh lacks the square; it is 1 − tanh²", ("1 - hidden**2", "1 - hidden")
-)
-
-exercise.mistake(
-    "your slope is 1 − tanh(h)², at the activation h; h is a tanh already, so it is 1 − h²",
-    ("1 - hidden**2", "1 - np.tanh(hidden) ** 2"),
-)
+exercise.mistakes(r"""
+you compute the gradient of W after v was updated; compute both gradients first
+    back = np.outer(residual, v) * (1 - hidden**2)\n
+            W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
+    → v = v - lr * hidden.T @ residual\n
+            back = np.outer(residual, v) * (1 - hidden**2)\n
+            W = W - lr * back.T @ x
+you compute the gradient of v after W was updated; compute both gradients first
+    W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
+    → W = W - lr * back.T @ x\n
+            hidden = np.tanh(x @ W.T)\n
+            residual = (hidden @ v - y) / len(y)\n
+            v = v - lr * hidden.T @ residual
+your v stays constant; update both layers
+    W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual → W = W - lr * back.T @ x
+you add up the examples' gradients; the loss is a mean over the examples
+    / len(y) →
+the slope of tanh, 1 − tanh², is missing from the gradient of W
+    * (1 - hidden**2) →
+your slope of tanh lacks the square; it is 1 − tanh²
+    1 - hidden**2 → 1 - hidden
+your slope is 1 − tanh(h)², at the activation h; h is a tanh already, so it is 1 − h²
+    1 - hidden**2 → 1 - np.tanh(hidden) ** 2
+""")

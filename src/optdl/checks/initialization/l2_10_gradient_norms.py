@@ -58,17 +58,11 @@ exercise.hints(
     "slopes entry by entry, then by the transposed weight, and append the norm. Reverse the list.",
 )
 
-exercise.mistake(
-    "you go back through the weights alone; multiply by the slope φ′(z), too",
-    ("delta = s * upstream", "delta = upstream"),
-)
-
-exercise.mistake(
-    "you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h",
-    ("slope(z)", "slope(h)"),
-)
-
-exercise.mistake(
-    "you return the norms of ∂L/∂z; return those of ∂L/∂h",
-    ("norms.append(np.linalg.norm(upstream))", "norms.append(np.linalg.norm(delta))"),
-)
+exercise.mistakes(r"""
+you go back through the weights alone; multiply by the slope φ′(z), too
+    delta = s * upstream → delta = upstream
+you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h
+    slope(z) → slope(h)
+you return the norms of ∂L/∂z; return those of ∂L/∂h
+    norms.append(np.linalg.norm(upstream)) → norms.append(np.linalg.norm(delta))
+""")

@@ -53,36 +53,20 @@ exercise.hints(
     "variance and the shape, with one row for each output.",
 )
 
-exercise.mistake(
-    "your variance is He's for the ReLU; a leaky ReLU also lets through a² of the square where "
-    "z < 0, so it keeps (1 + a²)/2 of the mean square",
-    ("(1 + slope**2) * fan_in", "fan_in"),
-)
-
-exercise.mistake(
-    "you count the negative half with a; squares are multiplied by a²", ("slope**2", "slope")
-)
-
-exercise.mistake(
-    "the 2 is missing; each half of the signal holds half of the mean square", ("2 / (", "1 / (")
-)
-
-exercise.mistake(
-    "you multiply by the factor that the layer keeps; the variance has to undo it: divide",
-    ("2 / ((1 + slope**2) * fan_in)", "(1 + slope**2) / 2 / fan_in"),
-)
-
-exercise.mistake(
-    "you divide by fan_out; to keep the signal forward, divide by fan_in",
-    ("* fan_in))", "* fan_out))"),
-)
-
-exercise.mistake(
-    "this is the variance; NumPy expects the standard deviation",
-    ("np.sqrt(2 / ((1 + slope**2) * fan_in))", "2 / ((1 + slope**2) * fan_in)"),
-)
-
-exercise.mistake(
-    "your factor is (1 − a)²/2; the two halves of a symmetric signal add up: (1 + a²)/2",
-    ("1 + slope**2", "(1 - slope) ** 2"),
-)
+exercise.mistakes(r"""
+your variance is He's for the ReLU; a leaky ReLU also lets through a² of the square where z < 0, so
+it keeps (1 + a²)/2 of the mean square
+    (1 + slope**2) * fan_in → fan_in
+you count the negative half with a; squares are multiplied by a²
+    slope**2 → slope
+the 2 is missing; each half of the signal holds half of the mean square
+    2 / ( → 1 / (
+you multiply by the factor that the layer keeps; the variance has to undo it: divide
+    2 / ((1 + slope**2) * fan_in) → (1 + slope**2) / 2 / fan_in
+you divide by fan_out; to keep the signal forward, divide by fan_in
+    * fan_in)) → * fan_out))
+this is the variance; NumPy expects the standard deviation
+    np.sqrt(2 / ((1 + slope**2) * fan_in)) → 2 / ((1 + slope**2) * fan_in)
+your factor is (1 − a)²/2; the two halves of a symmetric signal add up: (1 + a²)/2
+    1 + slope**2 → (1 - slope) ** 2
+""")

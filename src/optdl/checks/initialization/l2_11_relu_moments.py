@@ -77,43 +77,21 @@ exercise.hints(
     "one from the first layer to the last, one from the last layer to the first.",
 )
 
-exercise.mistake(
-    "you treat the ReLU as linear forward; it keeps half of the mean square",
-    ("0.5 * widths[layer] *", "widths[layer] *"),
-)
-
-exercise.mistake(
-    "you treat the ReLU as linear backward; its slope is zero for half of the units",
-    ("0.5 * widths[layer + 1]", "widths[layer + 1]"),
-)
-
-exercise.mistake(
-    "backward you count the inputs of a layer; the gradient of an input is a sum over its n_out "
-    "outputs",
-    ("widths[layer + 1]", "widths[layer]"),
-)
-
-exercise.mistake(
-    "forward you count the outputs of a layer; a unit is a sum over its n_in inputs",
-    ("widths[layer] * variance *", "widths[layer + 1] * variance *"),
-)
-
-exercise.mistake(
-    "your gradients stand from the output to the input; return them from the input to the output",
-    ("backward[::-1]", "backward"),
-)
-
-exercise.mistake(
-    "backward you go through the layers from the first to the last; begin with the last",
-    ("reversed(range(len(variances)))", "range(len(variances))"),
-)
-
-exercise.mistake(
-    "you square the variances; use them as they are", ("* variance *", "* variance**2 *")
-)
-
-exercise.mistake(
-    "you multiply the first mean square by the factor of one layer; multiply that of the layer "
-    "before",
-    ("forward[-1])", "forward[0])"),
-)
+exercise.mistakes(r"""
+you treat the ReLU as linear forward; it keeps half of the mean square
+    0.5 * widths[layer] * → widths[layer] *
+you treat the ReLU as linear backward; its slope is zero for half of the units
+    0.5 * widths[layer + 1] → widths[layer + 1]
+backward you count the inputs of a layer; the gradient of an input is a sum over its n_out outputs
+    widths[layer + 1] → widths[layer]
+forward you count the outputs of a layer; a unit is a sum over its n_in inputs
+    widths[layer] * variance * → widths[layer + 1] * variance *
+your gradients stand from the output to the input; return them from the input to the output
+    backward[::-1] → backward
+backward you go through the layers from the first to the last; begin with the last
+    reversed(range(len(variances))) → range(len(variances))
+you square the variances; use them as they are
+    * variance * → * variance**2 *
+you multiply the first mean square by the factor of one layer; multiply that of the layer before
+    forward[-1]) → forward[0])
+""")

@@ -41,16 +41,11 @@ exercise.hints(
     r"factor transposed, adds up the $m$ matrices; then divide by $m$.",
 )
 
-exercise.mistake(
-    "the bias is a parameter, too; add a column of ones",
-    ("np.column_stack([np.ones(len(x)), x])", "x"),
-)
-
-exercise.mistake(
-    "your bias is the last parameter; put it first", ("np.ones(len(x)), x", "x, np.ones(len(x))")
-)
-
-exercise.mistake(
-    "you multiply examples with examples; the Hessian has a row and a column for each parameter",
-    ("extended.T @ extended", "extended @ extended.T"),
-)
+exercise.mistakes(r"""
+the bias is a parameter, too; add a column of ones
+    np.column_stack([np.ones(len(x)), x]) → x
+your bias is the last parameter; put it first
+    np.ones(len(x)), x → x, np.ones(len(x))
+you multiply examples with examples; the Hessian has a row and a column for each parameter
+    extended.T @ extended → extended @ extended.T
+""")

@@ -48,55 +48,27 @@ exercise.hints(
     "Then subtract and divide in the same way for both arrays.",
 )
 
-exercise.mistake(
-    "you normalize the other examples by their own statistics; use the training set's",
-    (
-        "(other - mean) / std",
-        "(other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)",
-    ),
-)
-
-exercise.mistake(
-    "you divide the other examples by their own standard deviation; use the training set's",
-    ("(other - mean) / std", "(other - mean) / np.sqrt(other.var(axis=0) + eps)"),
-)
-
-exercise.mistake(
-    "your statistics include the other examples; use the training set alone",
-    (
-        "mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)",
-        "both = np.concatenate([train, other])\n"
-        "    mean, std = both.mean(axis=0), np.sqrt(both.var(axis=0) + eps)",
-    ),
-)
-
-exercise.mistake(
-    "you add ε to σ; add it to σ², under the root",
-    ("np.sqrt(train.var(axis=0) + eps)", "train.std(axis=0) + eps"),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its square root",
-    ("np.sqrt(train.var(axis=0) + eps)", "train.var(axis=0) + eps"),
-)
-
-exercise.mistake(
-    "your variance divides by m − 1; here it divides by m", ("var(axis=0)", "var(axis=0, ddof=1)")
-)
-
-exercise.mistake(
-    "you take one mean and one variance of all features; each feature has its own",
-    ("mean(axis=0)", "mean()"),
-    ("var(axis=0)", "var()"),
-)
-
-exercise.mistake(
-    "you do not subtract the mean; subtract it before you divide",
-    ("(train - mean)", "train"),
-    ("(other - mean)", "other"),
-)
-
-exercise.mistake(
-    "you do not subtract the mean from the other examples; subtract that of the training set",
-    ("(other - mean)", "other"),
-)
+exercise.mistakes(r"""
+you normalize the other examples by their own statistics; use the training set's
+    (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
+you divide the other examples by their own standard deviation; use the training set's
+    (other - mean) / std → (other - mean) / np.sqrt(other.var(axis=0) + eps)
+your statistics include the other examples; use the training set alone
+    mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)
+    → both = np.concatenate([train, other])\n
+        mean, std = both.mean(axis=0), np.sqrt(both.var(axis=0) + eps)
+you add ε to σ; add it to σ², under the root
+    np.sqrt(train.var(axis=0) + eps) → train.std(axis=0) + eps
+you divide by the variance; divide by its square root
+    np.sqrt(train.var(axis=0) + eps) → train.var(axis=0) + eps
+your variance divides by m − 1; here it divides by m
+    var(axis=0) → var(axis=0, ddof=1)
+you take one mean and one variance of all features; each feature has its own
+    mean(axis=0) → mean()
+    var(axis=0) → var()
+you do not subtract the mean; subtract it before you divide
+    (train - mean) → train
+    (other - mean) → other
+you do not subtract the mean from the other examples; subtract that of the training set
+    (other - mean) → other
+""")

@@ -11,7 +11,6 @@ from torch import nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise
-from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD, OUTERMOST
 from optdl.labs.drivers import initialization as drivers
 from optdl.observation import observe
 
@@ -78,82 +77,47 @@ exercise.hints(
     "one, to zero.",
 )
 
-exercise.mistake(
-    "you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root",
-    ("gain / fan_in**0.5", "gain**2 / fan_in"),
-)
-
-exercise.mistake(
-    "you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in",
-    ("fan_in**0.5", "fan_in"),
-)
-
-exercise.mistake(
-    "you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit",
-    ("layer.weight[0].numel()", "layer.weight.shape[0]"),
-)
-
-exercise.mistake(
-    "you take the fan-out, which counts the outputs; fan_in is the number of inputs of one unit",
-    ("layer.weight[0].numel()", "layer.weight[:, 0].numel()"),
-)
-
-exercise.mistake(
-    "the area of the kernel is missing in the fan_in of your convolutions: one unit adds up all "
-    "entries of its kernel",
-    ("layer.weight[0].numel()", "layer.weight.shape[1]"),
-)
-
-exercise.mistake(
-    "your fan_in counts all channels; in a convolution with groups a unit sees those of its own "
-    "group only, so count the entries of one kernel, `weight[0]`",
-    (".numel()", ".numel() * getattr(layer, 'groups', 1)"),
-)
-
-exercise.mistake(
-    "you draw from the uniform distribution on plus or minus the standard deviation; draw from "
-    "the normal distribution",
-    ("normal_(0, gain / fan_in**0.5,", "uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,"),
-)
-
-exercise.mistake(GLOBAL, (", generator=generator", ""))
-
-exercise.mistake(
-    "you set the seed anew before each layer, so layers of one shape get the same weights; let "
-    "the generator go on",
-    (
-        "            fan_in",
-        "            generator.manual_seed(generator.initial_seed())\n            fan_in",
-    ),
-)
-
-exercise.mistake(OUTERMOST, ("model.modules()", "model.children()"))
-
-exercise.mistake(
-    "you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too",
-    ("nn.Linear | nn.Conv2d", "nn.Linear"),
-)
-
-exercise.mistake(
-    "you draw the factors of normalization layers as well; they stay as they are",
-    ("isinstance(layer, nn.Linear | nn.Conv2d)", "getattr(layer, 'weight', None) is not None"),
-)
-
-exercise.mistake(
-    "you leave the biases as they are; set them to zero", ("layer.bias.zero_()", "pass")
-)
-
-exercise.mistake(
-    "your function fails at a layer without biases, whose `bias` is None; skip it",
-    ("layer.bias is not None", "True"),
-)
-
-exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
-
-exercise.mistake(
-    NEW_PARAMETER,
-    (
-        "layer.weight.normal_(",
-        "layer.weight = nn.Parameter(layer.weight.clone())\n            layer.weight.normal_(",
-    ),
-)
+exercise.mistakes(r"""
+you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root
+    gain / fan_in**0.5 → gain**2 / fan_in
+you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in
+    fan_in**0.5 → fan_in
+you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit
+    layer.weight[0].numel() → layer.weight.shape[0]
+you take the fan-out, which counts the outputs; fan_in is the number of inputs of one unit
+    layer.weight[0].numel() → layer.weight[:, 0].numel()
+the area of the kernel is missing in the fan_in of your convolutions: one unit adds up all entries
+of its kernel
+    layer.weight[0].numel() → layer.weight.shape[1]
+your fan_in counts all channels; in a convolution with groups a unit sees those of its own group
+only, so count the entries of one kernel, `weight[0]`
+    .numel() → .numel() * getattr(layer, 'groups', 1)
+you draw from the uniform distribution on plus or minus the standard deviation; draw from the normal
+distribution
+    normal_(0, gain / fan_in**0.5, → uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,
+you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from
+its seed alone
+    , generator=generator →
+you set the seed anew before each layer, so layers of one shape get the same weights; let the
+generator go on
+    :\n            fan_in
+    → :\n            generator.manual_seed(generator.initial_seed())\n            fan_in
+you look at the outermost modules only; `modules()` and `named_modules()` also give those within
+others
+    model.modules() → model.children()
+you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
+    nn.Linear | nn.Conv2d → nn.Linear
+you draw the factors of normalization layers as well; they stay as they are
+    isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, 'weight', None) is not None
+you leave the biases as they are; set them to zero
+    layer.bias.zero_() → pass
+your function fails at a layer without biases, whose `bias` is None; skip it
+    layer.bias is not None → True
+you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above the
+function
+    @torch.no_grad() →
+you put a new parameter in the layer's place, which an optimizer that was made before does not know;
+write into the weight that is there
+    layer.weight.normal_(
+    → layer.weight = nn.Parameter(layer.weight.clone())\n            layer.weight.normal_(
+""")

@@ -11,13 +11,6 @@ from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise
 from optdl.checks.initialization.lab_2_initialize import initialize
-from optdl.checks.initialization.lab_shared import (
-    GLOBAL,
-    NEW_PARAMETER,
-    NO_GRAD,
-    OUTERMOST,
-    UNBIASED,
-)
 from optdl.initialization import layer_outputs
 from optdl.labs.drivers import initialization as drivers
 from optdl.labs.initialization import DEPTH, GAINS, damage, network, sample
@@ -101,91 +94,54 @@ exercise.hints(
     "output.",
 )
 
-exercise.mistake(
-    "you measure all layers first and scale them afterwards, and each factor changes the inputs of "
-    "the layers behind; scale a layer before you measure the next",
-    ("layer.weight.div_(", "layer.scale = ("),
-    (
-        "            handle.remove()",
-        "            handle.remove()\n    for layer in layers:\n"
-        "        layer.weight.div_(layer.scale)",
-    ),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by the standard deviation", ("output.std(", "output.var(")
-)
-
-exercise.mistake(UNBIASED, ("correction=0", "correction=1"))
-
-exercise.mistake(
-    "you measure the root of the mean square; the standard deviation is measured from the mean",
-    ("output.std(correction=0)", "output.square().mean().sqrt()"),
-)
-
-exercise.mistake(
-    "you measure behind the ReLU; measure the output of the linear layer",
-    ("output.std(", "output.relu().std("),
-)
-
-exercise.mistake(
-    "you scale each unit by its own deviation; a layer has one factor",
-    ("output.std(correction=0)", "output.std(dim=0, correction=0)[:, None]"),
-)
-
-exercise.mistake(
-    "you leave the biases as they are; set them to zero before you measure",
-    ("layer.bias.zero_()", "pass"),
-    ("layer.weight)\n", "layer.weight, layer.bias)\n"),
-)
-
-exercise.mistake(
-    "you set the biases to zero after you have measured, so they enter your factor; do it before",
-    ("layer.bias.zero_()", "pass"),
-    ("layer.weight)\n", "layer.weight, layer.bias)\n        layer.bias.zero_()\n"),
-)
-
-exercise.mistake(
-    "you scale a layer of equal weights as it is: its units still compute one and the same number, "
-    "and zeros become nan; draw it anew",
-    ("(layer.weight == layer.weight[0, 0]).all()", "False"),
-)
-
-exercise.mistake(
-    "you draw a layer anew if its weights are zero; units are equal wherever all weights are "
-    "equal, whatever their value",
-    ("== layer.weight[0, 0]", "== 0"),
-)
-
-exercise.mistake(
-    "you draw every layer anew; keep the weights that can be scaled",
-    ("(layer.weight == layer.weight[0, 0]).all()", "True"),
-)
-
-exercise.mistake(GLOBAL, (", generator=generator", ""))
-
-exercise.mistake(
-    "you leave out the output layer; it is a linear layer like the others",
-    ("model.modules()", "[*model.modules()][:-1]"),
-)
-
-exercise.mistake(OUTERMOST, ("model.modules()", "model.children()"))
-
-exercise.mistake(
-    "your hooks stay in the network, and scale it again in every forward pass; remove each by its "
-    "handle",
-    ("handle.remove()", "pass"),
-)
-
-exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
-
-exercise.mistake(
-    NEW_PARAMETER,
-    ("layer.weight.div_(", "layer.weight = nn.Parameter(layer.weight / "),
-)
-
-exercise.mistake(
-    "you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it "
-    "anew only if all of its weights are one number",
-    ("layer.weight[0, 0]", "layer.weight[0]"),
-)
+exercise.mistakes(r"""
+you measure all layers first and scale them afterwards, and each factor changes the inputs of the
+layers behind; scale a layer before you measure the next
+    layer.weight.div_( → layer.scale = (
+    handle.remove()
+    → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
+you divide by the variance; divide by the standard deviation
+    output.std( → output.var(
+your standard deviation divides by the number of values minus 1; divide by the number, with
+`correction=0`
+    correction=0 → correction=1
+you measure the root of the mean square; the standard deviation is measured from the mean
+    output.std(correction=0) → output.square().mean().sqrt()
+you measure behind the ReLU; measure the output of the linear layer
+    output.std( → output.relu().std(
+you scale each unit by its own deviation; a layer has one factor
+    output.std(correction=0) → output.std(dim=0, correction=0)[:, None]
+you leave the biases as they are; set them to zero before you measure
+    layer.bias.zero_() → pass
+    layer.weight) → layer.weight, layer.bias)
+you set the biases to zero after you have measured, so they enter your factor; do it before
+    layer.bias.zero_() → pass
+    layer.weight) → layer.weight, layer.bias)\n        layer.bias.zero_()
+you scale a layer of equal weights as it is: its units still compute one and the same number, and
+zeros become nan; draw it anew
+    (layer.weight == layer.weight[0, 0]).all() → False
+you draw a layer anew if its weights are zero; units are equal wherever all weights are equal,
+whatever their value
+    == layer.weight[0, 0] → == 0
+you draw every layer anew; keep the weights that can be scaled
+    (layer.weight == layer.weight[0, 0]).all() → True
+you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from
+its seed alone
+    , generator=generator →
+you leave out the output layer; it is a linear layer like the others
+    model.modules() → [*model.modules()][:-1]
+you look at the outermost modules only; `modules()` and `named_modules()` also give those within
+others
+    model.modules() → model.children()
+your hooks stay in the network, and scale it again in every forward pass; remove each by its handle
+    handle.remove() → pass
+you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above the
+function
+    @torch.no_grad() →
+you put a new parameter in the layer's place, which an optimizer that was made before does not know;
+write into the weight that is there
+    layer.weight.div_( → layer.weight = nn.Parameter(layer.weight /
+you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it anew
+only if all of its weights are one number
+    layer.weight[0, 0] → layer.weight[0]
+""")

@@ -59,41 +59,23 @@ exercise.hints(
     "labels, and add the legend.",
 )
 
-exercise.mistake(
-    "your deviations lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_yscale("log")`',
-    ('ax.set_yscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "your layers lie on a logarithmic axis; a deviation that changes by one factor in each layer "
-    "is a straight line over a linear axis",
-    ("ax.set_yscale", 'ax.set_xscale("log"), ax.set_yscale'),
-)
-
-exercise.mistake(
-    "your layers begin at 0; the first hidden layer has the number 1",
-    ("range(1, len(values) + 1)", "range(len(values))"),
-)
-
-exercise.mistake(
-    "your axes are exchanged: the layers belong on the x axis",
-    ("plot(layers, values", "plot(values, layers"),
-)
-
-exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
-    ('ax.set_xlabel("hidden layer")', "pass"),
-)
-
-exercise.mistake(
-    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake("your lines have no labels; give each `label=start`", (", label=start", ""))
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for start,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for start,"),
-)
+exercise.mistakes(r"""
+your deviations lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_yscale("log")`
+    ax.set_yscale("log") → pass
+your layers lie on a logarithmic axis; a deviation that changes by one factor in each layer is a
+straight line over a linear axis
+    ax.set_yscale → ax.set_xscale("log"), ax.set_yscale
+your layers begin at 0; the first hidden layer has the number 1
+    range(1, len(values) + 1) → range(len(values))
+your axes are exchanged: the layers belong on the x axis
+    plot(layers, values → plot(values, layers
+an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`
+    ax.set_xlabel("hidden layer") → pass
+there is no legend that names all lines; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+your lines have no labels; give each `label=start`
+    , label=start →
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for start, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for start,
+""")

@@ -85,84 +85,43 @@ exercise.hints(
     "under its name.",
 )
 
-exercise.mistake(
-    "you keep the weights before the step without a copy, and they change with it; `detach()`, "
-    "`.data` and `state_dict()` share memory, so add `clone()`",
-    ("detach().clone()", "detach()"),
-)
-
-exercise.mistake("you never take the step; call `optimizer.step()`", ("optimizer.step()", "pass"))
-
-exercise.mistake(
-    "you keep the gradients of the step before, and `backward` adds to them; call "
-    "`optimizer.zero_grad()` first",
-    ("optimizer.zero_grad()", "pass"),
-)
-
-exercise.mistake(
-    "your network stays in evaluation mode; a training step is taken in training mode, so call "
-    "`model.train()` first",
-    ("model.train()", "pass"),
-)
-
-exercise.mistake(
-    "you divide by the weights after the step; divide by those before it",
-    ("/ before[name].norm()", "/ value.norm()"),
-)
-
-exercise.mistake(
-    "you take the learning rate times the gradient for the update, which is right for plain "
-    "gradient descent only; compare the weights before and after the step",
-    ("(value - before[name]).norm()", 'optimizer.param_groups[0]["lr"] * value.grad.norm()'),
-)
-
-exercise.mistake(
-    "you divide the norm of the gradient; divide that of the update, the weights after the step "
-    "minus those before",
-    ("(value - before[name])", "value.grad"),
-)
-
-exercise.mistake(
-    "you subtract the norms of the weights; take the norm of their difference",
-    ("(value - before[name]).norm()", "(value.norm() - before[name].norm())"),
-)
-
-exercise.mistake(
-    "you divide standard deviations; here the sizes are norms, which the mean enters, too",
-    ("]).norm() / before[name].norm()", "]).std() / before[name].std()"),
-)
-
-exercise.mistake(
-    "you include biases and the factors of normalization layers, which often begin at zero; take "
-    "the parameters with two axes or more",
-    (" if value.ndim > 1", ""),
-)
-
-exercise.mistake(
-    "your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by itself",
-    ("(model(x), y)", '(model(x), y, reduction="sum")'),
-)
-
-exercise.mistake(
-    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("(model(x), y)", "(model(x).softmax(dim=1), y)"),
-)
-
-exercise.mistake(
-    "you return tensors, and with them the graph behind the weights; return numbers, with "
-    "`.item()`",
-    (".norm()).item()", ".norm())"),
-)
-
-exercise.mistake(
-    "you choose parameters by their names, and the weight of a normalization has one axis; ask for "
-    "two axes or more",
-    ("if value.ndim > 1", 'if "weight" in name'),
-)
-
-exercise.mistake(
-    "you take the spectral norm of a matrix; here the norm is the root of the sum of all squared "
-    "entries",
-    ("(value - before[name]).norm()", "torch.linalg.norm(value - before[name], 2)"),
-    ("before[name].norm()", "torch.linalg.norm(before[name], 2)"),
-)
+exercise.mistakes(r"""
+you keep the weights before the step without a copy, and they change with it; `detach()`, `.data`
+and `state_dict()` share memory, so add `clone()`
+    detach().clone() → detach()
+you never take the step; call `optimizer.step()`
+    optimizer.step() → pass
+you keep the gradients of the step before, and `backward` adds to them; call `optimizer.zero_grad()`
+first
+    optimizer.zero_grad() → pass
+your network stays in evaluation mode; a training step is taken in training mode, so call
+`model.train()` first
+    model.train() → pass
+you divide by the weights after the step; divide by those before it
+    / before[name].norm() → / value.norm()
+you take the learning rate times the gradient for the update, which is right for plain gradient
+descent only; compare the weights before and after the step
+    (value - before[name]).norm() → optimizer.param_groups[0]["lr"] * value.grad.norm()
+you divide the norm of the gradient; divide that of the update, the weights after the step minus
+those before
+    (value - before[name]) → value.grad
+you subtract the norms of the weights; take the norm of their difference
+    (value - before[name]).norm() → (value.norm() - before[name].norm())
+you divide standard deviations; here the sizes are norms, which the mean enters, too
+    ]).norm() / before[name].norm() → ]).std() / before[name].std()
+you include biases and the factors of normalization layers, which often begin at zero; take the
+parameters with two axes or more
+    if value.ndim > 1 →
+your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by itself
+    (model(x), y) → (model(x), y, reduction="sum")
+you apply softmax before cross_entropy, which applies it itself; give it the scores
+    (model(x), y) → (model(x).softmax(dim=1), y)
+you return tensors, and with them the graph behind the weights; return numbers, with `.item()`
+    .norm()).item() → .norm())
+you choose parameters by their names, and the weight of a normalization has one axis; ask for two
+axes or more
+    if value.ndim > 1 → if "weight" in name
+you take the spectral norm of a matrix; here the norm is the root of the sum of all squared entries
+    (value - before[name]).norm() → torch.linalg.norm(value - before[name], 2)
+    before[name].norm() → torch.linalg.norm(before[name], 2)
+""")

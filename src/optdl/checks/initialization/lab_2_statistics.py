@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise
-from optdl.checks.initialization.lab_shared import OUTERMOST, UNBIASED
 from optdl.initialization import dead_share, layer_outputs
 from optdl.labs.drivers import initialization as drivers
 from optdl.observation import observe
@@ -98,114 +97,60 @@ exercise.hints(
     "these truth values.",
 )
 
-exercise.mistake(
-    "your hooks stay in the network, and are called in every forward pass from now on; remove "
-    "each by its handle",
-    ("handle.remove()", "pass"),
-)
-
-exercise.mistake(
-    "your hooks stay in the network if its forward pass fails; remove them in a `finally`",
-    ("    try:\n", "    if True:\n"),
-    ("    finally:\n", "    if True:\n"),
-)
-
-exercise.mistake(
-    "all your hooks use the name that the loop variable has in the end, which is that of the last "
-    "module; give each hook a name of its own, by a function that makes the hook",
-    ("found[name]", "found[[*model.named_modules()][-1][0]]"),
-)
-
-exercise.mistake(
-    "all your hooks use the name of the last ReLU; give each hook a name of its own, by a function "
-    "that makes the hook",
-    (
-        "found[name]",
-        "found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]",
-    ),
-)
-
-exercise.mistake(
-    "you watch every module, also those that contain others; watch the `nn.ReLU` modules only",
-    ("isinstance(module, nn.ReLU)", "True"),
-)
-
-exercise.mistake(
-    "you watch the linear layers, whose outputs are pre-activations; watch the `nn.ReLU` modules",
-    ("isinstance(module, nn.ReLU)", "isinstance(module, nn.Linear)"),
-)
-
-exercise.mistake(
-    "you measure the input of the ReLU; measure its output, the third argument of a forward hook",
-    ("mean, std = ", "h = inputs[0]\n            mean, std = "),
-)
-
-exercise.mistake(OUTERMOST, ("model.named_modules()", "model.named_children()"))
-
-exercise.mistake(
-    "you keep the output and measure it after the forward pass, when a module that works in place "
-    "has overwritten it; measure in the hook, or keep a copy",
-    ("        return hook\n", ""),
-    (
-        "mean, std",
-        "found[name] = h\n        return hook\n    def measured(h):\n            mean, std",
-    ),
-    ("found[name] = {", "return {"),
-    ("return found", "return {name: measured(h) for name, h in found.items()}"),
-)
-
-exercise.mistake(UNBIASED, ("correction=0", "correction=1"))
-
-exercise.mistake(
-    "you take the mean of the standard deviations of the units; take one standard deviation over "
-    "all examples and units",
-    ("h.std(correction=0)", "h.std(dim=0, correction=0).mean()"),
-)
-
-exercise.mistake(
-    "you count single zeros; a unit is dead if it is zero for every example",
-    (".all(dim=0)", ""),
-)
-
-exercise.mistake(
-    "you count examples for which all units are zero; count units that are zero for all examples",
-    ("all(dim=0)", "all(dim=1)"),
-)
-
-exercise.mistake(
-    "you count a unit as dead if it is zero for any example; it is dead if it is zero for all of "
-    "them",
-    ("all(dim=0)", "any(dim=0)"),
-)
-
-exercise.mistake(
-    "your network is in training mode while you measure, so its batch normalization uses the "
-    "minibatch, and changes; call `model.eval()` first",
-    ("    model.eval()\n", "    model.train()\n"),
-)
-
-exercise.mistake(
-    "you leave the network in evaluation mode; leave it in the mode in which it came",
-    ("        model.train(was_training)\n", ""),
-)
-
-exercise.mistake(
-    "you leave the network in training mode, whatever its mode was; leave it in the mode in which "
-    "it came",
-    ("model.train(was_training)", "model.train()"),
-)
-
-exercise.mistake(
-    "you return tensors; return numbers, with `.item()`: a tensor can hold the whole graph of a "
-    "forward pass",
-    ("h.mean().item()", "h.mean()"),
-    ("h.std(correction=0).item()", "h.std(correction=0)"),
-    (".double().mean().item()", ".double().mean()"),
-)
-
-exercise.mistake(
-    "your dict outlives the call, and still has the layers of earlier networks; begin each call "
-    "with an empty one",
-    ("(model: nn.Module, x: Tensor)", "(model, x, found={})"),
-    ("    found = {}\n", ""),
-)
+exercise.mistakes(r"""
+your hooks stay in the network, and are called in every forward pass from now on; remove each by its
+handle
+    handle.remove() → pass
+your hooks stay in the network if its forward pass fails; remove them in a `finally`
+    try: → if True:
+    finally: → if True:
+all your hooks use the name that the loop variable has in the end, which is that of the last module;
+give each hook a name of its own, by a function that makes the hook
+    found[name] → found[[*model.named_modules()][-1][0]]
+all your hooks use the name of the last ReLU; give each hook a name of its own, by a function that
+makes the hook
+    found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]
+you watch every module, also those that contain others; watch the `nn.ReLU` modules only
+    isinstance(module, nn.ReLU) → True
+you watch the linear layers, whose outputs are pre-activations; watch the `nn.ReLU` modules
+    isinstance(module, nn.ReLU) → isinstance(module, nn.Linear)
+you measure the input of the ReLU; measure its output, the third argument of a forward hook
+    mean, std = → h = inputs[0]\n            mean, std =
+you look at the outermost modules only; `modules()` and `named_modules()` also give those within
+others
+    model.named_modules() → model.named_children()
+you keep the output and measure it after the forward pass, when a module that works in place has
+overwritten it; measure in the hook, or keep a copy
+    return hook →
+    mean, std → found[name] = h\n        return hook\n    def measured(h):\n            mean, std
+    found[name] = { → return {
+    return found → return {name: measured(h) for name, h in found.items()}
+your standard deviation divides by the number of values minus 1; divide by the number, with
+`correction=0`
+    correction=0 → correction=1
+you take the mean of the standard deviations of the units; take one standard deviation over all
+examples and units
+    h.std(correction=0) → h.std(dim=0, correction=0).mean()
+you count single zeros; a unit is dead if it is zero for every example
+    .all(dim=0) →
+you count examples for which all units are zero; count units that are zero for all examples
+    all(dim=0) → all(dim=1)
+you count a unit as dead if it is zero for any example; it is dead if it is zero for all of them
+    all(dim=0) → any(dim=0)
+your network is in training mode while you measure, so its batch normalization uses the minibatch,
+and changes; call `model.eval()` first
+    model.eval() → model.train()
+you leave the network in evaluation mode; leave it in the mode in which it came
+    model.train(was_training) →
+you leave the network in training mode, whatever its mode was; leave it in the mode in which it came
+    model.train(was_training) → model.train()
+you return tensors; return numbers, with `.item()`: a tensor can hold the whole graph of a forward
+pass
+    h.mean().item() → h.mean()
+    h.std(correction=0).item() → h.std(correction=0)
+    .double().mean().item() → .double().mean()
+your dict outlives the call, and still has the layers of earlier networks; begin each call with an
+empty one
+    (model: nn.Module, x: Tensor) → (model, x, found={})
+    found = {} →
+""")

@@ -58,42 +58,21 @@ exercise.hints(
     r"the larger modulus. Return the largest of these moduli over all $\lambda$.",
 )
 
-exercise.mistake(
-    "your result is always √α; that is the modulus of complex eigenvalues only",
-    ("np.max(np.abs(np.linalg.eigvals(M)))", "np.sqrt(alpha)"),
-)
-
-exercise.mistake(
-    "your result is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
-    ("np.max(np.abs(np.linalg.eigvals(M)))", "abs(1 - a)"),
-)
-
-exercise.mistake(
-    "you return the factor of the fastest direction; the slowest one decides, so take the largest",
-    ("return np.max(rates)", "return np.min(rates)"),
-)
-
-exercise.mistake(
-    "you use the smallest λ alone; the direction of the largest λ may be the slowest one",
-    ("for e in eigenvalues", "for e in [np.min(eigenvalues)]"),
-)
-
-exercise.mistake(
-    "you take the real part of z; a complex z shrinks by its modulus |z|",
-    ("np.abs(np.linalg.eigvals(M))", "np.linalg.eigvals(M).real"),
-)
-
-exercise.mistake(
-    "you take the norm of the matrix, which bounds one step; its eigenvalues rule the long run",
-    ("np.max(np.abs(np.linalg.eigvals(M)))", "np.linalg.norm(M, 2)"),
-)
-
-exercise.mistake(
-    "your matrix moves c by the old velocity; c moves by the new one, so its row is (1 − ηλ, α)",
-    ("[1 - a, alpha]", "[1, 1]"),
-)
-
-exercise.mistake(
-    "your gradient has the weight 1 − α; here its weight is 1: v ← αv − ηλc",
-    ("a = lr * e", "a = (1 - alpha) * lr * e"),
-)
+exercise.mistakes(r"""
+your result is always √α; that is the modulus of complex eigenvalues only
+    np.max(np.abs(np.linalg.eigvals(M))) → np.sqrt(alpha)
+your result is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v
+    np.max(np.abs(np.linalg.eigvals(M))) → abs(1 - a)
+you return the factor of the fastest direction; the slowest one decides, so take the largest
+    return np.max(rates) → return np.min(rates)
+you use the smallest λ alone; the direction of the largest λ may be the slowest one
+    for e in eigenvalues → for e in [np.min(eigenvalues)]
+you take the real part of z; a complex z shrinks by its modulus |z|
+    np.abs(np.linalg.eigvals(M)) → np.linalg.eigvals(M).real
+you take the norm of the matrix, which bounds one step; its eigenvalues rule the long run
+    np.max(np.abs(np.linalg.eigvals(M))) → np.linalg.norm(M, 2)
+your matrix moves c by the old velocity; c moves by the new one, so its row is (1 − ηλ, α)
+    [1 - a, alpha] → [1, 1]
+your gradient has the weight 1 − α; here its weight is 1: v ← αv − ηλc
+    a = lr * e → a = (1 - alpha) * lr * e
+""")

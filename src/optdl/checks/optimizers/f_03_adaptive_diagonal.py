@@ -48,32 +48,17 @@ exercise.hints(
     "by $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.",
 )
 
-exercise.mistake(
-    "you return the size of the mean gradient; under the root, add the variance of a minibatch",
-    ("mean**2 + variance", "mean**2"),
-)
-
-exercise.mistake(
-    "you leave out the square of the mean gradient; E[g²] = (E g)² + variance",
-    ("mean**2 + variance", "variance"),
-)
-
-exercise.mistake(
-    "your variance is that of draws with repetition; without repetition it has the factor "
-    "(m − b)/(m − 1)",
-    (" * (m - batch) / (m - 1)", ""),
-)
-
-exercise.mistake(
-    "your σ² divides by m − 1; here it divides by m",
-    ("np.var(gradients, axis=0)", "np.var(gradients, axis=0, ddof=1)"),
-)
-
-exercise.mistake(
-    "you divide the standard deviation by b; divide the variance by it", ("np.var", "np.std")
-)
-
-exercise.mistake(
-    "all your parameters share one number; each parameter has a number of its own",
-    ("np.sqrt(mean**2 + variance)", "np.full(len(mean), np.sqrt(np.mean(mean**2 + variance)))"),
-)
+exercise.mistakes(r"""
+you return the size of the mean gradient; under the root, add the variance of a minibatch
+    mean**2 + variance → mean**2
+you leave out the square of the mean gradient; E[g²] = (E g)² + variance
+    mean**2 + variance → variance
+your variance is that of draws with repetition; without repetition it has the factor (m − b)/(m − 1)
+    * (m - batch) / (m - 1) →
+your σ² divides by m − 1; here it divides by m
+    np.var(gradients, axis=0) → np.var(gradients, axis=0, ddof=1)
+you divide the standard deviation by b; divide the variance by it
+    np.var → np.std
+all your parameters share one number; each parameter has a number of its own
+    np.sqrt(mean**2 + variance) → np.full(len(mean), np.sqrt(np.mean(mean**2 + variance)))
+""")

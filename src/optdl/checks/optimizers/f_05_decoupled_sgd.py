@@ -73,62 +73,35 @@ exercise.hints(
     r"its new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.",
 )
 
-exercise.mistake(
-    "you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch "
-    "calls weight_decay; let θ shrink outside the velocity",
-    ("gradient(theta)", "gradient(theta) + decay * theta"),
-    ("(1 - lr * decay) * theta", "theta"),
-)
-
-exercise.mistake(
-    "your velocity holds the learning rates of the old steps; here it is a sum of gradients, and "
-    "the newest η multiplies all of it",
-    ("+ gradient(theta)", "+ lr * gradient(theta)"),
-    ("theta - lr * b", "theta - b"),
-)
-
-exercise.mistake(
-    "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω", ("1 - lr * decay", "1 - decay")
-)
-
-exercise.mistake("your θ grows; it shrinks by 1 − ηω", ("1 - lr * decay", "1 + lr * decay"))
-
-exercise.mistake(
-    "you shrink θ after the step; only the old θ shrinks: (1 − ηω)θ − ηb",
-    ("(1 - lr * decay) * theta - lr * b", "(1 - lr * decay) * (theta - lr * b)"),
-)
-
-exercise.mistake(
-    "you take the gradient at the θ that has shrunk; take it at the old θ",
-    ("(1 - lr * decay) * theta", "theta"),
-    ("b = alpha", "theta = (1 - lr * decay) * theta\n        b = alpha"),
-)
-
-exercise.mistake(
-    "you multiply the new gradient by 1 − α; here its weight is 1: b ← αb + g",
-    ("+ gradient(theta)", "+ (1 - alpha) * gradient(theta)"),
-)
-
-exercise.mistake(
-    "you use the first learning rate throughout; each step has its own",
-    ("for lr in rates:", "for lr in [rates[0]] * len(rates):"),
-)
-
-exercise.mistake(
-    "your velocity decays, too; only θ is multiplied by 1 − ηω",
-    ("        path.append", "        b = (1 - lr * decay) * b\n        path.append"),
-)
-
-exercise.mistake(
-    "you step with the old velocity; put the new gradient into b first",
-    (
-        "b = alpha * b + gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b",
-        "g = gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b\n"
-        "        b = alpha * b + g",
-    ),
-)
-
-exercise.mistake(
-    "you multiply by η in the velocity and again in the step; the velocity is a sum of gradients",
-    ("+ gradient(theta)", "+ lr * gradient(theta)"),
-)
+exercise.mistakes(r"""
+you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls
+weight_decay; let θ shrink outside the velocity
+    gradient(theta) → gradient(theta) + decay * theta
+    (1 - lr * decay) * theta → theta
+your velocity holds the learning rates of the old steps; here it is a sum of gradients, and the
+newest η multiplies all of it
+    + gradient(theta) → + lr * gradient(theta)
+    theta - lr * b → theta - b
+you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω
+    1 - lr * decay → 1 - decay
+your θ grows; it shrinks by 1 − ηω
+    1 - lr * decay → 1 + lr * decay
+you shrink θ after the step; only the old θ shrinks: (1 − ηω)θ − ηb
+    (1 - lr * decay) * theta - lr * b → (1 - lr * decay) * (theta - lr * b)
+you take the gradient at the θ that has shrunk; take it at the old θ
+    (1 - lr * decay) * theta → theta
+    b = alpha → theta = (1 - lr * decay) * theta\n        b = alpha
+you multiply the new gradient by 1 − α; here its weight is 1: b ← αb + g
+    + gradient(theta) → + (1 - alpha) * gradient(theta)
+you use the first learning rate throughout; each step has its own
+    for lr in rates: → for lr in [rates[0]] * len(rates):
+your velocity decays, too; only θ is multiplied by 1 − ηω
+    path.append → b = (1 - lr * decay) * b\n        path.append
+you step with the old velocity; put the new gradient into b first
+    b = alpha * b + gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b
+    → g = gradient(theta)\n
+            theta = (1 - lr * decay) * theta - lr * b\n
+            b = alpha * b + g
+you multiply by η in the velocity and again in the step; the velocity is a sum of gradients
+    + gradient(theta) → + lr * gradient(theta)
+""")

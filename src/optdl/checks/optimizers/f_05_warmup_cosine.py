@@ -55,37 +55,19 @@ exercise.hints(
     r"$\pi s$.",
 )
 
-exercise.mistake(
-    "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
-    ("(k + 1)", "k"),
-)
-
-exercise.mistake(
-    "your cosine counts from iteration 0; it begins after the warm-up, with k − w",
-    ("(k - warmup)", "k"),
-)
-
-exercise.mistake(
-    "your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up",
-    ("/ tau", "/ (tau - warmup)"),
-)
-
-exercise.mistake(
-    "your learning rate rises again after iteration w + τ; from there on it is 0",
-    ("min((k - warmup) / tau, 1)", "(k - warmup) / tau"),
-)
-
-exercise.mistake(
-    "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0",
-    ("np.pi * s", "2 * np.pi * s"),
-)
-
-exercise.mistake(
-    "your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2",
-    ("(1 + np.cos(np.pi * s)) / 2", "np.cos(np.pi * s / 2)"),
-)
-
-exercise.mistake(
-    "your learning rate falls along a straight line; it falls along a cosine: η₀ (1 + cos πs)/2",
-    ("(1 + np.cos(np.pi * s)) / 2", "(1 - s)"),
-)
+exercise.mistakes(r"""
+your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀
+    (k + 1) → k
+your cosine counts from iteration 0; it begins after the warm-up, with k − w
+    (k - warmup) → k
+your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up
+    / tau → / (tau - warmup)
+your learning rate rises again after iteration w + τ; from there on it is 0
+    min((k - warmup) / tau, 1) → (k - warmup) / tau
+your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0
+    np.pi * s → 2 * np.pi * s
+your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2
+    (1 + np.cos(np.pi * s)) / 2 → np.cos(np.pi * s / 2)
+your learning rate falls along a straight line; it falls along a cosine: η₀ (1 + cos πs)/2
+    (1 + np.cos(np.pi * s)) / 2 → (1 - s)
+""")

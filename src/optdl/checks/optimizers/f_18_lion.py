@@ -88,63 +88,33 @@ exercise.hints(
 
 UPDATE = "        m = beta2 * m + (1 - beta2) * g\n"
 
-exercise.mistake(
-    "you update m before the step; the sign is taken with the old m",
-    (UPDATE, ""),
-    ("        u = np.sign", UPDATE + "        u = np.sign"),
-)
-
-exercise.mistake(
-    "you take the sign of the gradient alone; take that of β₁m + (1 − β₁)g",
-    ("beta1 * m + (1 - beta1) * g", "g"),
-)
-
-exercise.mistake(
-    "you take the sign of m alone; take that of β₁m + (1 − β₁)g",
-    ("beta1 * m + (1 - beta1) * g", "m"),
-    (UPDATE, ""),
-    ("        u = np.sign", UPDATE + "        u = np.sign"),
-)
-
-exercise.mistake(
-    "your β₁ and β₂ are exchanged; β₁ weighs inside the sign, β₂ in m",
-    ("beta1 * m + (1 - beta1) * g", "beta2 * m + (1 - beta2) * g"),
-    (UPDATE, "        m = beta1 * m + (1 - beta1) * g\n"),
-)
-
-exercise.mistake(
-    "you keep the mean of which you took the sign; m is a mean of its own, with β₂",
-    ("u = np.sign(beta1 * m + (1 - beta1) * g)", "m = beta1 * m + (1 - beta1) * g"),
-    ("(u + decay", "(np.sign(m) + decay"),
-    (UPDATE, ""),
-)
-
-exercise.mistake(
-    "your step has no sign; only the sign of the mean counts",
-    ("np.sign(beta1 * m + (1 - beta1) * g)", "beta1 * m + (1 - beta1) * g"),
-)
-
-exercise.mistake(
-    "the decay stands inside your sign; θ shrinks outside it",
-    (
-        "np.sign(beta1 * m + (1 - beta1) * g)",
-        "np.sign(beta1 * m + (1 - beta1) * g + decay * theta)",
-    ),
-    ("(u + decay * theta)", "u"),
-)
-
-exercise.mistake(
-    "your decay lacks the factor η; θ shrinks by ηωθ",
-    ("lr * (u + decay * theta)", "lr * u - decay * theta"),
-)
-
-exercise.mistake(
-    "your β₁ and β₂ weigh the new gradient, as in the second lecture; here they weigh the old m",
-    ("beta1 * m + (1 - beta1) * g", "(1 - beta1) * m + beta1 * g"),
-    ("beta2 * m + (1 - beta2) * g", "(1 - beta2) * m + beta2 * g"),
-)
-
-exercise.mistake(
-    "you shrink the new θ; only the old one shrinks",
-    ("theta - lr * (u + decay * theta)", "(1 - lr * decay) * (theta - lr * u)"),
-)
+exercise.mistakes(r"""
+you update m before the step; the sign is taken with the old m
+    m = beta2 * m + (1 - beta2) * g →
+    u = np.sign → m = beta2 * m + (1 - beta2) * g\n        u = np.sign
+you take the sign of the gradient alone; take that of β₁m + (1 − β₁)g
+    beta1 * m + (1 - beta1) * g → g
+you take the sign of m alone; take that of β₁m + (1 − β₁)g
+    beta1 * m + (1 - beta1) * g → m
+    m = beta2 * m + (1 - beta2) * g →
+    u = np.sign → m = beta2 * m + (1 - beta2) * g\n        u = np.sign
+your β₁ and β₂ are exchanged; β₁ weighs inside the sign, β₂ in m
+    beta1 * m + (1 - beta1) * g → beta2 * m + (1 - beta2) * g
+    m = beta2 * m + (1 - beta2) * g → m = beta1 * m + (1 - beta1) * g
+you keep the mean of which you took the sign; m is a mean of its own, with β₂
+    u = np.sign(beta1 * m + (1 - beta1) * g) → m = beta1 * m + (1 - beta1) * g
+    (u + decay → (np.sign(m) + decay
+    m = beta2 * m + (1 - beta2) * g →
+your step has no sign; only the sign of the mean counts
+    np.sign(beta1 * m + (1 - beta1) * g) → beta1 * m + (1 - beta1) * g
+the decay stands inside your sign; θ shrinks outside it
+    np.sign(beta1 * m + (1 - beta1) * g) → np.sign(beta1 * m + (1 - beta1) * g + decay * theta)
+    (u + decay * theta) → u
+your decay lacks the factor η; θ shrinks by ηωθ
+    lr * (u + decay * theta) → lr * u - decay * theta
+your β₁ and β₂ weigh the new gradient, as in the second lecture; here they weigh the old m
+    beta1 * m + (1 - beta1) * g → (1 - beta1) * m + beta1 * g
+    beta2 * m + (1 - beta2) * g → (1 - beta2) * m + beta2 * g
+you shrink the new θ; only the old one shrinks
+    theta - lr * (u + decay * theta) → (1 - lr * decay) * (theta - lr * u)
+""")

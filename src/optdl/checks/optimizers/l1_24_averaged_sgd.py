@@ -93,70 +93,33 @@ def _(gradient, start, batches, first, last, tau):
     return np.array(path)
 
 
-exercise.mistake(
-    "your mean begins with the start; it begins with the iterate of step τ",
-    ("path[tau : t + 1]", "path[: t + 1]"),
-)
-
-exercise.mistake(
-    "your mean begins one iterate late; the iterate of step τ belongs to it",
-    ("path[tau : t + 1]", "path[min(tau + 1, t) : t + 1]"),
-)
-
-exercise.mistake(
-    "you average from the first step on; before step τ return the iterates themselves",
-    ("path[tau : t + 1]", "path[: t + 1]"),
-    ("range(tau, len(path))", "range(len(path))"),
-    ("path[:tau] + means", "means"),
-)
-
-exercise.mistake(
-    "you return the iterates; from step τ on return their mean",
-    ("path[:tau] + means", "path"),
-)
-
-exercise.mistake(
-    "your rows from step τ on are all the last mean; row t is the mean up to step t",
-    ("path[tau : t + 1]", "path[tau:]"),
-)
-
-exercise.mistake(
-    "your learning rate keeps falling after step τ; from there on it stays at η_τ",
-    ("min(k / tau, 1)", "k / tau"),
-)
-
-exercise.mistake(
-    "your first step has k = 1; it has k = 0, and the learning rate η₀",
-    ("enumerate(batches)", "enumerate(batches, start=1)"),
-)
-
-exercise.mistake(
-    "your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one",
-    ("(1 - s) * first + s * last", "s * first + (1 - s) * last"),
-)
-
-exercise.mistake(
-    "you add up the gradients of a minibatch; the estimate is their mean",
-    ("np.mean([gradient", "np.sum([gradient"),
-)
-
-exercise.mistake(
-    "you step after each example; every gradient of a minibatch is taken at the same θ",
-    (
-        "theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)",
-        "for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)",
-    ),
-)
-
-exercise.mistake(
-    "your learning rate jumps from η₀ to η_τ; until step τ it falls along a line",
-    ("s = min(k / tau, 1)", "s = min(k // tau, 1)"),
-)
-
-exercise.mistake(
-    "you divide by one iterate too many; the mean of θ_τ to θ_t has t − τ + 1 of them",
-    (
-        "np.mean(path[tau : t + 1], axis=0)",
-        "(path[tau] + np.sum(path[tau : t + 1], axis=0)) / (t - tau + 2)",
-    ),
-)
+exercise.mistakes(r"""
+your mean begins with the start; it begins with the iterate of step τ
+    path[tau : t + 1] → path[: t + 1]
+your mean begins one iterate late; the iterate of step τ belongs to it
+    path[tau : t + 1] → path[min(tau + 1, t) : t + 1]
+you average from the first step on; before step τ return the iterates themselves
+    path[tau : t + 1] → path[: t + 1]
+    range(tau, len(path)) → range(len(path))
+    path[:tau] + means → means
+you return the iterates; from step τ on return their mean
+    path[:tau] + means → path
+your rows from step τ on are all the last mean; row t is the mean up to step t
+    path[tau : t + 1] → path[tau:]
+your learning rate keeps falling after step τ; from there on it stays at η_τ
+    min(k / tau, 1) → k / tau
+your first step has k = 1; it has k = 0, and the learning rate η₀
+    enumerate(batches) → enumerate(batches, start=1)
+your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one
+    (1 - s) * first + s * last → s * first + (1 - s) * last
+you add up the gradients of a minibatch; the estimate is their mean
+    np.mean([gradient → np.sum([gradient
+you step after each example; every gradient of a minibatch is taken at the same θ
+    theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)
+    → for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)
+your learning rate jumps from η₀ to η_τ; until step τ it falls along a line
+    s = min(k / tau, 1) → s = min(k // tau, 1)
+you divide by one iterate too many; the mean of θ_τ to θ_t has t − τ + 1 of them
+    np.mean(path[tau : t + 1], axis=0)
+    → (path[tau] + np.sum(path[tau : t + 1], axis=0)) / (t - tau + 2)
+""")

@@ -64,70 +64,35 @@ exercise.hints(
 
 STEP = "vectors @ ((vectors.T @ g) / np.sqrt(values))"
 
-exercise.mistake(
-    "you take the root of each entry of S; the root of a matrix has the same eigenvectors and the "
-    "roots of the eigenvalues",
-    (STEP, "np.linalg.solve(np.sqrt(S), g)"),
-)
-
-exercise.mistake(
-    "you use Cholesky's factor of S, which is not symmetric and depends on the axes; take the "
-    "symmetric root, from the eigenvectors",
-    (STEP, "np.linalg.solve(np.linalg.cholesky(S), g)"),
-)
-
-exercise.mistake(
-    "you solve with S itself; AdaGrad divides by the root of the sum",
-    (" / np.sqrt(values)", " / values"),
-)
-
-exercise.mistake(
-    "you multiply by the root of S; divide by it", (" / np.sqrt(values)", " * np.sqrt(values)")
-)
-
-exercise.mistake(
-    "your path is that of AdaGrad with one rate for each entry; add the whole matrix g gᵀ to S",
-    ("np.outer(g, g)", "np.diag(g * g)"),
-)
-
-exercise.mistake(
-    "g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer(g, g)",
-    ("np.outer(g, g)", "g @ g"),
-)
-
-exercise.mistake(
-    "your S has the newest product alone; add to the S of the step before",
-    ("S = S + np", "S = delta * np.eye(len(g)) + np"),
-)
-
-exercise.mistake(
-    "you divide by the S of the earlier steps; add the newest g gᵀ first",
-    ("        S = S + np.outer(g, g)\n", ""),
-    ("        path.append", "        S = S + np.outer(g, g)\n        path.append"),
-)
-
-exercise.mistake(
-    "your eigenvectors are transposed; they are the columns of what eigh returns",
-    (STEP, "vectors.T @ ((vectors @ g) / np.sqrt(values))"),
-)
-
-exercise.mistake(
-    "you forget to turn back: the quotient belongs to the eigenvectors; multiply by their matrix",
-    (STEP, "((vectors.T @ g) / np.sqrt(values))"),
-)
-
-exercise.mistake(
-    "you add δI in each step; S starts at δI, and only products g gᵀ are added",
-    ("S = S + np.outer(g, g)", "S = S + np.outer(g, g) + (t > 0) * delta * np.eye(len(g))"),
-    ("for _ in", "for t in"),
-)
-
-exercise.mistake(
-    "S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues",
-    (STEP, "np.abs(S) ** -0.5 @ g"),
-)
-
-exercise.mistake(
-    "you divide by one number, the root of the sum of all squares; S is a matrix",
-    (STEP, "g / np.sqrt(np.trace(S) - (len(g) - 1) * delta)"),
-)
+exercise.mistakes(r"""
+you take the root of each entry of S; the root of a matrix has the same eigenvectors and the roots
+of the eigenvalues
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
+you use Cholesky's factor of S, which is not symmetric and depends on the axes; take the symmetric
+root, from the eigenvectors
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.linalg.cholesky(S), g)
+you solve with S itself; AdaGrad divides by the root of the sum
+    / np.sqrt(values) → / values
+you multiply by the root of S; divide by it
+    / np.sqrt(values) → * np.sqrt(values)
+your path is that of AdaGrad with one rate for each entry; add the whole matrix g gᵀ to S
+    np.outer(g, g) → np.diag(g * g)
+g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer(g, g)
+    np.outer(g, g) → g @ g
+your S has the newest product alone; add to the S of the step before
+    S = S + np → S = delta * np.eye(len(g)) + np
+you divide by the S of the earlier steps; add the newest g gᵀ first
+    S = S + np.outer(g, g) →
+    path.append → S = S + np.outer(g, g)\n        path.append
+your eigenvectors are transposed; they are the columns of what eigh returns
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → vectors.T @ ((vectors @ g) / np.sqrt(values))
+you forget to turn back: the quotient belongs to the eigenvectors; multiply by their matrix
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → ((vectors.T @ g) / np.sqrt(values))
+you add δI in each step; S starts at δI, and only products g gᵀ are added
+    S = S + np.outer(g, g) → S = S + np.outer(g, g) + (t > 0) * delta * np.eye(len(g))
+    for _ in → for t in
+S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.abs(S) ** -0.5 @ g
+you divide by one number, the root of the sum of all squares; S is a matrix
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → g / np.sqrt(np.trace(S) - (len(g) - 1) * delta)
+""")

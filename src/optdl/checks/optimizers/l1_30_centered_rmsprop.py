@@ -78,77 +78,38 @@ exercise.hints(
     r"root, use the updated averages: $\delta$ plus $r$ minus the square of $m$.",
 )
 
-exercise.mistake(
-    "you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m "
-    "first",
-    ("delta + r - m * m", "delta + r"),
-)
-
-exercise.mistake(
-    "you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m",
-    ("delta + r - m * m", "delta + np.abs(r - m)"),
-)
-
-exercise.mistake(
-    "your r averages (g − m)²; it averages g ⊙ g, and m ⊙ m is subtracted from it",
-    ("(1 - rho) * g * g", "(1 - rho) * (g - m) ** 2"),
-    ("delta + r - m * m", "delta + r"),
-)
-
-exercise.mistake(
-    "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv",
-    ("gradient(theta + alpha * v)", "gradient(theta)"),
-)
-
-exercise.mistake(
-    "you step along the mean m; m serves the divisor only, and the step goes along g",
-    ("r - m * m) * g", "r - m * m) * m"),
-)
-
-exercise.mistake(
-    "you step along g − m; m serves the divisor only, and the step goes along g",
-    ("r - m * m) * g", "r - m * m) * (g - m)"),
-)
-
-exercise.mistake(
-    "your δ stands outside the root, as in torch; here it stands inside: √(δ + r − m ⊙ m)",
-    ("np.sqrt(delta + r - m * m)", "(np.sqrt(r - m * m) + delta)"),
-)
-
-exercise.mistake(
-    "you divide the old velocity by the root, too; only the gradient is divided",
-    (
-        "alpha * v - lr / np.sqrt(delta + r - m * m) * g",
-        "(alpha * v - lr * g) / np.sqrt(delta + r - m * m)",
-    ),
-)
-
-exercise.mistake(
-    "your path has no momentum; the velocity keeps αv",
-    ("gradient(theta + alpha * v)", "gradient(theta)"),
-    ("alpha * v - lr", "-lr"),
-)
-
-exercise.mistake(
-    "you add the square of the mean; a variance is the mean square minus the square of the mean",
-    ("r - m * m", "r + m * m"),
-)
-
-exercise.mistake(
-    "you subtract the square of the old mean; put the new gradient into m first",
-    ("        m = rho * m + (1 - rho) * g\n", ""),
-    ("        theta = theta + v", "        m = rho * m + (1 - rho) * g\n        theta = theta + v"),
-    ("delta + r - m * m", "np.abs(delta + r - m * m)"),
-)
-
-exercise.mistake(
-    "you divide by the variance; divide by its root, √(δ + r − m ⊙ m)",
-    ("np.sqrt(delta + r - m * m)", "(delta + r - m * m)"),
-)
-
-exercise.mistake(
-    "you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
-    ("for _ in", "for t in"),
-    ("range(steps)", "range(1, steps + 1)"),
-    ("delta + r - m * m", "delta + r / (1 - rho**t) - (m / (1 - rho**t)) ** 2"),
-)
+exercise.mistakes(r"""
+you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m first
+    delta + r - m * m → delta + r
+you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m
+    delta + r - m * m → delta + np.abs(r - m)
+your r averages (g − m)²; it averages g ⊙ g, and m ⊙ m is subtracted from it
+    (1 - rho) * g * g → (1 - rho) * (g - m) ** 2
+    delta + r - m * m → delta + r
+you take the gradient at θ; with Nesterov momentum it is taken at θ + αv
+    gradient(theta + alpha * v) → gradient(theta)
+you step along the mean m; m serves the divisor only, and the step goes along g
+    r - m * m) * g → r - m * m) * m
+you step along g − m; m serves the divisor only, and the step goes along g
+    r - m * m) * g → r - m * m) * (g - m)
+your δ stands outside the root, as in torch; here it stands inside: √(δ + r − m ⊙ m)
+    np.sqrt(delta + r - m * m) → (np.sqrt(r - m * m) + delta)
+you divide the old velocity by the root, too; only the gradient is divided
+    alpha * v - lr / np.sqrt(delta + r - m * m) * g
+    → (alpha * v - lr * g) / np.sqrt(delta + r - m * m)
+your path has no momentum; the velocity keeps αv
+    gradient(theta + alpha * v) → gradient(theta)
+    alpha * v - lr → -lr
+you add the square of the mean; a variance is the mean square minus the square of the mean
+    r - m * m → r + m * m
+you subtract the square of the old mean; put the new gradient into m first
+    m = rho * m + (1 - rho) * g →
+    theta = theta + v → m = rho * m + (1 - rho) * g\n        theta = theta + v
+    delta + r - m * m → np.abs(delta + r - m * m)
+you divide by the variance; divide by its root, √(δ + r − m ⊙ m)
+    np.sqrt(delta + r - m * m) → (delta + r - m * m)
+you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias
+    for _ in → for t in
+    range(steps) → range(1, steps + 1)
+    delta + r - m * m → delta + r / (1 - rho**t) - (m / (1 - rho**t)) ** 2
+""")

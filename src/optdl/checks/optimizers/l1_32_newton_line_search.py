@@ -109,72 +109,43 @@ exercise.hints(
 
 TEST = "value(theta + lr * d) > value(theta) + lr * (g @ d) / 4"
 
-exercise.mistake(
-    "you take the whole step always; halve it until the test of the task holds",
-    (f"        while {TEST}:\n            lr = lr / 2\n", ""),
-)
-
-exercise.mistake(
-    "you are content with any decrease; the loss must fall by a quarter of −η g·d",
-    (" + lr * (g @ d) / 4", ""),
-)
-
-exercise.mistake(
-    "your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d",
-    (" + lr * (g @ d) / 4", " + (g @ d) / 4"),
-    ("while value(theta + lr * d)", "while lr > 1e-9 and value(theta + lr * d)"),
-)
-
-exercise.mistake(
-    "your next step begins with the last η; each step begins with η = 1",
-    ("        lr = 1.0\n", ""),
-    ("theta, path = start, [start]", "theta, path, lr = start, [start], 1.0"),
-)
-
-exercise.mistake(
-    "you test with the squared length of d; the slope along d is g·d",
-    ("lr * (g @ d) / 4", "lr * (-d @ d) / 4"),
-)
-
-exercise.mistake(
-    "you halve once at most; halve until the test holds",
-    (f"while {TEST}", f"if {TEST}"),
-)
-
-exercise.mistake(
-    "you multiply by the Hessian; solve the linear system with it",
-    (
-        "np.linalg.solve(hessian(theta) + damping * np.eye(len(g)), g)",
-        "(hessian(theta) + damping * np.eye(len(g))) @ g",
-    ),
-)
-
-exercise.mistake(
-    "you use the Hessian of the start in each step; evaluate it at each θ",
-    ("hessian(theta)", "hessian(start)"),
-)
-
-exercise.mistake(
-    "you add μ to every entry of H; add it to the diagonal: H + μI",
-    ("damping * np.eye(len(g))", "damping"),
-)
-
-exercise.mistake(
-    "you leave out the damping; solve with H + μI", (" + damping * np.eye(len(g))", "")
-)
-
-exercise.mistake(
-    "the sign of the slope is wrong in your test: g·d is negative, and the loss must fall below "
-    "J(θ) + ¼ η g·d",
-    ("+ lr * (g @ d) / 4", "- lr * (g @ d) / 4"),
-)
-
-exercise.mistake(
-    "you stay where you are if the whole step fails; halve η and test again within the same step",
-    (
-        f"        lr = 1.0\n        while {TEST}:\n            lr = lr / 2\n        theta",
-        f"        if {TEST}:\n            lr = lr / 2\n            d = 0 * d\n        theta",
-    ),
-    ("        path.append", "        lr = 1.0 if np.any(d) else lr\n        path.append"),
-    ("theta, path = start, [start]", "theta, path, lr = start, [start], 1.0"),
-)
+exercise.mistakes(r"""
+you take the whole step always; halve it until the test of the task holds
+    while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n            lr = lr / 2 →
+you are content with any decrease; the loss must fall by a quarter of −η g·d
+    + lr * (g @ d) / 4 →
+your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
+    + lr * (g @ d) / 4 → + (g @ d) / 4
+    while value(theta + lr * d) → while lr > 1e-9 and value(theta + lr * d)
+your next step begins with the last η; each step begins with η = 1
+    lr = 1.0 →
+    theta, path = start, [start] → theta, path, lr = start, [start], 1.0
+you test with the squared length of d; the slope along d is g·d
+    lr * (g @ d) / 4 → lr * (-d @ d) / 4
+you halve once at most; halve until the test holds
+    while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4
+    → if value(theta + lr * d) > value(theta) + lr * (g @ d) / 4
+you multiply by the Hessian; solve the linear system with it
+    np.linalg.solve(hessian(theta) + damping * np.eye(len(g)), g)
+    → (hessian(theta) + damping * np.eye(len(g))) @ g
+you use the Hessian of the start in each step; evaluate it at each θ
+    hessian(theta) → hessian(start)
+you add μ to every entry of H; add it to the diagonal: H + μI
+    damping * np.eye(len(g)) → damping
+you leave out the damping; solve with H + μI
+    + damping * np.eye(len(g)) →
+the sign of the slope is wrong in your test: g·d is negative, and the loss must fall below J(θ) + ¼
+η g·d
+    + lr * (g @ d) / 4 → - lr * (g @ d) / 4
+you stay where you are if the whole step fails; halve η and test again within the same step
+    lr = 1.0\n
+            while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n
+                lr = lr / 2\n
+            theta
+    → if value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n
+                lr = lr / 2\n
+                d = 0 * d\n
+            theta
+    path.append → lr = 1.0 if np.any(d) else lr\n        path.append
+    theta, path = start, [start] → theta, path, lr = start, [start], 1.0
+""")

@@ -72,57 +72,30 @@ exercise.hints(
     r"$\rho$ of its old value.",
 )
 
-exercise.mistake(
-    "your r starts at zero, so the first step is 1/√(1 − ρ) times too long; it starts at the "
-    "square of the first gradient",
-    ("gradient(start) ** 2", "np.zeros_like(start)"),
-)
-
-exercise.mistake(
-    "your d starts at ℓ; it is an average of squares, and starts at ℓ²", ("length**2", "length")
-)
-
-exercise.mistake(
-    "your r starts at the first gradient; it starts at its square, g ⊙ g",
-    ("gradient(start) ** 2", "np.abs(gradient(start))"),
-)
-
-exercise.mistake(
-    "your d is never updated; it averages the squares of the steps",
-    ("\n        d = rho * d + (1 - rho) * change * change", ""),
-)
-
-exercise.mistake(
-    "your d averages the squares of ηΔ; it averages those of Δ, before the multiplication by η",
-    ("change * change", "(lr * change) ** 2"),
-)
-
-exercise.mistake(
-    "you update d before you step; the step Δ is made with the old d",
-    ("theta + lr * change", "theta - lr * np.sqrt(d / r) * g"),
-)
-
-exercise.mistake(
-    "your quotient is inverted; √d is its numerator, √r its denominator", ("d / r", "r / d")
-)
-
-exercise.mistake("your quotient lacks the root; it is √d over √r", ("np.sqrt(d / r)", "(d / r)"))
-
-exercise.mistake(
-    "you step with the r of the earlier gradients; put the new g ⊙ g into r first",
-    (
-        "r = rho * r + (1 - rho) * g * g\n        change = -np.sqrt(d / r) * g",
-        "change = -np.sqrt(d / r) * g\n        r = rho * r + (1 - rho) * g * g",
-    ),
-)
-
-exercise.mistake(
-    "all your parameters share one r, the squared length of the gradient; each has its own g²",
-    ("gradient(start) ** 2", "gradient(start) @ gradient(start)"),
-    ("(1 - rho) * g * g", "(1 - rho) * (g @ g)"),
-)
-
-exercise.mistake(
-    "your d averages the sizes of the steps; it averages their squares",
-    ("change * change", "np.abs(change)"),
-)
+exercise.mistakes(r"""
+your r starts at zero, so the first step is 1/√(1 − ρ) times too long; it starts at the square of
+the first gradient
+    gradient(start) ** 2 → np.zeros_like(start)
+your d starts at ℓ; it is an average of squares, and starts at ℓ²
+    length**2 → length
+your r starts at the first gradient; it starts at its square, g ⊙ g
+    gradient(start) ** 2 → np.abs(gradient(start))
+your d is never updated; it averages the squares of the steps
+    d = rho * d + (1 - rho) * change * change →
+your d averages the squares of ηΔ; it averages those of Δ, before the multiplication by η
+    change * change → (lr * change) ** 2
+you update d before you step; the step Δ is made with the old d
+    theta + lr * change → theta - lr * np.sqrt(d / r) * g
+your quotient is inverted; √d is its numerator, √r its denominator
+    d / r → r / d
+your quotient lacks the root; it is √d over √r
+    np.sqrt(d / r) → (d / r)
+you step with the r of the earlier gradients; put the new g ⊙ g into r first
+    r = rho * r + (1 - rho) * g * g\n        change = -np.sqrt(d / r) * g
+    → change = -np.sqrt(d / r) * g\n        r = rho * r + (1 - rho) * g * g
+all your parameters share one r, the squared length of the gradient; each has its own g²
+    gradient(start) ** 2 → gradient(start) @ gradient(start)
+    (1 - rho) * g * g → (1 - rho) * (g @ g)
+your d averages the sizes of the steps; it averages their squares
+    change * change → np.abs(change)
+""")

@@ -71,57 +71,30 @@ exercise.hints(
     r"Add $\delta$ to the root of the result, divide $\hat m$ by the sum, and multiply by $\eta$.",
 )
 
-exercise.mistake(
-    "your path is that of Adam; divide by the root of the largest r̂ so far",
-    ("np.maximum(largest, r_hat)", "r_hat"),
-)
-
-exercise.mistake(
-    "you take the largest r and correct its bias afterwards, as torch does; correct it first, and "
-    "keep the largest r̂",
-    ("np.maximum(largest, r_hat)", "np.maximum(largest, r)"),
-    ("np.sqrt(largest)", "np.sqrt(largest / (1 - beta2**t))"),
-)
-
-exercise.mistake(
-    "you keep the largest r and correct no bias of it; keep the largest r̂",
-    ("np.maximum(largest, r_hat)", "np.maximum(largest, r)"),
-)
-
-exercise.mistake(
-    "you put the largest one into the average; r goes on as in Adam, and the largest r̂ is kept "
-    "beside it",
-    ("r = beta2 * r +", "r = beta2 * largest +"),
-)
-
-exercise.mistake(
-    "you take one maximum for all parameters; each entry has its own, with np.maximum",
-    ("np.maximum(largest, r_hat)", "np.max(np.maximum(largest, r_hat))"),
-)
-
-exercise.mistake(
-    "you take the smaller one; the divisor is the largest r̂ so far",
-    ("np.maximum(largest, r_hat)", "np.minimum(largest, r_hat) if t > 1 else r_hat"),
-)
-
-exercise.mistake(
-    "you do not correct the bias of m; divide it by 1 − β₁ᵗ", (" / (1 - beta1**t)", "")
-)
-
-exercise.mistake(
-    "you compare this r̂ with the one before only; compare it with the largest of all so far",
-    ("r_hat = r", "before, r_hat = (r_hat if t > 1 else 0), r"),
-    ("np.maximum(largest, r_hat)", "np.maximum(before, r_hat)"),
-)
-
-exercise.mistake(
-    "you divide by the largest r̂ of the earlier steps; that of this step belongs to them",
-    ("        largest = np.maximum(largest, r_hat)\n", ""),
-    ("np.sqrt(largest)", "np.sqrt(largest if t > 1 else r_hat)"),
-    ("        path.append", "        largest = np.maximum(largest, r_hat)\n        path.append"),
-)
-
-exercise.mistake(
-    "your δ stands inside the root; in Adam it stands outside",
-    ("(np.sqrt(largest) + delta)", "np.sqrt(largest + delta)"),
-)
+exercise.mistakes(r"""
+your path is that of Adam; divide by the root of the largest r̂ so far
+    np.maximum(largest, r_hat) → r_hat
+you take the largest r and correct its bias afterwards, as torch does; correct it first, and keep
+the largest r̂
+    np.maximum(largest, r_hat) → np.maximum(largest, r)
+    np.sqrt(largest) → np.sqrt(largest / (1 - beta2**t))
+you keep the largest r and correct no bias of it; keep the largest r̂
+    np.maximum(largest, r_hat) → np.maximum(largest, r)
+you put the largest one into the average; r goes on as in Adam, and the largest r̂ is kept beside it
+    r = beta2 * r + → r = beta2 * largest +
+you take one maximum for all parameters; each entry has its own, with np.maximum
+    np.maximum(largest, r_hat) → np.max(np.maximum(largest, r_hat))
+you take the smaller one; the divisor is the largest r̂ so far
+    np.maximum(largest, r_hat) → np.minimum(largest, r_hat) if t > 1 else r_hat
+you do not correct the bias of m; divide it by 1 − β₁ᵗ
+    / (1 - beta1**t) →
+you compare this r̂ with the one before only; compare it with the largest of all so far
+    r_hat = r → before, r_hat = (r_hat if t > 1 else 0), r
+    np.maximum(largest, r_hat) → np.maximum(before, r_hat)
+you divide by the largest r̂ of the earlier steps; that of this step belongs to them
+    largest = np.maximum(largest, r_hat) →
+    np.sqrt(largest) → np.sqrt(largest if t > 1 else r_hat)
+    path.append → largest = np.maximum(largest, r_hat)\n        path.append
+your δ stands inside the root; in Adam it stands outside
+    (np.sqrt(largest) + delta) → np.sqrt(largest + delta)
+""")

@@ -8,9 +8,6 @@ import torch
 
 from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.lab_shared import (
-    AUTOGRAD,
-    FIRST_GROUP,
-    GRADIENTS,
     PARTS,
     agrees_with_torch,
     paths,
@@ -89,79 +86,46 @@ exercise.hints(
     r"$\sqrt{\hat r}+\delta$ from it.",
 )
 
-exercise.mistake(AUTOGRAD, ("@torch.no_grad()\n", "\n"))
-
-exercise.mistake(GRADIENTS, ("p.sub_(group", "_ = g.zero_(), p.sub_(group"))
-
-exercise.mistake(
-    "your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights "
-    "by the factor 1 − ε λ, and the gradient stays as it is",
-    ("g, state = p.grad,", 'g, state = p.grad + group["weight_decay"] * p,'),
-    ('p.mul_(1 - group["lr"] * group["weight_decay"])', "pass"),
-)
-
-exercise.mistake(
-    "the learning rate is missing in your decay: the weights shrink by the factor 1 − ε λ",
-    ('1 - group["lr"] * ', "1 - "),
-)
-
-exercise.mistake(
-    "you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ",
-    (' / (1 - beta1 ** state["t"])', ""),
-    (' / (1 - beta2 ** state["t"])', ""),
-)
-
-exercise.mistake(
-    "your first step has t = 0 in the correction, which divides by 0; increase t before you use it",
-    ("t=0", "t=-1"),
-)
-
-exercise.mistake(
-    "δ stands inside your root; it is added to √r̂",
-    ('(r.sqrt() + group["eps"])', '(r + group["eps"]).sqrt()'),
-)
-
-exercise.mistake("you divide by r̂ itself; take its square root", ("r.sqrt()", "r"))
-
-exercise.mistake(
-    "you count a step for each parameter; t counts the calls of `step`, or is kept for each "
-    "parameter in its own state",
-    ('state["t"] += 1', 'state["t"] = self.t = vars(self).get("t", 0) + 1'),
-)
-
-exercise.mistake(
-    "the averages and t are not in `self.state`, so `state_dict()` does not have them and training "
-    "cannot be resumed",
-    ("self.state[p]", 'vars(self).setdefault("memory", {}).setdefault(p, {})'),
-)
-
-exercise.mistake(
-    "you have β₁ and β₂ the wrong way round: the first is for the gradient",
-    ("beta1, beta2 = ", "beta2, beta1 = "),
-)
-
-exercise.mistake(
-    FIRST_GROUP,
-    (
-        "for group in self.param_groups:",
-        "group = self.param_groups[0]\n        for own in self.param_groups:",
-    ),
-    ('group["params"]', 'own["params"]'),
-)
-
-exercise.mistake(
-    "you shrink the weights after the step, and the step with them; shrink them first",
-    ('p.mul_(1 - group["lr"] * group["weight_decay"])', "pass"),
-    (
-        '(r.sqrt() + group["eps"]))',
-        '(r.sqrt() + group["eps"]))\n                '
-        'p.mul_(1 - group["lr"] * group["weight_decay"])',
-    ),
-)
-
-exercise.mistake(
-    "you keep the corrected averages, and the next step corrects them once more; keep m and r, and "
-    "give m̂ and r̂ names of their own",
-    ("m = state", 'm = state["m"] = state'),
-    ("r = state", 'r = state["r"] = state'),
-)
+exercise.mistakes(r"""
+you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above
+`step`
+    @torch.no_grad() →
+your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them
+    p.sub_(group → _ = g.zero_(), p.sub_(group
+your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
+factor 1 − ε λ, and the gradient stays as it is
+    g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,
+    p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
+the learning rate is missing in your decay: the weights shrink by the factor 1 − ε λ
+    1 - group["lr"] * → 1 -
+you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ
+    / (1 - beta1 ** state["t"]) →
+    / (1 - beta2 ** state["t"]) →
+your first step has t = 0 in the correction, which divides by 0; increase t before you use it
+    t=0 → t=-1
+δ stands inside your root; it is added to √r̂
+    (r.sqrt() + group["eps"]) → (r + group["eps"]).sqrt()
+you divide by r̂ itself; take its square root
+    r.sqrt() → r
+you count a step for each parameter; t counts the calls of `step`, or is kept for each parameter in
+its own state
+    state["t"] += 1 → state["t"] = self.t = vars(self).get("t", 0) + 1
+the averages and t are not in `self.state`, so `state_dict()` does not have them and training cannot
+be resumed
+    self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
+you have β₁ and β₂ the wrong way round: the first is for the gradient
+    beta1, beta2 = → beta2, beta1 =
+you take the settings of the first group for all groups; read those of each `group` in the loop, as
+its rate may differ
+    for group in self.param_groups:
+    → group = self.param_groups[0]\n        for own in self.param_groups:
+    group["params"] → own["params"]
+you shrink the weights after the step, and the step with them; shrink them first
+    p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
+    (r.sqrt() + group["eps"]))
+    → (r.sqrt() + group["eps"]))\n                p.mul_(1 - group["lr"] * group["weight_decay"])
+you keep the corrected averages, and the next step corrects them once more; keep m and r, and give
+m̂ and r̂ names of their own
+    m = state → m = state["m"] = state
+    r = state → r = state["r"] = state
+""")

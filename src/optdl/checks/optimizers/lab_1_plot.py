@@ -60,42 +60,24 @@ exercise.hints(
     "the legend.",
 )
 
-exercise.mistake(
-    "your learning rates lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_xscale("log")`',
-    ('ax.set_xscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-    '`ax.set_yscale("log")`',
-    ('ax.set_yscale("log")', "pass"),
-)
-
-exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
-    ('ax.set_xlabel("learning rate")', "pass"),
-)
-
-exercise.mistake(
-    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("ax.legend()", "pass"),
-)
-
-exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
-
-exercise.mistake(
-    "you draw the losses over 0, 1, 2, …; draw them over the learning rates",
-    ("plot(rates", "plot(range(len(rates))"),
-)
-
-exercise.mistake(
-    "you draw the learning rates in the order in which they come, so the line runs back and "
-    "forth; sort them",
-    ("sorted(found)", "list(found)"),
-)
-
-exercise.mistake(
-    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
-    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
-)
+exercise.mistakes(r"""
+your learning rates lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_xscale("log")`
+    ax.set_xscale("log") → pass
+your losses lie on a linear axis, where the small ones cannot be told apart; use
+`ax.set_yscale("log")`
+    ax.set_yscale("log") → pass
+an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`
+    ax.set_xlabel("learning rate") → pass
+there is no legend that names all lines; call `ax.legend()` once they are drawn
+    ax.legend() → pass
+your lines have no labels; give each `label=name`
+    , label=name →
+you draw the losses over 0, 1, 2, …; draw them over the learning rates
+    plot(rates → plot(range(len(rates))
+you draw the learning rates in the order in which they come, so the line runs back and forth; sort
+them
+    sorted(found) → list(found)
+you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`
+    for name, → ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,
+""")

@@ -78,81 +78,40 @@ exercise.hints(
     "and append the loss, as a number, to a list that you return after the loop.",
 )
 
-exercise.mistake(
-    "you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` in "
-    "each step",
-    ("        optimizer.zero_grad()\n", ""),
-)
-
-exercise.mistake(
-    "your weights stay as they are: take a step with `optimizer.step()` after `backward`, and "
-    "clear the gradients before `backward`, not after it",
-    ("        optimizer.zero_grad()\n", ""),
-    ("optimizer.step()", "optimizer.zero_grad(), optimizer.step()"),
-)
-
-exercise.mistake(
-    "you step before `backward`, with the gradients of the minibatch before; the order is "
-    "zero_grad, loss, backward, step",
-    ("        optimizer.step()\n", ""),
-    ("optimizer.zero_grad()", "optimizer.step(), optimizer.zero_grad()"),
-)
-
-exercise.mistake(
-    "you take two steps with each minibatch; take one",
-    ("optimizer.step()", "optimizer.step(), optimizer.step()"),
-)
-
-exercise.mistake(
-    "you keep the loss as a tensor, and with it the nodes of its graph; keep the number, "
-    "`loss.item()`",
-    ("loss.item()", "loss"),
-)
-
-exercise.mistake(
-    "you make one tensor of the losses; return them as a list of numbers",
-    ("return losses", "return torch.tensor(losses)"),
-)
-
-exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
-    "otherwise",
-    ("(model(x), y)", '(model(x), y, reduction="sum")'),
-)
-
-exercise.mistake(
-    "you divide by the number of examples, and cross_entropy has done so already: its loss is the "
-    "mean over the minibatch",
-    ("(model(x), y)", "(model(x), y) / len(y)"),
-)
-
-exercise.mistake(
-    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("(model(x), y)", "(model(x).softmax(dim=1), y)"),
-)
-
-exercise.mistake(
-    "you take the softmax over the examples, `dim=0`; the classes are axis 1, as cross_entropy "
-    "takes them by itself",
-    ("cross_entropy(model(x), y)", "nll_loss(model(x).log_softmax(dim=0), y)"),
-)
-
-exercise.mistake(
-    "your model stays in evaluation mode, so dropout does nothing; call `model.train()` first",
-    ("    model.train()\n", ""),
-)
-
-exercise.mistake(
-    "you return after the first minibatch; move `return` out of the loop",
-    ("    return losses", "        return losses"),
-)
-
-exercise.mistake(
-    "you return the running mean of the losses; return the loss of each step",
-    ("return losses", "return [sum(losses[: k + 1]) / (k + 1) for k in range(len(losses))]"),
-)
-
-exercise.mistake(
-    "your losses are those after each step; return the loss from which the step was taken",
-    ("loss.item()", "nn.functional.cross_entropy(model(x), y).item()"),
-)
+exercise.mistakes(r"""
+you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` in each
+step
+    optimizer.zero_grad() →
+your weights stay as they are: take a step with `optimizer.step()` after `backward`, and clear the
+gradients before `backward`, not after it
+    optimizer.zero_grad() →
+    optimizer.step() → optimizer.zero_grad(), optimizer.step()
+you step before `backward`, with the gradients of the minibatch before; the order is zero_grad,
+loss, backward, step
+    optimizer.step() →
+    optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
+you take two steps with each minibatch; take one
+    optimizer.step() → optimizer.step(), optimizer.step()
+you keep the loss as a tensor, and with it the nodes of its graph; keep the number, `loss.item()`
+    loss.item() → loss
+you make one tensor of the losses; return them as a list of numbers
+    return losses → return torch.tensor(losses)
+your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
+    (model(x), y) → (model(x), y, reduction="sum")
+you divide by the number of examples, and cross_entropy has done so already: its loss is the mean
+over the minibatch
+    (model(x), y) → (model(x), y) / len(y)
+you apply softmax before cross_entropy, which applies it itself; give it the scores
+    (model(x), y) → (model(x).softmax(dim=1), y)
+you take the softmax over the examples, `dim=0`; the classes are axis 1, as cross_entropy takes them
+by itself
+    cross_entropy(model(x), y) → nll_loss(model(x).log_softmax(dim=0), y)
+your model stays in evaluation mode, so dropout does nothing; call `model.train()` first
+    model.train() →
+you return after the first minibatch; move `return` out of the loop
+    )\n    return losses → )\n        return losses
+you return the running mean of the losses; return the loss of each step
+    return losses → return [sum(losses[: k + 1]) / (k + 1) for k in range(len(losses))]
+your losses are those after each step; return the loss from which the step was taken
+    loss.item() → nn.functional.cross_entropy(model(x), y).item()
+""")

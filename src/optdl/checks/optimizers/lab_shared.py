@@ -23,20 +23,6 @@ PARTS = (
 EVENTS = {2: drivers.GROUPED, 3: drivers.RESUMED, 4: drivers.ZEROED}
 """What happens in a case, by its number."""
 
-FIRST_GROUP = (
-    "you take the settings of the first group for all groups; read those of each `group` in the "
-    "loop, as its rate may differ"
-)
-
-AUTOGRAD = (
-    "you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` "
-    "above `step`"
-)
-
-GRADIENTS = (
-    "your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them"
-)
-
 
 def paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator], Iterator[Case]]:
     """Return a function that draws a path of an optimizer for each of these options."""

@@ -62,26 +62,20 @@ exercise.hints(
     r"then multiply the gradient at $\theta$: first the matrix of the chain rule, then $P$.",
 )
 
-exercise.mistake("you multiply by P alone; by the chain rule it is PPᵀ∇L", ("P @ P.T @", "P @"))
-
-exercise.mistake("your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L", ("P @ P.T @", "P.T @"))
-
-exercise.mistake(
-    "your factors are exchanged; the matrix is PPᵀ, not PᵀP", ("P @ P.T @", "P.T @ P @")
-)
-
-exercise.mistake(
-    "you multiply by P twice; the second factor is its transpose, PPᵀ", ("P @ P.T @", "P @ P @")
-)
-
-exercise.mistake(
-    "your path is that of gradient descent; multiply the gradient by PPᵀ", ("P @ P.T @ ", "")
-)
-
-exercise.mistake(
-    "you solve with PPᵀ; multiply by it",
-    ("P @ P.T @ gradient(theta)", "np.linalg.solve(P @ P.T, gradient(theta))"),
-)
+exercise.mistakes(r"""
+you multiply by P alone; by the chain rule it is PPᵀ∇L
+    P @ P.T @ → P @
+your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L
+    P @ P.T @ → P.T @
+your factors are exchanged; the matrix is PPᵀ, not PᵀP
+    P @ P.T @ → P.T @ P @
+you multiply by P twice; the second factor is its transpose, PPᵀ
+    P @ P.T @ → P @ P @
+your path is that of gradient descent; multiply the gradient by PPᵀ
+    P @ P.T @ →
+you solve with PPᵀ; multiply by it
+    P @ P.T @ gradient(theta) → np.linalg.solve(P @ P.T, gradient(theta))
+""")
 
 
 @exercise.mistake("you return z; return θ = Pz")

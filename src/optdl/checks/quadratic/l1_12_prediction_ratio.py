@@ -82,43 +82,22 @@ exercise.hints(
     "denominator, and two calls of `value` give the numerator.",
 )
 
-exercise.mistake("your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)", ("0.5 * ", ""))
-
-exercise.mistake(
-    "your g and H are taken at w; the model uses both at the center ŵ",
-    ("gradient(center), hessian(center)", "gradient(w), hessian(w)"),
-)
-
-exercise.mistake(
-    "your H is taken at w; the model uses the Hessian at the center ŵ",
-    ("hessian(center)", "hessian(w)"),
-)
-
-exercise.mistake(
-    "you predict with the tangent alone; the model's change has the term ½ (w−ŵ)ᵀH(w−ŵ) too",
-    (" + 0.5 * d @ H @ d", ""),
-)
-
-exercise.mistake(
-    "you divide values of the loss and of the model; both must lose J(ŵ) first, the ratio is "
-    "that of two changes",
-    ("(value(w) - value(center)) / predicted", "value(w) / (value(center) + predicted)"),
-)
-
-exercise.mistake(
-    "your ratio is never negative; a negative one says that the loss falls where the model rises",
-    ("(value(w) - value(center)) / predicted", "abs((value(w) - value(center)) / predicted)"),
-)
-
-exercise.mistake(
-    "your ratio is upside down; divide the change of J by the predicted change",
-    (
-        "(value(w) - value(center)) / predicted",
-        "predicted / (value(w) - value(center))",
-    ),
-)
-
-exercise.mistake(
-    "you divide J(w) by the predicted change; divide the change of J, J(w) − J(ŵ)",
-    ("(value(w) - value(center))", "value(w)"),
-)
+exercise.mistakes(r"""
+your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)
+    0.5 * →
+your g and H are taken at w; the model uses both at the center ŵ
+    gradient(center), hessian(center) → gradient(w), hessian(w)
+your H is taken at w; the model uses the Hessian at the center ŵ
+    hessian(center) → hessian(w)
+you predict with the tangent alone; the model's change has the term ½ (w−ŵ)ᵀH(w−ŵ) too
+    + 0.5 * d @ H @ d →
+you divide values of the loss and of the model; both must lose J(ŵ) first, the ratio is that of two
+changes
+    (value(w) - value(center)) / predicted → value(w) / (value(center) + predicted)
+your ratio is never negative; a negative one says that the loss falls where the model rises
+    (value(w) - value(center)) / predicted → abs((value(w) - value(center)) / predicted)
+your ratio is upside down; divide the change of J by the predicted change
+    (value(w) - value(center)) / predicted → predicted / (value(w) - value(center))
+you divide J(w) by the predicted change; divide the change of J, J(w) − J(ŵ)
+    (value(w) - value(center)) → value(w)
+""")

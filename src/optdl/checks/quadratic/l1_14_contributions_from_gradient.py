@@ -48,26 +48,17 @@ exercise.hints(
     "numbers $u_i^Tg$; the rest is a square and a quotient, entry by entry.",
 )
 
-exercise.mistake(
-    "you treat the entries of the gradient as α; they are λα, so divide by λ where the formula "
-    "of the lesson multiplies",
-    ("/ eigenvalues", "* eigenvalues"),
-)
-
-exercise.mistake(
-    "your α is right and its square too, but the term is ½λα²: one factor λ is missing",
-    ("/ eigenvalues", "/ eigenvalues**2"),
-)
-
-exercise.mistake(
-    "you read the eigenvectors as rows; eigh puts them in columns, so the slopes are Uᵀg",
-    ("U.T @ gradient", "U @ gradient"),
-)
-
-exercise.mistake(
-    "you pair the eigenvalues with the coordinates of the gradient; pair them with the slopes "
-    "Uᵀg along the eigenvectors",
-    ("U.T @ gradient", "gradient"),
-)
-
-exercise.mistake("your terms lack the factor ½ of ½λα²", ("0.5 * ", ""))
+exercise.mistakes(r"""
+you treat the entries of the gradient as α; they are λα, so divide by λ where the formula of the
+lesson multiplies
+    / eigenvalues → * eigenvalues
+your α is right and its square too, but the term is ½λα²: one factor λ is missing
+    / eigenvalues → / eigenvalues**2
+you read the eigenvectors as rows; eigh puts them in columns, so the slopes are Uᵀg
+    U.T @ gradient → U @ gradient
+you pair the eigenvalues with the coordinates of the gradient; pair them with the slopes Uᵀg along
+the eigenvectors
+    U.T @ gradient → gradient
+your terms lack the factor ½ of ½λα²
+    0.5 * →
+""")

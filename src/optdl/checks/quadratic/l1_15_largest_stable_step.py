@@ -42,23 +42,14 @@ exercise.hints(
     r"strictest of these bounds.",
 )
 
-exercise.mistake(
-    "your limit is 1/λ_max, where one step removes the steepest coefficient; "
-    "gradient descent is stable up to 2/λ_max",
-    ("2 /", "1 /"),
-)
-
-exercise.mistake(
-    "your limit follows λ_min; the steepest direction, λ_max, is the first to diverge",
-    ("np.max", "np.min"),
-)
-
-exercise.mistake(
-    "you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max",
-    ("np.max(eigenvalues)", "(np.min(eigenvalues) + np.max(eigenvalues))"),
-)
-
-exercise.mistake(
-    "you take the last eigenvalue for λ_max; the eigenvalues come in any order",
-    ("np.max(eigenvalues)", "eigenvalues[-1]"),
-)
+exercise.mistakes(r"""
+your limit is 1/λ_max, where one step removes the steepest coefficient; gradient descent is stable
+up to 2/λ_max
+    2 / → 1 /
+your limit follows λ_min; the steepest direction, λ_max, is the first to diverge
+    np.max → np.min
+you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max
+    np.max(eigenvalues) → (np.min(eigenvalues) + np.max(eigenvalues))
+you take the last eigenvalue for λ_max; the eigenvalues come in any order
+    np.max(eigenvalues) → eigenvalues[-1]
+""")

@@ -56,34 +56,19 @@ exercise.hints(
     "list, entry by entry, by the factors of this step, and append the result.",
 )
 
-exercise.mistake(
-    "you use one learning rate for all steps; each step has the factor 1 − ηλ with its own η",
-    ("1 - lr *", "1 - lrs[0] *"),
-)
-
-exercise.mistake(
-    "each of your steps starts at alpha0; a step multiplies what the step before has left",
-    ("rows[-1]", "alpha0"),
-)
-
-exercise.mistake(
-    "your steps subtract ηλα⁽⁰⁾; each step is proportional to the coefficient it finds, "
-    "so the factors 1 − ηλ multiply",
-    ("(1 - lr * eigenvalues) * rows[-1]", "rows[-1] - lr * eigenvalues * alpha0"),
-)
-
-exercise.mistake(
-    "your factor is |1 − ηλ|; without the absolute value steep directions change sign",
-    ("(1 - lr * eigenvalues)", "np.abs(1 - lr * eigenvalues)"),
-)
-
-exercise.mistake(
-    "your factor is exp(−ηλ), the limit for small η; a finite step multiplies by 1 − ηλ",
-    ("(1 - lr * eigenvalues)", "np.exp(-lr * eigenvalues)"),
-)
-
-exercise.mistake(
-    "you raise the factor of the newest learning rate to the power of the step; each step has a "
-    "factor of its own, and they multiply",
-    ("(1 - lr * eigenvalues) * rows[-1]", "(1 - lr * eigenvalues) ** len(rows) * alpha0"),
-)
+exercise.mistakes(r"""
+you use one learning rate for all steps; each step has the factor 1 − ηλ with its own η
+    1 - lr * → 1 - lrs[0] *
+each of your steps starts at alpha0; a step multiplies what the step before has left
+    rows[-1] → alpha0
+your steps subtract ηλα⁽⁰⁾; each step is proportional to the coefficient it finds, so the factors 1
+− ηλ multiply
+    (1 - lr * eigenvalues) * rows[-1] → rows[-1] - lr * eigenvalues * alpha0
+your factor is |1 − ηλ|; without the absolute value steep directions change sign
+    (1 - lr * eigenvalues) → np.abs(1 - lr * eigenvalues)
+your factor is exp(−ηλ), the limit for small η; a finite step multiplies by 1 − ηλ
+    (1 - lr * eigenvalues) → np.exp(-lr * eigenvalues)
+you raise the factor of the newest learning rate to the power of the step; each step has a factor of
+its own, and they multiply
+    (1 - lr * eigenvalues) * rows[-1] → (1 - lr * eigenvalues) ** len(rows) * alpha0
+""")

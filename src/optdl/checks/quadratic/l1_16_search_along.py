@@ -63,32 +63,17 @@ exercise.hints(
     r"$\eta$ as a quotient of two numbers, and append the point that you reach.",
 )
 
-exercise.mistake(
-    "your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv",
-    ("-(g @ v)", "(g @ g)"),
-)
-
-exercise.mistake(
-    "your curvature is gᵀHg, that along the gradient; the line runs along v, so it is vᵀHv",
-    ("(v @ hessian @ v)", "(g @ hessian @ g)"),
-)
-
-exercise.mistake(
-    "you walk uphill: the derivative at η = 0 is gᵀv, so the minimum is at η = −gᵀv/vᵀHv",
-    ("-(g @ v)", "(g @ v)"),
-)
-
-exercise.mistake(
-    "your step divides by vᵀv; that is the minimum only where the curvature along v is 1",
-    ("(v @ hessian @ v)", "(v @ v)"),
-)
-
-exercise.mistake(
-    "you keep the gradient of the start; compute g again at each new point",
-    ("hessian @ path[-1]", "hessian @ path[0]"),
-)
-
-exercise.mistake(
-    "your step never goes backwards; where v points uphill, the minimum is at a negative η",
-    ("-(g @ v)", "abs(g @ v)"),
-)
+exercise.mistakes(r"""
+your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv
+    -(g @ v) → (g @ g)
+your curvature is gᵀHg, that along the gradient; the line runs along v, so it is vᵀHv
+    (v @ hessian @ v) → (g @ hessian @ g)
+you walk uphill: the derivative at η = 0 is gᵀv, so the minimum is at η = −gᵀv/vᵀHv
+    -(g @ v) → (g @ v)
+your step divides by vᵀv; that is the minimum only where the curvature along v is 1
+    (v @ hessian @ v) → (v @ v)
+you keep the gradient of the start; compute g again at each new point
+    hessian @ path[-1] → hessian @ path[0]
+your step never goes backwards; where v points uphill, the minimum is at a negative η
+    -(g @ v) → abs(g @ v)
+""")

@@ -53,39 +53,24 @@ exercise.hints(
     "the power, multiply the three matrices, and take the real part at the very end.",
 )
 
-exercise.mistake(
-    "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
-    ("np.linalg.inv(V)", "V.T"),
-)
-
-exercise.mistake(
-    "you multiply the eigenvalues by k; raise them to the power k",
-    ("eigenvalues**k", "eigenvalues * k"),
-)
-
-exercise.mistake(
-    "you exchanged V and V⁻¹; W = V diag(λ) V⁻¹",
-    (
-        "V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)",
-        "np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V",
-    ),
-)
-
-exercise.mistake(
-    "your result is still in the eigenbasis; transform it back with V · … · V⁻¹",
-    ("V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)", "np.diag(eigenvalues**k)"),
-)
-
-exercise.mistake(
-    "`eigh` is for symmetric matrices and reads one triangle of W; use `eig`",
-    ("np.linalg.eig(", "np.linalg.eigh("),
-)
-
-exercise.mistake(
-    "you drop the imaginary parts of the eigenvalues and of V before you multiply; only the "
-    "product is real",
-    ("    power", "    eigenvalues, V = eigenvalues.real, V.real\n    power"),
-)
+exercise.mistakes(r"""
+you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹
+    np.linalg.inv(V) → V.T
+you multiply the eigenvalues by k; raise them to the power k
+    eigenvalues**k → eigenvalues * k
+you exchanged V and V⁻¹; W = V diag(λ) V⁻¹
+    V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V
+your result is still in the eigenbasis; transform it back with V · … · V⁻¹
+    V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.diag(eigenvalues**k)
+`eigh` is for symmetric matrices and reads one triangle of W; use `eig`
+    np.linalg.eig( → np.linalg.eigh(
+you drop the imaginary parts of the eigenvalues and of V before you multiply; only the product is
+real
+    )\n    power → )\n    eigenvalues, V = eigenvalues.real, V.real\n    power
+you drop the imaginary parts of the eigenvalues before you raise them to the power k; only the
+product is real
+    eigenvalues**k → eigenvalues.real**k
+""")
 
 
 @exercise.mistake(
@@ -93,10 +78,3 @@ exercise.mistake(
 )
 def _(weight, k):
     return weight**k
-
-
-exercise.mistake(
-    "you drop the imaginary parts of the eigenvalues before you raise them to the power k; only "
-    "the product is real",
-    ("eigenvalues**k", "eigenvalues.real**k"),
-)

@@ -49,26 +49,15 @@ exercise.hints(
     "belongs to the worst start.",
 )
 
-exercise.mistake(
-    "you look only at λ_min; at a large learning rate λ_max is the slower direction",
-    ("np.max(np.abs(1 - lr * eigenvalues))", "abs(1 - lr * np.min(eigenvalues))"),
-)
-
-exercise.mistake(
-    "you look only at λ_max; at a small learning rate λ_min is the slower direction",
-    ("np.max(np.abs(1 - lr * eigenvalues))", "abs(1 - lr * np.max(eigenvalues))"),
-)
-
-exercise.mistake(
-    "your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|",
-    ("np.abs(1 - lr * eigenvalues)", "1 - lr * eigenvalues"),
-)
-
-exercise.mistake(
-    "you take the fastest direction; the slowest direction determines the rate",
-    ("np.max", "np.min"),
-)
-
-exercise.mistake(
-    "you average the directions; after many steps only the slowest is left", ("np.max", "np.mean")
-)
+exercise.mistakes(r"""
+you look only at λ_min; at a large learning rate λ_max is the slower direction
+    np.max(np.abs(1 - lr * eigenvalues)) → abs(1 - lr * np.min(eigenvalues))
+you look only at λ_max; at a small learning rate λ_min is the slower direction
+    np.max(np.abs(1 - lr * eigenvalues)) → abs(1 - lr * np.max(eigenvalues))
+your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|
+    np.abs(1 - lr * eigenvalues) → 1 - lr * eigenvalues
+you take the fastest direction; the slowest direction determines the rate
+    np.max → np.min
+you average the directions; after many steps only the slowest is left
+    np.max → np.mean
+""")

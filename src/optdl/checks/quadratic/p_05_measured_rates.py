@@ -48,29 +48,16 @@ exercise.hints(
     "old `w` under a second name; after it, append the quotient of the two norms.",
 )
 
-exercise.mistake(
-    "you average over all steps; early steps are faster, so use the last step alone",
-    (
-        "np.linalg.norm(w) / np.linalg.norm(before)",
-        "(np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)",
-    ),
-)
-
-exercise.mistake(
-    "you return the predicted rates; run gradient descent and measure",
-    (
-        "np.linalg.norm(w) / np.linalg.norm(before)",
-        "np.max(np.abs(1 - lr * np.linalg.eigvalsh(hessian)))",
-    ),
-)
-
-exercise.mistake(
-    "you compare losses, which shrink by the square of the rate; compare norms of w",
-    ("np.linalg.norm(w) / np.linalg.norm(before)", "w @ hessian @ w / (before @ hessian @ before)"),
-)
-
-exercise.mistake(
-    "your runs continue one another; the run of each learning rate begins at `start`",
-    ("rates = []", "rates, w = [], start"),
-    ("        w = start\n", ""),
-)
+exercise.mistakes(r"""
+you average over all steps; early steps are faster, so use the last step alone
+    np.linalg.norm(w) / np.linalg.norm(before)
+    → (np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)
+you return the predicted rates; run gradient descent and measure
+    np.linalg.norm(w) / np.linalg.norm(before)
+    → np.max(np.abs(1 - lr * np.linalg.eigvalsh(hessian)))
+you compare losses, which shrink by the square of the rate; compare norms of w
+    np.linalg.norm(w) / np.linalg.norm(before) → w @ hessian @ w / (before @ hessian @ before)
+your runs continue one another; the run of each learning rate begins at `start`
+    rates = [] → rates, w = [], start
+    w = start →
+""")

@@ -41,28 +41,16 @@ exercise.hints(
     r"the order of the array.",
 )
 
-exercise.mistake(
-    "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
-    (" + ", " * "),
-)
-
-exercise.mistake(
-    "your step is 1/λ_max, which suits the steepest direction alone; the best "
-    "step balances both ends of the spectrum",
-    ("2 / (np.min(eigenvalues) + np.max(eigenvalues))", "1 / np.max(eigenvalues)"),
-)
-
-exercise.mistake(
-    "you return the limit of stability, 2/λ_max; there the steepest coefficient never shrinks",
-    ("(np.min(eigenvalues) + np.max(eigenvalues))", "np.max(eigenvalues)"),
-)
-
-exercise.mistake(
-    "you average all eigenvalues; only the smallest and the largest matter",
-    ("2 / (np.min(eigenvalues) + np.max(eigenvalues))", "1 / np.mean(eigenvalues)"),
-)
-
-exercise.mistake(
-    "you take the first and the last eigenvalue for λ_min and λ_max; they come in any order",
-    ("np.min(eigenvalues) + np.max(eigenvalues)", "eigenvalues[0] + eigenvalues[-1]"),
-)
+exercise.mistakes(r"""
+you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum
+    + → *
+your step is 1/λ_max, which suits the steepest direction alone; the best step balances both ends of
+the spectrum
+    2 / (np.min(eigenvalues) + np.max(eigenvalues)) → 1 / np.max(eigenvalues)
+you return the limit of stability, 2/λ_max; there the steepest coefficient never shrinks
+    (np.min(eigenvalues) + np.max(eigenvalues)) → np.max(eigenvalues)
+you average all eigenvalues; only the smallest and the largest matter
+    2 / (np.min(eigenvalues) + np.max(eigenvalues)) → 1 / np.mean(eigenvalues)
+you take the first and the last eigenvalue for λ_min and λ_max; they come in any order
+    np.min(eigenvalues) + np.max(eigenvalues) → eigenvalues[0] + eigenvalues[-1]
+""")
