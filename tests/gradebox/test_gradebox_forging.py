@@ -294,6 +294,14 @@ def test_a_process_that_was_stopped_is_given_up(
     assert time.monotonic() - began < MOST
 
 
+def test_students_process_has_no_text_of_what_is_prepared(tmp_path: Path) -> None:
+    looks = "import sys\nprint(sys.orig_argv, open('/proc/self/cmdline').read())\n"
+    cells, run = executed(tmp_path, looks + G, LATER, prepare="answer = 'forty-two'")
+    assert run.scores == {"later": 1}
+    assert "gradebox.workers.server" in shown(cells[0])
+    assert "forty-two" not in shown(cells[0])
+
+
 def test_what_forks_and_does_not_answer_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,40 +19,20 @@ MOST_FILES = 5000
 """So many files and folders may be handed in beside the notebooks: each costs time to copy."""
 
 _SYSTEM = (
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/nix/store",
-    "/gnu/store",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/alternatives",
-    "/etc/fonts",
-    "/etc/localtime",
-    "/sys/devices/system/cpu",
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    *("/etc/fonts", "/etc/localtime", "/sys/devices/system/cpu"),
 )
 
 _PARTS = (
-    "bin",
-    "sbin",
-    "lib",
-    "lib32",
-    "lib64",
-    "libx32",
+    *("bin", "sbin", "lib", "lib32", "lib64", "libx32"),
     "libexec",  # parts of compilers and other programs
     "include",  # torch.compile compiles against Python's headers
     "pyvenv.cfg",  # where a virtual environment's Python finds the standard library
     "share/fontconfig",  # links in /etc/fonts lead here
-    "share/fonts",
-    "share/locale",
     "share/matplotlib",  # Debian keeps matplotlib's data apart from its modules
     "share/tcltk",  # Debian's Tcl cannot start without its scripts
-    "share/terminfo",
-    "share/zoneinfo",
+    *("share/fonts", "share/locale", "share/terminfo", "share/zoneinfo"),
     *("fonts", "etc/fonts", "targets"),  # of conda: libraries of CUDA are links into targets
 )
 """What Python needs of a prefix. The rest may be anyone's: nbgrader's exchange is below share, and

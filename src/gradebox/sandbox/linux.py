@@ -49,83 +49,36 @@ FAMILIES = (UNIX, INET, INET6)
 
 CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
-# The numbers of the calls on (x86_64, aarch64); from 424 on they are the same everywhere.
-_NUMBERS: dict[str, tuple[int | None, int | None]] = {
-    "add_key": (248, 217),
-    "bpf": (321, 280),
-    "chmod": (90, None),
-    "chown": (92, None),
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "fchown": (93, 55),
-    "fchownat": (260, 54),
-    "fcntl": (72, 25),
-    "fremovexattr": (199, 16),
-    "fsetxattr": (190, 7),
-    "futimesat": (261, None),
-    "io_uring_setup": (425, 425),
-    "ioctl": (16, 29),
-    "ioprio_set": (251, 30),
-    "kcmp": (312, 272),
-    "keyctl": (250, 219),
-    "kill": (62, 129),
-    "landlock_add_rule": (445, 445),
-    "landlock_create_ruleset": (444, 444),
-    "landlock_restrict_self": (446, 446),
-    "lchown": (94, None),
-    "lremovexattr": (198, 15),
-    "lsetxattr": (189, 6),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "migrate_pages": (256, 238),
-    "mount_setattr": (442, 442),
-    "move_pages": (279, 239),
-    "mq_open": (240, 180),
-    "msgget": (68, 186),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "perf_event_open": (298, 241),
-    "pidfd_getfd": (438, 438),
-    "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
-    "pivot_root": (155, 41),
-    "prlimit64": (302, 261),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "removexattr": (197, 14),
-    "removexattrat": (466, 466),
-    "request_key": (249, 218),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "sched_setaffinity": (203, 122),
-    "sched_setattr": (314, 274),
-    "sched_setparam": (142, 118),
-    "sched_setscheduler": (144, 119),
-    "semget": (64, 190),
-    "setpgid": (109, 154),
-    "setpriority": (141, 140),
-    "setsid": (112, 157),
-    "setxattr": (188, 5),
-    "setxattrat": (463, 463),
-    "shmget": (29, 194),
-    "socket": (41, 198),
-    "socketpair": (53, 199),
-    "syslog": (103, 116),
-    "tgkill": (234, 131),
-    "tkill": (200, 130),
-    "truncate": (76, 45),
-    "unshare": (272, 97),
-    "userfaultfd": (323, 282),
-    "utime": (132, None),
-    "utimensat": (280, 88),
-    "utimes": (235, None),
-}
+# The numbers of the calls on x86_64 and aarch64, -1 where there is none; from 424 on they are the
+# same everywhere.
+_CALLS = """
+    add_key 248 217             bpf 321 280                       chmod 90 -1
+    chown 92 -1                 clone 56 220                      clone3 435 435
+    fchmod 91 52                fchmodat 268 53                   fchmodat2 452 452
+    fchown 93 55                fchownat 260 54                   fcntl 72 25
+    fremovexattr 199 16         fsetxattr 190 7                   futimesat 261 -1
+    io_uring_setup 425 425      ioctl 16 29                       ioprio_set 251 30
+    kcmp 312 272                keyctl 250 219                    kill 62 129
+    landlock_add_rule 445 445   landlock_create_ruleset 444 444   landlock_restrict_self 446 446
+    lchown 94 -1                lremovexattr 198 15               lsetxattr 189 6
+    memfd_create 319 279        memfd_secret 447 447              migrate_pages 256 238
+    mount_setattr 442 442       move_pages 279 239                mq_open 240 180
+    msgget 68 186               name_to_handle_at 303 264         open_by_handle_at 304 265
+    perf_event_open 298 241     pidfd_getfd 438 438               pidfd_open 434 434
+    pidfd_send_signal 424 424   pivot_root 155 41                 prlimit64 302 261
+    process_madvise 440 440     process_mrelease 448 448          process_vm_readv 310 270
+    process_vm_writev 311 271   ptrace 101 117                    removexattr 197 14
+    removexattrat 466 466       request_key 249 218               rt_sigqueueinfo 129 138
+    rt_tgsigqueueinfo 297 240   sched_setaffinity 203 122         sched_setattr 314 274
+    sched_setparam 142 118      sched_setscheduler 144 119        semget 64 190
+    setpgid 109 154             setpriority 141 140               setsid 112 157
+    setxattr 188 5              setxattrat 463 463                shmget 29 194
+    socket 41 198               socketpair 53 199                 syslog 103 116
+    tgkill 234 131              tkill 200 130                     truncate 76 45
+    unshare 272 97              userfaultfd 323 282               utime 132 -1
+    utimensat 280 88            utimes 235 -1
+"""
+_NUMBERS = {n: (int(x), int(y)) for n, x, y in re.findall(r"(\w+) (\S+) (\S+)", _CALLS)}
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -154,7 +107,7 @@ def machine() -> tuple[int, int]:
         ) from None
 
 
-def _number(name: str) -> int | None:
+def _number(name: str) -> int:
     return _NUMBERS[name][machine()[0]]
 
 
@@ -169,7 +122,7 @@ def _library(name: str, *values: Any, about: object = "") -> int:
 def _system(name: str, *values: Any) -> int:
     # ctypes passes a plain int as 32 bits, and syscall() reads whole registers; -1 is the number of
     # no call, and the kernel answers ENOSYS
-    numbers = [_number(name) or -1, *values]
+    numbers = [_number(name), *values]
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in numbers]
     return _library("syscall", *wide, about=name)
 
@@ -186,7 +139,7 @@ def fork_into(namespaces: int) -> int:
     To be called where no other thread runs.
     """
     _libc()  # raises on other systems
-    number = ctypes.c_long(_number("clone") or -1)
+    number = ctypes.c_long(_number("clone"))
     flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
     # not through a library that lets other threads run meanwhile: the child has none
     call = ctypes.PyDLL(None, use_errno=True).syscall
@@ -354,7 +307,7 @@ def _argument(number: int) -> tuple[int, int, int, int]:
 
 def _on(name: str, body: Filter) -> Filter:
     number = _number(name)
-    return [] if number is None else [(_EQUAL, 0, len(body), number), *body]
+    return [] if number < 0 else [(_EQUAL, 0, len(body), number), *body]
 
 
 def refuse(*names: str, error: int = errno.EPERM) -> Filter:

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import json
 import os
 import select
 import shutil
@@ -78,7 +79,7 @@ class ForkServer:
         self._lock, self._is_ready = threading.Lock(), False
         barred = [f"--banned={name}" for name in banned]
         barred += [f"--stubbed={name}" for name in stubbed]
-        self._arguments = [*barred, f"--prepare={prepare}", *imports]
+        self._arguments, self._prepare = [*barred, *imports], prepare
         self._control, end = socket.socketpair()
         # what is prepared may be answers: the students' processes are forked from another server
         self._control_of_tests = None if barred or prepare else self._control
@@ -149,6 +150,8 @@ class ForkServer:
                 self._control_of_tests, end = socket.socketpair()
                 with end:
                     self._fork(self._control, Fork.SERVER, [end.fileno()])
+                # no argument: a student's process knows those of the server that it is forked from
+                self._control_of_tests.sendall(json.dumps(self._prepare).encode() + b"\n")
                 self._await(self._control_of_tests)
             return self._control_of_tests
 

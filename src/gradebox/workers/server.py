@@ -11,6 +11,7 @@ server, which has imported the barred modules too, serves as well: the processes
 """
 
 import argparse
+import json
 import os
 import signal
 import socket
@@ -26,10 +27,10 @@ from gradebox.workers.student import StudentProcess
 from gradebox.workers.tester import bar_pickles, serve_template
 
 
-def serve(control: socket.socket, imported: Imported, prepare: str) -> None:
+def serve(control: socket.socket, imported: Imported) -> None:
     """Fork a child for each request on the control, until the grader is gone.
 
-    ``prepare`` is run once in the server of the tests, which may import the barred modules.
+    The server of the tests may import the barred modules, and first runs what prepares them.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
@@ -45,8 +46,8 @@ def serve(control: socket.socket, imported: Imported, prepare: str) -> None:
             control.close()  # a child must not ask for forks
             if request != Fork.SERVER:
                 _run(imported, ends)
-            imported.admit_all(prepare)
-            return serve(ends[0], imported, prepare)
+            imported.admit_all(json.loads(ends[0].makefile("rb", buffering=0).readline()))
+            return serve(ends[0], imported)
         for end in ends:
             end.close()
         control.sendall(pid.to_bytes(8, "big"))
@@ -97,14 +98,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("imports", nargs="*", metavar="MODULE")
     parser.add_argument("--banned", action="append", default=[], metavar="MODULE")
     parser.add_argument("--stubbed", action="append", default=[], metavar="MODULE")
-    parser.add_argument("--prepare", default="", metavar="PYTHON")
     options = parser.parse_args(arguments)
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
         os.dup2(null, stream)
     imported = Imported(options.imports, options.banned, options.stubbed)
-    serve(control, imported, options.prepare)
+    serve(control, imported)
 
 
 if __name__ == "__main__":
