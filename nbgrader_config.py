@@ -39,7 +39,8 @@ c.ExchangeReleaseAssignment.force = True
 # does nothing where the student's code runs.
 gradebox.configure(c)
 c.WarmExecute.imports = ["numpy"]
-c.WarmExecute.banned = ["optdl.{assignment}"]
+# The convolution is apart from the rest of BNP, which the lab of its chapter uses.
+c.WarmExecute.banned = ["optdl.{assignment}", "optdl.bnp.convolution"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
 c.Wasm.substitutes = ["tools/inpage/library"]

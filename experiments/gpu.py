@@ -48,7 +48,7 @@ from optdl.records import Record
 from optdl.training import graphed
 
 say = logging.getLogger("gpu").info
-RESNET, LAB = "ResNet-110", "augment batches checkpoint speed trainer"
+RESNET, LAB = "ResNet-110", "augment batches checkpoint trainer"
 ROUNDS = 4
 """So often the methods of Figure 6 take turns."""
 

@@ -5,15 +5,18 @@ Then it holds a stub of the answer, and :func:`observe` sends a *driver* to the 
 function of a module that students have, too. A driver holds no reference and judges nothing.
 """
 
+import ast
 import contextlib
 import copy
+import importlib
 import inspect
 import io
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +24,14 @@ import numpy as np
 __all__ = [
     "Observation",
     "calls",
+    "effort",
     "generators",
-    "generators_after",
     "observe",
     "outcomes",
+    "products",
     "received",
-    "repeated",
+    "returned",
+    "source_of",
     "without_inverse",
 ]
 
@@ -37,16 +42,19 @@ class Observation(NamedTuple):
     Parameters
     ----------
     kind : str
-        ``value``, ``raised``, or ``other`` for what has something else than values in it.
+        ``value``; ``raised``; ``unusable`` where the driver raised, because it could not use what
+        the answer is or returned; or ``other`` for what has something else than values in it.
     value : object
-        The value; of an exception the name of its class and its message; of something else
-        what :func:`described` returns.
+        The value; of an exception the name of its class and its message, and where it is the
+        driver's what :func:`returned` says; of something else what :func:`described` returns.
     printed : str
         What the call printed.
     changed : str
         The argument that it changed in place, if any.
     line : str
         The number and the text of the answer's line that raised, where they are known.
+    states : sequence of str
+        The states of the generators among the arguments, after the call.
     """
 
     kind: str
@@ -54,6 +62,12 @@ class Observation(NamedTuple):
     printed: str = ""
     changed: str = ""
     line: str = ""
+    states: Sequence[str] = ()
+
+    @property
+    def is_error(self) -> bool:
+        """Return whether there is no value, as something was raised."""
+        return self.kind in ("raised", "unusable")
 
 
 def observe(driver: Callable[..., Any], answer: Any, *values: Any) -> Any:
@@ -98,14 +112,88 @@ def _outcome(answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any
         with silence(printed):
             given = arguments.values()
             value = answer(*given) if use is None else use(answer, *given)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raised = type(error).__name__, str(error)
-        return Observation("raised", raised, printed.getvalue(), "", line_of(error, answer))
-    changed = next((name for name in case if _differ(case[name], arguments[name])), "")
-    kind, *content = ("value", value) if is_plain(value) else described(value)
-    if kind == "value":
-        return Observation(kind, content[0], printed.getvalue(), changed)
-    return Observation("other", [kind, *content], printed.getvalue(), changed)
+        if use is None or _is_of_student(error, answer):
+            return Observation("raised", raised, printed.getvalue(), "", line_of(error, answer))
+        content = [*raised, returned(answer, use, case)]
+        return Observation("unusable", content, printed.getvalue())
+    value = _compact(value)
+    pairs = ((name, value, arguments[name]) for name, value in case.items())
+    changed = next((n for n, one, now in pairs if one is not now and _differ(one, now)), "")
+    found = ["value", value] if is_plain(value) else described(value)
+    kind, content = found if found[0] == "value" else ("other", found)
+    return Observation(kind, content, printed.getvalue(), changed, "", generators(arguments))
+
+
+def returned(
+    answer: Any, use: Callable[..., Any], case: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """Return the name of each function of an answer that returned to a driver, and what; a driver.
+
+    The parameters are those of :func:`outcomes`, for one case.
+    """
+    files, given = {*_files(answer)}, []
+
+    def follow(frame: Any, event: str, value: Any) -> None:
+        code, caller = frame.f_code, frame.f_back.f_code
+        inner = caller.co_filename in files or code.co_name.startswith("<")
+        if event == "return" and code.co_filename in files and not inner:
+            yields = code.co_flags & inspect.CO_GENERATOR
+            given.append((code.co_name, "a generator" if yields else in_words(value)))
+
+    before = sys.getprofile()
+    try:
+        with silence(io.StringIO()), contextlib.suppress(Exception, SystemExit):
+            arguments = [_copied(value) for value in case.values()]
+            sys.setprofile(follow)
+            use(answer, *arguments)
+    finally:
+        sys.setprofile(before)
+    return given
+
+
+def in_words(value: Any, depth: int = 1) -> str:
+    """Return what kind of value something is, with its shape or its length.
+
+    Examples
+    --------
+    >>> in_words((np.ones(3), None)), in_words([1.5, 2.0]), in_words({"a": 1})
+    ('a tuple of an array of shape (3,) and None', 'a list of 2 numbers', "a dict with the key 'a'")
+    """
+    if value is None or isinstance(value, bool):
+        return "None" if value is None else "True or False"
+    if isinstance(value, int | float | np.number):
+        return "a number"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        kind = "an array" if isinstance(value, np.ndarray) else "a tensor"
+        return f"{kind} of shape {tuple(value.shape)}" if value.shape else f"{kind} of one number"
+    if isinstance(value, dict) and value:
+        keys = ", ".join(map(repr, value))
+        return f"a dict with the key{'s' if len(value) > 1 else ''} {keys}"[:100]
+    kind = with_article(type(value).__name__)
+    if isinstance(value, list | tuple) and depth and value:
+        items = [in_words(item, depth - 1) for item in value]
+        if len(items) > 4 or (len({*items}) == 1 and len(items) > 1):
+            every = f" items, each {items[0]}" if len({*items}) == 1 else " items"
+            return f"{kind} of {len(items)}{' numbers' if {*items} == {'a number'} else every}"
+        return f"{kind} of {' and '.join(filter(None, (', '.join(items[:-1]), items[-1])))}"
+    return kind
+
+
+def with_article(name: str) -> str:
+    """Return the name of a type with its article: ``an int``."""
+    name = {"ndarray": "array"}.get(name, name)
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_of_student(error: BaseException, answer: Any) -> bool:
+    """Return whether an error came out of an answer's own code, or of another cell's."""
+    files = {*_files(answer)}
+    return any(
+        frame.f_code.co_filename in files or frame.f_globals.get("__name__") == "__main__"
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 def calls(answer: Any, *arguments: Sequence[Any]) -> list[Any]:
@@ -113,49 +201,68 @@ def calls(answer: Any, *arguments: Sequence[Any]) -> list[Any]:
     return [answer(*given) for given in arguments]
 
 
-def repeated(answer: Any, count: int, *arguments: Any) -> list[Any]:
-    """Return what each of several calls gives with the same objects; a driver.
+class _Counted(np.ndarray):
+    """An array that counts the products of matrices that it and its results take part in."""
 
-    A generator among the arguments goes on from call to call.
-    """
-    return [answer(*arguments) for _ in range(count)]
+    count = 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        _Counted.count += ufunc is np.matmul
+        plain = [np.asarray(x) if isinstance(x, _Counted) else x for x in inputs]
+        options.pop("out", None)
+        value = getattr(ufunc, method)(*plain, **options)
+        return value.view(_Counted) if isinstance(value, np.ndarray) else value
+
+
+def products(answer: Any, matrix: np.ndarray, *arguments: Any) -> int:
+    """Return how many products of matrices an answer makes from a matrix; a driver."""
+    _Counted.count = 0
+    answer(matrix.view(_Counted), *arguments)
+    return _Counted.count
 
 
 def without_inverse(answer: Any, *arguments: Any) -> Any:
-    """Call an answer while ``np.linalg.inv`` and ``pinv`` raise an error."""
+    """Call an answer while NumPy computes no inverse, nor solves for the identity."""
+    kept = {name: getattr(np.linalg, name) for name in ("inv", "pinv", "matrix_power", "solve")}
 
-    def refuse(*_: Any, **__: Any) -> None:
+    def refuse(*given: Any, **named: Any) -> None:
         raise RuntimeError("compute no inverse of a matrix; solve the linear system")
 
-    kept = {name: getattr(np.linalg, name) for name in ("inv", "pinv")}
-    vars(np.linalg).update(dict.fromkeys(kept, refuse))
+    def solve(a: Any, b: Any) -> Any:
+        return refuse() if np.array_equal(b, np.eye(len(a))) else kept["solve"](a, b)
+
+    vars(np.linalg).update(dict.fromkeys(kept, refuse) | {"solve": solve})
     try:
         return answer(*arguments)
     finally:
         vars(np.linalg).update(kept)
 
 
-def generators_after(
-    answer: Any, use: Callable[..., Any] | None, cases: Sequence[Mapping[str, Any]]
-) -> list[list[str] | None]:
-    """Return the states of each case's generators after a call, or None after an error; a driver.
+def effort(answer: Any, *arguments: Any) -> tuple[int, int | None]:
+    """Return how many lines of Python a call runs, and how many bytes it holds at most; a driver.
 
-    The parameters are those of :func:`outcomes`.
+    The bytes are None where Python cannot count them.
     """
-    return [_generators_after(answer, use, case) for case in cases]
+    lines, peak = 0, None
 
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
 
-def _generators_after(
-    answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any]
-) -> list[str] | None:
-    arguments = {name: _copied(value) for name, value in case.items()}
-    try:
-        with silence(io.StringIO()):
-            given = arguments.values()
-            _ = answer(*given) if use is None else use(answer, *given)
-    except Exception:
-        return None
-    return generators(arguments)
+    traced = sys.gettrace()
+    with contextlib.ExitStack() as after:
+        memory: Any = None
+        with contextlib.suppress(ImportError):  # as in some builds for WebAssembly
+            memory = importlib.import_module("tracemalloc")
+            memory.start()
+            after.callback(memory.stop)
+        after.callback(sys.settrace, traced)
+        sys.settrace(count)
+        answer(*arguments)
+        if memory:
+            peak = memory.get_traced_memory()[1]
+    return lines, peak
 
 
 def generators(case: Mapping[str, Any]) -> list[str]:
@@ -164,7 +271,19 @@ def generators(case: Mapping[str, Any]) -> list[str]:
     return [str(generator.bit_generator.state) for generator in random]
 
 
+def _compact(value: Any) -> Any:
+    """Return a long list of numbers as an array, which is compared a thousand times faster."""
+    if type(value) is list and len(value) > 1000:
+        with contextlib.suppress(ValueError, TypeError):
+            array = np.asarray(value)
+            return array if array.dtype.kind in "biuf" else value
+    return value
+
+
 def _copied(value: Any) -> Any:
+    # most arguments are such, and a check makes hundreds of calls
+    if type(value) in (type(None), bool, int, float, str):
+        return value
     # an array has a copy of its own, ten times faster than that of the library
     return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
 
@@ -193,12 +312,9 @@ def is_plain(value: Any, depth: int = 20) -> bool:
         return True
     if type(value) is np.ndarray or isinstance(value, np.generic):
         return value.dtype.kind in "biufcSUMm"
-    if isinstance(value, list | tuple | set | frozenset):
-        return depth > 0 and all(is_plain(item, depth - 1) for item in value)
-    if isinstance(value, dict):
-        return depth > 0 and all(
-            is_plain(item, depth - 1) for pair in value.items() for item in pair
-        )
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        return depth > 0 and all(is_plain(item, depth - 1) for item in items)
     torch = sys.modules.get("torch")
     if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
         return bool(value.device.type == "cpu" and value.layout is torch.strided)
@@ -262,23 +378,59 @@ def _differ(before: Any, after: Any) -> bool:
     """Return whether an array, or one within a tuple or list, is not as it was."""
     if isinstance(before, tuple | list):
         return len(before) != len(after) or any(map(_differ, before, after))
-    if not isinstance(before, np.ndarray):
-        return False
-    return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+    is_array = isinstance(before, np.ndarray)
+    return is_array and not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
 
 
 def line_of(error: BaseException, answer: Any) -> str:
     """Return the number and the text of the line of an answer that raised, where it is known."""
     files = set(_files(answer))
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files
-    ]
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename in files]
     return f"{frames[-1].lineno}: `{frames[-1].line}`" if frames and frames[-1].line else ""
+
+
+def source_of(answer: Any) -> str:
+    """Return the code of an answer and of what it calls in the notebook, uncommented; a driver.
+
+    It is written as ``ast.unparse`` does, and empty where it cannot be read.
+    """
+    known: dict[CodeType, str] = {}
+    try:
+        for function in _functions(answer):
+            _read(function, known)
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    return "\n".join(known.values())
+
+
+def _read(function: Any, known: dict[CodeType, str]) -> None:
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType) or code in known:
+        return
+    known[code] = _without_comments(inspect.getsource(function))
+    for name in code.co_names:
+        called = function.__globals__.get(name)
+        if getattr(called, "__module__", "") == function.__module__:
+            for each in _functions(called):
+                _read(each, known)
+
+
+def _without_comments(source: str) -> str:
+    tree = ast.parse(textwrap.dedent(source))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def _files(answer: Any) -> Iterator[str]:
     """Yield where a function, or the methods of a class, were written."""
-    for code in [answer, *vars(answer).values()] if isinstance(answer, type) else [answer]:
-        function = inspect.unwrap(code) if inspect.isroutine(code) else code
+    for function in _functions(answer):
         if isinstance(code := getattr(function, "__code__", None), CodeType):
             yield code.co_filename
+
+
+def _functions(answer: Any) -> Iterator[Any]:
+    """Yield a function, or the methods of a class, as they were written."""
+    for code in [answer, *vars(answer).values()] if isinstance(answer, type) else [answer]:
+        yield inspect.unwrap(code) if inspect.isroutine(code) else code

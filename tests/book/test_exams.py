@@ -67,8 +67,7 @@ def momentum_rate(lr: float, alpha: float, curvatures: list[float]) -> float:
 
 
 def divisors() -> list[float]:
-    total, square, first, second = np.zeros(4)
-    steps = []
+    steps, (total, square, first, second) = [], np.zeros(4)
     for t, g in enumerate([4.0, 3.0, 0.0], start=1):
         total += g**2
         square = 0.75 * square + 0.25 * g**2

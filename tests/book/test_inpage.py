@@ -273,6 +273,34 @@ def test_answers_come_from_a_notebook_and_are_checked(tab: Tab, tmp_path: Path) 
     assert "Likely cause" in tab.text("erm-minibatches", "status")
 
 
+LION = """from optdl.optimizers import Lion, run
+def lion(gradient, start, lr, beta1, beta2, decay, steps):
+    return run(Lion(lr, beta1, beta2, decay), gradient, start, steps)"""
+
+
+def test_an_answer_that_takes_the_courses_own_is_refused(tab: Tab) -> None:
+    assert tab.run("optimizers-lion", LION).startswith("✗ F-18 lion: not your own yet.")
+    assert "cannot be imported when your work is graded" in tab.text("optimizers-lion", "output")
+    code = tab.cell("optimizers-lion", ".exercise-output code")
+    assert code.all_inner_texts() == ["optdl.optimizers"]
+
+
+def test_code_of_a_lesson_is_folded_until_it_is_written(new_tab: Callable[..., Tab]) -> None:
+    name = "optimizers-momentum-step"
+    tab = new_tab("book/optimizers/momentum.html")
+    code = tab.page.locator(f".exercise-code[data-answer={name}]")
+    _, wrong, _, right = answers()[name]
+    assert tab.run(name, wrong).startswith("✗")
+    assert not code.locator("pre").is_visible()
+    assert tab.run(name, right) == RIGHT
+    code.locator("pre").wait_for(timeout=5000)
+    tab.page.reload()
+    code.locator("pre").wait_for(timeout=5000)
+    page = tab.page.context.browser.new_page(java_script_enabled=False)
+    page.goto(tab.page.url)
+    assert page.locator(f".answer-of-{name} pre").is_visible()
+
+
 def test_a_solution_follows_three_different_mistakes(tab: Tab) -> None:
     wrong = [each.text("standard_error") for each in answers()[FIRST][0].misconceptions]
     solution = tab.page.locator(f"#exercise-{FIRST} .exercise-solution")

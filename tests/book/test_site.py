@@ -373,6 +373,7 @@ HINGE = r"api/optdl_erm\.html#optdl\.erm\.hinge_risk_gradient"
 FOUND = {
     "dichotomies": r"(erm/|coverage\.html)",  # stands in no title
     "L1-26": r"optimizers/momentum\.html#what-does-the-method-remember "
+    r"exercises/optimizers\.html#exercise-optimizers-momentum-step "
     r"exercises/optimizers\.html#exercise-optimizers-restarted-nesterov coverage\.html#row-l1-26$",
     "hinge_risk_gradient": HINGE,
     "erm.hinge_risk_gradient": HINGE,

@@ -82,6 +82,12 @@ def fresh(function: Function) -> Function:
     )
 
 
+def unpacked(answer: Function, *arguments: Any) -> tuple[Any, Any]:
+    """Return the two parts of what an answer gives, the second by the name count; a driver."""
+    left, right = answer(*arguments)
+    return left, right["count"]
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Drop what is printed and warnings, and check no annotations, as in a student's notebook."""

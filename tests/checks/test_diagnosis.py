@@ -65,11 +65,7 @@ def arrays(rng):
         (lambda y: y + len(y), "is the expected one plus `len(x)`"),
         (lambda y: y**2, "is the square of the expected one"),
         (np.sqrt, "is the root of the expected one"),
-        (np.log, "is the logarithm of the expected one"),
-        (np.exp, "is the exponential of the expected one"),
         (lambda y: 1 / y, "is one over the expected one"),
-        (lambda y: 1 - y, "is 1 minus the expected one"),
-        (lambda y: np.minimum(y, 1), "is always 1, whatever the arguments are"),
         (lambda y: 0 * y, "is always 0, whatever the arguments are"),
         (lambda y: y * np.nan, "has entries that are nan"),
         (lambda y: y.astype(np.float32), "in single precision"),
@@ -80,18 +76,11 @@ def arrays(rng):
         (lambda y: y * (1 + 1e-6 * y), "is close but not exact"),
         (lambda y: y * (1 + 2e-4 * y), "is close but not exact"),
         (lambda y: y[::-1], "has its rows in the opposite order"),
-        (lambda y: np.roll(y, 1, axis=0), "is one row late"),
-        (lambda y: np.vstack([y[1:], y[:1]]), "is one row early"),
-        (lambda y: np.vstack([0 * y[:1], y[:-1]]), "is one row late"),
         (lambda y: y[:, [1, 2, 0]], "has the right numbers in another order"),
         (lambda y: np.tile(y[-1], (len(y), 1)), "append a copy of it"),
         (lambda y: np.tile(y[0], (len(y), 1)), "nothing ever moves"),
         (lambda y: np.tile(y[1], (len(y), 1)), "has all rows equal"),
         (lambda y: y[:-1], "lacks the last row; the others are right"),
-        (lambda y: y[1:], "lacks the first row; the others are right"),
-        (lambda y: np.vstack([y, y[:1]]), "has one row too many, the last"),
-        (lambda y: np.vstack([y[:1], y]), "has one row too many, the first"),
-        (lambda y: y[-1], "is the last row of the expected one alone"),
         (lambda y: y.sum(axis=0), "is the sum of the entries that are expected"),
         (lambda y: y.mean(), "is the mean of the entries that are expected"),
         (np.ravel, "has the right numbers in another shape"),
@@ -151,21 +140,6 @@ def test_integer_answers_are_diagnosed_by_lost_decimals(course, mistake, told):
     assert told == "has lost its decimals" or "decimals" not in text
 
 
-@pytest.mark.parametrize(
-    ("rounded", "told"),
-    [
-        (np.ceil, "is not rounded; round it up"),
-        (np.floor, "is not rounded; round it down"),
-        (np.round, "is not rounded; round it to the nearest whole number"),
-    ],
-)
-def test_missing_rounding_is_recognized(course, rounded, told):
-    sizes = (10.6, 7.3, 3.2, 8.0)
-    course(lambda n: int(rounded(n)), lambda rng: [{"n": n} for n in sizes])
-    assert told in said(lambda n: n)
-    assert "rounded; " not in said(lambda n: n + 2.5)
-
-
 def test_vector_norm_is_recognized_as_a_factor(course):
     def cases(rng):
         return [{"g": rng.normal(size=k), "a": rng.normal(size=3)} for k in (2, 3, 5)]
@@ -178,34 +152,13 @@ def test_vector_norm_is_recognized_as_a_factor(course):
     ("mistake", "fact"),
     [
         (lambda x, y: np.vstack([y[:2], y[2:] + x[2:]]), "ows 0 to 1 are right in every case"),
-        (lambda x, y: y + [0, 0, 1] * x, "only the last column differs"),
         (lambda x, y: np.where(x < 0, y + x**2, y), "it differs exactly where `x` is negative"),
-        (lambda x, y: np.where(x > 0.5, y + x**2, y), "it differs exactly where `x` is 0.5"),
     ],
 )
 def test_mistake_location_is_reported(course, mistake, fact):
     course(scaled_root, arrays)
     text = said(lambda x, eps: mistake(x, scaled_root(x, eps)))
     assert fact.lower() in text.lower()
-
-
-@pytest.mark.parametrize(
-    ("some", "fact"),
-    [
-        (lambda n: np.eye(n), "only the diagonal differs"),
-        (lambda n: 1 - np.eye(n), "only entries off the diagonal differ"),
-        (lambda n: np.tri(n, k=-1).T, "only entries above the diagonal differ"),
-    ],
-)
-def test_diagonal_is_mentioned_only_for_square_arrays(course, some, fact):
-    def mistaken(x):
-        n = len(x)
-        return squares(x) + np.tile(some(n), (1, x.shape[1] // n)) * x
-
-    course(squares, lambda rng: [{"x": rng.normal(size=(n, n))} for n in (3, 4, 6)])
-    assert fact in said(mistaken).lower()
-    course(squares, lambda rng: [{"x": rng.normal(size=(n, 2 * n))} for n in (3, 4, 6)])
-    assert "diagonal" not in said(mistaken)
 
 
 NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
@@ -318,6 +271,58 @@ def squares(x):
             lambda x: x**3 + (1 if x % 1 == 0 else x),
             "whole number",
         ),
+        # of two whole numbers and three sizes only: some other maximum is always 6 as well
+        (
+            lambda x, n: min(len(x) + n, 20),
+            lambda rng: [{"x": rng.normal(size=k), "n": 6 - k + 5 * (k > 5)} for k in (2, 3, 4, 7)],
+            lambda x, n: 6 if n < 5 else len(x) ** 2,
+            "is always 6",
+        ),
+        # a threshold that lies somewhere between two numbers
+        (
+            squares,
+            lambda rng: [{"x": rng.normal(size=k)} for k in (5, 6, 7)],
+            lambda x: np.where(x > 0.5, x**3, squares(x)),
+            " or more",
+        ),
+        # the entries of the right answer are 0 off its diagonal, so each is a largest one
+        (
+            lambda x: np.diag(np.exp(x)),
+            lambda rng: [{"x": rng.normal(size=k)} for k in (2, 3, 4)],
+            lambda x: np.exp(x),
+            "largest",
+        ),
+        # copies are no terms
+        (
+            lambda x: np.exp(x[0]),
+            lambda rng: [{"x": rng.normal(size=(k, 3))} for k in (2, 3, 4)],
+            lambda x: np.exp(np.tile(x[0], (len(x), 1))),
+            "average them",
+        ),
+        # between the wrong calls and the right ones lie others, which tell the relations apart
+        (
+            lambda n, m, x: x**3,
+            lambda rng: [
+                {"n": n, "m": m, "x": rng.normal()}
+                for n, m in ((1, 4), (4, 4), (9, 4), (7, 5), (2, 3), (30, 20), (3, 20))
+            ],
+            lambda n, m, x: x if n >= m + 2 else x**3,
+            "wrong exactly when",
+        ),
+        # it draws when it is iterated
+        (
+            lambda x, rng: [rng.permutation(x), rng.permutation(x)],
+            lambda rng: [{"x": k, "rng": np.random.default_rng(k)} for k in (3, 4, 5)],
+            lambda x, rng: (rng.permutation(x) for _ in range(2)),
+            "does not draw",
+        ),
+        # there is no loop
+        (
+            lambda x: float(np.prod(x)),
+            lambda rng: [{"x": rng.uniform(1, 2, size=k)} for k in (2, 3, 4)],
+            lambda x: float(x[-1]),
+            "loop",
+        ),
         # what never agrees differs from itself, too
         (squares, vectors, lambda x: (value**2 + 1 for value in x), "another answer"),
         (squares, vectors, lambda x: map(squares, x), "another answer"),
@@ -361,15 +366,12 @@ def lines(rng):
     [
         (lambda x, slope, offset, m: line(x, offset, slope, m), "`slope` and `offset` exchanged"),
         (lambda x, slope, offset, m: line(x, -slope, offset, m), "is a sign wrong?"),
-        (lambda x, slope, offset, m: line(x, 1 - slope, offset, m), "1 − `slope` in place of"),
         (lambda x, slope, offset, m: line(x, slope, offset, m + 1), "`m` + 1 in place of `m`"),
         (lambda x, slope, offset, m: line(x, slope, offset, 1), "1 in place of `m`"),
         (lambda x, slope, offset, m: line(x, 0.9, offset, m), "only for `slope` = 0.9"),
         (lambda x, slope, offset, m: line(x, 0.123, offset, m), "does not depend on `slope`"),
-        (lambda x, slope, offset, m: line(np.abs(x), slope, offset, m), "|`x`| in place of `x`"),
         (lambda x, slope, offset, m: x, "is the argument `x` itself"),
         (lambda x, slope, offset, m: line(x, slope, offset, m) + x, "the expected one plus `x`"),
-        (lambda x, slope, offset, m: line(x, slope, offset, m) * x, "the expected one times `x`"),
     ],
 )
 def test_right_answer_to_another_call_is_recognized(course, function, cause):
@@ -499,18 +501,20 @@ MOMENTS = ("mean", ("deviation", "largest"))
         (lambda m, d, a: (m, (-d, a)), "`deviation` has the opposite sign"),
         (lambda m, d, a: (m, (d**2, a)), "`deviation` is the square of the expected one"),
         (lambda m, d, a: (m, (a, d)), "`deviation` and `largest` are exchanged"),
-        (lambda m, d, a: (m, (d, d)), "`largest` is what `deviation` should be"),
         (lambda m, d, a: (m, (d + 1, d)), "`mean` is right; `deviation` and `largest` are not"),
         (lambda m, d, a: (-m, (-d, a)), "each of `mean` and `deviation` has the opposite sign"),
-        (lambda m, d, a: m, "you returned one array of shape (3,)"),
-        (lambda m, d, a: (m, d, a), "three values; return mean, (deviation, largest)"),
+        (lambda m, d, a: m, "your function returned an array of shape (3,)"),
+        (
+            lambda m, d, a: (m, d, a),
+            "array of shape (3,); return mean, (deviation, largest)",
+        ),
         (lambda m, d, a: (m, (d[:2], a)), "`deviation`: expected shape (3,), got shape (2,)"),
     ],
 )
 def test_parts_are_reported_by_name(course, function, text):
     course(moments, lambda rng: [{"x": rng.normal(size=(4, 3))} for _ in range(3)], parts=MOMENTS)
     found = said(lambda x: function(moments(x)[0], *moments(x)[1]))
-    assert text.replace("you returned", "your function returned") in found
+    assert text in found
 
 
 @pytest.mark.parametrize(

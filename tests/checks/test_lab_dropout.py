@@ -16,7 +16,6 @@ from optdl.checks.dropout.lab_4_passes import monte_carlo
 from optdl.checks.dropout.lab_4_stopping import EarlyStopping
 from optdl.labs import LabRecord, Run, seed_of
 from optdl.labs import dropout as lab
-from optdl.labs.drivers.dropout import stop
 from optdl.labs.records import RecordError
 
 pytestmark = pytest.mark.row("LAB-4")
@@ -44,36 +43,6 @@ def found(record: LabRecord, **setting: Any) -> Run:
 # --- The layer ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("p", [0.0, 0.25, 0.5])
-def test_layer_matches_torch_with_the_same_mask(
-    monkeypatch: pytest.MonkeyPatch, p: float, dtype: torch.dtype
-) -> None:
-    """Torch's mask is read off from ones, and given to the layer as its draws."""
-    x = torch.linspace(-2, 2, 40, dtype=torch.float64).reshape(5, 8).to(dtype)
-    torch.manual_seed(3)
-    kept = nn.Dropout(p)(torch.ones(5, 8, dtype=dtype)) != 0
-    monkeypatch.setattr(torch, "rand", lambda *shape, **options: kept.float())
-    theirs, ours = x.clone().requires_grad_(), x.clone().requires_grad_()
-    torch.manual_seed(3)
-    expected = nn.Dropout(p)(theirs)
-    y = Dropout(p, 0)(ours)
-    for out in (expected, y):
-        out.sum().backward()
-    assert y.dtype == dtype
-    assert ours.grad is not None
-    tolerance = 1e-3 if dtype == torch.float16 else 1e-6
-    torch.testing.assert_close(y, expected, rtol=tolerance, atol=0)
-    torch.testing.assert_close(ours.grad, theirs.grad, rtol=tolerance, atol=0)
-
-
-def test_dropped_share_is_binomial() -> None:
-    y = Dropout(0.3, 5)(torch.ones(1000, 1000))
-    deviation = (0.3 * 0.7 / y.numel()) ** 0.5
-    assert abs(float((y == 0).float().mean()) - 0.3) < 5 * deviation
-    assert float(y.max()) == pytest.approx(1 / 0.7)
-
-
 def test_layers_leave_the_global_generator_alone() -> None:
     plain = lab.network(0)
     before = torch.get_rng_state()
@@ -89,22 +58,6 @@ def test_dropout_network_is_unchanged_in_evaluation_mode() -> None:
     ]
     assert torch.equal(model.eval()(x), plain(x))
     assert not torch.allclose(model.train()(x), plain(x))
-
-
-# --- Early stopping ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("patience", [1, 2, 4])
-def test_early_stopping_agrees_with_its_definition(patience: int) -> None:
-    """The definition is computed from the whole history at once, for every order of five losses."""
-    for history in itertools.permutations([1.0, 2.0, 3.0, 4.0, 5.0]):
-        bests = [k for k, loss in enumerate(history) if loss == min(history[: k + 1])]
-        waited = [k - max(best for best in bests if best <= k) for k in range(5)]
-        last = next((k for k in range(5) if waited[k] >= patience), 4)
-        said, weights, buffers = stop(EarlyStopping, history, patience, 0.0)
-        assert len(said) == last + 1
-        assert said[-1] == (waited[last] >= patience)
-        assert weights == buffers == 1 + max(best for best in bests if best <= last)
 
 
 # --- The loop and the passes --------------------------------------------------------------------

@@ -24,6 +24,9 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Return the parts of a message, with what stands between backticks as code. */
+const marked = (text) => text.split("`").map((part, number) => (number % 2 ? element("code", {}, part) : part));
+
 function notebookOf(topic) {
   if (!notebooks.has(topic)) {
     const address = new URL(`notebooks/${topic}.json`, HERE);
@@ -43,7 +46,10 @@ function planOf(notebook, name, source, others, tests) {
   return [answer(notebook.imports), ...others.map(answer), [name, source], ...tests.map((each) => [each, notebook.source(each)])];
 }
 
-const passes = (name, source) => store.save(name, { text: store.load(name).text ?? source, passed: source });
+function passes(name, source) {
+  store.save(name, { text: store.load(name).text ?? source, passed: source });
+  for (const code of document.querySelectorAll(`.exercise-code[data-answer="${name}"]`)) code.open = true;
+}
 
 /** A text field that can be used like the editor. */
 function plainEditor({ parent, text, label, change, run }) {
@@ -164,9 +170,8 @@ class Cell {
 
   /** Say a sentence, with what belongs to it, at once: a screen reader reads each change. */
   say(text, kind = "", ...more) {
-    const parts = text.split("`").map((part, number) => (number % 2 ? element("code", {}, part) : part));
     this.status.ariaLive = this.quiet ? "off" : "polite";
-    this.status.replaceChildren(...parts, ...more);
+    this.status.replaceChildren(...marked(text), ...more);
     this.status.dataset.kind = kind;
   }
 
@@ -372,9 +377,9 @@ class Cell {
     kernel.stop();
   }
 
-  print(text) {
+  print(...parts) {
     this.output.hidden = false;
-    this.output.append(text);
+    this.output.append(...parts);
   }
 
   report(answer, source) {
@@ -393,7 +398,8 @@ class Cell {
 
   explain(answer, source) {
     const { kind, text, line, cell } = answer;
-    this.print(text.endsWith("\n") ? text : `${text}\n`);
+    const lines = text.endsWith("\n") ? text : `${text}\n`;
+    this.print(...(kind === "CheckFailed" ? marked(lines) : [lines])); // a traceback shows code as it is
     if (kind === "CheckFailed") {
       const cause = text.match(/^Likely cause: (.*)$/m)?.[1];
       const { wrong = [] } = store.load(this.name);

@@ -1,12 +1,29 @@
 /* Begins with the exercises of a page; from a file, where a browser loads no module, it says what to do. */
 (() => {
+  const load = (name) => JSON.parse(localStorage.getItem(`optdl:answer:${name}`));
+  // Code that answers an exercise is folded, as a hint is, until the reader's own answer has passed.
+  const fold = (code) => {
+    const [, answer] = /\banswer-of-(\S+)/.exec(code.className);
+    const details = document.createElement("details");
+    details.className = "exercise-code";
+    details.dataset.answer = answer;
+    details.innerHTML = "<summary>Code that answers an exercise</summary>";
+    try {
+      details.open = load(answer).passed !== undefined;
+    } catch {
+      // nothing is kept
+    }
+    code.replaceWith(details);
+    details.append(code);
+  };
   // The reader's answers stand there before they are drawn; what they stand in for is remembered.
   const fill = () => {
+    document.querySelectorAll(":not(details) > [class*='answer-of-']").forEach(fold);
     for (const cell of document.querySelectorAll(".exercise-cell:not([data-blank])")) {
       if (!cell.nextSibling) continue; // the browser still reads it
       try {
         const shown = cell.querySelector("pre");
-        const { text } = JSON.parse(localStorage.getItem(`optdl:answer:${cell.id.slice(5)}`));
+        const { text } = load(cell.id.slice(5));
         if (text !== undefined) [cell.dataset.blank, shown.textContent] = [shown.textContent, text];
       } catch {
         // nothing is kept

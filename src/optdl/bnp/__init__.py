@@ -8,23 +8,23 @@ scaled. BNP leaves the network as it is and transforms the gradient, with the sa
 Hessian.
 
 * ``hessian``: the Hessian of a layer, and the preconditioner P = UD;
-* ``algorithm``: one step, as Algorithms 2 and 3 write it, and what it costs;
+* ``algorithm``: one step in a dense layer, as Algorithm 2 writes it, and what it costs;
+* ``convolution``: one step in a convolution, as Algorithm 3 writes it;
 * ``related_methods``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
 * ``model``: :class:`BNP`, on top of ``taps`` (what a layer reads), ``layers`` (P for one layer),
   ``support`` (which layers), ``processes`` (training on several), and ``optimizers`` (which of
   them want the split form).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from optdl.bnp.algorithm import (
     batch_statistics,
     bn_flops,
     bnp_flops,
-    precondition_conv,
     precondition_dense,
     running_statistics,
-    scale_conv,
     scale_dense,
     smoothed_variance,
     split_adam_step,
@@ -42,6 +42,7 @@ from optdl.bnp.hessian import (
 from optdl.bnp.related_methods import input_factor, preconditioning_flops
 
 if TYPE_CHECKING:
+    from optdl.bnp.convolution import precondition_conv, scale_conv
     from optdl.bnp.model import BNP
 
 __all__ = [
@@ -70,9 +71,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch when it is asked for: the mathematics does without."""
+    """Import what needs torch, and the step of a convolution, when it is asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from optdl.bnp import model
-
-    return getattr(model, name)
+    return getattr(import_module(f"optdl.bnp.{'model' if name == 'BNP' else 'convolution'}"), name)

@@ -1,12 +1,10 @@
-r"""One step of BNP, as Algorithms 2 and 3 write it, and what it costs.
+r"""One step of BNP in a dense layer, as Algorithm 2 writes it, and what it costs.
 
-Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` outputs, ``T`` steps,
-``c`` input channels, ``k`` kernel size, ``r`` and ``s`` height and width.
+Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` outputs, ``T`` steps.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -158,32 +156,6 @@ def scale_dense(features: int, rows: int) -> float:
     return max(features / rows, 1.0)
 
 
-def scale_conv(channels: int, kernel: tuple[int, ...], examples: int, positions: float) -> float:
-    r"""Return :math:`q^2 = \max\{c k^2/N, \sqrt{rs}\}` of a convolution.
-
-    Parameters
-    ----------
-    channels : int
-        c, the input channels that one output channel sees.
-    kernel : tuple of int
-        Height and width of the kernel; :math:`k^2` is their product.
-    examples : int
-        N, the images of the minibatch.
-    positions : float
-        rs, height times width of the output.
-
-    Notes
-    -----
-    Source: P-24
-
-    Examples
-    --------
-    >>> scale_conv(64, (3, 3), 128, 256), scale_conv(64, (3, 3), 2, 256)
-    (16.0, 288.0)
-    """
-    return max(channels * math.prod(kernel) / examples, math.sqrt(positions))
-
-
 def precondition_dense(
     grad_weight: Array,
     grad_bias: Array,
@@ -232,58 +204,11 @@ def precondition_dense(
     >>> precondition_dense(weight, bias, mean, var, 8, eps1=0.0, eps2=0.0)
     (array([[1.]]), array([-1.]))
     """
-    outputs, features = _matching(grad_weight, grad_bias, mean, var, 1)
+    outputs, features = matching(grad_weight, grad_bias, mean, var, 1)
     scale = scale_dense(features, batch_size)
     smoothed = smoothed_variance(var, eps1, eps2)
     weight = (grad_weight - grad_bias.reshape(outputs, 1) * mean) / (scale * smoothed)
     return weight, grad_bias / scale - weight @ mean
-
-
-def precondition_conv(
-    grad_weight: Array,
-    grad_bias: Array,
-    mean: Array,
-    var: Array,
-    batch_size: int,
-    height: int,
-    width: int,
-    eps1: float = 1e-2,
-    eps2: float = 1e-4,
-) -> tuple[Array, Array]:
-    r"""Precondition the gradient of a convolution: steps 3 to 5 of Algorithm 3.
-
-    .. math::
-        G_w(d,p,i,j) &\leftarrow
-            \tfrac1{q^2}\,[G_w(d,p,i,j) - \mu(p)\,G_b(d)]\,/\,\tilde\sigma^2(p) \\
-        G_b(d) &\leftarrow \tfrac1{q^2}\,G_b(d) - \textstyle\sum_{p,i,j} \mu(p)\,G_w(d,p,i,j)
-
-    Parameters
-    ----------
-    grad_weight : (o, c, k, k) array or tensor
-        The gradient of the kernel, as ``nn.Conv2d`` has it.
-    mean, var : (c,) arrays or tensors
-        The running mean and variance of each input channel.
-    height, width : int
-        r and s, the size of the output. All else is as in :func:`precondition_dense`.
-
-    Notes
-    -----
-    Source: P-24
-
-    Examples
-    --------
-    >>> weight, bias = np.full((1, 1, 1, 1), 5.0), np.array([1.0])
-    >>> mean, var = np.array([2.0]), np.array([3.0])
-    >>> weight, bias = precondition_conv(weight, bias, mean, var, 8, 1, 1, eps1=0.0, eps2=0.0)
-    >>> weight.item(), bias
-    (1.0, array([-1.]))
-    """
-    outputs, channels = _matching(grad_weight, grad_bias, mean, var, 3)
-    scale = scale_conv(channels, grad_weight.shape[2:], batch_size, height * width)
-    smoothed = smoothed_variance(var, eps1, eps2).reshape(channels, 1, 1)
-    center = mean.reshape(channels, 1, 1)
-    weight = (grad_weight - grad_bias.reshape(outputs, 1, 1, 1) * center) / (scale * smoothed)
-    return weight, grad_bias / scale - (weight * center).reshape(outputs, -1).sum(1)
 
 
 def split_adam_step(
@@ -333,14 +258,14 @@ def split_adam_step(
     >>> split_adam_step(weight, bias, np.array([4.0]), np.array([1.0]), q=1, lr=0.1, eps=0)
     (array([[0.1]]), array([-0.5]))
     """
-    outputs, _ = _matching(grad_weight, grad_bias, mean, std, 1, name="std")
+    outputs, _ = matching(grad_weight, grad_bias, mean, std, 1, name="std")
     of_weight = (grad_weight - grad_bias.reshape(outputs, 1) * mean) / (q * std)
     of_bias = grad_bias / q
     weight = -lr * of_weight / (abs(of_weight) + eps) / (q * std)
     return weight, -lr * of_bias / (abs(of_bias) + eps) / q - weight @ mean
 
 
-def _matching(
+def matching(
     weight: Any, bias: Any, mean: Any, var: Any, trailing: int, name: str = "var"
 ) -> tuple[int, int]:
     """Return the numbers of outputs and inputs, when all shapes agree on them."""

@@ -18,7 +18,6 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from optdl.bnp.algorithm import scale_conv
 from optdl.bnp.coordinates import Coordinates
 
 Dense = nn.Linear
@@ -382,7 +381,8 @@ class Layer:
         self.var.lerp_(var, 1 - rho)
         # a dense layer is a convolution whose examples have one position each
         kernel, positions = self.module.weight.shape[2:], gathered.positions / gathered.examples
-        self.q2 = scale_conv(self.mean.shape[1], kernel, gathered.examples, positions)
+        columns = self.mean.shape[1] * math.prod(kernel)
+        self.q2 = max(columns / gathered.examples, math.sqrt(positions))
 
     @property
     def bias(self) -> torch.Tensor | None:

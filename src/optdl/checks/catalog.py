@@ -3,7 +3,6 @@
 import difflib
 import importlib
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -14,17 +13,26 @@ _BLOCK = re.compile(r"[a-z]+\d?_\d+_")
 """Begins the name of a block's file: ``l1_07_standard_error.py``, ``lab_1_sgd.py``."""
 
 
-def _names(pattern: str) -> list[str]:
-    """Return the modules of the blocks whose places below this folder match a pattern."""
-    files = (file for folder in optdl.checks.__path__ for file in Path(folder).glob(pattern))
-    return sorted(
-        f"optdl.checks.{file.parent.name}.{file.stem}" for file in files if _BLOCK.match(file.name)
-    )
+class UnknownExercise(KeyError):
+    """There is no exercise with a key; the message says which may be meant."""
+
+    def __str__(self) -> str:
+        """Return the message without the quotes that a key has."""
+        return str(self.args[0])
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the message alone in a notebook."""
+        return [f"✗ {self}"]
 
 
-def _imported(names: Iterable[str]) -> dict[str, Exercise]:
+def _imported(pattern: str, lab: bool | None = None) -> dict[str, Exercise]:
+    """Return the exercises of the blocks whose places below this folder match a pattern."""
     found: dict[str, Exercise] = {}
-    for name in names:
+    files = (file for folder in optdl.checks.__path__ for file in Path(folder).glob(pattern))
+    for file in sorted(file for file in files if _BLOCK.match(file.name)):
+        if lab not in (None, file.name.startswith("lab_")):
+            continue
+        name = f"optdl.checks.{file.parent.name}.{file.stem}"
         exercise: Exercise = importlib.import_module(name).exercise
         if exercise.key in found:
             raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
@@ -42,9 +50,7 @@ def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
     lab : bool
         Those of the labs, in PyTorch, in place of those in NumPy.
     """
-    return _imported(
-        name for name in _names(f"{topic}/*.py") if name.split(".")[3].startswith("lab_") == lab
-    )
+    return _imported(f"{topic}/*.py", lab)
 
 
 @cache
@@ -66,7 +72,7 @@ def _of_row(key: str) -> dict[str, Exercise]:
     A notebook needs one topic, and waits for no other to be imported.
     """
     row = re.split("[:,]", key)[0].lower().replace("-", "_")
-    return _imported(_names(f"*/{row}_*.py"))
+    return _imported(f"*/{row}_*.py")
 
 
 def find(key: str) -> Exercise:
@@ -74,7 +80,7 @@ def find(key: str) -> Exercise:
 
     Raises
     ------
-    KeyError
+    UnknownExercise
         If there is none, with the key that may be meant.
     """
     if exercise := _of_row(key).get(key):
@@ -82,6 +88,6 @@ def find(key: str) -> Exercise:
     known = lab_exercises() if key.startswith("LAB") else exercises()
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
-        raise KeyError(f"there is no exercise {key!r}; {advice}")
+        advice = f"did you mean {near[0]!r}?" if near else "copy the key from the notebook"
+        raise UnknownExercise(f"there is no exercise {key!r}; {advice}")
     return known[key]

@@ -1,9 +1,12 @@
 """Tell whether an answer agrees with the expected one, and in what it differs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+
+from optdl.observation import in_words, with_article
 
 
 def disagreement(expected: Any, got: Any, rtol: float, atol: float, names: Any = "") -> str | None:
@@ -24,37 +27,29 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float, names: Any =
     >>> disagreement((1.0, 2.0), (1.0, 3.0), rtol=1e-9, atol=0.0, names=("mean", "var"))
     '`var`: the values differ'
     """
-    return _disagreement(expected, got, _Tolerance(rtol, atol), names, "")
+    alike = partial(np.isclose, rtol=rtol, atol=atol, equal_nan=True)
+    return _disagreement(expected, got, alike, names, "")
 
 
-class _Tolerance(NamedTuple):
-    rtol: float
-    atol: float
+Alike = Callable[[Any, Any], Any]
 
 
-def _disagreement(
-    expected: Any, got: Any, tolerance: _Tolerance, names: Any, where: str
-) -> str | None:
+def _disagreement(expected: Any, got: Any, alike: Alike, names: Any, where: str) -> str | None:
     """Return in words how one part differs; ``where`` says which part it is."""
-    reason: str | None
+    reason: str | None = None
     if expected is None or isinstance(expected, str):
-        agrees = type(got) in (type(expected), np.str_) and expected == got
-        reason = None if agrees else _text_disagreement(expected, got)
+        if type(got) not in (type(expected), np.str_) or expected != got:
+            short = isinstance(expected, str) and isinstance(got, str) and len(expected + got) <= 60
+            reason = f"expected '{expected}', got '{got}'" if short else "the values differ"
     elif got is None:
         reason = "expected a value, got None: does every path of your function `return` something?"
     elif isinstance(expected, Mapping):
-        return _mapping_disagreement(expected, got, tolerance, where)
+        return _mapping_disagreement(expected, got, alike, where)
     elif isinstance(expected, tuple) or _holds_arrays(expected):
-        return _items_disagreement(expected, got, tolerance, names, where)
+        return _items_disagreement(expected, got, alike, names, where)
     else:
-        reason = _array_disagreement(expected, got, tolerance)
+        reason = _array_disagreement(expected, got, alike)
     return reason and _led(where, reason)
-
-
-def _text_disagreement(expected: Any, got: Any) -> str:
-    if isinstance(expected, str) and isinstance(got, str) and len(expected) + len(got) <= 60:
-        return f"expected '{expected}', got '{got}'"
-    return "the values differ"
 
 
 def _led(where: str, reason: str) -> str:
@@ -67,47 +62,39 @@ def _holds_arrays(value: Any) -> bool:
 
 
 def _mapping_disagreement(
-    expected: Mapping[Any, Any], got: Any, tolerance: _Tolerance, where: str
+    expected: Mapping[Any, Any], got: Any, alike: Alike, where: str
 ) -> str | None:
     if not isinstance(got, Mapping):
         return _led(where, f"expected a dict, got {with_article(type(got).__name__)}")
     if set(expected) != set(got):
-        return _led(where, f"expected the keys {_listed(expected)}, got {_listed(got)}")
+        keys = (sorted(some, key=str) for some in (expected, got))
+        return _led(where, "expected the keys {}, got {}".format(*keys))
     lead = f"{where}, " if where else ""
     reasons = (
-        _disagreement(value, got[key], tolerance, "", f"{lead}at key {key!r}")
+        _disagreement(value, got[key], alike, "", f"{lead}at key {key!r}")
         for key, value in expected.items()
     )
     found = filter(None, reasons)
     return next(found, None) if where else "; ".join(found) or None
 
 
-def _listed(keys: Iterable[Any]) -> str:
-    return str(sorted(keys, key=str))
-
-
 def _items_disagreement(
-    expected: Sequence[Any], got: Any, tolerance: _Tolerance, names: Any, where: str
+    expected: Sequence[Any], got: Any, alike: Alike, names: Any, where: str
 ) -> str | None:
+    values = "one value" if len(expected) == 1 else f"{len(expected)} values"
     if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
-        return _led(
-            where, f"expected {_values(len(expected))}, got {with_article(type(got).__name__)}"
-        )
-    if isinstance(got, np.ndarray) and isinstance(expected, list) and len(got) != len(expected):
+        return _led(where, f"expected {values}, got {with_article(type(got).__name__)}")
+    if len(got) != len(expected) and isinstance(got, np.ndarray) and isinstance(expected, list):
         arrays = "one array" if len(expected) == 1 else f"{len(expected)} arrays"
         return _led(where, f"expected a list of {arrays}, got one array of shape {got.shape}")
     if len(got) != len(expected):
-        return _led(where, f"expected {_values(len(expected))}, got {len(got)}")
+        return _led(where, f"expected {values}, got {len(got)}")
     inner = names if isinstance(names, tuple) else [""] * len(expected)
     for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True)):
         within = _place(number, len(expected), name, where)
-        if reason := _disagreement(left, right, tolerance, name, within):
+        if reason := _disagreement(left, right, alike, name, within):
             return reason
     return None
-
-
-def _values(number: int) -> str:
-    return "one value" if number == 1 else f"{number} values"
 
 
 def _place(number: int, count: int, name: Any, where: str) -> str:
@@ -124,25 +111,20 @@ def _place(number: int, count: int, name: Any, where: str) -> str:
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
-def with_article(name: str) -> str:
-    """Return the name of a type with its article: ``an int``."""
-    name = {"ndarray": "array"}.get(name, name)
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
 def plain(value: Any) -> Any:
     """Return a tensor without its graph, as NumPy can read it, and all else as it is."""
     return value.detach() if hasattr(value, "detach") else value
 
 
-def _array_disagreement(expected: Any, got: Any, tolerance: _Tolerance) -> str | None:
+def _array_disagreement(expected: Any, got: Any, alike: Alike) -> str | None:
     right = np.asarray(plain(expected))
-    kind = with_article(type(got).__name__)
     try:
         answer = np.asarray(plain(got))
     except (ValueError, TypeError, RuntimeError):
+        kind = with_article(type(got).__name__)
         return f"expected {_shape(right, 'an array of ')}, got {kind}"
     if not (np.issubdtype(answer.dtype, np.number) or answer.dtype == bool):
+        kind = with_article(type(got).__name__)
         items = f" of dtype {answer.dtype}" if isinstance(got, np.ndarray) else ""
         return f"expected {'numbers' if right.ndim else 'a number'}, got {kind}{items}"
     if answer.shape != right.shape:
@@ -150,7 +132,7 @@ def _array_disagreement(expected: Any, got: Any, tolerance: _Tolerance) -> str |
     if np.iscomplexobj(answer) and not np.iscomplexobj(right):
         return "expected real numbers, got complex ones"
     with np.errstate(all="ignore"):
-        agree = np.isclose(answer, right, *tolerance, equal_nan=True)
+        agree = alike(answer, right)
     if agree.all():
         return None
     if right.size == 1:
@@ -161,3 +143,28 @@ def _array_disagreement(expected: Any, got: Any, tolerance: _Tolerance) -> str |
 
 def _shape(array: np.ndarray, before: str = "") -> str:
     return f"{before}shape {array.shape}" if array.ndim else "a single number"
+
+
+def structure(names: Any, got: Any) -> str:
+    """Return what was returned and what is to be, or an empty string when it is built right.
+
+    Examples
+    --------
+    >>> structure(("y", ("mean", "var")), (1.0, 2.0, 3.0))
+    'your function returned a tuple of 3 numbers; return y, (mean, var)'
+    """
+    if isinstance(names, str) or _is_built(names, got):
+        return ""
+    return f"your function returned {in_words(got)}; return {_in_code(names)}"
+
+
+def _is_built(names: Any, got: Any) -> bool:
+    if isinstance(names, str):
+        return not isinstance(got, dict | set)
+    if not isinstance(got, tuple | list) or len(got) != len(names):
+        return False
+    return all(_is_built(name, item) for name, item in zip(names, got, strict=True))
+
+
+def _in_code(names: Any) -> str:
+    return ", ".join(name if isinstance(name, str) else f"({_in_code(name)})" for name in names)

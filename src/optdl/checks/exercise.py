@@ -22,12 +22,13 @@ Each exercise is a block in a file of its own, which reads from top to bottom::
 
 import ast
 import inspect
+import linecache
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,39 +39,52 @@ Case = dict[str, Any]
 """One call: argument names to values, in the order of the signature."""
 
 
-class Misconception:
-    """A mistake that students make, as the function it leads to.
+class Condition(NamedTuple):
+    """What a student's code holds, or lacks, where a hint about it is true; see ``mistakes``."""
 
-    Parameters
-    ----------
-    hint : str
-        What the student sees: the mistake, then what is right.
-    function : callable
-        The mistaken function, or the right one if there are edits. It uses only its arguments,
-        builtins and what notebooks import, so that its source can stand in a notebook by itself.
-    edits : sequence of pairs of str, optional
-        What stands once in the text of the right answer, and what the mistaken one has there.
+    holds: bool
+    pattern: str
+    effect: str
+
+    def agrees(self, source: str) -> bool:
+        """Return whether code, as ``optdl.observation.source_of`` returns it, is as it says."""
+        return bool(source) and self.holds == bool(re.search(self.pattern, source))
+
+
+class Misconception:
+    """A mistake that students make: what they are told, and the function that it leads to.
+
+    The function is the mistaken one, or the right one if there are ``edits``: what stands once in
+    its text, and what the mistaken one has there. It uses only its arguments, builtins and what
+    notebooks import, so that its source can stand in a notebook by itself.
     """
 
     def __init__(
-        self, hint: str, function: Function, edits: Sequence[tuple[str, str]] = ()
+        self,
+        hint: str,
+        function: Function,
+        edits: Sequence[tuple[str, str]] = (),
+        conditions: Sequence[Condition] = (),
     ) -> None:
-        self.hint, self._function, self._edits = hint, function, edits
+        self.hint, self.conditions = hint, conditions
+        self._function, self._edits = function, edits
+
+    def told(self, source: str) -> str:
+        """Return the hint, or its effect where the code in ``source`` is not what it names."""
+        failing = (one.effect for one in self.conditions if not one.agrees(source))
+        return next(failing, self.hint)
 
     @cached_property
     def function(self) -> Function:
-        """The mistaken function; that of an edit is made when it is first asked for.
-
-        Raises
-        ------
-        ValueError
-            If a text that is edited does not stand exactly once in the right answer.
-        """
+        """The mistaken function; that of an edit is made when it is first asked for."""
         if not self._edits:
             return self._function
         source = self._source()
         names = {**vars(sys.modules[self._function.__module__])}
-        exec(compile(source, f"<mistaken {self._function.__name__}>", "exec"), names)
+        file = f"<mistaken {self._function.__name__} {id(self)}>"
+        # as for a cell of a notebook, so that the source can be read from the function
+        linecache.cache[file] = len(source), None, source.splitlines(True), file
+        exec(compile(source, file, "exec"), names)
         function: Function = names[_DEFINED.findall(source)[-1]]
         return function
 
@@ -95,6 +109,18 @@ _DECORATOR = re.compile(r"\A@exercise\..*?(?=^(?:def|class|@))", re.M | re.S)
 
 
 _MISTAKE = re.compile(r"((?:^\S.*\n)+)((?:^ +\S.*\n)+)", re.M)
+_CONDITION = re.compile(
+    r"^ +(with|without) (`.+?`(?: or `.+?`)*)(?:, else (.+(?:\n {5,}\S.*)*))?$\n?", re.M
+)
+_NOT_IN_NAME = r"(?!(?<=\w)\w)"
+
+
+def _condition(kind: str, codes: str, effect: str) -> Condition:
+    pattern = "|".join(
+        _NOT_IN_NAME + ".*?".join(map(re.escape, code.split("…"))) + _NOT_IN_NAME
+        for code in codes.replace('"', "'").strip("`").split("` or `")
+    )
+    return Condition(kind == "with", pattern, " ".join(effect.split()))
 
 
 def _edit(line: str) -> tuple[str, str]:
@@ -107,44 +133,28 @@ def _edit(line: str) -> tuple[str, str]:
 class _Bare(ast.NodeTransformer):
     """Leave out what a student's code has not: annotations and docstrings."""
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None
+    def visit(self, node: Any) -> Any:
+        node = self.generic_visit(node)
+        if isinstance(node, ast.AnnAssign):
+            return node.value and ast.copy_location(ast.Assign([node.target], node.value), node)
+        defines = isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if defines and ast.get_docstring(node) is not None and len(node.body) > 1:
+            node.body = node.body[1:]
+        for name in {"annotation", "returns"} & {*node._fields}:
+            setattr(node, name, None)
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self._without_docstring(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self._without_docstring(node)
+class Property(NamedTuple):
+    """A fact that the right answer obeys, whatever way it is computed, in words and as a test.
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        if node.value is None:
-            return None
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
-
-    def _without_docstring(self, node: Any) -> ast.AST:
-        if ast.get_docstring(node) is not None and len(node.body) > 1:
-            node.body = node.body[1:]
-        self.generic_visit(node)
-        return ast.fix_missing_locations(node)
-
-
-class Property:
-    """A fact that the right answer obeys, whatever way it is computed.
-
-    Parameters
-    ----------
-    claim : str
-        The fact in words.
-    holds : callable
-        ``holds(function, rng)`` is true when the function obeys it. Where work is graded, copies of
-        the arguments reach the function: a generator does not go on in the caller, and an array
-        stays as it is. Many calls are best made by one ``optdl.observation.observe``.
+    ``holds(function, rng)`` is true when the function obeys it. Where work is graded, copies of
+    the arguments reach the function: a generator does not go on in the caller, and an array
+    stays as it is. Many calls are best made by one ``optdl.observation.observe``.
     """
 
-    def __init__(self, claim: str, holds: Callable[[Function, np.random.Generator], bool]) -> None:
-        self.claim, self.holds = claim, holds
+    claim: str
+    holds: Callable[[Function, np.random.Generator], bool]
 
 
 Cases = Callable[[np.random.Generator], Iterable[Case]]
@@ -245,13 +255,25 @@ class Exercise:
             An edit is ``old → new``, in one line or with ``→ new`` in the next one; the old text
             stands once in the right answer, nothing stands for a new one that is empty, and ``\n``
             for the end of a line, behind which the text may go on in the next one.
+
+        A hint about the code is true where the code holds, or lacks, what it names. That may stand
+        below it, in backticks, with the *effect* of the mistake, which is told elsewhere::
+
+            you do not clip; limit the norm of all gradients to `max_norm`
+                clip_grad_norm_( → (
+                without `clip…` or `minimum`, else your steps are those of unlimited gradients
+
+        `with` and `without` ask for names and signs in the student's code, and in the functions of
+        the notebook that it calls; `…` is anything in a line. Where there are several such lines,
+        all have to hold. Without an effect, nothing is told of this mistake.
         """
-        for hint, edits in _MISTAKE.findall(text):
-            lines = re.sub(r"\n\s*→", " →", edits.replace("\\n\n    ", "\\n")).splitlines()
-            self._add(" ".join(hint.split()), self._answer, [_edit(line) for line in lines])
+        for hint, below in _MISTAKE.findall(text):
+            edits = _CONDITION.sub("", below).replace("\\n\n    ", "\\n")
+            lines = re.sub(r"\n\s*→", " →", edits).splitlines()
+            self._add(hint + below, self._answer, [_edit(line) for line in lines])
 
     def mistake(self, hint: str) -> Callable[[Function], Function]:
-        """Add a usual mistake that no edit can say: a function, with the hint above it."""
+        """Add a usual mistake that no edit can say: a hint as in ``mistakes``, and a function."""
 
         def add(function: Function) -> Function:
             self._add(hint, function)
@@ -259,9 +281,11 @@ class Exercise:
 
         return add
 
-    def _add(self, hint: str, function: Function, edits: Sequence[tuple[str, str]] = ()) -> None:
+    def _add(self, text: str, function: Function, edits: Sequence[tuple[str, str]] = ()) -> None:
+        hint = " ".join(text.partition("\n ")[0].split())
+        conditions = [_condition(*found) for found in _CONDITION.findall(text)]
         function.__name__ = self.name
-        self.misconceptions.append(Misconception(hint, function, edits))
+        self.misconceptions.append(Misconception(hint, function, edits, conditions))
 
     def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
         """Return what came of each case, in one question to an answer that lives elsewhere."""

@@ -12,20 +12,19 @@ LIKELY_CAUSE = "Likely cause: "
 """How the lines of a message begin that say what is wrong, and which known mistake explains it."""
 
 
-class CheckFailed(AssertionError):
+class _Plain:
+    """Is shown in a notebook as its message alone: the stack of the checker teaches nothing."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
+class CheckFailed(_Plain, AssertionError):
     """The answer to an exercise is not right yet; the message says why."""
 
-    def _render_traceback_(self) -> list[str]:
-        """Show the message alone in a notebook: the stack of the checker teaches nothing."""
-        return str(self).splitlines()
 
-
-class Stopped(KeyboardInterrupt):
+class Stopped(_Plain, KeyboardInterrupt):
     """A check was interrupted; the message says where the student's function was."""
-
-    def _render_traceback_(self) -> list[str]:
-        """Show the message alone in a notebook."""
-        return str(self).splitlines()
 
 
 def show(value: Any, names: Any = "", digits: int = 4) -> str:
@@ -73,18 +72,18 @@ def _named(value: Any, names: Any) -> bool:
 def _show_items(value: Any, names: Any, digits: int) -> str:
     """Return the items below each other, each behind its name or its number."""
     known = names if _named(value, names) else [f"value {i + 1}" for i in range(len(value))]
-    shown = zip(value, known, strict=True)
     return "\n".join(
         show(item, name, digits)
         if isinstance(name, tuple)
         else _hang(f"{name}: ", show(item, "", digits))
-        for item, name in shown
+        for item, name in zip(value, known, strict=True)
     )
 
 
 def _show_array(array: np.ndarray, digits: int) -> str:
     # 0.0083 beside 11.14 needs no exponent; where four digits would hide something, it does.
-    short = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
+    with np.errstate(over="ignore"):  # of a float16
+        short = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
     text = np.array2string(
         array, precision=digits, threshold=64, edgeitems=3, max_line_width=76, suppress_small=short
     )
@@ -114,15 +113,12 @@ def show_both(expected: Any, got: Any, names: Any = "") -> tuple[str, str]:
 
 
 def _told_apart(expected: Any, got: Any, digits: int) -> bool:
-    """Return whether so many digits show a difference wherever there is one."""
+    """Return whether so many digits show a difference wherever there is one beyond rounding."""
     if isinstance(expected, tuple | list) and isinstance(got, tuple | list):
         pairs = list(zip(expected, got, strict=False))
         return len(expected) != len(got) or all(_told_apart(*pair, digits) for pair in pairs)
-    return show(expected, "", digits) != show(got, "", digits) or _equal(expected, got)
-
-
-def _equal(expected: Any, got: Any) -> bool:
-    """Return whether two values are alike up to rounding."""
+    if show(expected, "", digits) != show(got, "", digits):
+        return True
     try:
         return bool(np.allclose(plain(expected), plain(got), 1e-9, 1e-12, equal_nan=True))
     except (ValueError, TypeError, RuntimeError):
@@ -135,38 +131,49 @@ def _hang(lead: str, text: str) -> str:
     return "\n".join([lead + first, *(" " * len(lead) + line for line in rest)])
 
 
-def _indent(name: str, text: str) -> str:
-    return _hang(f"  {name} = ", text)
-
-
 def failing_case(
     title: str,
     arguments: Mapping[str, Any],
-    values: tuple[str, str],
+    values: Sequence[str],
     reasons: Sequence[str],
     cause: str,
+    most: int = 0,
 ) -> str:
     """Return the message for one failing case: what is wrong, then the case.
 
-    ``values`` are the expected value and the value got, as text; ``cause`` may be empty.
+    ``values`` are the expected value and the one got, as text, or nothing; ``cause`` may be empty;
+    ``most`` is how many lines the message has at most, where it is not 0.
     """
-    lines = [f"✗ {title}: not right yet.", f"{WHY}{_sentences(reasons)}"]
+    lines = [f"✗ {title}: not right yet.", f"{WHY}{_sentences(*reasons)}"]
     if cause:
-        lines += [f"{LIKELY_CAUSE}{_sentence(cause)}"]
+        lines += [f"{LIKELY_CAUSE}{_sentences(cause)}"]
     lines += ["", "Smallest failing case"]
-    lines += [_indent(name, show(value)) for name, value in arguments.items()]
-    lines += [_indent("expected", values[0]), _indent("got", values[1])]
-    return "\n".join(lines)
+    shown = [
+        _hang(f"  {name} = ", text) for name, text in zip(("expected", "got"), values, strict=False)
+    ]
+    given = {name: _hang(f"  {name} = ", show(value)) for name, value in arguments.items()}
+    if most:
+        shown = [_cut(text, 5) for text in shown]
+        given = {name: _cut(text, 2) for name, text in given.items()}
+        room = most - 1 - sum(text.count("\n") + 1 for text in lines + shown)
+        while sum(text.count("\n") + 1 for text in given.values()) > room:
+            given.popitem()
+    left = [name for name in arguments if name not in given]
+    more = [f"  … and {', '.join(left)}"] if left else []
+    return "\n".join([*lines, *given.values(), *more, *shown])
 
 
-def _sentences(texts: Sequence[str]) -> str:
+def _cut(text: str, most: int) -> str:
+    """Return at most so many lines of a text."""
+    lines = text.splitlines()
+    more = [f"    … {len(lines) - most + 1} more lines"]
+    return text if len(lines) <= most else "\n".join(lines[: most - 1] + more)
+
+
+def _sentences(*texts: str) -> str:
     """Return sentences in a row; the one behind the colon begins with a small letter."""
-    first, *rest = map(_sentence, texts)
+    first, *rest = (text if text.endswith((".", "?", "!")) else f"{text}." for text in texts)
     return " ".join([first, *(text[:1].upper() + text[1:] for text in rest)])
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 LONGEST = 2000

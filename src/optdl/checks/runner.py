@@ -9,20 +9,20 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from optdl.checks import diagnoses
 from optdl.checks.catalog import blocks, find
-from optdl.checks.compare import disagreement
+from optdl.checks.compare import disagreement, structure
 from optdl.checks.diagnoses.evidence import Evidence
-from optdl.checks.diagnoses.notebook import stale
-from optdl.checks.diagnoses.structure import structure
+from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.checks.report import (
     LIKELY_CAUSE,
+    WHY,
     CheckFailed,
     Stopped,
     failing_case,
@@ -31,7 +31,13 @@ from optdl.checks.report import (
     with_printed,
 )
 from optdl.checks.summary import note
-from optdl.observation import Observation, line_of, silence
+from optdl.observation import Observation, line_of, observe, returned, silence, source_of
+
+LARGE = 100_000
+"""No value that is expected has so many numbers: what is larger is not diagnosed."""
+
+SECONDS = 10.0
+"""After so long a check says that it still runs."""
 
 
 def check(key: str, function: Function, *, seed: int = 0, properties: bool = False) -> None:
@@ -61,7 +67,15 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
     with _undisturbed():
         exercise = find(key)
     try:
-        agrees = _check(exercise, function, seed, properties)
+        # elsewhere than in a notebook the course checks its own functions
+        if is_notebook() and (name := taken(exercise, function)):
+            raise CheckFailed(
+                f"✗ {key} {exercise.name}: not your own yet.\n{WHY}your answer uses `{name}`, "
+                "which holds answers and cannot be imported when your work is graded. Use NumPy "
+                "and the functions that you have written."
+            )
+        with _watched(f"{key} {exercise.name}"):
+            agrees = _check(exercise, function, seed, properties)
     except CheckFailed as failed:
         note(key, str(failed))
         raise
@@ -77,47 +91,71 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let an interruption wait: a module whose import was interrupted is broken until a restart."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     waiting: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
-    try:
+    with contextlib.ExitStack() as after:
+        if threading.current_thread() is threading.main_thread():
+            before = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+            after.callback(signal.signal, signal.SIGINT, before or signal.default_int_handler)
         yield
-    finally:
-        signal.signal(signal.SIGINT, before or signal.default_int_handler)
     if waiting:
         raise KeyboardInterrupt
 
 
+@contextlib.contextmanager
+def _watched(title: str) -> Iterator[None]:
+    """Say in a notebook, while a check takes long, how it is stopped."""
+    text = (
+        f"… {title} still runs after {SECONDS:g} seconds: is there an endless loop? ■ above the "
+        "notebook (or Kernel → Interrupt Kernel) stops it."
+    )
+    in_main = threading.current_thread() is threading.main_thread()
+    timer = threading.Timer(SECONDS, partial(print, text, file=sys.stdout, flush=True))
+    timer.daemon = True
+    if hasattr(shell(), "kernel") and in_main and sys.platform != "emscripten":
+        timer.start()  # elsewhere nobody reads along, or there are no threads
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> str:
     """Return what is said of a right answer; raise what is said of a wrong one."""
-    key = exercise.key
+    title = f"{exercise.key} {exercise.name}"
     if not callable(function):
-        raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
-    drawn = _drawn(exercise, seed)
-    printed = _check_cases(exercise, function, drawn, seed)
+        raise CheckFailed(f"✗ {title}: expected a function, got {show(function)}.")
+    tried = _tried(exercise, function, seed)
+    _check_cases(exercise, function, tried, seed)
     if properties:
-        _check_properties(exercise, function, copy.deepcopy(drawn.rng))
+        _check_properties(exercise, function, copy.deepcopy(_drawn(exercise, seed)[2]))
     facts = ", and the general facts hold" if properties else ""
-    agrees = f"✓ {key} {exercise.name}: {len(drawn.cases)} cases agree{facts}"
-    return with_printed(agrees, printed, "the first case")
+    agrees = f"✓ {title}: {len(tried)} cases agree{facts}"
+    return with_printed(agrees, tried[0].got.printed if tried else "", "the first case")
 
 
-class _Drawn(NamedTuple):
-    """Random cases, what the reference gives in them, and the generator behind them."""
+class _Tried(NamedTuple):
+    """A case, what the reference gives in it, and what the answer gives."""
 
-    cases: list[Case]
-    expected: list[Observation]
-    rng: np.random.Generator
+    case: Case
+    right: Observation
+    got: Observation
 
 
 @lru_cache(maxsize=256)
-def _drawn(exercise: Exercise, *seed: int) -> _Drawn:
-    """Draw cases; they are the same for everyone, and kept, so nobody may change them."""
-    rng = _rng(exercise, *seed)
+def _drawn(
+    exercise: Exercise, *seed: int
+) -> tuple[list[Case], list[Observation], np.random.Generator]:
+    """Draw cases, the same for everyone and kept, so nobody may change them, nor the generator."""
+    rng = np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
     cases = exercise.draw(rng)
-    return _Drawn(cases, exercise.outcomes(exercise.reference, cases), rng)
+    return cases, exercise.outcomes(exercise.reference, cases), rng
+
+
+def _tried(exercise: Exercise, function: Function, *seed: int) -> list[_Tried]:
+    cases, rights, _ = _drawn(exercise, *seed)
+    # strict: an answer that lives elsewhere could give back fewer outcomes than there are cases
+    given = zip(cases, rights, exercise.outcomes(function, cases), strict=True)
+    return [_Tried(*one) for one in given]
 
 
 def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
@@ -138,64 +176,54 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
             _drawn(exercise, seed)
 
 
-def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
-
-
-def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: int) -> str:
-    """Return what the function printed in the first case; raise if any case is wrong."""
+def _check_cases(exercise: Exercise, function: Function, tried: list[_Tried], seed: int) -> None:
+    """Raise what is said of the smallest case that is wrong, if any is."""
     title = f"{exercise.key} {exercise.name}"
-    cases, expected, _ = drawn
-    outcomes = exercise.outcomes(function, cases)
     old = stale(function)
-    if any(_error(outcome) == "NotImplementedError" for outcome in outcomes):
+    if any(_error(one.got) == "NotImplementedError" for one in tried):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
         text = f"{text}\n{LIKELY_CAUSE}{old}." if old else text
-        raise CheckFailed(with_printed(text, outcomes[0].printed, "the first case"))
-    failing = {
-        number: reason
-        for number, (right, got) in enumerate(zip(expected, outcomes, strict=True))
-        if (reason := _reason(exercise, right, got))
-    }
+        raise CheckFailed(with_printed(text, tried[0].got.printed, "the first case"))
+    failing = [(one, reason) for one in tried if (reason := _reason(exercise, *one))]
     if not failing:
-        return outcomes[0].printed if outcomes else ""
-    number = min(failing, key=lambda number: (_size(cases[number]), number))
-    reasons = [failing[number]]
-    others = [one for one in failing if _is_not_compared(outcomes[one])]
-    if others and number not in others:
-        reasons += [f"in another case {failing[others[0]]}"]
-    tried = _Tried(cases, expected, outcomes)
-    # what is said about all cases has to be true of more cases than these
-    tried = tried.and_also(_tried(exercise, function, seed, 1))
-    cause = old or _named(exercise, tried)
+        return
+    (case, right, got), reason = min(failing, key=lambda found: _size([*found[0].case.values()]))
+    reasons = [reason]
+    others = [why for one, why in failing if _is_not_compared(one.got)]
+    if others and not _is_not_compared(got):
+        reasons += [f"in another case {others[0]}"]
+    # what is said about all cases has to be true of more cases than these; a lab's take seconds
+    enough = 2 if exercise.use else 4
+    for further in range(1, enough):
+        tried = tried + _tried(exercise, function, seed, further)
+    cause = old or _named(exercise, function, tried)
     if not cause and not others:
-        for further in (2, 3):
-            tried = tried.and_also(_tried(exercise, function, seed, further))
+        for further in range(enough, 4):
+            tried = tried + _tried(exercise, function, seed, further)
         told, cause = _diagnosed(exercise, function, tried)
         reasons += told
-    outcome, right = outcomes[number], expected[number].value
-    values = show_both(right, outcome.value, exercise.parts)
-    if _error(outcome):
-        values = show(right, exercise.parts), "an error"
-    text = failing_case(title, cases[number], values, reasons, cause)
-    raise CheckFailed(with_printed(text, outcome.printed, "this case"))
+    most = 20 if exercise.use else 0
+    values: tuple[str, ...] = () if most else (show(right.value, exercise.parts), "an error")
+    if not got.is_error:
+        values = show_both(*_differing(exercise, right.value, got.value, exercise.parts))
+    text = failing_case(title, case, values, reasons, cause, most)
+    raise CheckFailed(with_printed(text, got.printed, "this case"))
 
 
-class _Tried(NamedTuple):
-    """Cases, what the reference gives in them, and what the answer gives."""
+def _differing(exercise: Exercise, right: Any, got: Any, names: Any) -> tuple[Any, Any, Any]:
+    """Return the parts of two values that differ, with their names; all where one lacks parts."""
+    if isinstance(right, dict) and isinstance(got, dict) and right.keys() == got.keys():
+        keys = [key for key in right if not _agree(exercise, right[key], got[key])]
+        return {key: right[key] for key in keys}, {key: got[key] for key in keys}, names
+    some = []
+    if isinstance(names, tuple) and isinstance(got, tuple | list) and len(got) == len(names):
+        three = zip(right, got, names, strict=True)
+        some = [_differing(exercise, *one) for one in three if not _agree(exercise, *one[:2])]
+    return tuple(zip(*some, strict=True)) if some else (right, got, names)  # type: ignore
 
-    cases: list[Case]
-    rights: list[Observation]
-    gots: list[Observation]
 
-    def and_also(self, other: "_Tried") -> "_Tried":
-        """Return these cases and others."""
-        return _Tried(self.cases + other.cases, self.rights + other.rights, self.gots + other.gots)
-
-
-def _tried(exercise: Exercise, function: Function, *seed: int) -> _Tried:
-    cases, rights, _ = _drawn(exercise, *seed)
-    return _Tried(cases, rights, exercise.outcomes(function, cases))
+def _agree(exercise: Exercise, right: Any, got: Any) -> bool:
+    return disagreement(right, got, exercise.rtol, exercise.atol) is None
 
 
 def _error(outcome: Observation) -> str:
@@ -205,66 +233,85 @@ def _error(outcome: Observation) -> str:
 
 def _is_not_compared(outcome: Observation) -> bool:
     """Return whether something else than a wrong value is the matter with a call."""
-    return bool(outcome.kind == "raised" or outcome.changed)
+    large = isinstance(outcome.value, np.ndarray) and outcome.value.size > LARGE
+    return bool(outcome.is_error or outcome.changed or outcome.kind == "other" or large)
 
 
-def _diagnosed(exercise: Exercise, function: Function, tried: _Tried) -> tuple[list[str], str]:
+def _diagnosed(
+    exercise: Exercise, function: Function, tried: list[_Tried]
+) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
-    cases, rights, gots = tried
-    kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or _error(rights[i]))]
-    evidence = Evidence(
-        exercise,
-        function,
-        [cases[i] for i in kept],
-        [rights[i].value for i in kept],
-        [gots[i].value for i in kept],
-    )
-    if cause := diagnoses.cause(evidence):
-        return diagnoses.parts(evidence), cause
-    return [*diagnoses.facts(evidence), *diagnoses.last(evidence)], ""
+    kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
+    values = ([one[at].value for one in kept] for at in (1, 2))  # type: ignore[union-attr]
+    return diagnoses.explained(Evidence(exercise, function, [one.case for one in kept], *values))
 
 
-def _reason(exercise: Exercise, expected: Observation, outcome: Observation) -> str | None:
+def _reason(
+    exercise: Exercise, case: Case, expected: Observation, outcome: Observation
+) -> str | None:
     if outcome.kind == "raised":
         error, message = outcome.value
         return _raised(error, message, outcome.line)
+    if outcome.kind == "unusable":
+        return _unusable(exercise, case, *outcome.value)
+    if type(outcome.value).__name__ == "generator" != type(expected.value).__name__:
+        return "your function is a generator: it has `yield`; collect the values and `return` them"
     if outcome.value is None and expected.value is not None and outcome.printed:
         return "your function prints its answer and returns None; `return` it instead"
     if outcome.changed:
         return f"your function changes its argument `{outcome.changed}` in place; work on a copy"
     right, got = expected.value, outcome.value
     reason = disagreement(right, got, exercise.rtol, exercise.atol, exercise.parts)
-    return reason and (structure(exercise.parts, got) or reason)
+    # where the answer is used, the parts are those of the driver
+    return reason and ((not exercise.use and structure(exercise.parts, got)) or reason)
+
+
+def _unusable(
+    exercise: Exercise, case: Case, error: str, message: str, given: list[tuple[str, str]]
+) -> str:
+    """Return in words what the check cannot use: the first thing that is of another kind."""
+    assert exercise.use is not None
+    expected = returned(exercise.reference, exercise.use, case)
+    for name, value in given:
+        kinds = [kind for own, kind in expected if own == name]
+        if kinds and value not in kinds:
+            question = ": does every path of it `return` something?" if value == "None" else ""
+            return f"`{name}` should return {kinds[0]}, and returned {value}{question}"
+    return f"the check could not use your {exercise.name}: {error}: {message}"
 
 
 def _raised(error: str, message: str, line: str) -> str:
     """Return in words what was raised, and in which line of the student's code, where known."""
     text = f"your function raised {error}: {message}"
+    if error == "SystemExit":
+        text = "your function calls `exit()`, which ends all of the program; use `return`"
     return f"{text}\n  in line {line}" if line else text
 
 
-def _named(exercise: Exercise, tried: _Tried) -> str:
+def _named(exercise: Exercise, function: Function, tried: list[_Tried]) -> str:
     """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
         # one case after the other: most misconceptions differ in the first one
         if all(
-            _same(exercise, exercise.outcomes(misconception.function, [case])[0], outcome)
-            for case, outcome in zip(tried.cases, tried.gots, strict=True)
+            _same(exercise, exercise.outcomes(misconception.function, [case])[0], got)
+            for case, _, got in tried
         ):
-            return misconception.hint
+            source = observe(source_of, function) if misconception.conditions else ""
+            if told := misconception.told(source):
+                return told
     return ""
 
 
 def _same(exercise: Exercise, mistaken: Observation, outcome: Observation) -> bool:
-    if "raised" in (mistaken.kind, outcome.kind):
+    if mistaken.is_error or outcome.is_error:
         # PyTorch raises a RuntimeError for nearly everything; two are alike if they say the same
         return mistaken.kind == outcome.kind and _said(mistaken) == _said(outcome)
-    return disagreement(mistaken.value, outcome.value, exercise.rtol, exercise.atol) is None
+    return _agree(exercise, mistaken.value, outcome.value)
 
 
 def _said(outcome: Observation) -> tuple[str, str]:
     """Return the class and the text of an error, without the path of a temporary file in it."""
-    error, text = outcome.value
+    error, text, *_ = outcome.value
     return error, re.sub(r"/\S*/", "", text)
 
 
@@ -274,18 +321,15 @@ def _check_properties(exercise: Exercise, function: Function, rng: np.random.Gen
         try:
             with silence(io.StringIO()):
                 holds = fact.holds(function, rng)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raised = _raised(type(error).__name__, str(error), line_of(error, function))
             raise CheckFailed(f"✗ {title}: while checking that {fact.claim}, {raised}") from None
         if not holds:
             raise CheckFailed(f"✗ {title}: it should hold that {fact.claim}, but it does not.")
 
 
-def _size(case: Case) -> int:
-    return sum(_elements(value) for value in case.values())
-
-
-def _elements(value: Any) -> int:
+def _size(value: Any) -> int:
+    """Return how many numbers there are in a value."""
     if isinstance(value, tuple | list):
-        return sum(_elements(item) for item in value)
+        return sum(map(_size, value))
     return int(np.size(value)) if isinstance(value, np.ndarray) else 1

@@ -16,16 +16,7 @@ _found: dict[str, str] = {}
 
 
 def note(key: str, message: str) -> None:
-    """Remember what a check found.
-
-    Parameters
-    ----------
-    key : str
-        The exercise.
-    message : str
-        What the check says; of its first line, the sign and the words up to a comma or full stop
-        are kept.
-    """
+    """Remember what a check found: the first line's sign, and words up to a comma or full stop."""
     sign, _, said = message.partition("\n")[0].partition(" ")
     _, _, state = said.partition(": ")
     _found.pop(key, None)  # the latest comes last
@@ -45,11 +36,8 @@ def summary() -> None:
     # what is checked and no exercise is a lab's record
     lines = [_told(key, names.get(key, key)) for key in {**_found, **names}]
     agree = sum(line.startswith("✓") for line in lines)
-    print(
-        f"{agree} of {len(lines)} exercises agree with the cases that you can see.",
-        *lines,
-        sep="\n",
-    )
+    title = f"{agree} of {len(lines)} exercises agree with the cases that you can see."
+    print(title, *lines, sep="\n")
     if HAND_IN.is_file():
         print(f"\nHow to hand in: {json.loads(HAND_IN.read_text(encoding='utf-8'))['text']}")
 

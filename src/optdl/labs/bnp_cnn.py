@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -42,6 +43,7 @@ __all__ = [
     "examples",
     "experiment",
     "full_report",
+    "images_per_second",
     "interrupted",
     "mean_losses",
     "measure",
@@ -541,6 +543,32 @@ def _variants(device: str) -> list[_Variant]:
     ]
 
 
+def images_per_second(step: Callable[[], Any], images: int, warmup: int, repeats: int) -> float:
+    """Return on how many images a step works in each second, on a CPU or on a GPU.
+
+    Parameters
+    ----------
+    step : callable
+        Works on some images; a GPU may be at work when it returns.
+    images : int
+        How many in each call.
+    warmup, repeats : int
+        Calls before the measurement, as the first ones compile and allocate, and measured calls.
+    """
+
+    def now() -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    for _ in range(warmup):
+        step()
+    start = now()
+    for _ in range(repeats):
+        step()
+    return repeats * images / (now() - start)
+
+
 def measure(
     parts: Parts,
     size: Size = SMALL,
@@ -556,7 +584,7 @@ def measure(
     Parameters
     ----------
     parts : mapping
-        ``Trainer``, ``augment`` and ``images_per_second``.
+        ``Trainer`` and ``augment``.
     size : Size
         Shape of the images, minibatches and device.
     kind : str
@@ -611,8 +639,7 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
         for _ in range(count):  # an epoch reads its losses at its end
             trainer.epoch(minibatch() for _ in range(steps // count))
 
-    speed: float = parts["images_per_second"](step, steps * len(y), warmup=2, repeats=5)
-    return speed
+    return images_per_second(step, steps * len(y), warmup=2, repeats=5)
 
 
 def table(speeds: Mapping[str, float | None], size: Size) -> str:

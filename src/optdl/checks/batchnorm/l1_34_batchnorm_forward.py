@@ -1,12 +1,10 @@
 """Normalize each feature of a minibatch, and return what the backward pass needs, too."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.batchnorm import Cache, batchnorm_backward, batchnorm_forward
-from optdl.checks.batchnorm.shared import away_from_one, difference, random_features
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.batchnorm import batchnorm_forward
+from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("L1-34, P-01", batchnorm_forward, parts=("y", ("normalized", "factor")))
 
@@ -20,36 +18,17 @@ def _(x, gamma, beta, eps):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, d in ((3, 2), (4, 3), (6, 5)):
+def _(rng):
+    for m, d, eps in shapes(rng):
         x, gamma, beta = random_features(rng, m, d), away_from_one(rng, d), away_from_one(rng, d)
-        yield {"x": x, "gamma": gamma, "beta": beta, "eps": 0.05}
+        yield {"x": x, "gamma": gamma, "beta": beta, "eps": eps}
 
 
-@exercise.fact("each feature of y has mean β and standard deviation γ")
-def _(function: Function, rng: np.random.Generator) -> bool:
+@exercise.fact("each feature of y has mean β and standard deviation |γ|")
+def _(function, rng):
     x, gamma, beta = random_features(rng, 20, 4), away_from_one(rng, 4), rng.normal(size=4)
     y = np.asarray(function(x, gamma, beta, 0.0)[0])
-    return bool(np.allclose(y.mean(axis=0), beta) and np.allclose(y.std(axis=0), gamma))
-
-
-@exercise.fact(
-    "the output does not depend on the unit and the zero point in which a feature is measured"
-)
-def _(function: Function, rng: np.random.Generator) -> bool:
-    x, gamma, beta = random_features(rng, 7, 3), away_from_one(rng, 3), rng.normal(size=3)
-    units, zero = rng.uniform(0.1, 9, size=3), rng.normal(size=3)
-    y, moved = (function(each, gamma, beta, 0.0)[0] for each in (x, units * x + zero))
-    return bool(np.allclose(y, moved))
-
-
-@exercise.fact("the backward pass with your pair agrees with finite differences")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    x, gamma, beta = random_features(rng, 4, 2), away_from_one(rng, 2), rng.normal(size=2)
-    grad = rng.normal(size=x.shape)
-    found, _, _ = batchnorm_backward(grad, Cache(*function(x, gamma, beta, 0.1)[1]))
-    expected = difference(lambda z: float(np.sum(grad * function(z, gamma, beta, 0.1)[0])), x)
-    return bool(np.allclose(found, expected, atol=1e-7))
+    return np.allclose(y.mean(axis=0), beta) and np.allclose(y.std(axis=0), np.abs(gamma))
 
 
 exercise.hints(
@@ -77,8 +56,6 @@ over the examples
 you take one mean and one variance over all features; each feature has its own
     x.mean(axis=0) → x.mean()
     (centered**2).mean(axis=0) → (centered**2).mean()
-your ε is missing; divide by √(σ² + ε)
-    + eps →
 your ε is outside the root; divide by √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → np.sqrt((centered**2).mean(axis=0)) + eps
 you divide by the variance; divide by its root, √(σ² + ε)
@@ -95,6 +72,8 @@ you apply γ and β before you normalize, which removes them again; apply them a
     gamma * normalized + beta → normalized
 your output is right, but your pair has x − μ in place of x̂
     (normalized, gamma / root) → (centered, gamma / root)
+your factor has a row for each example; it is one number for each feature
+    gamma / root) → gamma / root * np.ones_like(x))
 your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)
     gamma / root → root
 """)

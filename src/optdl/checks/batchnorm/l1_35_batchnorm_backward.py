@@ -1,12 +1,12 @@
 """Compute the gradients of x, γ and β from the gradient of a normalized minibatch."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from optdl.batchnorm import batchnorm_backward, batchnorm_forward
-from optdl.checks.batchnorm.shared import away_from_one, difference, random_features
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("L1-35", batchnorm_backward, parts=("grad_x", "grad_gamma", "grad_beta"))
 
@@ -21,17 +21,26 @@ def _(grad, cache):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    # Two examples would not do: their gradient is almost zero whatever arrives.
-    for m, d in ((3, 2), (4, 3), (6, 5)):
+def _(rng):
+    for m, d, eps in shapes(rng):
         x, gamma = random_features(rng, m, d), away_from_one(rng, d)
-        _, cache = batchnorm_forward(x, gamma, np.zeros(d), 0.05)
+        _, cache = batchnorm_forward(x, gamma, np.zeros(d), eps)
         # a plain pair: that is what arrives at an answer in another process
         yield {"grad": rng.uniform(1, 3, size=(m, d)).round(2), "cache": tuple(cache)}
 
 
+def difference(loss: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
+    """Return the gradient of a loss by central differences."""
+    gradient = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[place] = 1e-5
+        gradient[place] = (loss(at + step) - loss(at - step)) / 2e-5
+    return gradient
+
+
 @exercise.fact("all three gradients agree with finite differences")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     x, gamma, beta = random_features(rng, 5, 3), away_from_one(rng, 3), rng.normal(size=3)
     grad = rng.normal(size=x.shape)
     found = function(grad, tuple(batchnorm_forward(x, gamma, beta, 0.1)[1]))
@@ -45,17 +54,6 @@ def _(function: Function, rng: np.random.Generator) -> bool:
         difference(lambda z: loss(x, gamma, z), beta),
     )
     return all(np.allclose(*pair, atol=1e-7) for pair in zip(found, expected, strict=True))
-
-
-@exercise.fact(
-    "for ε = 0 the gradient of x, and its product with x̂, add up to 0 over the minibatch"
-)
-def _(function: Function, rng: np.random.Generator) -> bool:
-    x, gamma = random_features(rng, 8, 3), away_from_one(rng, 3)
-    _, cache = batchnorm_forward(x, gamma, np.zeros(3), 0.0)
-    grad_x = np.asarray(function(rng.normal(size=x.shape), tuple(cache))[0])
-    sums = [grad_x.sum(axis=0), (grad_x * cache.normalized).sum(axis=0)]
-    return bool(np.allclose(sums, 0, atol=1e-12))
 
 
 exercise.hints(

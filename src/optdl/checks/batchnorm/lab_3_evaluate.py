@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import batchnorm as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, mode, steps, type_of
 from optdl.observation import observe
 
 
@@ -32,29 +30,42 @@ def evaluate(model: nn.Module, x: Tensor, y: Tensor, size: int) -> tuple[float, 
     return loss / len(y), correct / len(y)
 
 
+@steps()
+def testing(function: Any, x: Any, y: Any, size: int, training: bool, seed: int) -> tuple[Any, ...]:
+    """Test a network, and watch its forward passes at the first layer."""
+    model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+    fill(model.double(), seed).train(training)
+    seen: list[Any] = []
+    graphs: list[bool] = []
+    model[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model[0].register_forward_hook(lambda *given: graphs.append(given[2].requires_grad))
+    result = function(model, x, y, size)
+    return result, type_of(result), seen, any(graphs), mode(model), [*model.buffers()]
+
+
 exercise = Exercise(
     "LAB-3:evaluate",
     evaluate,
-    use=drivers.evaluated,
+    use=testing,
     parts=(
-        "the sizes of the minibatches",
-        "whether the examples keep their order",
-        "whether the scores have no graph",
-        "the loss",
-        "the accuracy",
-        "whether both are floats",
-        "the number of modules left in training mode",
-        ("running_mean", "running_var"),
+        ("the loss", "the accuracy"),
+        "the type of what is returned",
+        "the examples of each forward pass",
+        "whether the scores have a graph",
+        "the mode afterwards",
+        ("running_mean", "running_var", "num_batches_tracked"),
     ),
     rtol=1e-6,
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, size, training in [(4, 2, True), (5, 2, False), (7, 3, True), (9, 4, False)]:
+def _(rng):
+    for whole, training in [(True, True), (False, False), (False, True), (False, False)]:
+        size, count = map(int, rng.integers(2, 5, size=2))
+        m = size * count if whole else size * count + int(rng.integers(1, size))
         yield {
-            "x": rng.normal(size=(m, 4)).round(2),
+            "x": rng.normal(size=(m, rng.integers(2, 6))).round(2),
             "y": rng.integers(0, 3, size=m),
             "size": size,
             "training": training,
@@ -62,12 +73,10 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
-@exercise.fact("the size of the minibatches changes nothing")
-def _(function: Any, rng: np.random.Generator) -> bool:
+@exercise.fact("the size of the minibatches changes neither loss nor accuracy")
+def _(function, rng):
     x, y, seed = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11), int(rng.integers(1000))
-    whole, split = (
-        observe(drivers.evaluated, function, x, y, size, True, seed)[3:5] for size in (11, 3)
-    )
+    whole, split = (observe(testing, function, x, y, size, True, seed)[0] for size in (11, 3))
     return disagreement(whole, split, 1e-5, 1e-8) is None
 
 
@@ -117,4 +126,17 @@ you return tensors; return numbers, with `.item()`
     .sum().item() → .sum()
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     cross_entropy(scores, → cross_entropy(scores.softmax(dim=1),
+your results are in the other order; return the loss first, then the accuracy
+    loss / len(y), correct / len(y) → correct / len(y), loss / len(y)
+your accuracy is in percent; it is a share, between 0 and 1
+    correct / len(y) → 100 * correct / len(y)
+your accuracy is the number of correct answers; divide it by the number of examples
+    correct / len(y) → correct
+you return the share of wrong answers; the accuracy is that of the correct ones
+    correct / len(y) → 1 - correct / len(y)
+your loss is the sum over the examples; divide it by their number
+    loss / len(y) → loss
+you look for the largest score in each column; each row has the scores of one example, so use
+`argmax(dim=1)`
+    argmax(dim=1) → argmax(dim=0)
 """)

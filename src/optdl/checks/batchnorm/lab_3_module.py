@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import batchnorm as drivers
+from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
 
@@ -62,19 +62,49 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
+@steps("torch.nn.BatchNorm1d", "torch.nn.BatchNorm2d", "torch.batch_norm")
+def normalizing(kind: Any, batches: Any, weight: Any, bias: Any, options: Any) -> tuple[Any, ...]:
+    """Train with minibatches, test the first one, and test it with the state in a new module."""
+
+    def made() -> Any:
+        return kind(len(weight), **options).double()
+
+    def passed(x: Any) -> tuple[Any, Any]:
+        x = x.clone().requires_grad_()
+        y = layer(x)
+        (y**3).sum().backward()
+        return y, x.grad
+
+    layer = made()
+    begins = {name: value.clone() for name, value in layer.state_dict().items()}
+    trained = ", ".join(sorted(name for name, _ in layer.named_parameters()))
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(bias)
+    outputs, gradients = zip(*map(passed, batches), strict=True)
+    layer.eval()
+    tested, other = passed(batches[0]), made()
+    count, *averages = layer.num_batches_tracked, layer.running_mean, layer.running_var
+    kept = [torch.as_tensor(value).clone() for value in (*averages, count)]
+    is_whole = not torch.as_tensor(count).is_floating_point()
+    has_graph = any(value.requires_grad for value in averages)
+    other.load_state_dict(layer.state_dict())
+    resumed = other.eval()(batches[0])
+    return begins, trained, outputs, gradients, kept, is_whole, has_graph, tested, resumed
+
+
 exercise = Exercise(
     "LAB-3:module",
     BatchNorm,
-    use=drivers.normalized,
+    use=normalizing,
     parts=(
-        "whether weight and bias are the only parameters",
-        "whether state_dict saves the parameters and the buffers",
-        "the start values of weight, bias and the buffers",
+        "the state of a new module",
+        "its parameters",
         "outputs in training",
         "gradients of x in training",
         ("running_mean", "running_var", "num_batches_tracked"),
         "whether num_batches_tracked is an integer",
-        "whether the running averages have no graph",
+        "whether the running averages have a graph",
         "output and gradient of x in evaluation mode",
         "output after load_state_dict",
     ),
@@ -83,60 +113,40 @@ exercise = Exercise(
 )
 
 
+def _case(rng: np.random.Generator, axes: int, options: dict[str, Any]) -> Case:
+    m, features, *positions = map(int, rng.integers(2, 5, size=2 + axes))
+    shape = m + 1, features, *positions
+    spread = rng.uniform(0.5, 2, size=(features, *[1] * axes))
+    return {
+        "batches": [(1 + spread * rng.normal(size=shape)).round(2) for _ in range(m)],
+        "weight": rng.uniform(1.5, 3, size=features).round(2),
+        "bias": rng.uniform(1.5, 3, size=features).round(2),
+        "options": options,
+    }
+
+
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape, steps, options in [
-        ((3, 2), 1, {"momentum": 0.0}),
-        ((4, 3), 3, {"momentum": 0.3}),
-        ((3, 2, 1, 2), 2, {"eps": 0.5}),
-        ((2, 3, 3, 3), 3, {"momentum": None}),
-    ]:
-        features = shape[1]
-        spread = rng.uniform(0.5, 2, size=(features,) + (1,) * (len(shape) - 2))
-        yield {
-            "batches": [(1 + spread * rng.normal(size=shape)).round(2) for _ in range(steps)],
-            "weight": rng.uniform(1.5, 3, size=features).round(2),
-            "bias": rng.uniform(1.5, 3, size=features).round(2),
-            "options": options,
-        }
+def _(rng):
+    momentum, eps = rng.uniform(0.2, 0.8, size=2).round(2).tolist()
+    yield _case(rng, 0, {"momentum": 0.0})
+    yield _case(rng, 0, {"momentum": momentum})
+    yield _case(rng, 2, {"eps": eps})
+    yield _case(rng, 2, {"momentum": None})
 
 
-def _is_that_of_torch(
-    theirs: Callable[..., nn.Module], shape: tuple[int, ...], momentum: float | None
-) -> Callable[[Any, np.random.Generator], bool]:
-    """Return whether ten minibatches leave what one of PyTorch's own modules has, in float32."""
-
-    def holds(kind: Any, rng: np.random.Generator) -> bool:
-        values = rng.normal(2, 3, size=(10, *shape)).astype(np.float32)
-        ours = observe(drivers.passed, kind, values, momentum)
-        return disagreement(drivers.passed(theirs, values, momentum), ours, 1e-4, 1e-5) is None
-
-    return holds
-
-
-@exercise.fact("nn.BatchNorm1d loads its state, and gives the same answers")
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    values = rng.normal(size=(3, 6, 4)).astype(np.float32)
-    _, tested, state = observe(drivers.passed, kind, values, 0.1)
-    theirs = nn.BatchNorm1d(4)
-    theirs.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
-    expected = theirs.eval()(torch.tensor(values[0])).detach().numpy()
-    return disagreement(expected, tested, 1e-5, 1e-5) is None
-
-
-exercise.fact("ten minibatches leave what nn.BatchNorm1d has")(
-    _is_that_of_torch(nn.BatchNorm1d, (6, 4), 0.1)
-)
-
-
-exercise.fact("ten minibatches leave what nn.BatchNorm1d with momentum=None has")(
-    _is_that_of_torch(nn.BatchNorm1d, (3, 2), None)
-)
-
-
-exercise.fact("ten minibatches of images leave what nn.BatchNorm2d has")(
-    _is_that_of_torch(nn.BatchNorm2d, (2, 3, 4, 5), 0.1)
-)
+@exercise.fact("all of it is that of nn.BatchNorm1d, and of nn.BatchNorm2d for images")
+def _(kind, rng):
+    theirs = [
+        (nn.BatchNorm1d, 0, {}),
+        (nn.BatchNorm1d, 0, {"momentum": None}),
+        (nn.BatchNorm2d, 2, {}),
+    ]
+    for torchs, axes, options in theirs:
+        case = [*_case(rng, axes, options).values()]
+        expected = partial(normalizing, closed=())(torchs, *case)
+        if disagreement(expected, observe(normalizing, kind, *case), 1e-6, 1e-6):
+            return False
+    return True
 
 
 exercise.hints(
@@ -221,4 +231,15 @@ you take the momentum 0 for None, as `momentum or …` does; ask whether it `is 
     if share is None: → if not share:
 you leave out ε; it is added to the variance under the root
     + self.eps) → )
+your num_batches_tracked counts in evaluation mode, too; count the minibatches of the training alone
+    self.num_batches_tracked += 1\n        share → share
+    shape = [1, -1] → self.num_batches_tracked += 1\n        shape = [1, -1]
+your ε is always the same; keep the `eps` that the constructor is given
+    = momentum, eps → = momentum, 1e-5
+your share is always the same; keep the `momentum` that the constructor is given
+    = momentum, eps → = 0.1 if momentum is not None else None, eps
+you leave out β; it is added at the end
+    + self.bias.view(shape) →
+you give the old average the weight `momentum`; here it is the weight of the new value
+    share = self.momentum → share = None if self.momentum is None else 1 - self.momentum
 """)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import batchnorm as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, steps
 from optdl.observation import observe
 
 
@@ -50,12 +49,30 @@ class Network(nn.Module):
         return losses
 
 
+@steps()
+def training(kind: Any, widths: Any, normalized: bool, x: Any, y: Any, seed: int) -> Any:
+    """Make a network, test it, take three steps with one minibatch, and test it again."""
+
+    class Own(nn.BatchNorm1d):
+        def forward(self, x: Any) -> Any:
+            return 2 * super().forward(x)
+
+    normalization = Own if len(widths) > 3 else nn.BatchNorm1d
+    model = kind(widths, normalization if normalized else None, 0.3).double()
+    shapes = {name: str(tuple(value.shape)) for name, value in model.state_dict().items()}
+    with torch.no_grad():
+        tested = fill(model, seed).eval()(x)
+    losses = model.fit([(x, y)] * 3, lr=0.1)
+    with torch.no_grad():
+        return shapes, tested, losses, model.eval()(x)
+
+
 exercise = Exercise(
     "LAB-3:network",
     Network,
-    use=drivers.built,
+    use=training,
     parts=(
-        "its parameters and buffers",
+        "the shapes in state_dict()",
         "scores in evaluation mode",
         "losses of three steps",
         "scores in evaluation mode after them",
@@ -64,22 +81,24 @@ exercise = Exercise(
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for widths, normalized in [((2, 3, 2), False), ((2, 4, 3), True), ((3, 4, 5, 2), True)]:
+def _(rng):
+    for hidden, normalized in [(1, False), (1, True), (int(rng.integers(2, 4)), True)]:
+        m, *widths = rng.integers(2, 7, size=hidden + 3).tolist()
         yield {
-            "widths": widths,
+            "widths": tuple(widths),
             "normalized": normalized,
-            "x": rng.normal(size=(6, widths[0])).round(2),
-            "y": rng.integers(0, widths[-1], size=6),
+            "x": rng.normal(size=(m + 2, widths[0])).round(2),
+            "y": rng.integers(0, widths[-1], size=m + 2),
             "seed": int(rng.integers(1000)),
         }
 
 
-@exercise.fact("with normalization the scale of the hidden weights changes no score in training")
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    x, weight = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
-    factors = 1e2, 1e4  # so large that ε does not count
-    small, large = observe(drivers.rescaled, kind, x, weight, factors)
+@exercise.fact("with normalization the scale of the inputs changes no loss in training")
+def _(kind, rng):
+    x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
+    small, large = (  # so large that ε does not count
+        observe(training, kind, (3, 4, 2), True, factor * x, y, seed)[2][0] for factor in (1e3, 1e5)
+    )
     return disagreement(large, small, 1e-6, 1e-7) is None
 
 
@@ -132,4 +151,6 @@ your layers are those of a plain list, which a module does not know; put them in
 each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called `layers.0.0`,
 `layers.0.1`, …; put all of them into one
     layers.append(nn.ReLU()) → layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]
+you normalize with `nn.BatchNorm1d`, whatever class you are given; call `normalization`
+    append(normalization(widths → append(nn.BatchNorm1d(widths
 """)

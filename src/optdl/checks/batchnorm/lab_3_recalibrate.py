@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import batchnorm as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, mode, steps
 from optdl.observation import observe
 
 
@@ -35,35 +35,61 @@ def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
         layer.momentum = momentum
 
 
+@steps("torch.optim.swa_utils.update_bn")
+def recalibrating(
+    function: Any, batches: Any, momenta: Any, training: bool, seed: int
+) -> tuple[Any, ...]:
+    """Compute the statistics of two normalizations anew, the first within another module."""
+    inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
+    # of a class that no dense network has, so that no answer looks for certain classes
+    last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
+    model: Any = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
+    fill(model.double(), seed).train(training)
+    norms = [inner[1], model[4]]
+    for norm in norms:
+        norm.num_batches_tracked.fill_(5)
+    function(model, batches)
+    averages = [value for norm in norms for value in (norm.running_mean, norm.running_var)]
+    counts = [norm.num_batches_tracked for norm in norms]
+    left = str([norm.momentum for norm in norms])
+    return averages, counts, left, mode(model), [*model.parameters()]
+
+
 exercise = Exercise(
     "LAB-3:recalibrate",
     recalibrate,
-    use=drivers.recalibrated,
+    use=recalibrating,
     parts=(
-        ("running_mean", "running_var", "running_mean of the last layer", "its running_var"),
+        "the running averages",
         "num_batches_tracked of each normalization",
-        "the momentum of each normalization (−1 is None)",
-        "the number of modules left in training mode",
+        "the momentum of each normalization",
+        "the mode afterwards",
         "the parameters",
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for sizes, training in [((3, 3), True), ((4, 4, 3), False), ((5, 2, 3, 3), True)]:
+def _(rng):
+    for count, training in [(2, True), (3, False), (4, True)]:
+        n, *sizes = rng.integers(2, 6, size=count + 1)
         yield {
-            "batches": [rng.normal(1, 2, size=(m, 2)).round(2) for m in sizes],
+            "batches": [rng.normal(1, 2, size=(m, n)).round(2) for m in sizes],
+            "momenta": (rng.permutation(range(2, 9))[:2] / 10).tolist(),
             "training": training,
             "seed": int(rng.integers(1000)),
         }
 
 
-@exercise.fact("one minibatch leaves its mean and its unbiased variance")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    x = rng.normal(4, 2, size=(8, 3))
-    expected = x.mean(axis=0), x.var(axis=0, ddof=1)
-    return disagreement(expected, observe(drivers.averaged, function, x), 1e-5, 1e-8) is None
+@exercise.fact("PyTorch's own update_bn leaves the same")
+def _(function, rng):
+    def of_torch(model: nn.Module, batches: Any) -> None:
+        torch.optim.swa_utils.update_bn(batches, model)
+
+    batches = [rng.normal(4, 2, size=(m, 3)) for m in (8, 5, 6)]
+    case = batches, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
+    expected = partial(recalibrating, closed=())(of_torch, *case)
+    return disagreement(expected, observe(recalibrating, function, *case), 1e-9, 1e-12) is None
 
 
 exercise.hints(

@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from optdl.checks.batchnorm.lab_3_evaluate import evaluate
 from optdl.checks.batchnorm.lab_3_network import Network
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples, examples_seen
+from optdl.labs.batchnorm import (
+    LAB,
+    SIZES,
+    WIDTHS,
+    accuracies,
+    examples,
+    examples_seen,
+    mean_losses,
+)
 from optdl.labs.records import LabRecord
 
 
@@ -41,6 +49,15 @@ def _first_above(name: str) -> Callable[[LabRecord], float]:
     return find
 
 
+def _gain(record: LabRecord) -> float:
+    curves = accuracies(record, 64)
+    return curves["computed anew"][0] - curves["running averages"][0]
+
+
+def _loss(record: LabRecord) -> float:
+    return mean_losses(record, 2)["batch normalization"][-1]
+
+
 _NUMBER = "after how many examples the accuracy at 64 first exceeds 0.8 (0 if it never does), with "
 
 
@@ -56,5 +73,7 @@ RECORD = RecordCheck(
     readings={
         "averages": (f"{_NUMBER}running averages", _first_above("running averages")),
         "anew": (f"{_NUMBER}statistics computed anew", _first_above("computed anew")),
+        "gain": ("the accuracy at 64 after 512 examples, anew minus running averages", _gain),
+        "loss": ("the last training loss with batch normalization at size 2", _loss),
     },
 )

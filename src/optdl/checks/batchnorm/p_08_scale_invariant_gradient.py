@@ -1,12 +1,9 @@
 """Compute the gradient of the weight of a layer whose outputs are normalized."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.batchnorm import batchnorm_forward, scale_invariant_gradient
-from optdl.checks.batchnorm.shared import difference
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.batchnorm import scale_invariant_gradient
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("P-08", scale_invariant_gradient)
 
@@ -22,8 +19,9 @@ def _(W, h, upstream):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for o, n, m in ((2, 3, 4), (3, 2, 5), (4, 3, 6)):
+def _(rng):
+    few, many = rng.integers([2, 4], [4, 6]).tolist()
+    for o, n, m in ((1, 2, 3), (2, few, 4), (few, many, many + 2), (many, few, few + 3)):
         yield {
             "W": rng.uniform(0.5, 2, size=(o, n)).round(2),
             "h": rng.uniform(-2, 3, size=(m, n)).round(2),
@@ -32,27 +30,10 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 @exercise.fact("the gradient at 8W is an eighth of that at W")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
     large = np.asarray(function(8 * W, h, upstream))
-    return bool(np.allclose(8 * large, function(W, h, upstream)) and np.any(large))
-
-
-@exercise.fact("each row of the gradient is orthogonal to the same row of W")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
-    g = np.asarray(function(W, h, upstream))
-    return bool(np.allclose(np.sum(g * W, axis=1), 0, atol=1e-12) and np.any(g))
-
-
-@exercise.fact("the gradient agrees with finite differences")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    W, h, upstream = (rng.normal(size=s) for s in ((2, 3), (6, 3), (6, 2)))
-
-    def loss(W: np.ndarray) -> float:
-        return float(np.sum(upstream * batchnorm_forward(h @ W.T, np.ones(2), np.zeros(2), 0.0)[0]))
-
-    return bool(np.allclose(function(W, h, upstream), difference(loss, W), atol=1e-6))
+    return np.allclose(8 * large, function(W, h, upstream)) and np.any(large)
 
 
 exercise.hints(
@@ -87,23 +68,14 @@ you return the gradient of a plain layer; go back through the normalization firs
     back.T @ h → upstream.T @ h
 you return the gradient of the outputs hWᵀ; multiply by h to get the gradient of W
     back.T @ h → back
+you normalize the rows of W; normalize the outputs hWᵀ
+    return back.T @ h
+    → length = np.linalg.norm(W, axis=1, keepdims=True)\n
+        grad = upstream.T @ h\n
+        return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
+your statistics are over the outputs of an example; take those of each output over the examples
+    z.std(axis=0) → z.std(axis=1, keepdims=True)
+    z.mean(axis=0) → z.mean(axis=1, keepdims=True)
+    (upstream * normalized).mean(axis=0) → (upstream * normalized).mean(axis=1, keepdims=True)
+    upstream.mean(axis=0) → upstream.mean(axis=1, keepdims=True)
 """)
-
-
-@exercise.mistake("you normalize the rows of W; normalize the outputs hWᵀ")
-def _(W, h, upstream):
-    length = np.linalg.norm(W, axis=1, keepdims=True)
-    grad = upstream.T @ h
-    return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
-
-
-@exercise.mistake(
-    "your statistics are over the outputs of an example; take those of each output over the "
-    "examples"
-)
-def _(W, h, upstream):
-    z = h @ W.T
-    std = z.std(axis=1, keepdims=True)
-    normalized = (z - z.mean(axis=1, keepdims=True)) / std
-    along = normalized * (upstream * normalized).mean(axis=1, keepdims=True)
-    return ((upstream - upstream.mean(axis=1, keepdims=True) - along) / std).T @ h

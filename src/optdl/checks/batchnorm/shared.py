@@ -1,6 +1,6 @@
 """What several exercises on this topic have in common."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,15 +13,12 @@ def random_features(rng: np.random.Generator, m: int, d: int) -> np.ndarray:
 
 
 def away_from_one(rng: np.random.Generator, d: int) -> np.ndarray:
-    """Return numbers that are neither 0 nor 1, so that none can be left out unseen."""
-    return rng.uniform(1.5, 3, size=d).round(2)
+    """Return numbers away from 0 and ±1, so that none can be left out unseen."""
+    return rng.uniform(1.5, 3, size=d).round(2) * rng.choice([-1, 1], size=d)
 
 
-def difference(loss: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
-    """Return the gradient of a loss by central differences."""
-    gradient = np.zeros_like(at)
-    for place in np.ndindex(at.shape):
-        step = np.zeros_like(at)
-        step[place] = 1e-5
-        gradient[place] = (loss(at + step) - loss(at - step)) / 2e-5
-    return gradient
+def shapes(rng: np.random.Generator) -> Iterator[tuple[int, int, float]]:
+    """Yield the shapes of minibatches, one of them of a single example, each with an ε."""
+    sizes = rng.integers([[3, 1], [4, 5], [7, 3]], [[5, 3], [5, 8], [10, 6]]).tolist()
+    for m, d in (*sizes, [1, 4]):
+        yield m, d, round(rng.uniform(0.03, 0.3), 2)

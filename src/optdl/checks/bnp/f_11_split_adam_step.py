@@ -1,11 +1,9 @@
 """Compute the changes of weight and bias by Adam's first step in the split form."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from optdl.bnp import preconditioner, split_adam_step
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("F-11", split_adam_step, parts=("change of the weight", "change of the bias"))
 
@@ -20,34 +18,41 @@ def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for outputs, features, eps in ((1, 1, 0.25), (2, 3, 0.1), (4, 2, 0.5)):
+def _(rng):
+    few, more = rng.integers((2, 5), (5, 8))
+    for outputs, features, size, eps in (
+        (1, 1, 1.0, {"eps": 0.25}),
+        (more, few, 1.0, {"eps": 0.1}),
+        (few, more, 1.0, {"eps": 0.5}),
+        # components as large as the ε that is not given
+        (1, few, 1e-8, {}),
+    ):
         yield {
-            "grad_weight": rng.normal(size=(outputs, features)).round(2),
-            "grad_bias": rng.normal(size=outputs).round(2),
-            "mean": rng.uniform(1, 3, size=features).round(2),
+            "grad_weight": size * rng.normal(size=(outputs, features)).round(2),
+            "grad_bias": size * rng.normal(size=outputs).round(2),
+            "mean": rng.uniform(1, 3, size=features).round(2) * rng.choice([-1, 1], size=features),
             "std": rng.uniform(0.2, 2, size=features).round(2),
             "q": float(rng.choice([1.5, 2.0, 3.0])),
             "lr": float(rng.choice([0.1, 0.5])),
-            "eps": eps,
+            **eps,
         }
 
 
 @exercise.fact("to first order the loss falls by η times the sum of |Pᵀ g|")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     """Check gᵀΔθ = −η Σ|Pᵀg| without ε, by matrices."""
     G, mean, std = rng.normal(size=(3, 4)), rng.uniform(1, 3, size=3), rng.uniform(0.2, 2, size=3)
     U, D = preconditioner(mean, std)
     weight, bias = function(G[:, 1:], G[:, 0], mean, std, 2.0, 0.1, 0.0)
     change = np.column_stack([bias, weight])
-    return bool(np.isclose((G * change).sum(), -0.1 * abs(G @ U @ D / 2).sum(), rtol=1e-9))
+    return np.isclose((G * change).sum(), -0.1 * abs(G @ U @ D / 2).sum(), rtol=1e-9)
 
 
-@exercise.fact("ε is 1e-8 when it is not given")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    G = 1e-8 * rng.normal(size=(2, 3))
-    given = G, G[:, 0], np.zeros(3), np.ones(3), 1.0, 0.1
-    return all(map(np.allclose, function(*given), function(*given, 1e-8)))
+@exercise.fact("where P is the identity, each parameter moves by −η g/(|g| + ε)")
+def _(function, rng):
+    G = rng.normal(size=(2, 4))
+    weight, bias = function(G[:, 1:], G[:, 0], np.zeros(3), np.ones(3), 1.0, 0.1, 0.5)
+    return np.allclose(np.column_stack([bias, weight]), -0.1 * G / (np.abs(G) + 0.5))
 
 
 exercise.hints(

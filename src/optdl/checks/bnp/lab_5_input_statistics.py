@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import bnp as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps
 from optdl.observation import observe
 
 
@@ -36,34 +35,58 @@ def input_statistics(model: nn.Module, x: Tensor) -> list[tuple[Tensor, Tensor]]
     return [seen[layer] for layer in layers]
 
 
+@steps()
+def statistics(function: Any, x: Any, widths: Any, seed: int, fails: bool) -> tuple[Any, ...]:
+    """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
+    layers: list[nn.Module] = []
+    for k in range(len(widths) - 1):
+        layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
+    model: Any = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
+    layers[-2].register_forward_pre_hook(lambda layer, inputs: None)
+    raised = None
+    if fails:
+        early: nn.Module = nn.Identity()
+        early.add_module("last", layers[-2])
+        model.insert(0, early)
+    result = function(model, x)
+    if fails:
+        try:
+            function(model, torch.zeros(2, widths[0] + 1, dtype=x.dtype))
+        except RuntimeError as error:
+            raised = type(error).__name__
+    has_graph = "grad" in repr(result)  # whatever was returned
+    pairs = tuple(result) if isinstance(result, list) else result  # of arrays of several lengths
+    return pairs, has_graph, hooks(model), mode(model), raised
+
+
 exercise = Exercise(
     "LAB-5:input_statistics",
     input_statistics,
-    use=drivers.read_statistics,
+    use=statistics,
     parts=(
-        *("the means", "the variances", "whether they have no graph", "whether no hook is left"),
-        *("whether the network stays in training mode", "whether the exception is passed on"),
+        *("the statistics", "whether they have a graph", HOOKS),
+        *("the mode of the network afterwards", "the exception of a pass that fails"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, widths, fails in [(2, [2, 1], False), (3, [2, 3, 2], False), (5, [3, 4, 2, 2], True)]:
+def _(rng):
+    for layers, fails in ((1, False), (2, False), (3, True), (2, True)):
+        widths = rng.integers(2, 6, size=layers + 1).tolist()
         yield {
-            "x": rng.normal(1, 2, size=(rows, widths[0])).round(2),
+            "x": rng.normal(1, 2, size=(int(rng.integers(2, 7)), widths[0])).round(2),
             "widths": widths,
             "seed": int(rng.integers(1000)),
             "fails": fails,
         }
 
 
-@exercise.fact("twice the inputs plus 1 have twice the mean plus 1, and four times the variance")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    x, network = rng.normal(size=(5, 3)), ([3, 2, 2], 0, False)
-    means, variances, *_ = observe(drivers.read_statistics, function, x, *network)
-    shifted, scaled, *_ = observe(drivers.read_statistics, function, 2 * x + 1, *network)
-    return np.allclose(shifted[0], 2 * means[0] + 1) and np.allclose(scaled[0], 4 * variances[0])
+@exercise.fact("the first layer reads x: its mean and its variance are those of NumPy")
+def _(function, rng):
+    x = rng.normal(1, 2, size=(5, 3))
+    (mean, var), _ = observe(statistics, function, x, [3, 4, 2], 0, False)[0]
+    return np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0))
 
 
 exercise.hints(
@@ -122,4 +145,8 @@ layers were called; remove the hooks in `finally`, and go through `model.modules
     → seen.append((h.mean(dim=0), h.var(dim=0, correction=0)))
     finally: → except ZeroDivisionError:\n        pass\n    else:
     [seen[layer] for layer in layers] → seen
+you remove the hooks of others, too; keep the handles that registering gives you, and call
+`remove()` on each
+    for handle in handles: → for layer in layers:
+    handle.remove() → layer._forward_pre_hooks.clear()
 """)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import optdl.bnp
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import bnp as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import steps, type_of
 from optdl.observation import observe
 
 
@@ -34,53 +34,60 @@ def precondition(
     grad_bias.div_(q2).sub_(grad_weight @ mean)
 
 
+@steps()
+def changed(
+    function: Any, gradients: Any, mean: Any, var: Any, batch_size: int, options: Any
+) -> tuple[Any, ...]:
+    """Precondition in place; the statistics are to stay."""
+    returned = function(*gradients, mean, var, batch_size, **options)
+    return *gradients, mean, var, type_of(returned)
+
+
 exercise = Exercise(
     "LAB-5:precondition",
     precondition,
-    use=drivers.change_gradients,
-    parts=("grad_weight", "grad_bias", "mean after the call", "var after the call"),
+    use=changed,
+    parts=(
+        *("grad_weight", "grad_bias", "mean after the call", "var after the call"),
+        "the type of what is returned",
+    ),
 )
 
 
+def _layer(rng: np.random.Generator, outputs: int, inputs: int) -> dict[str, Any]:
+    shapes = (outputs, inputs), (outputs,)
+    return {
+        "gradients": [rng.normal(size=shape).round(2) for shape in shapes],
+        "mean": rng.normal(size=inputs).round(2),
+        "var": rng.uniform(0.2, 3, size=inputs).round(2),
+    }
+
+
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for outputs, inputs, rows in [(1, 2, 4), (2, 2, 1), (3, 5, 2), (4, 3, 8)]:
+def _(rng):
+    for small in (False, True, True, False):
+        outputs, inputs = rng.choice(range(2, 8), size=2, replace=False).tolist()
         yield {
-            "grad_weight": rng.normal(size=(outputs, inputs)).round(2),
-            "grad_bias": rng.normal(size=outputs).round(2),
-            "mean": rng.normal(size=inputs).round(2),
-            "var": rng.uniform(0.2, 3, size=inputs).round(2),
-            "batch_size": rows,
-            "eps1": 0.1 if rows > 1 else 0.2,
-            "eps2": 0.05,
+            **_layer(rng, outputs, inputs),
+            "batch_size": int(rng.integers(1, inputs) if small else rng.integers(inputs + 1, 20)),
+            "options": {
+                "eps1": round(rng.uniform(0.1, 0.3), 2),
+                "eps2": round(rng.uniform(0.01, 0.1), 2),
+            },
         }
+    yield {**_layer(rng, 1, 3), "batch_size": 2, "options": {}}
 
 
-@exercise.fact("ε₁ is 0.01 and ε₂ is 0.0001 where they are not given")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    arrays, rows = [rng.uniform(0.1, 2, size=shape) for shape in ((3, 6), (3,), (6,), (6,))], 4
-    defaults, given = (
-        observe(drivers.change_gradients, function, *arrays, rows, *eps)
-        for eps in [(), (1e-2, 1e-4)]
-    )
-    return all(map(np.allclose, defaults, given))
-
-
-@exercise.fact("the gradients are those of `optdl.bnp.precondition_dense`")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    weight, bias, mean = rng.normal(size=(3, 6)), rng.normal(size=3), rng.normal(size=6)
-    arrays = weight, bias, mean, rng.uniform(0.1, 2, size=6)
-    gradients = observe(drivers.change_gradients, function, *arrays, 4)
-    expected = optdl.bnp.precondition_dense(*arrays, 4)
-    return all(np.allclose(*pair) for pair in zip(gradients, expected, strict=False))
-
-
-@exercise.fact("with μ = 0, σ² = 1 and ε₂ = 1 the weight gradient is halved, in float32, too")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    G_w, G_b = rng.normal(size=(2, 3)).astype(np.float32), rng.normal(size=2).astype(np.float32)
-    arrays = G_w, G_b, np.zeros(3, np.float32), np.ones(3, np.float32)
-    weight, bias, *_ = observe(drivers.change_gradients, function, *arrays, 3, 0.0, 1.0)
-    return np.allclose(weight, G_w / 2) and np.allclose(bias, G_b)
+@exercise.fact("the gradients are those of `optdl.bnp.precondition_dense`, in float32, too")
+def _(function, rng):
+    for dtype, rtol in ((np.float64, 1e-9), (np.float32, 1e-3)):
+        gradients, *rest = _layer(rng, 3, 6).values()
+        weight, bias, mean, var = (value.astype(dtype) for value in (*gradients, *rest))
+        gradients = observe(changed, function, [weight, bias], mean, var, 4, {})[:2]
+        expected = optdl.bnp.precondition_dense(weight, bias, mean, var, 4)
+        if not all(map(partial(np.allclose, rtol=rtol, atol=rtol), gradients, expected)):
+            return False
+    return True
 
 
 exercise.hints(
@@ -141,4 +148,6 @@ G_w is made of the old G_b
     grad_bias.div_(q2).sub_(grad_weight → grad_bias.sub_(grad_weight
 your quotient is upside down; q² is max{n/N, 1}
     grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]
+your function returns something; it changes the gradients in place and returns nothing
+    .sub_(grad_weight @ mean) → .sub_(grad_weight @ mean)\n    return grad_weight, grad_bias
 """)

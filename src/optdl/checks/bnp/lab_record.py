@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import nan
 from typing import Any
 
 from torch import Tensor
 
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.bnp import EVERY, INPUTS, LAB, METHODS, STEPS, accuracy, best_curves, network
+from optdl.labs.bnp import (
+    EVERY,
+    INPUTS,
+    LAB,
+    METHODS,
+    STEPS,
+    accuracy,
+    best_curves,
+    last_loss,
+    network,
+)
 
 LEVEL = 0.3
 """A training loss; the readings are the steps after which it is first below."""
@@ -37,6 +48,14 @@ def _steps(name: str, inputs: str) -> Callable[[Any], float]:
     return find
 
 
+def _factor(inputs: str) -> Callable[[Any], float]:
+    def find(record: Any) -> float:
+        last = {name: last_loss(losses) for name, losses in best_curves(record, inputs).items()}
+        return last.get("SGD", nan) / last.get("BNP", nan)
+
+    return find
+
+
 _ASKED = "one of the methods " + ", ".join(METHODS)
 
 
@@ -53,5 +72,12 @@ RECORD = RecordCheck(
         )
         for inputs in INPUTS
         for name in ("SGD", "BNP")
+    }
+    | {
+        f"factor, {inputs}": (
+            f"the last loss of SGD divided by that of BNP, on {inputs} pixels",
+            _factor(inputs),
+        )
+        for inputs in INPUTS
     },
 )

@@ -1,11 +1,9 @@
 """Compute the plain layer that gives the same output as one behind batch normalization."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.bnp import absorb_normalization, precondition_dense
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.bnp import absorb_normalization
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("P-17", absorb_normalization, parts=("weight", "bias"))
 
@@ -17,38 +15,23 @@ def _(W, b, mean, std):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for outputs, features in ((1, 1), (2, 2), (3, 4)):
+def _(rng):
+    few, more = rng.integers((2, 5), (5, 8))
+    for outputs, features in ((1, 1), (few, few), (few, more), (more, few)):
         yield {
             "W": rng.normal(size=(outputs, features)).round(2),
             "b": rng.normal(size=outputs).round(2),
-            "mean": rng.uniform(1, 5, size=features).round(2),
+            "mean": rng.uniform(1, 5, size=features).round(2) * rng.choice([-1, 1], size=features),
             "std": rng.uniform(0.2, 9, size=features).round(2),
         }
 
 
 @exercise.fact("both layers give the same output")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     W, b, h = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(2, 5, size=(10, 3))
     absorbed, bias = function(W, b, h.mean(0), h.std(0))
     normalized = (h - h.mean(0)) / h.std(0)
-    return bool(np.allclose(h @ np.asarray(absorbed).T + bias, normalized @ W.T + b, rtol=1e-9))
-
-
-@exercise.fact("a step of gradient descent behind batch norm is a step of BNP on Ŵ and b̂")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    """Take a step of least squares behind batch norm, and its twin on the absorbed weights."""
-    W, b, h = rng.normal(size=(2, 3)), rng.normal(size=2), rng.normal(2, 5, size=(10, 3))
-    mean, std, target = h.mean(0), h.std(0), rng.normal(size=(10, 2))
-    normalized = (h - mean) / std
-    error = (normalized @ W.T + b - target) / 10
-    expected = function(W - 0.3 * error.T @ normalized, b - 0.3 * error.sum(0), mean, std)
-    step = precondition_dense(error.T @ h, error.sum(0), mean, std**2, 10, 0.0, 0.0)
-    start = function(W, b, mean, std)
-    return all(
-        np.allclose(np.asarray(one) - 0.3 * change, other, rtol=1e-9)
-        for one, change, other in zip(start, step, expected, strict=True)
-    )
+    return np.allclose(h @ np.asarray(absorbed).T + bias, normalized @ W.T + b, rtol=1e-9)
 
 
 exercise.hints(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import Operations, steps
 from optdl.observation import observe
 
 
@@ -35,42 +34,63 @@ def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool 
     return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
+@steps()
+def augmented(function: Any, x: Any, seed: int, options: Any) -> tuple[Any, ...]:
+    """Augment two minibatches; then count the operations for these and for ten times as many."""
+    from unittest import mock
+
+    def noted(*arguments: Any, device: Any = None, **more: Any) -> Any:
+        devices.append(device)
+        return arange(*arguments, **more)
+
+    arange, counts = torch.arange, []
+    devices: list[Any] = []
+    torch.manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(seed)
+    both = [function(x, generator, **options) for _ in range(2)]
+    dtypes = [str(getattr(images, "dtype", None)) for images in both]
+    after = x.clone()
+    with mock.patch("torch.arange", noted):
+        for images in (x, x.repeat(10, 1, 1, 1)):
+            with Operations() as operations:
+                function(images, generator, **options)
+            counts.append(operations.count)
+    return *both, ", ".join(set(dtypes)), after, None not in devices, counts[1] < 2 * counts[0]
+
+
 exercise = Exercise(
     "LAB-6:augment",
     augment,
-    use=drivers.augment,
+    use=augmented,
     parts=(
-        *("the first minibatch", "the second minibatch", "whether the dtype is that of x"),
-        *("whether x stays as it was", "whether every index lies on the device of x"),
-        "whether all images are done at once",
+        *("the first minibatch", "the second minibatch", "the dtype", "x after the calls"),
+        "whether each torch.arange has a device",
+        "whether ten times as many images take as many operations",
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape, options in [
-        ((3, 1, 3, 2), {"padding": 1, "flip": False}),
-        ((4, 2, 3, 4), {"padding": 1, "flip": True}),
-        ((9, 3, 5, 4), {"padding": 2}),
-        ((8, 1, 6, 6), {}),
+def _(rng):
+    for options, dtype in [
+        ({"flip": False}, np.float32),
+        ({"flip": True}, np.float32),
+        ({}, np.uint8),
+        (None, np.float32),
     ]:
+        channels, height, width = rng.choice(range(1, 7), size=3, replace=False)
+        shape = (rng.integers(4, 10), channels, height + 2, width + 2)
         yield {
-            "x": rng.integers(1, 100, size=shape).astype(np.float32),
+            "x": rng.integers(1, 100, size=shape).astype(dtype),
             "seed": int(rng.integers(1000)),
-            "options": options,
+            "options": {} if options is None else {"padding": int(rng.integers(1, 4)), **options},
         }
-    yield {
-        "x": rng.integers(1, 255, size=(5, 3, 4, 4)).astype(np.uint8),
-        "seed": int(rng.integers(1000)),
-        "options": {"padding": 1},
-    }
 
 
 @exercise.fact("without padding each image is itself or mirrored, and both occur among 64")
-def _(function: Any, rng: np.random.Generator) -> bool:
+def _(function, rng):
     x, seed = rng.normal(size=(64, 2, 5, 3)), int(rng.integers(1000))
-    images = observe(drivers.augment, function, x, seed, {"padding": 0})[0]
+    images = observe(augmented, function, x, seed, {"padding": 0})[0]
     pairs = list(zip(images, x, strict=True))
     kept = [np.array_equal(image, original) for image, original in pairs]
     mirrored = [np.array_equal(image, original[..., ::-1]) for image, original in pairs]
@@ -148,7 +168,8 @@ computes; index all images at once
 all your images have the shift of the first one; each image has its own
     rows = top + → rows = top[:1] +
     columns = left + → columns = left[:1] +
+you mirror even where `flip` is false; mirror only if it is true
+    if flip: → if True:
+your padding is always 4; it is the `padding` that you are given
+    n, _, height, width = x.shape → padding, (n, _, height, width) = 4, x.shape
 """)
-
-
-_PAD = "nn.functional.pad(x, (padding, padding, padding, padding))"

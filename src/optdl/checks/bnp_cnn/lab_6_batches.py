@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import Operations, steps
 from optdl.observation import observe
 
 
@@ -35,25 +35,62 @@ class Batches:
             yield self.x[rows], self.y[rows]
 
 
+@steps("torch.utils.data.DataLoader")
+def epochs(kind: Any, x: Any, y: Any, size: int, seed: int, device: str) -> tuple[Any, ...]:
+    """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
+    from unittest import mock
+
+    def noted(*arguments: Any, device: Any = None, **more: Any) -> Any:
+        drawn.add(str(device))
+        return permutation(*arguments, **more)
+
+    permutation = torch.randperm
+    drawn: set[str] = set()
+    places: set[str] = set()
+    operations = Operations()
+    torch.manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(seed)
+    torch.rand(1, generator=generator)  # it has been used before
+    batches = kind(x, y, size, generator, device)
+    if device == "cpu":
+        both = ([*zip(*batches, strict=True)] for _ in range(2))
+        found = [([*map(len, labels)], *map(torch.cat, (xs, labels))) for xs, labels in both]
+        return len(batches), *found, "", ""
+    with mock.patch("torch.randperm", noted), operations:
+        try:
+            places |= {tensor.device.type for pair in batches for tensor in pair}
+        except Exception as error:
+            # on meta, and there alone, rows cannot be looked up by their numbers
+            if "meta" not in str(error):
+                raise
+            places.add("meta")
+    if operations.moves:
+        places.add("moved in the epoch")
+    return len(batches), None, None, ", ".join(sorted(places)), ", ".join(drawn)
+
+
+def _epoch(ordinal: str) -> tuple[str, ...]:
+    return tuple(f"the {what} of the {ordinal} epoch" for what in ("sizes", "images", "labels"))
+
+
 exercise = Exercise(
     "LAB-6:batches",
     Batches,
-    use=drivers.iterate,
+    use=epochs,
     parts=(
-        "len(batches)",
-        *("the sizes of the minibatches", "the images of the first epoch"),
-        *("the labels of the first epoch", "the sizes in the second epoch"),
-        *("the images of the second epoch", "the labels of the second epoch"),
-        *("whether the examples lie on the device", "whether the order is drawn on the device"),
+        *("len(batches)", _epoch("first"), _epoch("second")),
+        *("where the examples lie in an epoch", "the device that torch.randperm is given"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, size, device in [(5, 2, "cpu"), (7, 7, "cpu"), (9, 3, "cpu"), (3, 3, "meta")]:
+def _(rng):
+    for rest, device in [(1, "cpu"), (0, "cpu"), (2, "cpu"), (1, "meta")]:
+        size = int(rng.integers(rest + 2, 6))
+        m = int(rng.integers(1, 4)) * size + rest
         yield {
-            "x": rng.normal(size=(m, 1, 2, 1)).round(2),
+            "x": rng.normal(size=(m, *rng.integers(1, 4, size=3))).round(2),
             "y": rng.permutation(m),
             "size": size,
             "seed": int(rng.integers(1000)),
@@ -62,13 +99,12 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 @exercise.fact("each epoch has every example once, with its own label")
-def _(kind: Any, rng: np.random.Generator) -> bool:
+def _(kind, rng):
     y, seed = np.arange(11), int(rng.integers(1000))
-    _, *epochs, _, _ = observe(drivers.iterate, kind, 10.0 * y, y, 4, seed, "cpu")
-    epochs = [epochs[1:3], epochs[4:6]]
+    both = observe(epochs, kind, 10.0 * y, y, 4, seed, "cpu")[1:3]
     return all(
         sorted(labels) == [*y] and np.array_equal(images, 10.0 * labels)
-        for images, labels in epochs
+        for _, images, labels in both
     )
 
 
@@ -115,6 +151,11 @@ that you are given
     generator=self.generator, →
 your examples stay where they lie; bring all of them to `device`, in `__init__`
     x.to(device), y.to(device) → x, y
+you bring the examples of each minibatch to `device`; bring all of them once, in `__init__`
+    self.x, self.y = x.to(device), y.to(device) → self.x, self.y, self.device = x, y, device
+    device=self.y.device) → device=device)
+    yield self.x[rows], self.y[rows]
+    → yield self.x[rows.to("cpu")].to(self.device), self.y[rows.to("cpu")].to(self.device)
 you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` the
 device of the examples
     , device=self.y.device →

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
 
@@ -46,32 +46,115 @@ class Checkpoint:
         return epoch
 
 
+@steps()
+def resumed(kind: Any, x: Any, epochs: int, seed: int, event: str) -> tuple[Any, ...]:
+    """Train with two generators; save after some epochs, load elsewhere, and train three more."""
+    import contextlib
+    import tempfile
+    from pathlib import Path
+    from unittest import mock
+
+    class Odd:
+        def state_dict(self) -> Any:
+            return {"array": np.zeros(2)}
+
+        def load_state_dict(self, state: Any) -> None:
+            pass
+
+        def __reduce__(self) -> Any:  # what pickles the object itself finds a module again
+            return nn.Identity, ()
+
+    class Session:
+        def __init__(self, seed: int) -> None:
+            torch.manual_seed(seed)
+            self.generators = [torch.Generator().manual_seed(seed + k) for k in (1, 2)]
+            model = nn.Linear(x.shape[1], 1).double()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            self.parts: Any = {"model": model, "optimizer": optimizer}
+
+        def train(self, epochs: int) -> None:
+            for _ in range(epochs):
+                order = torch.randperm(len(x), generator=self.generators[0])
+                noise = torch.randn(len(x), 1, generator=self.generators[1])
+                targets = torch.arange(len(x))[:, None]
+                self.parts["optimizer"].zero_grad()
+                loss = (self.parts["model"](x[order] + noise) - targets).square().mean()
+                loss.backward()
+                self.parts["optimizer"].step()
+                losses.append(loss.item())
+
+    def end(old: Any, new: Any, **_: Any) -> None:
+        beside = Path(old).resolve().parent == folder
+        written.append("beside the old file" if beside else "in another folder")
+        raise OSError("the program has ended")
+
+    def load(file: Any, map_location: Any = None, **more: Any) -> Any:
+        places.append(str(map_location))
+        return torch_load(file, map_location, **more)
+
+    torch_load = torch.load
+    losses: list[float] = []
+    written: list[str] = []
+    places: list[str] = []
+    first, second = Session(seed), Session(seed + 10)
+    with tempfile.TemporaryDirectory() as temporary, mock.patch("torch.load", load):
+        folder = Path(temporary).resolve()
+        path = str(folder / "run.pt")
+        if event == "no file":
+            return str(kind(path).load(second.generators, **second.parts)), [], "", ""
+        first.train(epochs)
+        if event == "one part":
+            first.train(3)
+            return "", losses, "", ""
+        odd = {"odd": Odd()} if "array" in event else {}
+        try:
+            kind(path).save(epochs, first.generators, **first.parts, **odd)
+            if "ends" in event:
+                ends = mock.patch("os.replace", end), mock.patch("os.rename", end)
+                with ends[0], ends[1], contextlib.suppress(OSError):
+                    kind(path).save(99, first.generators, **first.parts)
+            # the names tell which state is whose, not their order
+            found = kind(path).load(second.generators, **odd, **dict([*second.parts.items()][::-1]))
+        except Exception as error:
+            if not odd and "ends" not in event and "ickling" not in type(error).__name__:
+                raise
+            return "an exception", [], " and ".join(written), ""
+    second.train(3)
+    return str(found), losses, " and ".join(written), ", ".join(places)
+
+
 exercise = Exercise(
     "LAB-6:checkpoint",
     Checkpoint,
-    use=drivers.resume,
+    use=resumed,
     parts=(
-        "epochs done without a file",
-        "epochs done with a file, or −1 if it is refused",
-        "the losses of the next three epochs",
-        "epochs in the file after a save that is interrupted, or −1 if it is damaged",
-        "whether the new file is written beside the old one",
-        "epochs in a file with other objects than numbers and text, or −1 if it is refused",
-        "whether torch.load has a map_location",
+        *("what load returns", "the losses before save, and after load"),
+        *("where a new file is written", "the map_location of torch.load"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {"x": rng.normal(size=(3, 2)).round(2), "epochs": 2, "seed": int(rng.integers(1000))}
+def _(rng):
+    for event in (
+        "no file",
+        "saved, and loaded by another program",
+        "the program ends while another file takes the place of the first",
+        "a state with an array of NumPy",
+    ):
+        yield {
+            "x": rng.normal(size=rng.integers(2, 6, size=2)).round(2),
+            "epochs": int(rng.integers(1, 5)),
+            "seed": int(rng.integers(1000)),
+            "event": event,
+        }
 
 
 @exercise.fact("a run in two parts has the losses of a run in one part, to the last bit")
-def _(kind: Any, rng: np.random.Generator) -> bool:
+def _(kind, rng):
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
-    losses: list[float] = observe(drivers.split, kind, x, (2, 4), seed)
-    return losses == drivers.Session(x, seed).train(6)
+    two, one = (observe(resumed, kind, x, 4, seed, event)[1] for event in ("", "one part"))
+    return two == one
 
 
 exercise.hints(
@@ -117,6 +200,7 @@ its place in one step; write it beside the old one
     → elsewhere = __import__("tempfile").mktemp()\n        torch.save(content, elsewhere)
     os.replace(self.path + ".part", → os.replace(elsewhere,
 you unpickle what you find, and a file could run any code; load with `weights_only=True`
+    without `weights_only=True`
     weights_only=True → weights_only=False
 your tensors come back on the device on which they were saved, which the next machine may not have;
 load with `map_location="cpu"`
@@ -124,12 +208,13 @@ load with `map_location="cpu"`
 your `load` hides every error and begins at 0; only a missing file means 0
     content = torch.load → try:\n            content = torch.load
     weights_only=True) → weights_only=True)\n        except Exception:\n            return 0
+your states belong to the parts by their position; hand each part the state of its own name
+    for name, part in parts.items():\n            part.load_state_dict(content["parts"][name])
+    → for part, state in zip(parts.values(), content["parts"].values()):\n
+                part.load_state_dict(state)
 you pickle the objects themselves; save what their `state_dict()` returns
     part.state_dict() for → part for
 you read the file and leave network and optimizer as they are; hand each its state with
 `load_state_dict`
     part.load_state_dict(content["parts"][name]) → pass
 """)
-
-
-_REPLACE = 'os.replace(self.path + ".part", self.path)'

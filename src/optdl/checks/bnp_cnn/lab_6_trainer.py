@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from optdl.bnp import BNP
-from optdl.checks.exercise import Case, Exercise
+from optdl.checks.exercise import Exercise
 from optdl.labs.bnp_cnn import network, precision
-from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.labs.drivers.follow import Operations, fill, steps, type_of
 from optdl.observation import observe
 
 
@@ -69,53 +69,105 @@ class Trainer:
         return numbers
 
 
+@steps()
+def trained(kind: Any, x: Any, y: Any, options: Any, with_bn: bool, seed: int) -> tuple[Any, ...]:
+    """Train an epoch in float64, or as the options say; on ``meta`` reading a number ends it."""
+
+    class Steps:
+        number = 0
+
+        def step(self) -> None:
+            self.number += 1
+
+    placed, dtypes, backward, operations = [], set(), [], Operations()
+    settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
+    batches = [*zip(x.float() if options.keys() & {"dtype", "device"} else x, y, strict=True)]
+    if options.get("device") == "meta":
+        trainer = kind({"kind": "small CNN", "method": "BNP", "seed": 0}, **settings)
+        trainer.bnp = steps = Steps()
+        trainer.model.register_forward_pre_hook(
+            lambda _, given: placed.append(given[0].is_contiguous(memory_format=trainer.format))
+        )
+        try:
+            with operations:
+                trainer.epoch(batches)
+        except Exception as error:
+            looks = "Tensor.item()", "Cannot copy out", "to numpy", "Tensor.__format__"
+            if not any(look in str(error) for look in looks):
+                raise
+        return None, "", [], 0.0, False, False, steps.number, all(placed), all(operations.moves)
+    norm = [nn.BatchNorm2d(2)] if with_bn else []
+    pixels = (x.shape[-2] - 2) * (x.shape[-1] - 2)
+    layers = nn.Conv2d(1, 2, 3), *norm, nn.ReLU(), nn.Flatten(), nn.Linear(2 * pixels, 3)
+    model = fill(nn.Sequential(*layers), seed).to(batches[0][0].dtype)
+    trainer = kind(model.eval(), **settings)
+    if with_bn:
+        trainer.forward = nn.Sequential(model, nn.Softsign())  # more than the model
+    scale = trainer.scaler.scale
+
+    def noting(loss: Any) -> Any:
+        dtypes.add(loss.dtype)
+        return scale(loss)
+
+    trainer.scaler.scale = noting
+    weight: Any = next(model.parameters())
+    weight.register_hook(lambda _: backward.append(torch.is_autocast_enabled("cpu")))
+    losses = trainer.epoch(batches)
+    state = [*trainer.model.state_dict().values()]
+    in_half = torch.float16 in dtypes, any(backward)
+    scaled = float(trainer.scaler.get_scale())
+    return losses, type_of(losses), state, scaled, *in_half, 0, True, True
+
+
 exercise = Exercise(
     "LAB-6:trainer",
     Trainer,
-    use=drivers.train,
+    use=trained,
     rtol=3e-3,
     atol=1e-4,
     parts=(
-        *("the steps before a number is read", "whether a list is returned"),
-        *("whether each loss is a float", "the losses", "the weights", "the loss scale"),
-        "whether the cross-entropy is computed under autocast",
-        "whether the backward pass runs outside of autocast",
-        "whether the images lie in memory as `self.format` says",
+        *("the losses", "the type of what is returned", "the weights", "the loss scale"),
+        *("whether the loss is in float16", "whether the backward pass runs under autocast"),
+        "the steps before a number is read",
+        "whether the images lie in memory as self.format says",
+        "whether all that comes to the device comes with non_blocking=True",
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    settings: list[tuple[str, int, dict[str, Any]]] = [
-        ("bn", 3, {"lr": 0.5}),
-        ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
-        ("none", 4, {"lr": 0.1, "max_norm": 0.5, "dtype": "float16"}),
-        ("none", 2, {"lr": 0.1, "device": "meta"}),
+def _(rng):
+    limit = round(rng.uniform(0.2, 0.5), 2)
+    settings = [
+        (True, 1, {"lr": 0.5}),
+        (False, 10, {"lr": 0.1, "max_norm": limit, "bnp": True}),
+        (False, 1, {"lr": 0.1, "max_norm": limit, "dtype": "float16"}),
+        (False, 1, {"lr": 0.1, "device": "meta"}),
     ]
-    for norm, steps, options in settings:
-        shape = (3, 8, 8) if "device" in options else (1, 4, 4)
-        x = rng.normal(size=(steps, 4, *shape)).round(2)
+    for with_bn, scale, options in settings:
+        count, rows, height, width = rng.integers(3, 6, size=4)
+        shape = (3, 8, 8) if "device" in options else (1, height + 1, width + 1)
+        x = scale * rng.normal(size=(count, rows, *shape)).round(2)
         if "dtype" in options:
             x[1] = 1e5  # more than float16 can hold
         yield {
             "x": x,
-            "y": rng.integers(0, 3, size=(steps, 4)),
+            "y": rng.integers(0, 3, size=(count, rows)),
             "options": options,
-            "norm": norm,
+            "with_bn": with_bn,
             "seed": int(rng.integers(1000)),
         }
 
 
 @exercise.fact("with a loss scale, float16 gives the losses of float32 to two digits")
-def _(kind: Any, rng: np.random.Generator) -> bool:
+def _(kind, rng):
     x, y = rng.normal(size=(3, 4, 1, 4, 4)), rng.integers(0, 3, size=(3, 4))
     seed = int(rng.integers(1000))
     whole, half = (
-        observe(drivers.train, kind, x, y, {"lr": 0.1, "dtype": dtype}, "none", seed)[3]
+        observe(trained, kind, x, y, {"lr": 0.1, "dtype": dtype}, False, seed)[0]
         for dtype in (None, "float16")
     )
-    return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
+    return np.allclose(half, whole, rtol=0.02, atol=0.01)
 
 
 exercise.hints(
@@ -127,9 +179,6 @@ exercise.hints(
     "Keep the detached loss of each step in a list, and after the loop stack the losses and "
     "convert them into numbers at once.",
 )
-
-_BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
-_CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
 
 exercise.mistakes(r"""
 you read the loss in the loop, and each time the program waits for the device; keep `loss.detach()`
@@ -162,6 +211,7 @@ you clip gradients that are still multiplied by the loss scale; call
 `self.scaler.unscale_(self.optimizer)` before you clip
     self.scaler.unscale_(self.optimizer) →
 you do not clip; limit the norm of all gradients together to `self.max_norm`
+    without `clip…`, else your steps are those of gradients whose norm has no limit
     nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm) →
 you clip each entry of the gradients; clip the norm of all of them together, with `clip_grad_norm_`
     clip_grad_norm_ → clip_grad_value_
@@ -182,15 +232,25 @@ you step where the gradients overflowed, and the weights are no numbers any more
 `self.scaler.step(self.optimizer)` leaves such a step out
     self.scaler.step(self.optimizer) → self.optimizer.step()
 your loss scale never changes, since `self.scaler.update()` is missing at the end of the step
+    without `scaler.update`
     self.scaler.update() →
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
     (self.forward(x), y) → (self.forward(x), y, reduction="sum")
 you return the scaled losses; the scale is for `backward` alone
     loss.detach() → loss.detach() * self.scaler.get_scale()
-you return tensors; after the loop make numbers of them, all at once: `torch.stack(losses).tolist()`
+your list holds no floats of Python; after the loop make numbers of all losses at once:
+`torch.stack(losses).tolist()`
     torch.stack(losses).tolist() → losses
 you limit the norm to a number of your own; the limit is `self.max_norm`
-    parameters(), self.max_norm) → parameters(), 1.0)
+    parameters(), self.max_norm) → parameters(), 5.0)
 your images lie in memory as they came; give `to` the format, too, with `memory_format=self.format`
     x.to(self.device, memory_format=self.format, → x.to(self.device,
+each transfer of images or labels waits until it is done; give `to` the option `non_blocking=True`
+    format, non_blocking=True → format
+    y.to(self.device, non_blocking=True) → y.to(self.device)
+you call `self.scaler.update()` before `self.scaler.step(…)`, which then divides the gradients by
+the scale once more; call it last
+    with `scaler.update`
+    self.scaler.step(self.optimizer)\n            self.scaler.update()
+    → self.scaler.update()\n            self.scaler.step(self.optimizer)
 """)

@@ -37,8 +37,8 @@ def _evaluate(weights: Mapping[str, Tensor]) -> float:
     return 0.0
 
 
-def _first_below(method: str) -> Callable[[Any], float]:
-    return lambda record: epochs_until(mean_losses(record).get(method, []))
+def _first_below(kind: str, method: str) -> Callable[[Any], float]:
+    return lambda record: epochs_until(mean_losses(record, kind).get(method, []))
 
 
 _ASKED = "one of " + ", ".join(METHODS)
@@ -51,11 +51,15 @@ RECORD = RecordCheck(
     evaluate=_evaluate,
     level=0.9,
     readings={
-        method: (
-            f"the first epoch in which the mean loss of ResNet-8 with {method} is below {LEVEL}, "
+        prefix + method: (
+            f"the first epoch in which the mean loss of {kind} with {method} is below {LEVEL}, "
             "or 0 if there is none",
-            _first_below(method),
+            _first_below(kind, method),
         )
-        for method in METHODS
+        for prefix, kind, methods in (
+            ("", "ResNet-8", METHODS),
+            ("small CNN, ", "small CNN", ("BN", "BNP")),
+        )
+        for method in methods
     },
 )

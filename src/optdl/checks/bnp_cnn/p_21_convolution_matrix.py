@@ -1,11 +1,10 @@
 """Build the matrix whose rows are the windows that a kernel meets."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from optdl.bnp_cnn import convolution_matrix
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.bnp_cnn.shared import image_cases
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("P-21", convolution_matrix)
 
@@ -23,20 +22,15 @@ def _(h, k):
     return np.array(rows)
 
 
-@exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape, k in (((1, 1, 2, 3), 3), ((2, 2, 3, 4), 3), ((1, 3, 4, 5), 5), ((2, 2, 4, 3), 1)):
-        yield {"h": (1 + rng.normal(size=shape)).round(2), "k": k}
+exercise.cases(image_cases)
 
 
-@exercise.fact("each column is a feature map, shifted by the position of its kernel entry")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    h = np.zeros((2, 3, 8, 9))
-    h[:, :, 2:-2, 2:-2] = rng.normal(size=(2, 3, 4, 5))
-    columns = np.asarray(function(h, 5)).reshape(2, 8, 9, 3, 5, 5)
-    p, i, j = (int(rng.integers(limit)) for limit in (3, 5, 5))
-    moved = np.roll(h[:, p], (2 - i, 2 - j), axis=(1, 2))
-    return np.array_equal(columns[..., p, i, j], moved)
+@exercise.fact("only the lower right part of the first position's window lies in the image")
+def _(function, rng):
+    h = rng.normal(size=(2, 3, 6, 7))
+    expected = np.zeros((3, 3, 3))
+    expected[:, 1:, 1:] = h[0, :, :2, :2]
+    return np.array_equal(function(h, 3)[0], expected.ravel())
 
 
 exercise.hints(
@@ -77,7 +71,4 @@ the positions
     padded[n, :, u : u + k, v : v + k].reshape(-1) → padded[n, p, u : u + k, v : v + k]
     for n in range(N) → for n in range(N)\n        for p in range(h.shape[1])
     np.array(rows) → np.array(rows).reshape(N * r * s, -1)
-you include the column of ones; this matrix has a column for each kernel entry and none for the bias
-    padded[n, :, u : u + k, v : v + k].reshape(-1)
-    → np.append(1, padded[n, :, u : u + k, v : v + k])
 """)

@@ -1,11 +1,9 @@
 """Compute q² of a convolutional layer."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from optdl.bnp import scale_conv
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 
 exercise = Exercise("P-24:scale", scale_conv)
 
@@ -17,28 +15,26 @@ def _(channels, kernel, examples, positions):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for kernel, N, positions in (
-        ((1, 1), 4, 1500),
-        ((3, 3), 2, 64),
-        ((3, 3), 128, 256),
-        ((3, 5), 1, 36),
-        ((5, 3), 2, 4),
+def _(rng):
+    c, N = (int(size) for size in rng.integers((5, 20), (9, 99)))
+    wide, high = (int(size) for size in rng.permutation([5, 7]))
+    # c k²/N is below 1, between 1 and √(rs), and above √(rs), there with kernels of all forms
+    for kernel, examples, positions in (
+        ((1, 1), N, int(rng.integers(2, 20))),
+        ((3, 3), int(rng.integers(2, 9)), int(rng.integers(1500, 3000))),
+        ((3, 3), 2, int(rng.integers(30, 90))),
+        ((3, wide), 1, int(rng.integers(20, 90))),
+        ((high, 1), 2, int(rng.integers(2, 9))),
     ):
-        yield {
-            "channels": int(rng.integers(5, 9)),
-            "kernel": kernel,
-            "examples": N,
-            "positions": positions,
-        }
+        yield {"channels": c, "kernel": kernel, "examples": examples, "positions": positions}
 
 
 @exercise.fact("with very many images q² is √(rs); with one image of one pixel it is c k²")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
     many = function(c, (k, k), 10**9, side**2)
     one = function(c, (k, k), 1, 1)
-    return bool(np.isclose(many, side) and np.isclose(one, c * k**2))
+    return np.isclose(many, side) and np.isclose(one, c * k**2)
 
 
 exercise.hints(

@@ -1,53 +1,47 @@
 """The cosines of the angles between consecutive gradients of a descent."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.conditioning.shared import (
+    gradient_of_quadratic,
+    gradient_of_quartic,
+    random_positive,
+)
+from optdl.checks.exercise import Exercise
 from optdl.conditioning import gradient_cosines
-from optdl.objectives import cubic_gradient, linear, named
+from optdl.objectives import linear
 
 exercise = Exercise("F-02", gradient_cosines)
 
 
-@exercise.answer
-def _(gradient, w, lr, steps):
-    cosines, g = [], gradient(w)
-    for _ in range(steps):
-        w = w - lr * g
-        last, g = g, gradient(w)
-        cosines.append(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))
-    return np.array(cosines)
-
-
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for lr, steps in ((0.6, 3), (0.2, 4)):
-        H = np.diag([1.0, 4.0])
+def _(rng):
+    for low, high in ((0.1, 0.4), (0.85, 1.1)):
+        n, steps = rng.integers([2, 3], [4, 6]).tolist()
+        H = random_positive(rng, n).round(2)
         yield {
-            "gradient": named(f"w ↦ H @ w, H = {H.tolist()}", linear, H),
-            "w": np.array([2.0, 1.0]),
-            "lr": lr,
+            "gradient": gradient_of_quadratic(H),
+            "w": rng.normal(size=n).round(1) + 0.05,
+            "lr": round(float(rng.uniform(low, high) * 2 / np.linalg.eigvalsh(H)[-1]), 3),
             "steps": steps,
         }
-    A = rng.uniform(0.5, 1.5, size=(4, 3)).round(1)
+    n, steps = rng.integers([1, 3], [5, 6]).tolist()
     yield {
-        "gradient": named(f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}", cubic_gradient, A),
-        "w": rng.uniform(0.2, 0.4, size=3).round(2),
-        "lr": 0.02,
-        "steps": 5,
+        "gradient": gradient_of_quartic(rng, n),
+        "w": rng.uniform(0.2, 0.4, size=n).round(2),
+        "lr": round(float(rng.uniform(0.01, 0.03)), 3),
+        "steps": steps,
     }
 
 
 @exercise.fact("along one eigenvector the cosine is 1 for η < 1/λ and −1 for η > 1/λ")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     values, U = np.linalg.eigh(random_positive(rng, 3))
     H = partial(linear, U * values @ U.T)
     signs = [np.asarray(function(H, U[:, 1], c / values[1], 3)) for c in (0.5, 1.5)]
-    return bool(np.allclose(signs, [[1, 1, 1], [-1, -1, -1]]))
+    return np.allclose(signs, [[1, 1, 1], [-1, -1, -1]])
 
 
 exercise.hints(
@@ -66,8 +60,6 @@ you divide by the square of one norm; the gradients before and after a step have
     np.linalg.norm(last) * np.linalg.norm(g) → last @ last
 you compare each gradient with the first one; compare it with the gradient before the step
     last, g = g, gradient(w) → last, g = (g, gradient(w)) if not cosines else (last, gradient(w))
-you climb; a step goes against the gradient
-    w - lr → w + lr
 you return the angles; return their cosines
     last @ g / (np.linalg.norm(last) * np.linalg.norm(g))
     → np.arccos(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))

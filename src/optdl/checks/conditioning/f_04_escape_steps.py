@@ -1,10 +1,8 @@
 """The number of steps after which gradient descent has left a saddle."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.conditioning import escape_steps
 
 exercise = Exercise("F-04", escape_steps)
@@ -17,28 +15,44 @@ def _(distance, radius, lr, curvature):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {"distance": 0.125, "radius": 2.0, "lr": 0.5, "curvature": 2.0}
-    yield {"distance": 3.0, "radius": 2.0, "lr": 0.5, "curvature": 1.0}
-    # two quotients that should be 3 and come out slightly larger, and one that is above 3
-    yield {"distance": 0.5, "radius": 62.5, "lr": 2.0, "curvature": 2.0}
-    yield {"distance": 0.125, "radius": 27.0, "lr": 2.5, "curvature": 2.0}
-    yield {"distance": 1.0, "radius": 8.00000001, "lr": 0.5, "curvature": 2.0}
-    for exponent, radius in ((0, 40), (-1, 3), (0, 12.5), (-3, 2), (-6, 1.7), (-9, 2.4)):
+def _(rng):
+    start, factor, k = rng.integers([1, 2, 2], [6, 8, 6]).tolist()
+    d = 2.0**-start
+    yield {"distance": d, "radius": d * 2.0**k, "lr": 0.5, "curvature": 2.0}  # exactly k steps
+    yield {
+        "distance": d,
+        "radius": d * factor**k * (1 + 1e-8),
+        "lr": factor - 1.0,
+        "curvature": 1.0,
+    }
+    # whole quotients that come out slightly larger, and slightly smaller
+    powers = [(base, k) for base in range(3, 20) for k in range(2, 9)]
+    quotient = {(base, k): np.log(float(base**k)) / np.log(base) for base, k in powers}
+    for rounded in (np.greater, np.less):
+        base, k = rng.choice(
+            [power for power in powers if rounded(quotient[power], power[1])]
+        ).tolist()
+        yield {"distance": d, "radius": d * base**k, "lr": (base - 1) / 2, "curvature": 2.0}
+    # a start at the distance R, or beyond it
+    for times in (1.0, round(float(rng.uniform(2, 4)), 1)):
+        yield {"distance": d * times, "radius": d, "lr": 0.1 * factor, "curvature": 0.5}
+    radius = round(d * factor ** (k + 0.3), 3)  # the nearest whole number is too small
+    yield {"distance": d, "radius": radius, "lr": factor - 1.0, "curvature": 1.0}
+    for exponent in (-3, -9):
         yield {
             "distance": float(rng.integers(1, 10) * 10.0**exponent),
-            "radius": float(radius),
+            "radius": round(float(rng.uniform(12, 40)), 1),
             "lr": round(float(rng.uniform(0.05, 0.4)), 2),
             "curvature": round(float(rng.uniform(0.5, 2)), 1),
         }
 
 
 @exercise.fact("iterating the factor 1 + ηλ gives the same number")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     distance, lr = 10.0 ** -rng.uniform(2, 8), rng.uniform(0.05, 0.5)
     steps = function(distance, 1.0, lr, 1.5)
     after = distance * (1 + 1.5 * lr) ** np.array([steps - 1, steps])
-    return bool(after[0] < 1 <= after[1] * (1 + 1e-9))
+    return after[0] < 1 <= after[1] * (1 + 1e-9)
 
 
 exercise.hints(

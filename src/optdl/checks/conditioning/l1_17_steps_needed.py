@@ -1,11 +1,9 @@
 """The steps of gradient descent that a Hessian, which may be singular, costs."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Case, Exercise
 from optdl.conditioning import steps_needed
 
 exercise = Exercise("L1-17", steps_needed)
@@ -22,29 +20,39 @@ def _(hessian, q):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {"hessian": np.diag([6.0, 4.0]), "q": 1e-6}
-    yield {"hessian": np.diag([0.0, 0.5, 4.0]), "q": 0.01}
-    yield {"hessian": np.diag([0.0, 3.0, 3.0]), "q": 0.001}
-    yield {"hessian": np.diag([50.0, 0.3, 7.0, 20.0]), "q": 1e-6}
-    flat = rng.normal(size=(3, 5))
-    yield {"hessian": flat.T @ flat, "q": 0.02}
+def _(rng):
+    def case(hessian: np.ndarray, least: float, most: float) -> Case:
+        return {"hessian": hessian, "q": float(f"{10 ** -rng.uniform(least, most):.2g}")}
+
+    def diagonal(*values: float) -> np.ndarray:
+        return np.diag(rng.permutation(values))
+
+    low, high = rng.uniform([0.3, 4], [3, 20]).round(2)
+    rank, flat = rng.integers([2, 1], [4, 3]).tolist()
+    between = rng.uniform(low, high, size=rank).round(2)
+    yield case(np.diag([high, low]), 0.2, 6)
+    yield case(diagonal(low, high, *between, *[0.0] * flat), 1, 3)
+    yield case(diagonal(*[high] * flat, *[0.0] * rank), 2, 4)
+    A = rng.normal(size=(rank, rank + flat))
+    yield case(A.T @ A, 0.5, 2)
+    # an eigenvalue that counts, though small, in the middle between two numbers of steps
+    ratio, k = 10 ** -rng.uniform(9, 11), int(rng.integers(2, 9))
+    yield {"hessian": diagonal(high, high * ratio), "q": 1 - 2 * ratio * (k - 0.5)}
     # zero is what is small beside the largest: not these, but the rounding of large entries
-    yield {"hessian": np.diag([3e-13, 1e-13]), "q": 0.3}
-    yield {"hessian": np.diag([1.0, 1e-5]), "q": 0.5}
-    row = rng.normal(size=(1, 3))
-    yield {"hessian": 1e5 * row.T @ row, "q": 0.1}
+    yield case(1e-13 * diagonal(low, high), 0.2, 1)
+    yield case(diagonal(low, high, *[1e-14 * high] * flat), 0.2, 2)
+    yield case(1e6 * diagonal(low, high, 1e-14 * high), 0.2, 2)
 
 
 @exercise.fact("gradient descent with the best fixed learning rate needs so many steps")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     H, q = random_positive(rng, 3), 0.003
     values, U = np.linalg.eigh(H)
     start = w = U[:, 0] + U[:, -1]
     count, lr = 0, 2 / (values[0] + values[-1])
     while np.linalg.norm(w) > q * np.linalg.norm(start):
         w, count = w - lr * H @ w, count + 1
-    return bool(function(H, q) == count)
+    return function(H, q) == count
 
 
 exercise.hints(

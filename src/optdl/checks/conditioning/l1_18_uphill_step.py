@@ -1,11 +1,9 @@
 """The learning rate up to which no step along a direction goes uphill in the quadratic model."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.conditioning import uphill_step
 
 exercise = Exercise("L1-18:uphill", uphill_step)
@@ -20,35 +18,32 @@ def _(gradient, hessian, direction):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    two = np.array([1.0, 2.0])
-    yield {"gradient": np.array([2.0]), "hessian": np.array([[5.0]]), "direction": np.array([3.0])}
-    yield {"gradient": two, "hessian": np.diag([1.0, -3.0]), "direction": np.array([1.0, 1.0])}
-    yield {"gradient": two, "hessian": np.diag([1.0, 3.0]), "direction": np.array([1.0, -1.0])}
-    yield {"gradient": two, "hessian": np.diag([1.0, -3.0]), "direction": np.array([1.0, -1.0])}
-    for n in (2, 3, 4):
-        g = rng.normal(size=n).round(1) + 0.05
-        yield {
-            "gradient": g,
-            "hessian": random_positive(rng, n).round(1),
-            "direction": g + 0.3 * rng.normal(size=n).round(1),
-        }
-    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0]), "direction": np.ones(2)}
-    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0]), "direction": -np.ones(2)}
-    yield {"gradient": np.zeros(2), "hessian": np.eye(2), "direction": np.zeros(2)}
-    yield {
-        "gradient": np.array([0.5, 0, 0]),
-        "hessian": np.eye(3),
-        "direction": np.array([1.0, 1, 0]),
-    }
+def _(rng):
+    for slope, curvature in ((1, 0.6), (1, 5), (2, -0.6), (-1, 0.6), (-1, 5), (-1, -2)):
+        n = int(rng.integers(1, 5))
+        g, d = rng.normal(size=(2, n)).round(1) + 0.05
+        d *= slope * np.sign(g @ d)
+        H = random_positive(rng, n)
+        H *= curvature * rng.uniform(0.5, 1.5) / (d @ H @ d)
+        yield {"gradient": g, "hessian": H, "direction": d}
+    # gᵀd = 0 with dᵀHd of each sign, dᵀHd = 0 with gᵀd of each sign, and both zero
+    a, b, h = (rng.integers(1, 9, size=3) / 4).tolist()
+    for g, curvatures in (
+        ([a, -a], [h, h]),
+        ([a, -a], [-h, -h]),
+        ([a, b], [h, -h]),
+        ([-a, -b], [h, -h]),
+        ([a, -a], [h, -h]),
+    ):
+        yield {"gradient": np.array(g), "hessian": np.diag(curvatures), "direction": b * np.ones(2)}
 
 
 @exercise.fact("the predicted change is zero at a learning rate that is positive and finite")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     d, H = rng.normal(size=4), random_positive(rng, 4)
     g = d + 0.1 * rng.normal(size=4)
     rate = function(g, H, d)
-    return bool(rate > 0 and np.isclose(-rate * g @ d + rate**2 * d @ H @ d / 2, 0))
+    return rate > 0 and np.isclose(-rate * g @ d + rate**2 * d @ H @ d / 2, 0)
 
 
 exercise.hints(

@@ -1,14 +1,17 @@
 """The eigenvalue of a Hessian with the largest absolute value, from gradients alone."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.conditioning.shared import (
+    gradient_of_quadratic,
+    gradient_of_quartic,
+    random_positive,
+)
+from optdl.checks.exercise import Exercise
 from optdl.conditioning import power_iteration
-from optdl.objectives import cubic_gradient, linear, named
+from optdl.objectives import linear
 
 exercise = Exercise("L1-19", power_iteration)
 
@@ -25,32 +28,26 @@ def _(gradient, w, v, step, steps):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    H = np.diag([1.0, -3.0])
-    yield {
-        "gradient": named(f"w ↦ H @ w, H = {H.tolist()}", linear, H),
-        "w": np.array([0.5, 1.0]),
-        "v": np.array([3.0, 2.0]),
-        "step": 0.1,
-        "steps": 4,
-    }
-    for n, steps in ((2, 3), (3, 5)):
-        A = rng.uniform(0.5, 1.5, size=(n + 1, n)).round(1)
+def _(rng):
+    n, k = rng.integers([2, 2], [4, 4]).tolist()
+    # the eigenvalue with the largest absolute value is negative
+    H = random_positive(rng, n).round(2) - round(float(rng.uniform(5, 7)), 1) * np.eye(n)
+    for gradient, size in ((gradient_of_quadratic(H), n), (gradient_of_quartic(rng, k), k)):
         yield {
-            "gradient": named(f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}", cubic_gradient, A),
-            "w": rng.uniform(0.5, 1, size=n).round(1),
-            "v": rng.normal(size=n).round(1) + 0.05,
+            "gradient": gradient,
+            "w": rng.uniform(0.5, 1, size=size).round(1),
+            "v": rng.normal(size=size).round(1) + 0.05,
             "step": round(float(rng.uniform(0.1, 0.3)), 2),
-            "steps": steps,
+            "steps": int(rng.integers(3, 6)),
         }
 
 
 @exercise.fact("after many products the estimate is the eigenvalue with the largest absolute value")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     H, w, v = random_positive(rng, 4), rng.normal(size=4), rng.normal(size=4)
     dominant = np.linalg.eigvalsh(H)[-1]
     estimates = np.asarray(function(partial(linear, -H), w, v, 0.1, 400))
-    return bool(np.isclose(estimates[-1], -dominant, rtol=1e-4))
+    return np.isclose(estimates[-1], -dominant, rtol=1e-4)
 
 
 exercise.hints(

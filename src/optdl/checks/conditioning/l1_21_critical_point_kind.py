@@ -1,11 +1,11 @@
 """The kind of a point, from the gradient and the Hessian."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Case, Exercise
 from optdl.conditioning import critical_point_kind
 
 exercise = Exercise("L1-21", critical_point_kind)
@@ -25,40 +25,44 @@ def _(gradient, hessian, tolerance):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    zero = np.zeros(2)
-    yield {"gradient": zero, "hessian": np.array([[2.0, 4.0], [4.0, 2.0]]), "tolerance": 1e-6}
-    yield {"gradient": zero, "hessian": np.array([[2.0, 1.0], [1.0, 2.0]]), "tolerance": 1e-6}
-    yield {"gradient": zero, "hessian": np.diag([-1.0, -3.0]), "tolerance": 1e-6}
-    yield {"gradient": np.array([0.0, 0.5]), "hessian": np.diag([1.0, 3.0]), "tolerance": 1e-6}
-    yield {"gradient": np.array([0.08, 0.08]), "hessian": np.diag([1.0, 3.0]), "tolerance": 0.1}
-    yield {"gradient": zero, "hessian": np.diag([0.0, 1.0]), "tolerance": 1e-6}
-    yield {"gradient": zero, "hessian": np.diag([-2.0, 0.0]), "tolerance": 1e-6}
-    # the smallest eigenvalue is a rounding error, once on each side of zero
-    yield {"gradient": zero, "hessian": np.diag([2.0, -1e-9]), "tolerance": 1e-6}
-    yield {"gradient": np.array([1e-9, 0.0]), "hessian": np.diag([2.0, 1e-9]), "tolerance": 1e-6}
+def _(rng):
+    def case(
+        values: np.ndarray | list[float], gradient: Sequence[float] = (), tolerance: float = 1e-6
+    ) -> Case:
+        g = np.zeros(len(values))
+        g[: len(gradient)] = gradient
+        return {"gradient": rng.permutation(g), "hessian": np.diag(values), "tolerance": tolerance}
+
+    n, p = rng.integers([2, 2], [5, 5]).tolist()
+    positive, e = rng.uniform(1, 4, size=n).round(1), round(float(rng.uniform(0.1, 0.5)), 2)
+    tolerance, tiny = 2.0**-p, rng.choice([-1e-9, 0.0, 1e-9])
+    # the norm of the gradient, not its square, its largest entry or the sum of its entries, and
     # what equals the tolerance counts as zero
-    yield {"gradient": np.array([0.0, 0.125]), "hessian": np.diag([1.0, 3.0]), "tolerance": 0.125}
-    yield {"gradient": zero, "hessian": np.diag([0.125, 3.0]), "tolerance": 0.125}
-    for signs in ((-1, -1, 1), (-1, 0, 1), (1, 1, 1), (-1, -1, -1)):
-        rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        H = (rotation * (np.array(signs) * rng.uniform(1, 2, size=3))) @ rotation.T
-        yield {"gradient": np.zeros(3), "hessian": (H + H.T).round(2) / 2, "tolerance": 0.1}
-
-
-@exercise.fact("turning the coordinates does not change the kind")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    for values in ([1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [0.0, 1.0, 2.0]):
-        rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        H = (rotation * np.array(values)) @ rotation.T
-        kinds = [function(np.zeros(3), M, 1e-9) for M in (np.diag(values), (H + H.T) / 2)]
-        if kinds[0] != kinds[1]:
-            return False
-    return True
+    yield case(positive, [1 + e, -e])
+    yield case(positive, [e], (e + e**2) / 2)
+    yield case(positive, [e, -e], 1.2 * e)
+    yield case(positive, [e, e], 1.7 * e)
+    yield case(positive, [-tolerance], tolerance)
+    yield case([tolerance, *positive], [], tolerance)
+    yield case([*-positive, -tolerance], [], tolerance)
+    # an eigenvalue that is a rounding error, on each side of zero
+    for sign in (-1, 1):
+        yield case([*positive, sign * 1e-9])
+        yield case([*-positive, sign * 1e-9])
+    # a saddle with a positive diagonal
+    a, b = positive[:2]
+    off = round(float(rng.uniform(1.1, 2) * max(a, b)), 1)
+    yield case(positive[:2]) | {"hessian": np.array([[a, off], [off, b]])}
+    for signs in ((-1, 1), (-1, -1, 1), (-1, 0, 1), (-1, -1, -1), (1, 1, 1), (0, 0)):
+        k = len(signs)
+        values = np.where(signs, signs * rng.uniform(1, 2, size=k), tiny)
+        rotation, _ = np.linalg.qr(rng.normal(size=(k, k)))
+        H = (rotation * values) @ rotation.T
+        yield case(np.zeros(k)) | {"hessian": (H + H.T) / 2}
 
 
 @exercise.fact("a positive definite Hessian makes a minimum, and its negative a maximum")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     H, zero = random_positive(rng, 4), np.zeros(4)
     return (function(zero, H, 1e-9), function(zero, -H, 1e-9)) == ("minimum", "maximum")
 

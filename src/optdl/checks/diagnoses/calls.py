@@ -1,24 +1,25 @@
 """Call the function again: a second time, with another value of an argument, with a generator."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence
+from optdl.checks.diagnoses import values
+from optdl.checks.diagnoses.evidence import Evidence, leaves, listed, near
 from optdl.checks.exercise import Case
-from optdl.observation import generators, generators_after, observe
+from optdl.observation import generators
 
 
 def state(evidence: Evidence) -> str:
     """Recognize a function that gives another answer when it is called a second time."""
     twice = [case for case in evidence.cases for _ in range(2)]
-    values = evidence.tried(evidence.function, twice)
-    for first, again in zip(values[::2], values[1::2], strict=True):
-        if first is None or again is None:
+    given = evidence.tried(evidence.function, twice)
+    for first, again in zip(given[::2], given[1::2], strict=True):
+        # a generator, for example, never agrees
+        if first is None or again is None or not evidence.agree(first, first):
             return ""
-        if not evidence.agree(first, first):
-            return ""  # a generator, for example, never agrees
         if not evidence.agree(first, again):
             return (
                 "your function gives another answer to the same call when it is called again: does "
@@ -26,6 +27,28 @@ def state(evidence: Evidence) -> str:
                 "its own?"
             )
     return ""
+
+
+def constant(evidence: Evidence) -> str:
+    """Recognize a part that is one number, whatever the arguments are: other ones are tried."""
+    found = {part.name: values.constant(part) for part in evidence.wrong}
+    found = {name: number for name, number in found.items() if number is not None}
+    cases = [
+        {**case, name: other}
+        for case in (evidence.cases if found else ())
+        for name in evidence.arguments
+        for other in _others(case[name])
+    ]
+    for got in evidence.tried(evidence.function, cases):
+        parts = leaves(evidence.exercise.parts, got) if got is not None else {}
+        for name in parts.keys() & found.keys():
+            if not near(np.full(np.shape(parts[name]), found[name]), parts[name]):
+                del found[name]
+    return "; ".join(
+        f"{listed([name]) if name else 'your answer'} is always {number:.6g}, whatever the "
+        "arguments are"
+        for name, number in found.items()
+    )
 
 
 def untouched(evidence: Evidence) -> str:
@@ -39,8 +62,7 @@ def untouched(evidence: Evidence) -> str:
 
 def generator(evidence: Evidence) -> str:
     """Recognize a function that draws other numbers from the generator wherever it is wrong."""
-    answers = zip(evidence.cases, evidence.expected, evidence.got, strict=True)
-    wrong = [case for case, right, got in answers if not evidence.agree(right, got)]
+    wrong = [*compress(evidence.cases, evidence.wrong_cases)]
     drawing = [(right, got) for before, right, got in _states(evidence, wrong) if right != before]
     if drawing and all(got != right for right, got in drawing):
         return (
@@ -55,14 +77,12 @@ def _states(
 ) -> list[tuple[list[str], list[str], list[str]]]:
     """Return the states of each case's generators before, after the reference, and after yours."""
     cases = [case for case in cases if generators(case)]
-    exercise = evidence.exercise
-    rights = generators_after(exercise.reference, exercise.use, cases)
-    gots = observe(generators_after, evidence.function, exercise.use, cases) if cases else []
-    before = map(generators, cases)
+    rights = evidence.exercise.outcomes(evidence.exercise.reference, cases)
+    gots = evidence.exercise.outcomes(evidence.function, cases)
     return [
-        (state, right, got)
-        for state, right, got in zip(before, rights, gots, strict=True)
-        if right is not None and got is not None
+        (generators(case), [*right.states], [*got.states])
+        for case, right, got in zip(cases, rights, gots, strict=True)
+        if not right.is_error and not got.is_error
     ]
 
 
@@ -72,24 +92,19 @@ def ignored(evidence: Evidence) -> str:
     It has to matter in each case that fails: what is wrong without it has another cause.
     """
     names = [name for name in evidence.arguments if _never_matters(evidence, name)]
-    if len(names) != 1:
-        return ""
-    return f"your answer does not depend on `{names[0]}`, and has to"
+    return f"your answer does not depend on `{names[0]}`, and has to" if len(names) == 1 else ""
 
 
 def _never_matters(evidence: Evidence, name: str) -> bool:
     matters = False
     for case, right, got in zip(evidence.cases, evidence.expected, evidence.got, strict=True):
-        matters_here = False
         others = [{**case, name: changed} for changed in _others(case.get(name))]
-        new_rights = evidence.tried(evidence.exercise.reference, others)
-        new_gots = evidence.tried(evidence.function, others)
-        for new_right, new_got in zip(new_rights, new_gots, strict=True):
-            if new_right is None:
-                continue
-            if new_got is None or not evidence.agree(got, new_got):
-                return False
-            matters_here = matters_here or not evidence.agree(right, new_right)
+        rights = evidence.tried(evidence.exercise.reference, others)
+        gots = evidence.tried(evidence.function, others)
+        known = [two for two in zip(rights, gots, strict=True) if two[0] is not None]
+        if not all(new is not None and evidence.agree(got, new) for _, new in known):
+            return False
+        matters_here = not all(evidence.agree(right, new) for new, _ in known)
         if not matters_here and not evidence.agree(right, got):
             return False
         matters = matters or matters_here

@@ -1,6 +1,6 @@
 """Hold what is known about a wrong answer: its cases, the expected values and the values got."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -31,57 +31,90 @@ class Part:
     pairs: tuple[Pair, ...]
     scope: str = ""
 
-    @property
+    @cached_property
     def same_shape(self) -> bool:
         """Return whether all values got have the expected shape."""
         return all(pair.right.shape == pair.got.shape for pair in self.pairs)
 
-    @property
-    def differs(self) -> bool:
-        """Return whether a value got is further from the right one than rounding explains."""
-        return not all(near(pair.right, pair.got) for pair in self.pairs)
+    @cached_property
+    def wrong_pairs(self) -> tuple[Pair, ...]:
+        """Return the cases whose values are further from the right ones than by rounding."""
+        return tuple(pair for pair in self.pairs if not near(pair.right, pair.got))
+
+    @cached_property
+    def informative(self) -> bool:
+        """Return whether there are two numbers other than 0, so that chance explains nothing."""
+        finite = self.rights[np.isfinite(self.rights.astype(float))]
+        return len(np.unique(finite[finite != 0])) >= 2
+
+    @cached_property
+    def rights(self) -> np.ndarray:
+        """Return all right numbers in a row."""
+        return np.concatenate([np.ravel(pair.right) for pair in self.pairs])
+
+    @cached_property
+    def ratios(self) -> list[float]:
+        """Return for each case the number that multiplies every entry, or nothing."""
+        return self._each(_ratio)
+
+    @cached_property
+    def differences(self) -> list[float]:
+        """Return for each case the number that is added to every entry, or nothing."""
+        return self._each(_difference)
+
+    def _each(self, measure: Callable[[np.ndarray, np.ndarray], float | None]) -> list[float]:
+        """Return a number for each case, or nothing where one has none or there are too few.
+
+        Between 0.3 and 0.8 there is a factor of 8/3, and it explains nothing.
+        """
+        various = np.unique(np.abs(self.rights[self.rights != 0]).round(9))
+        found: list[float] = []
+        for pair in self.pairs if self.same_shape and len(various) >= 2 <= len(self.pairs) else ():
+            right, got = (np.ravel(array).astype(float) for array in (pair.right, pair.got))
+            number = measure(right, got) if np.isfinite([right, got]).all() else None
+            if number is None:
+                return []
+            found.append(number)
+        return found
+
+    @cached_property
+    def hardest(self) -> tuple[Pair, ...]:
+        """Return all cases, those first that are wrong as they stand: they decide soonest."""
+        wrong = set(map(id, self.wrong_pairs))
+        return tuple(sorted(self.pairs, key=lambda pair: id(pair) not in wrong))
 
     def obeys(self, change: Callable[[Pair], Any]) -> bool:
         """Return whether a change of the expected values gives the values got in every case."""
         with np.errstate(all="ignore"):
-            return all(near(change(pair), pair.got) for pair in self.pairs)
+            return all(near(change(pair), pair.got) for pair in self.hardest)
 
-    def maps(self, change: Callable[[np.ndarray], Any]) -> bool:
-        """Return whether a change of the expected numbers alone gives the numbers got."""
-        return self.obeys(lambda pair: change(pair.right))
-
-    def where_wrong(self) -> Iterator["Part"]:
-        """Yield this part, then its wrong cases alone, then its wrong entries alone."""
-        yield self
-        wrong = tuple(pair for pair in self.pairs if not near(pair.right, pair.got))
-        if _kinds(wrong) >= 2 and len(wrong) < len(self.pairs):
-            yield replace(self, pairs=wrong, scope="in the cases that differ, ")
-        entries = tuple(_wrong_entries(pair) for pair in wrong if self.same_shape)
+    @cached_property
+    def narrowed(self) -> list["Part"]:
+        """Return this part, then its wrong cases alone, then its wrong entries alone."""
+        found, wrong = [self], self.wrong_pairs
+        # cases that differ in a size or in a whole number
+        if len({_kind(pair.case) for pair in wrong}) >= 2 and len(wrong) < len(self.pairs):
+            found.append(replace(self, pairs=wrong, scope="in the cases that differ, "))
+        wrong_entries = ((pair, differing(*pair[1:])) for pair in wrong if self.same_shape)
+        entries = tuple(Pair(case, right[at], got[at]) for (case, right, got), at in wrong_entries)
         number = sum(pair.right.size for pair in entries)
         if 3 <= number < sum(pair.right.size for pair in wrong):
-            yield replace(self, pairs=entries, scope="in the entries that differ, ")
+            found.append(replace(self, pairs=entries, scope="in the entries that differ, "))
+        return found
 
 
-def _kinds(pairs: Sequence[Pair]) -> int:
-    """Return how many cases there are that differ in a size or in a whole number."""
-    return len({tuple(kind(value) for value in pair.case.values()) for pair in pairs})
-
-
-def kind(value: Any) -> Any:
-    """Return a whole number, or the shape of an array; within a list, of each item."""
-    if isinstance(value, list | tuple):
-        return tuple(map(kind, value))
+def _kind(value: Any) -> Any:
+    """Return a whole number, or the shape of an array; within a list or dict, of each item."""
+    if isinstance(value, list | tuple | dict):
+        return tuple(map(_kind, value.values() if isinstance(value, dict) else value))
     return value.shape if isinstance(value, np.ndarray) else value if type(value) is int else None
 
 
 def near(right: Any, got: Any) -> bool:
     """Return whether two arrays have one shape and agree up to rounding."""
-    if right is None:
-        return False
     right, got = np.asarray(right), np.asarray(got)
-    if right.shape != got.shape or {right.dtype.kind, got.dtype.kind} - set("biuf"):
-        return False
-    return not differing(right, got).any()
+    comparable = right.shape == got.shape and {right.dtype.kind, got.dtype.kind} <= {*"biuf"}
+    return comparable and not differing(right, got).any()
 
 
 def differing(right: np.ndarray, got: np.ndarray) -> np.ndarray:
@@ -95,9 +128,16 @@ def differing(right: np.ndarray, got: np.ndarray) -> np.ndarray:
     return np.asarray(~alike)
 
 
-def _wrong_entries(pair: Pair) -> Pair:
-    wrong = differing(pair.right, pair.got)
-    return Pair(pair.case, pair.right[wrong], pair.got[wrong])
+def _ratio(right: np.ndarray, got: np.ndarray) -> float | None:
+    if not right.any() or not got.any():
+        return None
+    ratio = float(right @ got / (right @ right))
+    return ratio if near(ratio * right, got) else None
+
+
+def _difference(right: np.ndarray, got: np.ndarray) -> float | None:
+    difference = float(np.mean(got - right)) if right.size else np.nan
+    return difference if near(right + difference, got) and right.size else None
 
 
 @dataclass(frozen=True)
@@ -117,13 +157,13 @@ class Evidence:
     def tried(self, function: Function, cases: Sequence[Case]) -> list[Any]:
         """Return what a function gives with other arguments, or None when it raises an error."""
         given = self.exercise.outcomes(function, cases)
-        return [None if one.kind == "raised" else one.value for one in given]
+        return [None if one.is_error else one.value for one in given]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the arguments that every case has."""
-        every = set.intersection(*(set(case) for case in self.cases)) if self.cases else set()
-        return tuple(name for name in self.cases[0] if name in every) if every else ()
+        first = self.cases[0] if self.cases else ()
+        return tuple(name for name in first if all(name in case for case in self.cases))
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
@@ -132,36 +172,30 @@ class Evidence:
         return tuple(name for name in self.names if name in known)
 
     @cached_property
+    def wrong_cases(self) -> list[bool]:
+        """Return of each case whether the answer differs in it."""
+        return [not self.agree(*two) for two in zip(self.expected, self.got, strict=True)]
+
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the parts of the answer that are numbers; none when its structure is wrong."""
-        if not self.cases:
-            return ()
+        pairs: dict[str, list[Pair]] = {}
         try:
-            columns = [
-                [leaves(self.exercise.parts, right), leaves(self.exercise.parts, got)]
-                for right, got in zip(self.expected, self.got, strict=True)
-            ]
-            return tuple(_parts(self.cases, columns))
+            for case, *two in zip(self.cases, self.expected, self.got, strict=True):
+                right, got = (leaves(self.exercise.parts, value) for value in two)
+                for name in right:
+                    pair = Pair(case, *numbers(right[name], got[name]))
+                    pairs.setdefault(name, []).append(pair)
         except (ValueError, TypeError):
             return ()
+        return tuple(Part(name, tuple(some)) for name, some in pairs.items())
 
     @cached_property
     def wrong(self) -> tuple[Part, ...]:
         """Return the parts that differ in any case."""
-        return tuple(part for part in self.parts if not self.is_right(part))
-
-    def is_right(self, part: Part) -> bool:
-        """Return whether a part agrees in every case."""
-        return all(self.agree(pair.right, pair.got) for pair in part.pairs)
-
-
-def _parts(cases: Sequence[Case], columns: list[list[dict[str, Any]]]) -> Iterator[Part]:
-    for name in columns[0][0]:
-        pairs = [
-            Pair(case, *numbers(right[name], got[name]))
-            for case, (right, got) in zip(cases, columns, strict=True)
-        ]
-        yield Part(name, tuple(pairs))
+        return tuple(
+            part for part in self.parts if not all(self.agree(*pair[1:]) for pair in part.pairs)
+        )
 
 
 def leaves(names: Any, value: Any) -> dict[str, Any]:
@@ -176,15 +210,13 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
         return {names: value}
     if len(names) != len(value):
         raise ValueError(f"expected {len(names)} parts, got {len(value)}")
-    found: dict[str, Any] = {}
-    for name, item in zip(names, value, strict=True):
-        found |= leaves(name, item)
-    return found
+    some = (leaves(name, item) for name, item in zip(names, value, strict=True))
+    return {name: item for found in some for name, item in found.items()}
 
 
 def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected value and the value got as arrays of real numbers."""
-    if isinstance(right, tuple | list) and any(isinstance(item, np.ndarray) for item in right):
+    if isinstance(right, tuple | list) and np.ndarray in map(type, right):
         if [np.shape(item) for item in right] != [np.shape(item) for item in got]:
             raise ValueError("the arrays have other shapes")
         right, got = (np.concatenate([np.ravel(item) for item in some]) for some in (right, got))

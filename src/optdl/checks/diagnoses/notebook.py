@@ -1,16 +1,29 @@
-"""Tell a function that is older than its cell, and one that is called before it is written."""
+"""Tell what is the matter with a function of a notebook before it is called.
+
+It is older than its cell, is not written yet, or takes the course's own answer.
+"""
 
 import ast
+import dis
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from optdl.checks.exercise import Exercise
 
-def _shell() -> Any:
+
+def shell() -> Any:
     """Return the shell of the notebook, or None elsewhere."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def is_notebook() -> bool:
+    """Return whether a reader's cells run here, in Jupyter or in a page."""
+    return shell() is not None or sys.platform in ("wasi", "emscripten")
 
 
 def tell_unwritten_plainly() -> None:
@@ -19,9 +32,9 @@ def tell_unwritten_plainly() -> None:
     Checks say so themselves; a cell that trains or draws would show a long traceback. The shell
     has room for one handler; an existing one stays.
     """
-    shell = _shell()
-    if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NotImplementedError,), _show)
+    own = shell()
+    if own is not None and not own.custom_exceptions:
+        own.set_custom_exc((NotImplementedError,), _show)
 
 
 def _show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:
@@ -44,11 +57,11 @@ def stale(function: Callable[..., Any]) -> str:
 
     Python kept the function of an earlier run then, and that is the one a check sees.
     """
-    shell = _shell()
+    own = shell()
     name = getattr(function, "__name__", "")
-    if shell is None or getattr(function, "__module__", "") != "__main__":
+    if own is None or getattr(function, "__module__", "") != "__main__":
         return ""
-    return error_of(shell.user_ns.get("In", ()), name, shell.transform_cell)
+    return error_of(own.user_ns.get("In", ()), name, own.transform_cell)
 
 
 def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = str) -> str:
@@ -68,3 +81,65 @@ def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = 
             f"`{name}` was checked: fix it, and run the cell again"
         )
     return ""
+
+
+IMPORTS = {"IMPORT_NAME", "LOAD_GLOBAL", "LOAD_NAME"}
+"""Instructions that name what a function takes from elsewhere."""
+
+
+def taken(exercise: Exercise, answer: Any) -> str:
+    """Return the module with answers from which an answer takes something, or an empty text.
+
+    A notebook of a class is graded without these modules. Here they are installed, and an answer
+    that calls them would agree today and earn nothing later.
+    """
+    topic = str(exercise._draw.__module__).split(".")[2]
+    modules = "optdl.checks", f"optdl.{topic}", exercise.reference.__module__
+    for name in _reached(answer):
+        for module in modules:
+            if f"{name}.".startswith(f"{module}."):
+                return module
+    return ""
+
+
+def _reached(answer: Any) -> Iterator[str]:
+    """Yield the names of the modules of all that an answer of a notebook can reach by its code."""
+    reached: list[Any] = [answer]
+    seen: list[Any] = []
+    for value in reached:  # it grows
+        if any(value is other for other in seen):
+            continue
+        seen.append(value)
+        yield _module(value)
+        if isinstance(value, partial):
+            reached += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, type) and _module(value) == "__main__":
+            reached += [*value.__bases__, *vars(value).values()]
+        elif isinstance(value, FunctionType) and _module(value) == "__main__":
+            reached += [cell.cell_contents for cell in value.__closure__ or ()]
+            reached += _named(value.__code__, value.__globals__)
+
+
+def _module(value: Any) -> str:
+    named = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    return str(named)
+
+
+def _named(code: CodeType, names: dict[str, Any]) -> list[Any]:
+    """Return what the code of a function names: global values, and what it takes from modules."""
+    steps = [step for each in _codes(code) for step in dis.get_instructions(each)]
+    found = [step.argval for step in steps if step.opname in IMPORTS]
+    values = [names.get(name, sys.modules.get(name)) for name in found]
+    attributes = {step.argval for step in steps if isinstance(step.argval, str)}
+    for value in values:  # it grows
+        if _module(value).split(".")[0] == "optdl" and isinstance(value, ModuleType):
+            more = [getattr(value, name) for name in attributes if hasattr(value, name)]
+            values += [each for each in more if not any(each is other for other in values)]
+    return values
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)

@@ -1,146 +1,208 @@
-"""Entry by entry: a sign, precision, rounding, or a function of the right number."""
+"""What one part of an answer has to do with the right one: values, order, shape, a factor."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 
+from optdl.checks.diagnoses import factors
 from optdl.checks.diagnoses.evidence import Pair, Part, near
 
-CLOSE = 1e-3
+Row = tuple[str, Callable[[Part], bool | str]]
+"""A sentence, and when it is true of a part; words that the condition returns stand for ``{}``."""
+
 NOT_EXACT = (
     "is close but not exact: is something rounded or approximated, in float32, or a small number "
     "added?"
 )
-Change = Callable[[np.ndarray], np.ndarray]
-
-SIGN: tuple[tuple[str, Change], ...] = (
-    ("has the opposite sign", np.negative),
-    ("has no signs: it is the absolute value of the expected one", np.abs),
-)
-FUNCTIONS: tuple[tuple[str, Change], ...] = (
-    ("is the square of the expected one", np.square),
-    ("is the root of the expected one", np.sqrt),
-    ("is one over the expected one", np.reciprocal),
-    ("is one over the root of the expected one", lambda x: 1 / np.sqrt(x)),
-    ("is 1 minus the expected one", lambda x: 1 - x),
-    ("is the exponential of the expected one", np.exp),
-    ("is the logarithm of the expected one", np.log),
-    ("is the third power of the expected one", lambda x: x**3),
-    ("has its negative numbers cut off at 0", lambda x: np.maximum(x, 0)),
-    ("is cut off at 1", lambda x: np.minimum(x, 1)),
-)
 
 
-def precision(part: Part) -> str:
-    """Recognize single precision, whole numbers, and rounding."""
-    if not part.same_shape or not _informative(part):
-        return ""
-    if all(_is_array_of_integers(pair) for pair in part.pairs) and not _whole(part):
-        return "is an array of integers, which cuts the decimals off: make it one of floats"
-    if part.maps(np.trunc):
-        return "has lost its decimals: is there an array of integers, `int` or `//` in it?"
-    for digits in range(13):
-        if all(_rounded(pair, digits) for pair in part.pairs):
-            return f"is rounded to {digits} decimals; do not round"
-    if all(_close(pair) for pair in part.pairs) and _is_single(part):
-        return "is in single precision (float32): compute in float64"
-    return ""
+def _moved(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
+    """Return whether a change of the right numbers gives those got in every case."""
+    return lambda part: part.obeys(lambda pair: change(pair.right))
 
 
-def _rounded(pair: Pair, digits: int) -> bool:
-    """Return whether the numbers got have so many decimals, and are the nearest such ones."""
-    return near(pair.right.round(digits), pair.got) and bool(
-        np.allclose(pair.got, pair.got.round(digits), rtol=1e-15, atol=1e-15, equal_nan=True)
+def _mapped(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
+    return lambda part: part.informative and _moved(change)(part)
+
+
+def _of_all(holds: Callable[[Pair], Any]) -> Callable[[Part], bool]:
+    return lambda part: part.informative and all(map(holds, part.pairs))
+
+
+def _is_nan(part: Part) -> bool:
+    got = any(np.isnan(pair.got.astype(float)).any() for pair in part.pairs)
+    return got and not np.isnan(part.rights.astype(float)).any()
+
+
+def constant(part: Part) -> float | None:
+    """Return the one number that all values got consist of, where those expected are others."""
+    gots = [pair.got for pair in part.pairs]
+    if not part.informative or not all(got.size for got in gots):
+        return None
+    number = gots[0].flat[0]
+    alike = all(near(np.full(got.shape, number), got) for got in gots)
+    fixed = all(near(part.pairs[0].right, pair.right) for pair in part.pairs)
+    return number if alike and not fixed and not np.isnan(number) else None
+
+
+def _copied(row: Callable[[np.ndarray], Any] | None) -> Callable[[Part], bool]:
+    """Recognize paths whose rows are all equal, as when one array is appended each time."""
+
+    def holds(pair: Pair) -> bool:
+        path, got = pair.right, pair.got
+        still = path.shape == got.shape and path.ndim >= 2 and _still(got) and not _still(path)
+        return still and (row is None or near(np.broadcast_to(row(path), path.shape), got))
+
+    return lambda part: all(map(holds, part.pairs))
+
+
+def _still(path: np.ndarray) -> bool:
+    return len(path) >= 3 and near(np.broadcast_to(path[0], path.shape), path)
+
+
+def _of_integers(part: Part) -> bool:
+    """Tell arrays that can hold no decimals from single numbers that happen to have none."""
+    integers = all(pair.got.ndim > 0 and pair.got.dtype.kind == "i" for pair in part.pairs)
+    whole = near(part.rights, np.round(part.rights))
+    return part.same_shape and part.informative and integers and not whole
+
+
+def _rounded(digits: int) -> Callable[[Pair], bool]:
+    """Return whether numbers have so many decimals, and are the nearest such ones."""
+    return lambda pair: (
+        near(pair.right.round(digits), pair.got)
+        and np.allclose(pair.got, pair.got.round(digits), rtol=1e-15, atol=1e-15, equal_nan=True)
     )
 
 
-WHOLE: tuple[tuple[str, Change], ...] = (
-    ("is not rounded; round it up", lambda x: np.ceil(x - 1e-12)),
-    ("is not rounded; round it down", lambda x: np.floor(x + 1e-12)),
-    ("is not rounded; round it to the nearest whole number", np.round),
-)
-
-
-def whole(part: Part) -> str:
-    """Recognize numbers that only lack the rounding to whole ones."""
-    if not part.same_shape or not _informative(part) or not _whole(part):
-        return ""
-    for text, change in WHOLE:
-        if all(near(pair.right, change(pair.got.astype(float))) for pair in part.pairs):
-            return text
-    return ""
-
-
-def close(part: Part) -> str:
-    """Recognize numbers that are right to a few digits."""
-    if part.same_shape and _informative(part) and all(_close(pair) for pair in part.pairs):
-        return NOT_EXACT
-    return ""
-
-
-def _is_array_of_integers(pair: Pair) -> bool:
-    """Tell an array that can hold no decimals from a single number that happens to have none."""
-    return pair.got.ndim > 0 and pair.got.dtype.kind == "i"
-
-
-def _whole(part: Part) -> bool:
-    return all(near(pair.right, np.round(pair.right)) for pair in part.pairs)
-
-
-def _is_single(part: Part) -> bool:
-    return all(pair.got.dtype == np.float32 for pair in part.pairs)
-
-
 def _close(pair: Pair) -> bool:
-    right, got = np.asarray(pair.right, float), np.asarray(pair.got, float)
-    if not np.isfinite(right).all() or not np.isfinite(got).all():
+    right, got = pair.right.astype(float), pair.got.astype(float)
+    if right.shape != got.shape or not np.isfinite(right).all() or not np.isfinite(got).all():
         return near(right, got)
-    return bool(np.allclose(got, right, rtol=CLOSE, atol=1e-6 * np.abs(right).max(initial=0)))
+    return np.allclose(got, right, rtol=1e-3, atol=1e-6 * np.abs(right).max(initial=0))
 
 
-def sign(part: Part) -> str:
-    """Recognize the opposite sign, of all numbers or of those that differ."""
-    return _first(part, SIGN)
-
-
-def function(part: Part) -> str:
-    """Recognize a square, a root, a logarithm and the like of the right number."""
-    return _first(part, FUNCTIONS)
-
-
-def _first(part: Part, changes: tuple[tuple[str, Change], ...]) -> str:
-    if not part.same_shape or not _informative(part):
+def _axes(part: Part) -> str:
+    """Return the other order of three axes or more."""
+    ndim = part.pairs[0].right.ndim
+    if ndim < 3 or any(pair.right.ndim != ndim for pair in part.pairs):
         return ""
-    for text, change in changes:
-        if part.maps(change):
-            return text
+    orders = permutations(range(ndim))
+    turned = (str(axes) for axes in orders if _moved(partial(np.transpose, axes=axes))(part))
+    return next(turned, "")
+
+
+def _permuted(pair: Pair) -> bool:
+    """Return whether the entries are the same but for their order, and not few and alike."""
+    right, got = (np.sort(np.ravel(array)) for array in (pair.right, pair.got))
+    various = len(np.unique(right.round(9))) > min(3, len(right) - 1)
+    return near(right, got) and various and (near(pair.right, pair.got) or len(right) >= 2)
+
+
+def _shaped(holds: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[Part], bool]:
+    """Return whether something holds in every case, and a shape is wrong in one that shows it."""
+
+    def safely(pair: Pair) -> bool:
+        try:
+            return bool(holds(pair.right, pair.got))
+        except (IndexError, ValueError, TypeError):
+            return False
+
+    return lambda part: (
+        any(p.right.shape != p.got.shape and _tells(p.right) for p in part.pairs)
+        and all(map(safely, part.pairs))
+    )
+
+
+def _tells(array: np.ndarray) -> bool:
+    return array.size == 1 or len(np.unique(array)) > 1
+
+
+def _folds(fold: Callable[..., Any]) -> Callable[[Part], bool]:
+    """Return whether a sum or mean of the entries, over all or over one axis, is the answer."""
+    return _shaped(
+        lambda terms, total: (
+            terms.size > 1
+            and any(near(fold(terms, axis=axis), total) for axis in (None, *range(terms.ndim)))
+        )
+    )
+
+
+PART: tuple[Row, ...] = (
+    ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
+    ("is 0", lambda part: constant(part) == 0),
+    ("is inf", lambda part: constant(part) == np.inf),
+    ("has its first row in every row: nothing ever moves", _copied(lambda right: right[0])),
+    (
+        "has the last row in every row: the same array is appended each time; append a copy of it",
+        _copied(lambda right: right[-1]),
+    ),
+    (
+        "has all rows equal: is the same array appended each time, changed in place? Append a copy",
+        _copied(None),
+    ),
+    ("is an array of integers, which cuts the decimals off: make it one of floats", _of_integers),
+    (
+        "has lost its decimals: is there an array of integers, `int` or `//` in it?",
+        _mapped(np.trunc),
+    ),
+    *((f"is rounded to {n} decimals; do not round", _of_all(_rounded(n))) for n in range(13)),
+    (
+        "is in single precision (float32): compute in float64",
+        _of_all(lambda pair: pair.got.dtype == np.float32 and _close(pair)),
+    ),
+    ("has the opposite sign", _mapped(np.negative)),
+    ("has no signs: it is the absolute value of the expected one", _mapped(np.abs)),
+    ("is transposed", _moved(lambda right: right.T if right.ndim > 1 else None)),
+    (
+        "has its rows in the opposite order",
+        _moved(lambda right: right[::-1] if right.ndim else None),
+    ),
+    ("has its axes in another order: it is np.transpose(expected, {})", _axes),
+    (
+        "has the right numbers in another order",
+        lambda part: part.same_shape and all(map(_permuted, part.pairs)),
+    ),
+    (
+        "has the right numbers in another shape",
+        _shaped(lambda right, got: near(right.ravel(), got.ravel())),
+    ),
+    (
+        "lacks the last row; the others are right",
+        _shaped(lambda right, got: len(got) == len(right) - 1 and near(right[:-1], got)),
+    ),
+    (
+        "is the largest of the entries that are expected",
+        _shaped(lambda right, got: near(np.max(right), got)),
+    ),
+    (
+        "is the first row of the expected one alone",
+        _shaped(lambda right, got: near(right[0], got)),
+    ),
+    ("is the sum of the entries that are expected", _folds(np.sum)),
+    ("is the mean of the entries that are expected", _folds(np.mean)),
+    *factors.PART,
+    (NOT_EXACT, _of_all(_close)),
+)
+"""From the most specific to the least."""
+
+FUNCTION: tuple[Row, ...] = (
+    ("is the square of the expected one", _mapped(np.square)),
+    ("is the root of the expected one", _mapped(np.sqrt)),
+    ("is one over the expected one", _mapped(np.reciprocal)),
+)
+"""Functions of the right number, which explain little where another call does."""
+
+
+def first(table: tuple[Row, ...], part: Part) -> str:
+    """Return the first sentence that is true of a part, or of its wrong cases or entries alone."""
+    if not part.wrong_pairs:  # every change that changes next to nothing would explain it
+        table = tuple(row for row in table if row[0] == NOT_EXACT)
+    for narrowed in part.narrowed:
+        for sentence, condition in table:
+            if found := condition(narrowed):
+                return f"{narrowed.scope}{{}} {sentence.format(found)}"
     return ""
-
-
-def _informative(part: Part) -> bool:
-    """Return whether there are two numbers other than 0, so that chance explains nothing."""
-    shown = np.concatenate([np.ravel(pair.right) for pair in part.pairs])
-    finite = shown[np.isfinite(shown.astype(float))]
-    return len(np.unique(finite[finite != 0])) >= 2
-
-
-def nothing(part: Part) -> str:
-    """Recognize numbers that are all 0, all one number, or not a number."""
-    gots = [pair.got for pair in part.pairs]
-    if any(np.isnan(got.astype(float)).any() for got in gots) and _expects_numbers(part):
-        return "has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?"
-    if not _informative(part) or not all(got.size for got in gots) or _is_fixed(part):
-        return ""
-    constant = gots[0].flat[0]
-    if all(near(np.full(got.shape, constant), got) for got in gots):
-        return f"is always {constant:.6g}, whatever the arguments are"
-    return ""
-
-
-def _is_fixed(part: Part) -> bool:
-    """Return whether the right numbers are the same, whatever the arguments are."""
-    return all(near(part.pairs[0].right, pair.right) for pair in part.pairs)
-
-
-def _expects_numbers(part: Part) -> bool:
-    return all(not np.isnan(pair.right.astype(float)).any() for pair in part.pairs)

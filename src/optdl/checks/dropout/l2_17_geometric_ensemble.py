@@ -3,8 +3,9 @@
 import numpy as np
 
 from optdl.checks.dropout.shared import layer_cases
-from optdl.checks.exercise import Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.dropout import geometric_ensemble
+from optdl.observation import effort, observe
 
 exercise = Exercise("L2-17:geometric", geometric_ensemble)
 
@@ -24,13 +25,19 @@ def _(W, b, x, keep):
 exercise.cases(layer_cases)
 
 
-@exercise.fact("with one input the answer is the normalized geometric mean of two subnetworks")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    # One input: it is there with probability r, or it is not.
+@exercise.fact("with one input the two subnetworks have the weights `keep` and 1 − `keep`")
+def _(function, rng):
     W, b, x = rng.normal(size=(3, 1)), rng.normal(size=3), rng.normal(size=1)
     there, gone = np.exp(W[:, 0] * x[0] + b), np.exp(b)
     product = (there / there.sum()) ** 0.3 * (gone / gone.sum()) ** 0.7
-    return bool(np.allclose(function(W, b, x, 0.3), product / product.sum()))
+    return np.allclose(function(W, b, x, 0.3), product / product.sum())
+
+
+@exercise.fact("your function goes through all masks, which are 1,024 for ten inputs")
+def _(function, rng):
+    arguments = rng.normal(size=(2, 10)), rng.normal(size=2), rng.normal(size=10), 0.3
+    lines, peak = observe(effort, function, *arguments)
+    return lines >= 1024 or peak is None or peak >= 1024 * 8
 
 
 exercise.hints(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.checks.dropout.shared import layer_cases
-from optdl.checks.exercise import Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.dropout import weight_scaling
 
 exercise = Exercise("L2-17:scaling", weight_scaling)
@@ -18,14 +18,10 @@ def _(W, b, x, keep):
 exercise.cases(layer_cases)
 
 
-@exercise.fact("the answer is the normalized geometric mean of all subnetworks")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    W, b, x = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=3)
-    masks = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
-    scores = np.exp((masks * x) @ W.T + b)
-    chances = 0.3 ** masks.sum(axis=1) * 0.7 ** (3 - masks.sum(axis=1))
-    means = np.prod((scores / scores.sum(axis=1, keepdims=True)) ** chances[:, None], axis=0)
-    return bool(np.allclose(function(W, b, x, 0.3), means / means.sum()))
+@exercise.fact("with inputs of zeros the answer is softmax(b)")
+def _(function, rng):
+    W, b = rng.normal(size=(4, 3)), rng.normal(size=4)
+    return np.allclose(function(W, b, np.zeros(3), 0.3), np.exp(b) / np.exp(b).sum())
 
 
 exercise.hints(
@@ -39,6 +35,8 @@ exercise.hints(
 exercise.mistakes(r"""
 you divide by `keep`, as inverted dropout does in training; multiply by it here
     keep * x → x / keep
+you multiply by 1 − `keep`; `keep` is 1 − p already
+    keep * x → (1 - keep) * x
 you scale the bias, too; it is never dropped
     W @ (keep * x) + b → keep * (W @ x + b)
 you scale the probabilities; scale the inputs x

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import dropout as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
 
@@ -33,31 +32,48 @@ class Dropout(nn.Module):
         return x * kept / (1 - self.p)
 
 
+@steps("torch.nn.Dropout", "torch.nn.functional.dropout")
+def outputs(kind: Any, x: Any, p: float, seed: int, modes: Any, dtype: str) -> tuple[Any, ...]:
+    """Call two layers in each mode; the gradients are those of the first one, in training."""
+    torch.manual_seed(seed + 5)
+    layers = kind(p, seed), kind(p, seed + 1)
+    given = x.to(getattr(torch, dtype))
+    called = [layer.train(mode == "train")(given) for mode in modes for layer in layers]
+    graded = x.to(given.dtype).requires_grad_()
+    y = layers[0].train()(graded)
+    if y.requires_grad:
+        (y * (1 + x)).sum().backward()
+    dtypes = ", ".join(sorted({str(y.dtype) for y in called}))
+    return called, graded.grad, dtypes, given, len([*layers[0].parameters()])
+
+
 exercise = Exercise(
     "LAB-4:dropout",
     Dropout,
-    use=drivers.drop,
+    use=outputs,
     parts=(
-        *("the masks", "the outputs in training", "the outputs in evaluation mode"),
-        *("the gradients", "whether the outputs have the dtype of x", "whether x stays as it was"),
-        "whether the layer has no parameters",
+        *("the outputs of both layers, call by call", "the gradient of x in training"),
+        *("the dtype of the outputs", "x after the calls", "the number of parameters"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape, p, modes, dtype in [
-        ((3, 4), None, ("train",), "float64"),
-        ((5, 6), 0.75, ("train", "eval", "train"), "float32"),
-        ((2, 3, 4), 0.4, ("eval", "train", "train"), "float64"),
-        ((4, 8), 0.5, ("train", "train"), "float16"),
+def _(rng):
+    for modes, dtype in [
+        (("train",), "float64"),
+        (("train", "eval", "train"), "float32"),
+        (("eval", "train", "train"), "float64"),
+        (("train", "train"), "float16"),
     ]:
+        shape = (*rng.integers(1, 4, size=int(rng.integers(3))), *rng.integers(3, 7, size=2))
         seed = int(rng.integers(1000))
-        u = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+        u = torch.rand([*map(int, shape)], generator=torch.Generator().manual_seed(seed)).flatten()
+        # an entry whose u equals p is kept; halves and quarters of small numbers are not rounded
+        p = float(u.sort().values[len(u) // 2])
         yield {
             "x": rng.integers(1, 16, size=shape) / 4,
-            "p": p or float(u.median()),  # an entry whose u equals p is kept
+            "p": p if dtype == "float64" else float(rng.choice([0.5, 0.75])),
             "seed": seed,
             "modes": modes,
             "dtype": dtype,
@@ -65,21 +81,20 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 @exercise.fact("about p of the entries are dropped, and the others are divided by 1 − p")
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    p, ones = float(rng.uniform(0.2, 0.8)), np.ones((200, 200))
-    seed = int(rng.integers(1000))
-    kept, outputs, *_ = observe(drivers.drop, kind, ones, p, seed, ("train",), "float64")
+def _(kind, rng):
+    p, seed = float(rng.uniform(0.2, 0.8)), int(rng.integers(1000))
+    y = observe(outputs, kind, np.ones((200, 200)), p, seed, ("train",), "float64")[0][0]
     # six standard deviations of a share of 40000 draws
-    return abs(1 - kept[0].mean() - p) < 0.015 and np.allclose(outputs[kept], 1 / (1 - p))
+    return abs((y == 0).mean() - p) < 0.015 and np.allclose(y[y != 0], 1 / (1 - p))
 
 
 @exercise.fact("an entry that nn.Dropout keeps too has the same value in both")
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    x, seed, modes = rng.normal(size=(20, 30)), int(rng.integers(1000)), ("train", "eval")
-    _, trained, evaluated, *_ = observe(drivers.drop, kind, x, 0.4, seed, modes, "float64")
-    expected = nn.Dropout(0.4)(torch.tensor(x)).numpy()
-    both = (trained[0] != 0) & (expected != 0)
-    return np.allclose(trained[0][both], expected[both]) and np.array_equal(evaluated[0], x)
+def _(kind, rng):
+    x, p, seed = rng.normal(size=(20, 30)), float(rng.uniform(0.2, 0.8)), int(rng.integers(1000))
+    y, _, evaluated, _ = observe(outputs, kind, x, p, seed, ("train", "eval"), "float64")[0]
+    expected = nn.Dropout(p)(torch.tensor(x)).numpy()
+    both = (y != 0) & (expected != 0)
+    return np.allclose(y[both], expected[both]) and np.array_equal(evaluated, x)
 
 
 exercise.hints(
@@ -115,13 +130,16 @@ your layer draws from PyTorch's global generator, which every other part of the 
     , generator=self.generator →
 `torch.rand_like` draws from PyTorch's global generator, and in the dtype of x; draw
 `torch.rand(x.shape, generator=self.generator)`
+    with `rand_like`, else your draws come from PyTorch's global generator, and in the dtype of x
     torch.rand(x.shape, generator=self.generator) → torch.rand_like(x)
 you draw with `torch.bernoulli` in the dtype of x, which gives other masks; draw u with
 `torch.rand`, and keep an entry where u ≥ p
+    with `bernoulli`, else your masks are those of `torch.bernoulli`, which draws in the dtype of x
     torch.rand(x.shape, generator=self.generator) >= self.p
     → torch.bernoulli(torch.full_like(x, 1 - self.p), generator=self.generator)
 `torch.manual_seed` seeds the global generator, which all layers share; make a generator of the
 layer's own, `torch.Generator().manual_seed(seed)`
+    with `torch.manual_seed`, else all your layers go on from the seed of the last one
     self.generator = torch.Generator() → torch
     , generator=self.generator →
 your mask is the same in each call; make the generator once, in `__init__`, and draw a new mask in
@@ -137,15 +155,17 @@ has the dtype of x
 you draw in the dtype of x, which gives other numbers; draw `torch.rand(x.shape,
 generator=self.generator)`, and compare with p
     x.shape, → x.shape, dtype=x.dtype,
-you change x in place, and the caller's tensor with it; return a new tensor
+the caller's x is another one after the call; return a new tensor
     x * kept / (1 - self.p) → x.mul_(kept).div_(1 - self.p)
 no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
     return x * → return x.detach() *
 you keep p as a parameter, which an optimizer would change; keep the number
     self.p = p → self.p = nn.Parameter(torch.tensor(p))
-you call `torch.nn.functional.dropout`, which draws from the global generator; draw the mask with
-the layer's own
-    x * kept / (1 - self.p) → torch.nn.functional.dropout(x, self.p)
 you draw one number for each column, so all rows lose the same entries; draw one for each entry
     rand(x.shape, → rand(x.shape[-1:],
+you do not divide what is kept; divide it by 1 − p, so that the mean stays
+    / (1 - self.p) →
+you exchange p and 1 − p; keep an entry where u ≥ p, and divide by 1 − p
+    >= self.p → >= 1 - self.p
+    / (1 - self.p) → / self.p
 """)

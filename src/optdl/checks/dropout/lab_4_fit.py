@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import dropout as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, mode, steps, type_of
 from optdl.observation import observe
 
 
@@ -53,41 +52,75 @@ def fit(
     return losses, checked
 
 
+@steps()
+def trained(
+    function: Any, x: Any, y: Any, epochs: int, lr: float, batch: int, seed: int, last: int
+) -> tuple[Any, ...]:
+    """Train a network with dropout; a stopper says stop in the epoch ``last``, if it is not 0."""
+    seen: list[Any] = []
+    restored = 0
+
+    class Stopper:
+        def update(self, model: nn.Module, loss: Any) -> bool:
+            nonlocal restored
+            restored = 0
+            seen.append(loss)
+            return len(seen) >= last
+
+        def restore(self, model: nn.Module) -> None:
+            nonlocal restored
+            restored += 1
+
+    layers = nn.Linear(x.shape[1], 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 2)
+    model = fill(nn.Sequential(*layers).double(), seed).eval()
+    third = len(y) // 3
+    train, validation = (x[third:], y[third:]), (x[:third], y[:third])
+    torch.manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(seed)
+    curves = function(
+        *(model, train, validation, epochs, lr, batch, generator),
+        stopper=Stopper() if last else None,
+    )
+    kind = type_of(curves).split(" of ", 1)[-1]
+    return curves, kind, [*model.parameters()], mode(model), seen, restored
+
+
 exercise = Exercise(
     "LAB-4:fit",
     fit,
-    use=drivers.fit,
+    use=trained,
     parts=(
-        *("the training losses", "the validation losses", "whether each loss is a float"),
-        *("the weights", "whether the network is in evaluation mode at the end"),
+        ("the training losses", "the validation losses"),
+        *("the type of each list", "the weights at the end", "the mode of the network at the end"),
         *("the losses that the stopper sees", "calls of restore after the last loss"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, epochs, batch, last in [(6, 2, 2, 0), (10, 3, 3, 0), (12, 3, 3, 9), (15, 4, 4, 2)]:
+def _(rng):
+    for epochs, stops in [(2, 0), (3, 0), (3, 9), (4, 2)]:
+        batch = int(rng.integers(2, 4))
+        m = int(rng.integers(2, 4)) * batch + 1  # the last minibatch has one example
         yield {
-            "x": rng.normal(size=(m, 3)).round(2),
-            "y": rng.integers(0, 2, size=m),
-            "epochs": epochs,
+            "x": rng.normal(size=(m + m // 2, int(rng.integers(2, 5)))).round(2),
+            "y": rng.integers(0, 2, size=m + m // 2),
+            "epochs": epochs + int(rng.integers(2)),
+            "lr": round(rng.uniform(0.1, 0.3), 2),
             "batch": batch,
             "seed": int(rng.integers(1000)),
-            "last": last,
+            "last": stops,
         }
 
 
-@exercise.fact("at a learning rate of 0 both losses of each epoch are those of the network")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, sizes = int(rng.integers(1000)), [4, 5, 3]
-    x, y = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11)
-    curves = observe(drivers.train_at_rate_zero, function, x, y, sizes, seed)
-    with torch.no_grad():
-        scores = drivers.plain_network(sizes, seed)(torch.tensor(x))
-    losses = nn.functional.cross_entropy(scores, torch.tensor(y), reduction="none").numpy()
-    means = losses[:7].mean(), losses[7:].mean()
-    return all(np.allclose(*pair) for pair in zip(curves, means, strict=True))
+@exercise.fact("at a learning rate of 0 the validation loss of each epoch is that of the network")
+def _(function, rng):
+    seed, x, y = int(rng.integers(1000)), rng.normal(size=(11, 4)), rng.integers(0, 2, size=11)
+    (_, checked), _, weights, *_ = observe(trained, function, x, y, 3, 0.0, 3, seed, 0)
+    W, b, V, c = map(torch.tensor, weights)
+    scores = torch.tanh(torch.tensor(x[:3]) @ W.T + b) @ V.T + c
+    loss = nn.functional.cross_entropy(scores, torch.tensor(y[:3]))
+    return np.allclose(checked, float(loss))
 
 
 exercise.hints(
@@ -156,7 +189,7 @@ multiply each by its number of examples first
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
     y[rows]) → y[rows], reduction="sum")
     * len(rows) →
-you keep losses as tensors; keep the numbers, with `item()`
+your losses are no floats of Python; keep the numbers, with `item()`
     validation[1]).item()) → validation[1]))
     loss.item() * → loss.detach() *
 you return the validation losses first; return the training losses first
@@ -198,4 +231,6 @@ your network is in evaluation mode at the end only; the validation loss of each 
 evaluation mode, too
     model.eval() →
     return losses, checked → model.eval()\n    return losses, checked
+your training losses are tensors; the list holds floats of Python, so keep the number, `loss.item()`
+    loss.item() * → loss.detach() *
 """)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import torch
 from torch import nn
 
 from optdl.checks.dropout.lab_4_dropout import Dropout
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import dropout as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, steps
 from optdl.observation import observe
 
 
@@ -30,31 +29,52 @@ def with_dropout(model: nn.Sequential, p: float, seed: int) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
+@steps()
+def inserted(function: Any, x: Any, sizes: Any, p: float, seed: int) -> tuple[Any, ...]:
+    """Look at the layers of the new network and of the given one; x passes in evaluation mode."""
+    before: list[nn.Module] = [nn.Linear(*sizes[:2])]
+    for k in range(1, len(sizes) - 1):
+        before += [nn.ReLU(), nn.Linear(*sizes[k : k + 2])]
+    given: Any = fill(nn.Sequential(*before).double(), seed + 50)
+    model = function(given, p, seed)
+    layers, ones = list(model), torch.ones(2, 6)
+    torch.manual_seed(seed + 70)
+    dropped = [layer for layer in layers if type(layer).__name__ == "Dropout"]
+    masks = [layer(ones) for layer in dropped]
+    kept = [layer for layer in layers if layer not in dropped] == before
+    names = (" ".join(type(layer).__name__ for layer in network) for network in (layers, given))
+    return *names, kept, masks, model.eval()(x)
+
+
 exercise = Exercise(
     "LAB-4:network",
     with_dropout,
-    use=drivers.insert_layers,
+    use=inserted,
     parts=(
-        "the positions of the dropout layers",
-        "whether the other layers are those of the given network",
-        "what the dropout layers make of ones",
-        "whether the given network stays as it is",
+        *("the layers of your network", "the layers of the given network afterwards"),
+        "whether all layers but Dropout are those of the given network",
+        *("what the dropout layers make of ones", "the scores in evaluation mode"),
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for sizes, p in [([3, 4, 2], 0.4), ([2, 3, 4, 3, 2], 0.6)]:
-        yield {"sizes": sizes, "p": p, "seed": int(rng.integers(1000))}
+def _(rng):
+    for hidden in (1, 3, 2):
+        sizes = rng.integers(2, 6, size=hidden + 2).tolist()
+        yield {
+            "x": rng.normal(size=(2, sizes[0])).round(2),
+            "sizes": sizes,
+            "p": round(rng.uniform(0.3, 0.7), 2),
+            "seed": int(rng.integers(1000)),
+        }
 
 
-@exercise.fact("in evaluation mode the scores are those without dropout")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, sizes = int(rng.integers(1000)), [4, 6, 6, 3]
-    x = rng.normal(size=(5, 4))
-    scores = observe(drivers.score, function, x, sizes, 0.7, seed)
-    expected = drivers.plain_network(sizes, seed)(torch.tensor(x)).detach().numpy()
+@exercise.fact("in evaluation mode the rate and the seed have no effect on the scores")
+def _(function, rng):
+    x, sizes, seed = rng.normal(size=(5, 4)), [4, 6, 6, 3], int(rng.integers(1000))
+    *_, scores = observe(inserted, function, x, sizes, 0.7, seed)
+    *_, expected = observe(inserted, lambda model, *_: model, x, sizes, 0.0, seed)
     return np.allclose(scores, expected)
 
 

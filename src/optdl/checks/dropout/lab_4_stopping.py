@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import dropout as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
 
@@ -40,52 +40,80 @@ class EarlyStopping:
         model.load_state_dict(self.state)
 
 
+@steps()
+def stop(kind: Any, losses: Any, patience: int, min_delta: float) -> tuple[Any, ...]:
+    """Fill a network with k in epoch k and with 99 at the end; restore the best one in another."""
+    model, other = (nn.BatchNorm1d(2).double() for _ in range(2))
+
+    @torch.no_grad()
+    def fill(model: Any, number: int) -> None:
+        for value in model.state_dict().values():
+            value.fill_(number)
+
+    stopper, returned = kind(patience, min_delta), []
+    for epoch, loss in enumerate(losses, start=1):
+        fill(model, epoch)
+        returned.append(stopper.update(model, float(loss)))
+        if returned[-1]:
+            break
+    fill(model, 99)
+    fill(other, -1)
+    stopper.restore(other)
+    said = [np.nan if value is None else bool(value) for value in returned]
+    restored: Any = [*other.parameters()], [*other.buffers()][:2]
+    return said, *(torch.unique(torch.cat(values)) for values in restored)
+
+
 exercise = Exercise(
     "LAB-4:stopping",
     EarlyStopping,
-    use=drivers.stop,
-    parts=("what update returns", "the restored weights", "the restored buffers"),
+    use=stop,
+    parts=(
+        "what update returns, epoch by epoch (nan for None)",
+        "the epoch whose weights are restored",
+        "the epoch whose running averages are restored",
+    ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
+def _(rng):
     nan = float("nan")
-    histories: list[tuple[list[float], int, float]] = [
+    histories = [
         ([3, 2, 2.5, 2.4, 2.3, 2.6, 1], 3, 0.0),
         ([3, 2, 2.5, 1.5, 1.8, 1.9, 1], 2, 0.0),
         ([4, 2, 2, 2, 2, 1], 3, 0.0),
         ([3, 2.9, 2.8, 2.7, 2.65, 2.6, 1], 2, 0.15),
         ([3, 2.5, nan, 2.6, nan, 1.5], 2, 0.0),
+        ([3, 2, nan, nan, nan], 4, 0.0),
         ([nan, 3, 2, 2.5, 2.6, 1], 2, 0.0),
         ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
         ([3, 2, 1, 0.5], 1, 0.0),
     ]
     for losses, patience, min_delta in histories:
         scale = float(rng.choice([0.5, 1.0, 2.0]))  # a power of two: nothing is rounded
+        falling = [40.0 - k for k in range(int(rng.integers(1, 4)))]  # new best losses before
         yield {
-            "losses": [scale * loss for loss in losses],
+            "losses": [scale * loss for loss in (falling if losses[0] == 3 else []) + losses],
             "patience": patience,
             "min_delta": scale * min_delta,
         }
-
-
-@exercise.fact("training goes on while the loss falls")
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    losses = np.sort(rng.uniform(0, 3, size=8))[::-1]
-    returned, weights, _ = observe(drivers.stop, kind, losses.tolist(), 1, 0.0)
-    return not returned.any() and np.array_equal(weights, [8])
+    patience = int(rng.integers(2, 5))
+    losses = (rng.integers(0, 40, size=12) / 4).tolist()
+    yield {"losses": losses, "patience": patience, "min_delta": 0.5}
 
 
 @exercise.fact(
-    "a loss that only rises stops training after `patience` more epochs, and the first weights "
-    "come back"
+    "the best epoch and the last one are those of the definition, from the whole history"
 )
-def _(kind: Any, rng: np.random.Generator) -> bool:
-    patience = int(rng.integers(2, 6))
-    losses = np.arange(1.0, 20.0).tolist()
-    returned, weights, _ = observe(drivers.stop, kind, losses, patience, 0.0)
-    return len(returned) == patience + 1 and np.array_equal(weights, [1])
+def _(kind, rng):
+    patience, losses = int(rng.integers(1, 4)), rng.permutation(8).astype(float)
+    best = [int(np.argmin(losses[: k + 1])) for k in range(8)]
+    last = next((k for k in range(8) if k - best[k] >= patience), 7)
+    returned, weights, averages = observe(stop, kind, losses.tolist(), patience, 0.0)
+    restored = [1 + best[last]]
+    said = [False] * last + [last - best[last] >= patience]
+    return returned == said and [*weights] == restored == [*averages]
 
 
 exercise.hints(
@@ -137,6 +165,8 @@ you take the first loss for a new best one even where it is NaN, and then no los
 with the best loss `float('inf')`
     float("inf") → None
     if loss < → if self.best is None or loss <
+an epoch whose loss is NaN is one without a new best loss; count it
+    else: → elif loss == loss:
 you keep the parameters and not the buffers, such as running means; `state_dict()` has both
     in model.state_dict().items() → in model.named_parameters()
     value.clone() → value.detach().clone()

@@ -33,6 +33,12 @@ def _best_epoch(record: Any) -> float:
     return float(1 + np.argmin(curves(record)["p = 0"]["validation"]))
 
 
+def _best_rate(record: Any) -> float:
+    """Return the rate with the smallest validation loss after the last epoch."""
+    losses = curves(record)
+    return min(RATES, key=lambda p: losses[f"p = {p:g}"]["validation"][-1])
+
+
 def _gap(record: Any) -> float:
     """Return by how much the last validation loss without dropout exceeds the training loss."""
     losses = curves(record)["p = 0"]
@@ -55,6 +61,7 @@ RECORD = RecordCheck(
             "and without early stopping",
             _gap,
         ),
+        "p": ("the rate with the smallest validation loss after the last epoch", _best_rate),
     },
     steps=2,
 )

@@ -9,10 +9,16 @@ from optdl.checks.exercise import Case
 
 def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
     """Yield layers of softmax units with the probability that an input is kept."""
-    for c, n, keep in ((2, 3, 0.7), (3, 2, 0.4), (4, 5, 0.8)):
+    few, more = rng.integers((2, 4), (4, 7))
+    for c, n, (low, high) in (
+        (few, more, (0.6, 0.9)),
+        (more, few, (0.15, 0.4)),
+        (few, 1, (0.2, 0.8)),
+        (few, few, (1, 1)),
+    ):
         yield {
             "W": rng.normal(size=(c, n), scale=2).round(2),
             "b": rng.normal(size=c).round(2),
-            "x": rng.uniform(1, 2, size=n).round(2),
-            "keep": keep,
+            "x": rng.uniform(1, 2, size=n).round(2) * rng.choice([-1, 1], size=n),
+            "keep": round(rng.uniform(low, high), 2),
         }

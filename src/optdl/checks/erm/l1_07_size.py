@@ -1,10 +1,8 @@
 """The smallest minibatch whose mean has a given standard error."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.erm import examples_needed
 
 exercise = Exercise("L1-07:size", examples_needed)
@@ -19,20 +17,35 @@ def _(error, sigma, population=None):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {"error": 0.3, "sigma": 1.0, "population": None}
-    for population in (6, 17):
-        yield {"error": 0.3, "sigma": 1.0, "population": population}
-    yield {"error": 0.03, "sigma": 2.0, "population": None}
-    yield {"error": 0.25, "sigma": 1.0, "population": None}  # exactly 16
-    for _ in range(3):
-        # three decimals and a prime: the size before rounding is no whole number
-        error, sigma = round(float(rng.uniform(0.1, 0.3)), 3), round(float(rng.uniform(1, 3)), 1)
-        yield {"error": error, "sigma": sigma, "population": int(rng.choice([13, 37, 101, 211]))}
+def _(rng):
+    def draw(*populations: int) -> tuple[float, float, int]:
+        sigma = round(float(rng.uniform(1, 3)), 1)
+        return int(rng.choice([113, 167, 211, 271])) / 1000, sigma, int(rng.choice(populations))
+
+    # exactly whole, computed in any way
+    error = 2.0 ** -int(rng.integers(1, 5))
+    yield {"error": error, "sigma": error * int(rng.integers(2, 7)), "population": None}
+    error, sigma, population = draw(5, 7)
+    yield {"error": error / 4, "sigma": sigma, "population": None}
+    yield {"error": error / 4, "sigma": sigma, "population": population}
+    # where it matters to round up, to do so once, and to divide by N − 1 + n and not by N + n
+    for number in range(3):
+        while True:
+            error, sigma, population = draw(11, 13, 37, 101)
+            n = (sigma / error) ** 2
+            size = _size(n, population)
+            mistaken = size - 0.5, _size(np.ceil(n), population), _size(n, population, 0)
+            if np.ceil(size) != np.ceil(mistaken[number]):
+                break
+        yield {"error": error, "sigma": sigma, "population": population}
+
+
+def _size(n: float, population: int, less: int = 1) -> float:
+    return n * population / (population - less + n)
 
 
 @exercise.fact("the size is enough, and one example less is not")
-def _(needed: Function, rng: np.random.Generator) -> bool:
+def _(needed, rng):
     def error(n: int, population: int) -> float:
         return float(2 / np.sqrt(n) * np.sqrt((population - n) / (population - 1)))
 
@@ -42,18 +55,6 @@ def _(needed: Function, rng: np.random.Generator) -> bool:
         if not error(n, population) <= allowed < error(n - 1, population):
             return False
     return True
-
-
-@exercise.fact("half the error takes four times as many, with replacement")
-def _(needed: Function, rng: np.random.Generator) -> bool:
-    sigma = float(rng.uniform(100, 200))
-    return bool(abs(needed(0.5, sigma) - 4 * needed(1.0, sigma)) <= 4)
-
-
-@exercise.fact("a population never needs more than all of it")
-def _(needed: Function, rng: np.random.Generator) -> bool:
-    population = int(rng.integers(5, 50))
-    return bool(needed(1e-6, 1.0, population) == population)
 
 
 exercise.hints(

@@ -1,12 +1,10 @@
 """The factor by which a damped Newton step amplifies the relative error of a gradient."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.erm import error_amplification
-from optdl.observation import calls, observe, without_inverse
+from optdl.observation import without_inverse
 
 exercise = Exercise("L1-10", error_amplification, use=without_inverse)
 
@@ -28,44 +26,23 @@ def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    diagonal = np.diag([50.0, 2.0])
-    yield {
-        "hessian": diagonal,
-        "gradient": np.array([4.0, 1.0]),
-        "error": np.array([0.1, 0.3]),
-        "damping": 1.0,
-    }
-    for p, damping in ((2, 0.5), (3, 0.0), (6, 2.0)):
+def _(rng):
+    for low, high, damping in ((2, 3, 1), (2, 5, 0), (5, 8, 1)):
+        p = int(rng.integers(low, high))
         yield {
             "hessian": _stiff_hessian(rng, p),
             "gradient": rng.normal(size=p).round(2),
             "error": rng.normal(scale=0.1, size=p).round(3),
-            "damping": damping,
+            "damping": damping * round(float(rng.uniform(0.3, 5)), 1),
         }
 
 
-@exercise.fact("it is never above (λ_max + μ)/(λ_min + μ)")
-def _(amplify: Function, rng: np.random.Generator) -> bool:
-    H = _stiff_hessian(rng, 4)
-    kappa = np.linalg.cond(H + 3 * np.eye(4))
-    pairs = [(H, rng.normal(size=4), rng.normal(size=4), 3.0) for _ in range(50)]
-    gains = observe(calls, amplify, *pairs)
-    return bool(np.all(np.array(gains) <= kappa * (1 + 1e-9)) and max(gains) > 1)
-
-
 @exercise.fact("the worst directions reach (λ_max + μ)/(λ_min + μ)")
-def _(amplify: Function, rng: np.random.Generator) -> bool:
+def _(amplify, rng):
     H = _stiff_hessian(rng, 4)
     _, u = np.linalg.eigh(H)
     bound = np.linalg.cond(H + 3 * np.eye(4))
-    return bool(np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0], 3.0), bound))
-
-
-@exercise.fact("the scales of H with μ, of g and of e do not matter")
-def _(amplify: Function, rng: np.random.Generator) -> bool:
-    H, g, e = _stiff_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
-    return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e, 3.5), amplify(H, g, e, 0.5)))
+    return np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0], 3.0), bound)
 
 
 exercise.hints(

@@ -1,11 +1,10 @@
 """Predict mean squares through a ReLU network: activations forward, gradients backward."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 
 
 def relu_moments(
@@ -24,48 +23,19 @@ exercise = Exercise("L2-11:moments", relu_moments, parts=("forward", "backward")
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for layers in (1, 3, 5):
+def _(rng):
+    for layers in (1, 2, *rng.integers([3, 5], [5, 8]).tolist()):
         yield {
-            "widths": [int(width) for width in rng.permutation(8)[: layers + 1] + 2],
+            "widths": (rng.permutation(9)[: layers + 1] + 2).tolist(),
             "variances": rng.uniform(0.1, 1, size=layers).round(2).tolist(),
         }
 
 
 @exercise.fact("variances of 2/n_in keep the activations, and lose n_0/n_L of the gradient in all")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    widths = [int(width) for width in rng.integers(5, 500, size=30)]
+def _(function, rng):
+    widths = rng.integers(5, 500, size=30).tolist()
     forward, backward = function(widths, [2 / width for width in widths[:-1]])
-    return bool(np.allclose(forward, 1) and np.allclose(backward[0], widths[-1] / widths[0]))
-
-
-@exercise.fact("variances of 2/n_out keep the gradients, layer by layer")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    widths = [int(width) for width in rng.integers(5, 500, size=30)]
-    _, backward = function(widths, [2 / width for width in widths[1:]])
-    return bool(np.allclose(backward, 1))
-
-
-@exercise.fact("in a wide network of this kind both mean squares come out so")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    widths, variances = [300, 900, 200], [0.004, 0.003]
-    W = [
-        rng.normal(0, v**0.5, size=(k, n))
-        for v, (n, k) in zip(variances, pairwise(widths), strict=True)
-    ]
-    x = rng.normal(size=(300, 500))
-    h, slopes = x, list[np.ndarray]()
-    for weight in W:
-        z = weight @ h
-        h, slopes = np.maximum(z, 0), [*slopes, z > 0]
-    g = rng.normal(size=h.shape)
-    ends = [np.mean(h**2) / np.mean(x**2)]
-    first = g
-    for weight, slope in zip(W[::-1], slopes[::-1], strict=True):
-        first = weight.T @ (slope * first)
-    ends.append(np.mean(first**2) / np.mean(g**2))
-    forward, backward = function(widths, variances)
-    return bool(np.allclose([forward[-1], backward[0]], ends, rtol=0.2))
+    return np.allclose(forward, 1) and np.allclose(backward[0], widths[-1] / widths[0])
 
 
 exercise.hints(
@@ -86,8 +56,6 @@ backward you count the inputs of a layer; the gradient of an input is a sum over
     widths[layer + 1] → widths[layer]
 forward you count the outputs of a layer; a unit is a sum over its n_in inputs
     widths[layer] * variance * → widths[layer + 1] * variance *
-your gradients stand from the output to the input; return them from the input to the output
-    backward[::-1] → backward
 backward you go through the layers from the first to the last; begin with the last
     reversed(range(len(variances))) → range(len(variances))
 you square the variances; use them as they are

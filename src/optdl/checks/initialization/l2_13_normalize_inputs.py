@@ -1,10 +1,8 @@
 """Normalize training and other examples by the statistics of the training examples."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.initialization import normalize_inputs
 
 exercise = Exercise("L2-13:inputs", normalize_inputs, parts=("train", "other"))
@@ -17,13 +15,14 @@ def _(train, other, eps):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, k, d, eps in ((3, 2, 1, 0.05), (4, 3, 2, 0.2), (6, 4, 3, 0.1)):
-        scale, shift = np.array([1.0, 0.2, 5.0])[:d], np.array([2.0, -1.0, 30.0])[:d]
+def _(rng):
+    few, many = rng.integers([3, 6], [6, 9]).tolist()
+    for m, k, d in ((3, 2, 1), (few, many, 2), (many, few, 3), (few, 1, 4)):
+        scale, shift = np.array([1.0, 0.2, 5.0, 2.0])[:d], np.array([2.0, -1.0, 30.0, -9.0])[:d]
         yield {
             "train": (shift + scale * rng.normal(size=(m, d))).round(2),
             "other": (shift + scale * rng.normal(size=(k, d))).round(2),
-            "eps": eps,
+            "eps": round(rng.uniform(0.03, 0.3), 2),
         }
 
 
@@ -31,12 +30,12 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     "with ε = 0 each feature of the training set has mean 0 and variance 1, whatever the other "
     "examples are"
 )
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     train, other = 5 + 3 * rng.normal(size=(50, 4)), rng.normal(size=(3, 4))
     one, _ = function(train, other, 0.0)
     again, _ = function(train, other + 100, 0.0)
     centered = np.allclose(np.mean(one, 0), 0, atol=1e-12) and np.allclose(np.std(one, 0), 1)
-    return bool(centered and np.array_equal(one, again))
+    return centered and np.array_equal(one, again)
 
 
 exercise.hints(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import initialization as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import STILL, are_same, fill, steps
 from optdl.observation import observe
 
 
@@ -31,40 +29,61 @@ def initialize(model: nn.Module, gain: float, generator: torch.Generator) -> Non
                 layer.bias.zero_()
 
 
+@steps()
+def drawing(function: Any, kind: str, sizes: Any, gain: float, seed: int) -> tuple[Any, ...]:
+    """Initialize a network: dense, nested, convolutional, or with groups."""
+    a, b, c = sizes
+    if kind == "dense":
+        model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
+    elif kind == "nested":
+        inner = nn.Sequential(nn.Linear(b, b, bias=False), nn.LayerNorm(b), nn.ReLU())
+        first = nn.Embedding(c, a), nn.Linear(a, b), nn.ReLU()
+        model = nn.Sequential(*first, inner, nn.Linear(b, c))
+    else:
+        second = nn.Conv2d(2 * b, 2, (1, 2), groups=2 if kind == "groups" else 1)
+        convolutions = nn.Conv2d(a, 2 * b, 3), nn.ReLU(), second, nn.BatchNorm2d(2)
+        model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(4, c))
+    before = [*fill(model, seed).parameters()]
+    torch.manual_seed(seed + 1)
+    function(model, gain, torch.Generator().manual_seed(seed))
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+    others = [one for one in model.modules() if one not in layers and not [*one.children()]]
+    return (
+        [layer.weight for layer in layers],
+        [layer.bias for layer in layers if layer.bias is not None],
+        [value for layer in others for value in layer.parameters()],
+        are_same(before, model),
+    )
+
+
 exercise = Exercise(
     "LAB-2:initialize",
     initialize,
-    use=drivers.initialized,
-    parts=(
-        "the weights of linear layers",
-        "the weights of convolutions",
-        "the biases",
-        "the parameters of normalization layers",
-        "whether they are the network's own, and learn",
-    ),
+    use=drawing,
+    parts=("the weights", "the biases", "the parameters of other layers", STILL),
     rtol=1e-5,
     atol=1e-7,
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for kind, gain in [("dense", 2**0.5), ("dense", 0.7), ("nested", 1.3), ("conv", 2**0.5)]:
-        yield {"kind": kind, "gain": gain, "seed": int(rng.integers(1000))}
-    yield {"kind": "groups", "gain": 1.2, "seed": int(rng.integers(1000))}
+def _(rng):
+    for kind in ("dense", "dense", "nested", "convolutional", "groups"):
+        sizes, gain = rng.permutation(5)[:3] + 2, round(rng.uniform(0.5, 2), 2)
+        yield {"kind": kind, "sizes": sizes.tolist(), "gain": gain, "seed": int(rng.integers(1000))}
 
 
 @exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, gain = int(rng.integers(1000)), nn.init.calculate_gain("relu")
-    dense, convolutions, *_ = observe(drivers.initialized, function, "conv", gain, seed)
-    model, generator = drivers.small_network("conv", seed), torch.Generator().manual_seed(seed)
-    expected = []
-    for layer in model:
-        if isinstance(layer, nn.Linear | nn.Conv2d):
+def _(function, rng):
+    def torchs(model: Any, gain: float, generator: torch.Generator) -> None:
+        for layer in model[0], model[2], model[5]:
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
-            expected.append(layer.weight.detach().numpy())
-    return disagreement(tuple(expected), (*convolutions, *dense), 1e-5, 1e-8) is None
+            nn.init.zeros_(layer.bias)
+
+    case = "groups", [2, 3, 4], nn.init.calculate_gain("relu"), int(rng.integers(1000))
+    return (
+        disagreement(drawing(torchs, *case), observe(drawing, function, *case), 1e-5, 1e-8) is None
+    )
 
 
 exercise.hints(
@@ -109,6 +128,11 @@ you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear
 you draw the factors of normalization layers as well; they stay as they are
     isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, 'weight', None) is not None
+    layer.bias is not None → getattr(layer, 'bias', None) is not None
+you draw every weight with two axes or more, an embedding's, too; draw those of `nn.Linear` and
+`nn.Conv2d` only
+    isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, 'weight', torch.zeros(1)).ndim > 1
+    layer.bias is not None → getattr(layer, 'bias', None) is not None
 you leave the biases as they are; set them to zero
     layer.bias.zero_() → pass
 your function fails at a layer without biases, whose `bias` is None; skip it

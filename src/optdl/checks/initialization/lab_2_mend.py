@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.checks.exercise import Case, Exercise
-from optdl.checks.initialization.lab_2_initialize import initialize
-from optdl.initialization import layer_outputs
-from optdl.labs.drivers import initialization as drivers
-from optdl.labs.initialization import DEPTH, GAINS, damage, network, sample
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import HOOKS, STILL, are_same, fill, hooks, steps
 from optdl.observation import observe
 
 
@@ -42,45 +39,59 @@ def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
             handle.remove()
 
 
+@steps()
+def mending(function: Any, equal: float, widths: Any, x: Any, seed: int) -> tuple[Any, ...]:
+    """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
+    layers: list[Any] = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
+    for inputs, units in pairwise(widths):
+        layers.append(nn.Sequential(nn.Linear(inputs, units), nn.ReLU()))
+    model = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
+    before = [*fill(model, seed).parameters()]
+    with torch.no_grad():
+        before[-4].copy_(before[-4][0].abs())
+        before[2].fill_(equal)
+        before[-2].mul_(1e-9)
+    model.register_forward_hook(lambda *_: None)
+    torch.manual_seed(seed + 1)
+    function(model, x.float(), torch.Generator().manual_seed(seed))
+    left, deviations = hooks(model), []
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.register_forward_hook(
+                lambda *given: deviations.append(given[2].std(correction=0))
+            )
+    with torch.no_grad():
+        model(x.float())
+    weights, biases = [*model.parameters()][::2], [*model.parameters()][1::2]
+    return weights, biases, deviations, are_same(before, model), left
+
+
 exercise = Exercise(
     "LAB-2:mend",
     mend,
-    use=drivers.mended,
-    parts=(
-        "the weights of the first layer",
-        "the weights of the layer of equal weights",
-        "the weights of the later layers",
-        "the biases",
-        "whether they are the network's own, and learn",
-        "the number of hooks, of which one was there before",
-    ),
+    use=mending,
+    parts=("the weights", "the biases", "the deviations of the outputs", STILL, HOOKS),
     rtol=1e-4,
     atol=1e-5,
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for equal, depth, m in [(0.0, 1, 4), (0.5, 1, 5), (0.3, 3, 6)]:
+def _(rng):
+    for equal, depth in [(0.0, 2), (0.5, 2), (round(rng.uniform(0.2, 0.9), 2), 4)]:
         yield {
             "equal": equal,
-            "depth": depth,
-            "x": rng.normal(size=(m, 3)).round(2),
+            "widths": rng.integers(4, 8, size=depth).tolist(),
+            "x": rng.normal(size=rng.integers(3, 7, size=2)).round(2),
             "seed": int(rng.integers(1000)),
         }
 
 
-@exercise.fact("on the damaged network of the lab, all linear outputs have deviation 1 afterwards")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    model, seed = network(), int(rng.integers(1000))
-    initialize(model, GAINS["damaged"], torch.Generator().manual_seed(seed))
-    damage(model, seed)
-    state = {name: value.numpy() for name, value in model.state_dict().items()}
-    mended = observe(drivers.mended_network, function, state, seed)
-    model.load_state_dict({name: torch.tensor(value) for name, value in mended.items()})
-    outputs = layer_outputs(model, sample())
-    stds = [outputs[str(2 * number)].std() for number in range(DEPTH + 1)]
-    return bool(np.allclose(stds, 1, rtol=1e-3))
+@exercise.fact("all linear outputs have the standard deviation 1 afterwards")
+def _(function, rng):
+    case = 0.1, [8] * 6, rng.normal(size=(20, 5)), int(rng.integers(1000))
+    deviations = observe(mending, function, *case)[2]
+    return len(deviations) == 7 and bool(np.allclose(deviations, 1, rtol=1e-3))
 
 
 exercise.hints(
@@ -144,4 +155,11 @@ write into the weight that is there
 you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it anew
 only if all of its weights are one number
     layer.weight[0, 0] → layer.weight[0]
+you draw a layer anew if all of its rows are equal; draw it anew only if all of its weights are one
+number
+    (layer.weight == → len(layer.weight) > 1 and (layer.weight ==
+    layer.weight[0, 0] → layer.weight[0]
+you draw a layer anew if its weights are nearly equal; weights that differ can be scaled, however
+small they are
+    (layer.weight == layer.weight[0, 0]).all() → layer.weight.std() < 1e-6
 """)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import initialization as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import fill, steps, type_of
 from optdl.observation import observe
 
 
@@ -34,44 +32,62 @@ def update_ratios(
     }
 
 
+@steps()
+def stepping(
+    function: Any, x: Any, y: Any, seed: int, optimizer: str, last: str
+) -> tuple[Any, ...]:
+    """Take two steps with a network that has batch normalization and comes in evaluation mode."""
+    layers = [nn.Linear(x.shape[2], 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)]
+    if last == "convolution":
+        layers[3:] = nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 1, 3), nn.Flatten()
+    model = fill(nn.Sequential(*layers).double().eval(), seed)
+    rule: Any = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    if optimizer == "Adam":
+        rule = torch.optim.Adam(model.parameters(), lr=0.02)
+    first, second = (function(model, rule, *batch) for batch in zip(x, y, strict=True))
+    names = [*first] if isinstance(first, dict) else None
+    return first, second, str(names), type_of(first), [*model.parameters()]
+
+
 exercise = Exercise(
     "LAB-2:ratios",
     update_ratios,
-    use=drivers.stepped,
+    use=stepping,
     parts=(
-        "the names, as positions in named_parameters()",
         "the ratios of the first step",
         "the ratios of the second step",
-        "whether all ratios are floats",
+        "the order of the names",
+        "the type of what is returned",
         "the parameters afterwards",
     ),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, n, adam in [(3, 2, False), (4, 3, False), (5, 4, True)]:
+def _(rng):
+    for optimizer, last in (("SGD", "linear"), ("SGD", "convolution"), ("Adam", "linear")):
+        m, n = map(int, rng.integers(2, 7, size=2))
         yield {
             "x": rng.normal(size=(2, m, n)).round(2),
             "y": rng.integers(0, 3, size=(2, m)),
             "seed": int(rng.integers(1000)),
-            "adam": adam,
+            "optimizer": optimizer,
+            "last": last,
         }
 
 
 @exercise.fact("for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, x, y = int(rng.integers(1000)), rng.normal(size=(6, 3)), rng.integers(0, 3, size=6)
+def _(function, rng):
+    def of_gradients(model: Any, optimizer: Any, x: Tensor, y: Tensor) -> dict[str, Any]:
+        loss = nn.functional.cross_entropy(model.train()(x), y)
+        weights = {name: value for name, value in model.named_parameters() if value.ndim > 1}
+        pairs = zip(torch.autograd.grad(loss, [*weights.values()]), weights.items(), strict=True)
+        return {name: (0.2 * g.norm() / value.norm()).item() for g, (name, value) in pairs}
+
     # in the first step momentum has no effect
-    _, ratios, *_ = observe(
-        drivers.stepped, function, x[None].repeat(2, 0), y[None].repeat(2, 0), seed, False
-    )
-    model = drivers.classifier(3, seed).train()
-    weights = [model.get_parameter(name) for name in ("0.weight", "3.weight")]
-    loss = nn.functional.cross_entropy(model(torch.tensor(x)), torch.tensor(y))
-    pairs = zip(torch.autograd.grad(loss, weights), weights, strict=True)
-    expected = np.array([0.2 * float(g.norm() / value.norm()) for g, value in pairs])
-    return disagreement(expected, ratios, 1e-5, 1e-8) is None
+    case = rng.normal(size=(2, 6, 3)), rng.integers(0, 3, size=(2, 6)), 3, "SGD", "linear"
+    expected, got = stepping(of_gradients, *case)[0], observe(stepping, function, *case)[0]
+    return disagreement(expected, got, 1e-5, 1e-8) is None
 
 
 exercise.hints(
@@ -91,10 +107,12 @@ and `state_dict()` share memory, so add `clone()`
     detach().clone() → detach()
 you never take the step; call `optimizer.step()`
     optimizer.step() → pass
+    without `.step(`, else your weights stay as they are; take a step of the optimizer between the
+     copies and the differences
 you keep the gradients of the step before, and `backward` adds to them; call `optimizer.zero_grad()`
 first
     optimizer.zero_grad() → pass
-your network stays in evaluation mode; a training step is taken in training mode, so call
+your step is taken in evaluation mode; a training step is taken in training mode, so call
 `model.train()` first
     model.train() → pass
 you divide by the weights after the step; divide by those before it
@@ -118,6 +136,19 @@ you apply softmax before cross_entropy, which applies it itself; give it the sco
     (model(x), y) → (model(x).softmax(dim=1), y)
 you return tensors, and with them the graph behind the weights; return numbers, with `.item()`
     .norm()).item() → .norm())
+you leave out the convolutions, whose weights have more than two axes; take the parameters with two
+axes or more
+    value.ndim > 1 → value.ndim == 2
+you divide sums of squares; a norm is the root of one
+    (value - before[name]).norm() → (value - before[name]).square().sum()
+    before[name].norm() → before[name].square().sum()
+your ratio is upside down; divide the norm of the update by that of the weights
+    ((value - before[name]).norm() / before[name].norm())
+    → (before[name].norm() / (value - before[name]).norm())
+you divide by the norm of all parameters together; divide by that of the weight matrix itself
+    for name, value in weights.items()}\n    optimizer
+    → for name, value in model.named_parameters()}\n    optimizer
+    / before[name].norm() → / sum(one.square().sum() for one in before.values()).sqrt()
 you choose parameters by their names, and the weight of a normalization has one axis; ask for two
 axes or more
     if value.ndim > 1 → if "weight" in name

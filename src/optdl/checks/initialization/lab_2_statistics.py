@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
+from optdl.checks.exercise import Exercise
 from optdl.initialization import dead_share, layer_outputs
-from optdl.labs.drivers import initialization as drivers
+from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps, type_of
 from optdl.observation import observe
 
 
@@ -35,7 +34,7 @@ def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, fl
     for name, module in model.named_modules():
         if isinstance(module, nn.ReLU):
             handles.append(module.register_forward_hook(watch(name)))
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         with torch.no_grad():
@@ -43,47 +42,90 @@ def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, fl
     finally:
         for handle in handles:
             handle.remove()
-        model.train(was_training)
+        for module, training in modes.items():
+            module.training = training
     return found
+
+
+@steps()
+def watching(function: Any, widths: Any, x: Any, seed: int, training: bool) -> tuple[Any, ...]:
+    """Look at two networks, where a module behind a ReLU overwrites its output."""
+
+    def made(widths: Any, seed: int) -> Any:
+        layers: list[nn.Module] = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
+        for inputs, units in pairwise(widths):
+            last = nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
+            layers.append(nn.Sequential(nn.Linear(inputs, units), nn.BatchNorm1d(units), *last))
+        model = fill(nn.Sequential(*layers).double(), seed)
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm1d):
+                # the first unit is dead, and the second one nearly so
+                nn.init.constant_(layer.bias[:1], -30)
+                nn.init.constant_(layer.bias[1:2], 5e-5)
+                nn.init.zeros_(layer.weight[1:2])
+        return model
+
+    function(made([3] * 4, seed + 1), x)
+    model = made(widths, seed).train(training)
+    model[2].eval()  # as a part that is frozen
+    passes: list[int] = []
+    # of the first layer: those of the network are not called by `model.forward(x)`
+    model[0].register_forward_hook(lambda *_: passes.append(1))
+    found = function(model, x)
+    count = len(passes)
+    names = [*found] if isinstance(found, dict) else None
+    left, left_in = hooks(model), [mode(one) for one in (model[0], model[2])]
+    try:
+        function(model, x[:, 1:])
+    except RuntimeError:
+        late: Any = hooks(model)
+    else:
+        late = "no error is raised"
+    return found, str(names), type_of(found), *left_in, left, late, count
 
 
 exercise = Exercise(
     "LAB-2:statistics",
     activation_statistics,
-    use=drivers.watched,
+    use=watching,
     parts=(
-        "the names, as positions in named_modules()",
-        "mean",
-        "std",
-        "dead",
-        "whether all numbers are floats",
-        "the number of modules left in training mode",
-        "the number of hooks, of which one was there before",
+        "what is returned",
+        "the order of the names",
+        "the type of what is returned",
+        "the mode afterwards",
+        "the mode of a part that was in evaluation mode",
+        HOOKS,
         "the number of hooks after a forward pass that fails",
+        "forward passes",
     ),
     rtol=1e-6,
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for count, m, training in [(1, 3, True), (2, 4, False)]:
+def _(rng):
+    for depth, training in [(2, True), (2, False), (int(rng.integers(3, 5)), True)]:
         yield {
-            "count": count,
-            "x": rng.normal(size=(m, 3)).round(2),
+            "widths": rng.integers(3, 6, size=depth).tolist(),
+            "x": rng.normal(size=rng.integers(2, 6, size=2)).round(2),
             "seed": int(rng.integers(1000)),
             "training": training,
         }
 
 
 @exercise.fact("the numbers are those of the outputs that optdl.initialization collects")
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, x = int(rng.integers(1000)), rng.normal(size=(8, 3))
-    _, *columns = observe(drivers.watched, function, 3, x, seed, False)
-    outputs = layer_outputs(drivers.blocks(3, seed + 1).eval(), torch.tensor(x))
-    units = [outputs[name] for name in ("1", "2.2", "3.2", "4.2")]
-    expected = np.array([[h.mean(), h.std(), dead_share(h)] for h in units])
-    return disagreement(expected, np.stack(columns[:3], axis=1), 1e-5, 1e-8) is None
+def _(function, rng):
+    def of_outputs(model: nn.Module, x: Tensor) -> dict[str, dict[str, float]]:
+        outputs = layer_outputs(model.eval(), x)
+        relus = [name for name, module in model.named_modules() if isinstance(module, nn.ReLU)]
+        units = {name: outputs[name] for name in relus}
+        return {
+            k: {"mean": h.mean(), "std": h.std(), "dead": dead_share(h)} for k, h in units.items()
+        }
+
+    case = [4, 3, 5], rng.normal(size=(8, 3)), int(rng.integers(1000)), False
+    expected, got = watching(of_outputs, *case)[0], observe(watching, function, *case)[0]
+    return disagreement(expected, got, 1e-5, 1e-8) is None
 
 
 exercise.hints(
@@ -141,9 +183,16 @@ your network is in training mode while you measure, so its batch normalization u
 and changes; call `model.eval()` first
     model.eval() → model.train()
 you leave the network in evaluation mode; leave it in the mode in which it came
-    model.train(was_training) →
+    module.training = training → pass
 you leave the network in training mode, whatever its mode was; leave it in the mode in which it came
-    model.train(was_training) → model.train()
+    module.training = training → module.train()
+you put every module into the mode of the network, and a part of it may have been in evaluation
+mode; remember the mode of each
+    module.training for → model.training for
+your network gets the examples twice; one forward pass calls all hooks
+    model(x)\n → model(x), model(x)\n
+you count a unit as dead if it is nearly zero; a dead unit gives exactly zero for every example
+    h == 0 → h < 1e-3
 you return tensors; return numbers, with `.item()`: a tensor can hold the whole graph of a forward
 pass
     h.mean().item() → h.mean()

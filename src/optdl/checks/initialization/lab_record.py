@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -39,6 +39,16 @@ def _dead(record: LabRecord) -> float:
     return next((layer for layer, share in enumerate(shares, 1) if share == 1), 0)
 
 
+def _factor(start: str) -> Callable[[LabRecord], float]:
+    def find(record: LabRecord) -> float:
+        first, *_, last = deviations(record)[start]
+        return float((last / first) ** (1 / (DEPTH - 1)))
+
+    return find
+
+
+_PER_LAYER = "the fourteenth root of the factor from layer 1 to layer 15 in the deviation of {}"
+
 RECORD = RecordCheck(
     key="LAB-2:record",
     lab=LAB,
@@ -54,5 +64,6 @@ RECORD = RecordCheck(
             _vanished,
         ),
         "dead": ("the first hidden layer of `damaged` whose deviation is zero", _dead),
-    },
+    }
+    | {f"{name} factor": (_PER_LAYER.format(name), _factor(name)) for name in ("small", "Glorot")},
 )

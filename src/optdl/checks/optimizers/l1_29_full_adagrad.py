@@ -1,13 +1,9 @@
 """Compute the path of AdaGrad with the whole matrix of products in place of its diagonal."""
 
-from collections.abc import Iterator
-from functools import partial
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
-from optdl.objectives import constant
 
 
 def full_adagrad(
@@ -29,29 +25,17 @@ exercise = Exercise("L1-29", full_adagrad)
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    return random_paths(rng, lr=(0.2, 0.1, 0.3), delta=(0.1, 0.3, 0.2))
+def _(rng):
+    return random_paths(rng, lr=(0.1, 0.3), delta=(0.1, 0.4))
 
 
 @exercise.fact("a rotation of the surface rotates the path, and changes nothing else")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    gradient, _ = objective(rng, 3)
-    start, Q = random_start(rng, 3), np.linalg.qr(rng.normal(size=(3, 3)))[0]
+def _(function, rng):
+    gradient, start = objective(rng, 3), random_start(rng, 3)
+    Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     path = np.asarray(function(gradient, start, 0.2, 0.1, 6))
-
-    def rotated(theta: np.ndarray) -> np.ndarray:
-        return Q @ gradient(Q.T @ theta)
-
-    return bool(np.allclose(function(rotated, Q @ start, 0.2, 0.1, 6), path @ Q.T, rtol=1e-8))
-
-
-@exercise.fact("under a constant gradient g step t is −ηg/√(δ + t‖g‖²)")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    g = rng.uniform(0.5, 3.0, size=3) * np.array([1, -1, 1])
-    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.2, 0.1, 10))
-    t = np.arange(1, 11)[:, None]
-    expected = -0.2 * g / np.sqrt(0.1 + t * (g @ g))
-    return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-8))
+    rotated = function(lambda theta: Q @ gradient(Q.T @ theta), Q @ start, 0.2, 0.1, 6)
+    return np.allclose(rotated, path @ Q.T, rtol=1e-8)
 
 
 exercise.hints(
@@ -61,8 +45,6 @@ exercise.hints(
     r"Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, "
     r"divide entry by entry by the roots of the eigenvalues, and multiply by $Q$.",
 )
-
-STEP = "vectors @ ((vectors.T @ g) / np.sqrt(values))"
 
 exercise.mistakes(r"""
 you take the root of each entry of S; the root of a matrix has the same eigenvectors and the roots

@@ -1,13 +1,12 @@
 """Compute the path of centered RMSProp with Nesterov momentum."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
-from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
-from optdl.objectives import constant, times
+from optdl.checks.exercise import Exercise
+from optdl.checks.optimizers.shared import Gradient, random_paths
+from optdl.objectives import constant
 
 
 def centered_rmsprop(
@@ -36,37 +35,17 @@ exercise = Exercise("L1-30, L1-31", centered_rmsprop)
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    return random_paths(
-        rng,
-        lr=(0.1, 0.05, 0.02),
-        rho=(0.8, 0.9, 0.7),
-        delta=(0.3, 0.2, 0.1),
-        alpha=(0.0, 0.9, 0.8),
-    )
-
-
-@exercise.fact("with δ = 0 the first step has the size η/√(ρ(1 − ρ)) in each parameter")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    g = rng.uniform(0.5, 5.0, size=3) * np.array([1, -1, 1])
-    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.8, 0.0, 0.5, 3))
-    return bool(np.allclose(path[1], -0.1 * np.sign(g) / 0.4, rtol=1e-9))
+def _(rng):
+    ranges = {"lr": (0.02, 0.08), "rho": (0.7, 0.9), "delta": (0.1, 0.3), "alpha": (0.7, 0.9)}
+    first, *others = random_paths(rng, **ranges)
+    return iter((first | {"alpha": 0.0}, *others))
 
 
 @exercise.fact("a constant gradient has no variance, so its last steps are −ηg/√δ")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     g = rng.normal(size=2)
     path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 0.5, 0.04, 0.0, 80))
-    return bool(np.allclose(path[-1] - path[-2], -0.5 * g, rtol=1e-7))
-
-
-@exercise.fact("with δ = 0 the units of the loss do not matter")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    gradient, _ = objective(rng, 2)
-    start = random_start(rng, 2)
-    settings = (start, 0.05, 0.8, 0.0, 0.7, 4)
-    scaled = function(partial(times, 100, gradient), *settings)
-    return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-6))
+    return np.allclose(path[-1] - path[-2], -0.5 * g, rtol=1e-7)
 
 
 exercise.hints(
@@ -97,9 +76,6 @@ your δ stands outside the root, as in torch; here it stands inside: √(δ + r 
 you divide the old velocity by the root, too; only the gradient is divided
     alpha * v - lr / np.sqrt(delta + r - m * m) * g
     → (alpha * v - lr * g) / np.sqrt(delta + r - m * m)
-your path has no momentum; the velocity keeps αv
-    gradient(theta + alpha * v) → gradient(theta)
-    alpha * v - lr → -lr
 you add the square of the mean; a variance is the mean square minus the square of the mean
     r - m * m → r + m * m
 you subtract the square of the old mean; put the new gradient into m first

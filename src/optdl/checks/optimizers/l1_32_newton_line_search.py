@@ -1,11 +1,11 @@
 """Compute the path of damped Newton steps that are halved until the loss falls enough."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.shared import Gradient, random_start
 from optdl.objectives import (
     affine,
@@ -43,59 +43,39 @@ exercise = Exercise("L1-32, L2-07", newton_line_search)
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for n, damping, steps in ((1, 0.2, 3), (1, 0.0, 3), (2, 0.5, 4), (3, 0.3, 5)):
-        A = rng.uniform(2.0, 4.0, size=(n, n)).round(1) * rng.choice([-1, 1], size=(n, n))
+def _(rng):
+    for n, steepest, damping, steps in (
+        (1, 4, 0.2, 3),
+        (1, 4, 0.0, 3),
+        (1, 60, 0.2, 4),  # with so steep a loss η is halved often
+        (rng.integers(2, 4), 4, 0.3, 5),
+    ):
+        A = rng.uniform(steepest / 2, steepest, size=(n, n)).round(1)
         b = rng.uniform(-1, 1, size=n).round(1)
-        where = f"A = {A.tolist()}, b = {b.tolist()}"
+        start, where = random_start(rng, int(n)), f"A = {A.tolist()}, b = {b.tolist()}"
+        if not damping:  # from here a whole step lowers the loss, but by less than a quarter
+            start = ((b + 1.07) / A[0]).round(3)
         hessian = f"w ↦ A.T @ diag(1 / cosh(A @ w - b)**2) @ A + I, {where}"
         yield {
             "value": named(f"w ↦ sum(log(cosh(A @ w - b))) + w @ w / 2, {where}", log_cosh, A, b),
             "gradient": named(f"w ↦ A.T @ tanh(A @ w - b) + w, {where}", log_cosh_gradient, A, b),
             "hessian": named(hessian, log_cosh_hessian, A, b),
-            "start": random_start(rng, n),
-            "damping": damping,
+            "start": start,
+            "damping": round(damping * rng.uniform(1, 2), 2),
             "steps": steps,
         }
-
-
-@exercise.fact("on a quadratic the first step is accepted, and reaches the minimum")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    M, c = rng.normal(size=(3, 3)), rng.normal(size=3)
-    H = M @ M.T + np.eye(3)
-    parts = partial(quadratic, 0.0, c, H), partial(affine, c, H), partial(constant, H)
-    path = np.asarray(function(*parts, random_start(rng, 3), 0.0, 1))
-    return bool(np.allclose(H @ path[1] + c, 0, atol=1e-9))
-
-
-@exercise.fact("without damping a linear change of the parameters changes nothing")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    value, gradient, hessian, start, *_ = exercise.draw(rng)[2].values()
-    P = rng.uniform(0.5, 1.5, size=(2, 2)) + 2 * np.eye(2)
-    path = np.asarray(function(value, gradient, hessian, start, 0.0, 3))
-    changed = function(
-        lambda z: value(P @ z),
-        lambda z: P.T @ gradient(P @ z),
-        lambda z: P.T @ hessian(P @ z) @ P,
-        np.linalg.solve(P, start),
-        0.0,
-        3,
-    )
-    return bool(np.allclose(np.asarray(changed) @ P.T, path, rtol=1e-7))
 
 
 @exercise.fact(
     "the residual of its linear system has the size of rounding errors, unlike with an inverse"
 )
-def _(function: Function, rng: np.random.Generator) -> bool:
-    # Hilbert's matrix is nearly singular. Solving leaves a residual of rounding size all the same;
-    # multiplying by the inverse leaves one that is larger by many powers of ten
+def _(function, rng):
     row = np.arange(9)
     H = 1.0 / (row[:, None] + row + 1)
     g = H @ rng.normal(size=9)
     parts = partial(quadratic, 0.0, g, H), partial(affine, g, H), partial(constant, H)
     path = np.asarray(function(*parts, np.zeros(9), 0.0, 1))
-    return bool(np.linalg.norm(H @ path[1] + g) < 1e-12 * np.linalg.norm(g))
+    return np.linalg.norm(H @ path[1] + g) < 1e-12 * np.linalg.norm(g)
 
 
 exercise.hints(
@@ -107,12 +87,10 @@ exercise.hints(
     r"$\eta d$.",
 )
 
-TEST = "value(theta + lr * d) > value(theta) + lr * (g @ d) / 4"
-
 exercise.mistakes(r"""
 you take the whole step always; halve it until the test of the task holds
     while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n            lr = lr / 2 →
-you are content with any decrease; the loss must fall by a quarter of −η g·d
+you accept a smaller decrease than the task; the loss must fall by a quarter of −η g·d
     + lr * (g @ d) / 4 →
 your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
     + lr * (g @ d) / 4 → + (g @ d) / 4
@@ -132,8 +110,6 @@ you use the Hessian of the start in each step; evaluate it at each θ
     hessian(theta) → hessian(start)
 you add μ to every entry of H; add it to the diagonal: H + μI
     damping * np.eye(len(g)) → damping
-you leave out the damping; solve with H + μI
-    + damping * np.eye(len(g)) →
 the sign of the slope is wrong in your test: g·d is negative, and the loss must fall below J(θ) + ¼
 η g·d
     + lr * (g @ d) / 4 → - lr * (g @ d) / 4

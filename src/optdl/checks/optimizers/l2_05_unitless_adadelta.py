@@ -1,11 +1,10 @@
 """Compute the path of AdaDelta without δ, from a length that the user knows."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
 from optdl.objectives import times
 
@@ -30,37 +29,23 @@ exercise = Exercise("L2-05", unitless_adadelta)
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    return random_paths(rng, length=(0.1, 0.3, 0.2), lr=(0.6, 0.5, 0.8), rho=(0.8, 0.9, 0.7))
-
-
-@exercise.fact("the first step has the length ηℓ in each parameter")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    gradient, _ = objective(rng, 3)
-    start = random_start(rng, 3)
-    path = np.asarray(function(gradient, start, 0.2, 0.7, 0.9, 3))
-    return bool(np.allclose(path[1] - start, -0.14 * np.sign(gradient(start)), rtol=1e-9))
+def _(rng):
+    return random_paths(rng, length=(0.1, 0.3), lr=(0.5, 0.8), rho=(0.7, 0.9))
 
 
 @exercise.fact("a loss that is 1000 times as large gives the same path")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    gradient, _ = objective(rng, 2)
-    settings = (random_start(rng, 2), 0.2, 0.7, 0.9, 6)
+def _(function, rng):
+    gradient, settings = objective(rng, 2), (random_start(rng, 2), 0.2, 0.7, 0.9, 6)
     scaled = function(partial(times, 1000, gradient), *settings)
-    return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-9))
+    return np.allclose(function(gradient, *settings), scaled, rtol=1e-9)
 
 
-@exercise.fact("with θ and ℓ in a unit that is c times as large it takes the same path")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    gradient, _ = objective(rng, 2)
-    start, c = random_start(rng, 2), 4.0
-
-    def in_the_other_unit(z: np.ndarray) -> np.ndarray:
-        return c * gradient(c * z)
-
+@exercise.fact("with θ and ℓ in a unit that is 4 times as large it takes the same path")
+def _(function, rng):
+    gradient, start = objective(rng, 2), random_start(rng, 2)
     path = function(gradient, start, 0.2, 0.7, 0.9, 6)
-    other = function(in_the_other_unit, start / c, 0.2 / c, 0.7, 0.9, 6)
-    return bool(np.allclose(c * np.asarray(other), path, rtol=1e-9))
+    other = function(lambda z: 4 * gradient(4 * z), start / 4, 0.05, 0.7, 0.9, 6)
+    return np.allclose(4 * np.asarray(other), path, rtol=1e-9)
 
 
 exercise.hints(

@@ -7,19 +7,13 @@ from typing import Any
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import (
-    PARTS,
-    agrees_with_torch,
-    paths,
-    rests_where_there_is_no_slope,
-)
-from optdl.labs.drivers import optimizers as drivers
+from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
 
 
 class AdamW(torch.optim.Optimizer):
     """Adam with decoupled weight decay.
 
-    m ← β₁ m + (1 − β₁) g, r ← β₂ r + (1 − β₂) g², θ ← (1 − ε λ) θ − ε m̂ / (√r̂ + δ), where
+    m ← β₁ m + (1 − β₁) g, r ← β₂ r + (1 − β₂) g², θ ← (1 − η ω) θ − η m̂ / (√r̂ + δ), where
     m̂ = m / (1 − β₁ᵗ) and r̂ = r / (1 − β₂ᵗ).
 
     Source: LAB-1.
@@ -56,25 +50,24 @@ class AdamW(torch.optim.Optimizer):
                 p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))
 
 
-exercise = Exercise("LAB-1:adamw", AdamW, use=drivers.follow, parts=PARTS)
+exercise = Exercise("LAB-1:adamw", AdamW, use=path, parts=PARTS)
 
-exercise.cases(
-    paths(
-        [
-            {"weight_decay": 0.0},
-            {"weight_decay": 0.5},
-            {"betas": (0.5, 0.9), "eps": 0.1, "weight_decay": 0.2},
-            {"weight_decay": 0.3},
-            {"betas": (0.8, 0.9), "weight_decay": 0.1},
-        ]
-    )
-)
+
+@exercise.cases
+@paths
+def _(rng):
+    decay = rng.uniform(0.1, 0.6, size=4).round(2).tolist()
+    beta1, beta2, eps = rng.uniform(0.1, 0.9, size=3).round(2).tolist()
+    return [
+        {"weight_decay": 0.0},
+        {"weight_decay": decay[0]},
+        {"betas": (beta1, beta2), "eps": eps, "weight_decay": decay[1]},
+        {"weight_decay": decay[2]},
+        {"betas": (beta2, beta1), "weight_decay": decay[3]},
+    ]
+
 
 exercise.fact("ten steps are those of torch.optim.AdamW")(agrees_with_torch(torch.optim.AdamW))
-
-exercise.fact("a parameter without a slope and without decay stays where it is")(
-    rests_where_there_is_no_slope(weight_decay=0.0)
-)
 
 exercise.hints(
     r"Which three quantities must be remembered for each parameter from step to step, and are "
@@ -82,7 +75,7 @@ exercise.hints(
     r"The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which "
     r"begin at 0. $\hat m$ and $\hat r$ are only needed within one step.",
     r"Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. "
-    r"Then multiply `p` by $1-\epsilon\lambda$, and subtract $\epsilon\,\hat m$ divided by "
+    r"Then multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ divided by "
     r"$\sqrt{\hat r}+\delta$ from it.",
 )
 
@@ -92,11 +85,13 @@ you change a leaf that requires a gradient while autograd records: put `@torch.n
     @torch.no_grad() →
 your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them
     p.sub_(group → _ = g.zero_(), p.sub_(group
+your step clears the gradients; it reads them only, and `optimizer.zero_grad()` clears them
+    (r.sqrt() + group["eps"])) → (r.sqrt() + group["eps"]))\n                p.grad = None
 your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
-factor 1 − ε λ, and the gradient stays as it is
+factor 1 − η ω, and the gradient stays as it is
     g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,
     p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
-the learning rate is missing in your decay: the weights shrink by the factor 1 − ε λ
+the learning rate is missing in your decay: the weights shrink by the factor 1 − η ω
     1 - group["lr"] * → 1 -
 you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ
     / (1 - beta1 ** state["t"]) →
@@ -107,9 +102,19 @@ your first step has t = 0 in the correction, which divides by 0; increase t befo
     (r.sqrt() + group["eps"]) → (r + group["eps"]).sqrt()
 you divide by r̂ itself; take its square root
     r.sqrt() → r
-you count a step for each parameter; t counts the calls of `step`, or is kept for each parameter in
-its own state
+you count the updates of all parameters in one t; keep t for each parameter, in `self.state[p]`
     state["t"] += 1 → state["t"] = self.t = vars(self).get("t", 0) + 1
+you keep one t for all parameters outside `self.state`, so a loaded state begins at 0 again; keep t
+for each parameter, in `self.state[p]`
+    for group in self.param_groups:
+    → self.t = vars(self).get("t", 0) + 1\n        for group in self.param_groups:
+    state["t"] += 1 → state["t"] = self.t
+your β₁ and β₂ are always 0.9 and 0.999; take `group["betas"]`
+    group["betas"] → 0.9, 0.999
+your weight decay is always 0.01; take `group["weight_decay"]`
+    group["weight_decay"] → 0.01
+your δ is always 1e-8; take `group["eps"]`
+    group["eps"] → 1e-8
 the averages and t are not in `self.state`, so `state_dict()` does not have them and training cannot
 be resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})

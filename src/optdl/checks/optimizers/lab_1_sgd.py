@@ -7,17 +7,11 @@ from typing import Any
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import (
-    PARTS,
-    agrees_with_torch,
-    paths,
-    rests_where_there_is_no_slope,
-)
-from optdl.labs.drivers import optimizers as drivers
+from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
 
 
 class SGD(torch.optim.Optimizer):
-    """Gradient descent with momentum: v ← μ v + g, θ ← θ − ε v.
+    """Gradient descent with momentum: v ← α v − η g, θ ← θ + v.
 
     Source: LAB-1.
     """
@@ -35,28 +29,32 @@ class SGD(torch.optim.Optimizer):
                 state = self.state[p]
                 if not state:
                     state["v"] = torch.zeros_like(p)
-                state["v"].mul_(group["momentum"]).add_(p.grad)
-                p.sub_(group["lr"] * state["v"])
+                state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
+                p.add_(state["v"])
 
 
-exercise = Exercise("LAB-1:sgd", SGD, use=drivers.follow, parts=PARTS)
+exercise = Exercise("LAB-1:sgd", SGD, use=path, parts=PARTS)
 
-exercise.cases(paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]))
 
-exercise.fact("ten steps are those of torch.optim.SGD with momentum 0.9")(
+@exercise.cases
+@paths
+def _(rng):
+    first, second = rng.uniform(0.3, 0.8, size=2).round(2).tolist()
+    return [{}, {"momentum": first}, {"momentum": second}, {}, {"momentum": first}]
+
+
+exercise.fact("ten steps at one rate are those of torch.optim.SGD with momentum 0.9")(
     agrees_with_torch(torch.optim.SGD, momentum=0.9)
 )
-
-exercise.fact("a parameter without a slope stays where it is")(rests_where_there_is_no_slope())
 
 exercise.hints(
     "Which quantity must be remembered for each parameter from one call of `step` to the next, and "
     "where does it belong?",
     'Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty '
     "dict at first: put a tensor of zeros with the shape of `p` into it then.",
-    "For each parameter with a gradient, multiply its velocity by the momentum and add the "
-    "gradient, both in place. Then subtract the learning rate of its group times the velocity from "
-    "`p`, in place.",
+    "For each parameter with a gradient, multiply its velocity by the momentum and subtract the "
+    "learning rate of its group times the gradient. Then add the velocity to `p`. Do all of it "
+    "in place.",
 )
 
 exercise.mistakes(r"""
@@ -64,43 +62,54 @@ you change a leaf that requires a gradient while autograd records: put `@torch.n
 `step`
     @torch.no_grad() →
 your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them
-    p.sub_(group → _ = p.grad.zero_(), p.sub_(group
-`p = p - …` gives the name p to a new tensor and leaves the network's weights as they are; change
-them in place, with `p.sub_(…)`
-    p.sub_( → p = p - (
+    p.add_( → _ = p.grad.zero_(), p.add_(
+your step clears the gradients; it reads them only, and `optimizer.zero_grad()` clears them
+    p.add_(state["v"]) → p.add_(state["v"])\n                p.grad = None
+`p = p + …` gives the name p to a new tensor and leaves the network's weights as they are; change
+them in place, with `p.add_(…)`
+    p.add_( → p = p + (
+    with `p = p…`, else your step leaves the parameters as they are; change `p` in place
 your step fails at a parameter whose gradient is None; skip it
     if p.grad is None: → if False:
-your step ends at the first parameter whose gradient is None; skip it with `continue`, and go on to
-the others
+your step ends at the first parameter whose gradient is None; skip it, and go on to the others
     continue → return
+a parameter whose gradient is None goes on with its old velocity; leave it as it is
+    if p.grad is None: → if p.grad is None and not self.state[p]:
+    .sub_(group["lr"] * p.grad) → .sub_(group["lr"] * (0 if p.grad is None else p.grad))
 the velocity is not in `self.state`, so `state_dict()` does not have it and training cannot be
 resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you keep the learning rate from the beginning, so no schedule can change it; read `group["lr"]` in
 each step
     group["lr"] → self.defaults["lr"]
-you multiply the gradient by the learning rate before it enters the velocity; here the velocity adds
-up gradients, and the learning rate multiplies it in the step
-    .add_(p.grad) → .add_(group["lr"] * p.grad)
-    p.sub_(group["lr"] * → p.sub_(
-your velocity is an average, with 1 − μ before the gradient; here it is the sum v ← μ v + g
-    .add_(p.grad) → .add_((1 - group["momentum"]) * p.grad)
-your first velocity is the tensor `p.grad` itself, to which the next `backward` writes; copy it with
-`clone()`, or begin with zeros
-    torch.zeros_like(p)\n                s → p.grad\n                else:\n                    s
+you read the settings in `self.defaults`, which are those of the beginning; read those of each
+`group` in the loop, as schedules and groups change them
+    group["lr"] → self.defaults["lr"]
+    group["momentum"] → self.defaults["momentum"]
+the learning rate multiplies your whole velocity, as in PyTorch, so the earlier gradients change
+their weight with it; here the rate multiplies the new gradient only: v ← α v − η g
+    .sub_(group["lr"] * p.grad) → .sub_(p.grad)
+    p.add_( → p.add_(group["lr"] *
+your velocity is an average, with 1 − α before the gradient; here it is v ← α v − η g
+    * p.grad) → * (1 - group["momentum"]) * p.grad)
+your step is that of a velocity which begins with the gradient of the first step and adds it again
+in the same step; begin with zeros
+    torch.zeros_like(p) → -group["lr"] * p.grad
 you update the first group of parameters only; go through all `self.param_groups`
     in self.param_groups: → in self.param_groups[:1]:
 you step along the gradient; the step goes against it
-    p.sub_( → p.add_(
+    .sub_( → .add_(
 you take the settings of the first group for all groups; read those of each `group` in the loop, as
 its rate may differ
     for group in self.param_groups:
     → group = self.param_groups[0]\n        for own in self.param_groups:
     group["params"] → own["params"]
 your velocity is forgotten from step to step; keep it in `self.state[p]`
-    state["v"].mul_(group["momentum"]).add_(p.grad) → state["v"] = p.grad.clone()
-you step along g + μ v, as Nesterov momentum does; here the step is v
-    * state["v"]) → * (p.grad + group["momentum"] * state["v"]))
-you write a number for the momentum; take `group["momentum"]`
+    state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
+    → state["v"] = -group["lr"] * p.grad
+your step is α v − η g with the velocity that is updated already, as in Nesterov momentum; here the
+step is v
+    p.add_(state["v"]) → p.add_(group["momentum"] * state["v"] - group["lr"] * p.grad)
+your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
 """)

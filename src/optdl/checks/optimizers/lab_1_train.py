@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,8 @@ import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Case, Exercise
-from optdl.labs.drivers import optimizers as drivers
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers.follow import steps, type_of
 from optdl.observation import observe
 
 
@@ -32,41 +30,50 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Any) -> l
     return losses
 
 
+@steps()
+def training(
+    function: Any, x: Any, y: Any, seed: int, momentum: float, given: str
+) -> tuple[Any, ...]:
+    """Train a network that has dropout and comes in evaluation mode, as after a test."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(x.shape[2], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
+    optimizer = torch.optim.SGD(model.double().eval().parameters(), lr=0.5, momentum=momentum)
+    passes: list[int] = []
+    # of the first layer: those of the network are not called by `model.forward(x)`
+    model[0].register_forward_hook(lambda *_: passes.append(1))
+    batches = zip(x, y, strict=True)
+    losses = function(model, optimizer, batches if given == "an iterator" else list(batches))
+    return losses, type_of(losses), [*model.parameters()], len(passes)
+
+
 exercise = Exercise(
     "LAB-1:train",
     train,
-    use=drivers.trained,
-    parts=(
-        "whether a list is returned",
-        "whether each loss is a float",
-        "forward passes for each minibatch",
-        "the first loss",
-        "the later losses",
-        "the weights",
-    ),
+    use=training,
+    parts=("the losses", "the type of what is returned", "the weights", "forward passes"),
 )
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for steps, m, momentum in [(3, 2, 0.0), (4, 5, 0.0), (6, 3, 0.9)]:
+def _(rng):
+    for momentum, given in ((0.0, "a list"), (0.0, "an iterator"), (0.9, "a list")):
+        count, m = rng.integers(2, 7, size=2)
         yield {
-            "x": rng.normal(size=(steps, m, 4)).round(2),
-            "y": rng.integers(0, 3, size=(steps, m)),
+            "x": rng.normal(size=(count, m, rng.integers(2, 5))).round(2),
+            "y": rng.integers(0, 3, size=(count, m)),
             "seed": int(rng.integers(1000)),
             "momentum": momentum,
+            "given": given,
         }
 
 
-@exercise.fact(
-    "without minibatches nothing changes, and the loss of a minibatch falls at each "
-    "step if it comes again and again"
-)
-def _(function: Any, rng: np.random.Generator) -> bool:
-    seed, steps = int(rng.integers(1000)), 30
-    nothing, before, after, losses = observe(drivers.repeat, function, seed, steps)
-    rests = nothing == [] and disagreement(before, after, 0, 0) is None
-    return rests and len(losses) == steps and all(b < a for a, b in itertools.pairwise(losses))
+@exercise.fact("without minibatches there is no loss, and the weights stay as they are")
+def _(function, rng):
+    none = np.zeros((0, 2, 3)), np.zeros((0, 2), int), int(rng.integers(1000)), 0.9, "a list"
+    return (
+        disagreement(training(lambda *_: [], *none), observe(training, function, *none), 0, 0)
+        is None
+    )
 
 
 exercise.hints(
@@ -79,20 +86,26 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` in each
-step
+you do not clear the gradients before each backward pass, and `backward` adds to them; call
+`optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 your weights stay as they are: take a step with `optimizer.step()` after `backward`, and clear the
 gradients before `backward`, not after it
     optimizer.zero_grad() →
     optimizer.step() → optimizer.zero_grad(), optimizer.step()
-you step before `backward`, with the gradients of the minibatch before; the order is zero_grad,
-loss, backward, step
+your step has the gradients of the minibatch before; the order is zero_grad, loss, backward, step
     optimizer.step() →
     optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
 you take two steps with each minibatch; take one
     optimizer.step() → optimizer.step(), optimizer.step()
-you keep the loss as a tensor, and with it the nodes of its graph; keep the number, `loss.item()`
+you ask for the length or the entries of `batches`, which an iterator does not have; go through it
+with `for`
+    for x, y in batches: → for i in range(len(batches)):\n        x, y = batches[i]
+you go through `batches` before you train, and an iterator gives its minibatches once; go through it
+once
+    losses = [] → losses = []\n    list(batches)
+your losses are tensors, and a tensor can hold the nodes of its graph; keep the numbers, with
+`loss.item()`
     loss.item() → loss
 you make one tensor of the losses; return them as a list of numbers
     return losses → return torch.tensor(losses)
@@ -101,12 +114,18 @@ your loss is a sum over the minibatch; cross_entropy takes the mean unless you t
 you divide by the number of examples, and cross_entropy has done so already: its loss is the mean
 over the minibatch
     (model(x), y) → (model(x), y) / len(y)
-you apply softmax before cross_entropy, which applies it itself; give it the scores
+your loss is the cross-entropy of softmax(softmax(scores)): cross_entropy applies softmax itself, so
+give it the scores
     (model(x), y) → (model(x).softmax(dim=1), y)
+you give the scores to nll_loss, which expects logarithms of probabilities; `cross_entropy` computes
+those from the scores, too
+    cross_entropy → nll_loss
+your loss is the squared error to the labels as vectors of 0 and 1; use `cross_entropy`
+    cross_entropy(model(x), y) → mse_loss(model(x), nn.functional.one_hot(y, 3).double())
 you take the softmax over the examples, `dim=0`; the classes are axis 1, as cross_entropy takes them
 by itself
     cross_entropy(model(x), y) → nll_loss(model(x).log_softmax(dim=0), y)
-your model stays in evaluation mode, so dropout does nothing; call `model.train()` first
+your network is trained in evaluation mode, so dropout does nothing; call `model.train()` first
     model.train() →
 you return after the first minibatch; move `return` out of the loop
     )\n    return losses → )\n        return losses

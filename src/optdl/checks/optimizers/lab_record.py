@@ -26,8 +26,17 @@ def _best(name: str) -> Callable[[Any], float]:
     return find
 
 
+def _factor(name: str) -> Callable[[Any], float]:
+    def find(record: Any) -> float:
+        losses = final_losses(record)[name]
+        return losses[min(RATES)] / min(losses.values())
+
+    return find
+
+
 _ASKED = f"one of the rates {', '.join(map(str, RATES))}"
 _READ = "the rate at which the mean of the last 20 losses of {} is smallest"
+_OVER = "the last loss of {} at 0.001, divided by that at the best rate"
 
 RECORD = RecordCheck(
     key="LAB-1:record",
@@ -35,5 +44,6 @@ RECORD = RecordCheck(
     predictions=dict.fromkeys(("SGD", "AdamW"), (_ASKED, lambda value: value in RATES)),
     evaluate=_evaluate,
     level=0.88,
-    readings={name: (_READ.format(name), _best(name)) for name in ("SGD", "AdamW")},
+    readings={name: (_READ.format(name), _best(name)) for name in ("SGD", "AdamW")}
+    | {f"{name} factor": (_OVER.format(name), _factor(name)) for name in ("SGD", "AdamW")},
 )

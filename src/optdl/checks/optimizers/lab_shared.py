@@ -3,61 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case
-from optdl.labs.drivers import optimizers as drivers
+from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
 PARTS = (
-    ("weights after step 1", "biases after step 1", "group 2 after step 1"),
-    ("weights at the end", "biases at the end", "group 2 at the end"),
+    "the parameters after step 1",
+    "the parameters at the end",
     "the parameter whose gradient is None",
-    "whether the gradients stay as they are",
+    "the gradients after a step, beside those before it",
 )
-"""The names of what ``drivers.follow`` returns."""
-
-EVENTS = {2: drivers.GROUPED, 3: drivers.RESUMED, 4: drivers.ZEROED}
-"""What happens in a case, by its number."""
+"""The names of what ``path`` returns."""
 
 
-def paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator], Iterator[Case]]:
-    """Return a function that draws a path of an optimizer for each of these options."""
+@steps("torch.optim.SGD", "torch.optim.Adam", "torch.optim.AdamW")
+def path(kind: Any, start: Any, options: Any, rates: Any, event: str) -> tuple[Any, ...]:
+    """Descend a bowl; ``rates`` are set before each step, as a schedule does."""
+    import copy
+
+    *theta, unused = map(nn.Parameter, start)
+    groups: Any = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
+    if "group 2" in event:
+        groups, options = [groups[0] | options, groups[1] | {"lr": rates[0] / 2}], {}
+    optimizer, after, gradients = kind(groups, lr=rates[0], **options), [], "as before"
+    for number, rate in enumerate(rates):
+        for group in optimizer.param_groups:
+            group["lr"] *= rate / rates[max(number - 1, 0)]
+        optimizer.zero_grad(set_to_none="zeros" not in event)
+        if "zeros" not in event or number < len(rates) - 1:
+            bowl: Any = sum((k + 1) / 2 * (p - 1).square().sum() for k, p in enumerate(theta))
+            if "first step only" in event and number == 0:
+                bowl = bowl + (unused - 1).square().sum()
+            bowl.backward()
+        given: Any = copy.deepcopy([p.grad for p in theta])
+        optimizer.step()
+        for p, before in zip(theta, given, strict=True):
+            if p.grad is None:
+                gradients = "None"
+            elif not torch.allclose(p.grad, before, rtol=0, atol=0, equal_nan=True):
+                gradients = "changed"
+        after.append([p.detach().clone() for p in theta])
+        if "loaded" in event and number == len(rates) // 2:
+            state = optimizer.state_dict()
+            optimizer = kind(groups, lr=rate, **options)
+            optimizer.load_state_dict(state)
+    return after[0], after[-1], unused, gradients
+
+
+EVENTS = (
+    "",
+    "a parameter has a gradient in the first step only",
+    "group 2 has the default settings, and half the learning rate",
+    "the state is saved halfway, and loaded by a new optimizer",
+    "gradients are cleared to zeros, not to None, and are zero in the last step",
+)
+
+
+def paths(
+    draw: Callable[[np.random.Generator], Sequence[dict[str, Any]]],
+) -> Callable[[np.random.Generator], Iterator[Case]]:
+    """Return a function that draws a path of an optimizer for each of five options."""
 
     def cases(rng: np.random.Generator) -> Iterator[Case]:
-        for number, chosen in enumerate(options):
-            shapes = [(2, 3), (4,), (2,), (1,)] if number % 2 else [(1, 2), (2,), (1,), (1,)]
+        for options, event in zip(draw(rng), EVENTS, strict=True):
+            sizes = rng.integers(1, 4, size=5)
+            shapes = [tuple(sizes[:2]), *((size,) for size in sizes[2:])]
+            falling = [0.1, 0.1, *([0.05] * rng.integers(1, 3)), 0.02, 0.02]
             yield {
                 "start": [rng.normal(size=shape).round(2) for shape in shapes],
-                "options": chosen,
-                "rates": [0.1] * 4 if number < 2 else [0.1, 0.1, 0.05, 0.02, 0.02],
-                "event": EVENTS.get(number, ""),
+                "options": options,
+                "rates": falling if event else [0.1] * int(rng.integers(3, 6)),
+                "event": event,
             }
 
     return cases
 
 
-def rests_where_there_is_no_slope(**options: Any) -> Callable[[Any, np.random.Generator], bool]:
-    """Return whether parameters at the minimum of their loss stay there, for four steps."""
+def agrees_with_torch(theirs: Any, **options: Any) -> Callable[[Any, np.random.Generator], bool]:
+    """Return whether an optimizer takes the same ten steps as one of PyTorch's own."""
 
     def holds(kind: Any, rng: np.random.Generator) -> bool:
-        start, rates = [np.ones(3)] * 4, [float(rng.uniform(0.01, 0.3))] * 4
-        first, last, *_ = observe(drivers.follow, kind, start, options, rates, "")
-        return disagreement((tuple(start[:3]),) * 2, (first, last), 0, 0) is None
-
-    return holds
-
-
-def agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Generator], bool]:
-    """Return whether an optimizer takes the same ten steps as one of PyTorch's own, in float32."""
-
-    def holds(kind: Any, rng: np.random.Generator) -> bool:
-        start = rng.normal(size=6).astype(np.float32)
-        ours = observe(drivers.descend_quartic, kind, start, 0.05, 10, {})
-        expected = drivers.descend_quartic(theirs, start, 0.05, 10, fixed)
-        return disagreement(expected, ours, 1e-5, 1e-6) is None
+        case = [rng.normal(size=3) for _ in range(4)], options, [0.05] * 10, ""
+        expected = partial(path, closed=())(theirs, *case)
+        return disagreement(expected[:3], observe(path, kind, *case)[:3], 1e-9, 1e-12) is None
 
     return holds

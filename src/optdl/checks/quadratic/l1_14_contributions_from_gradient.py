@@ -1,10 +1,8 @@
 """What each eigendirection adds to the loss, where the gradient is known and the minimum not."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import contributions_from_gradient
 
@@ -19,24 +17,17 @@ def _(hessian, gradient):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for n in (2, 3, 5):
+def _(rng):
+    for low, high in ((1, 2), (2, 4), (4, 8)):
+        n = int(rng.integers(low, high))
         yield {"hessian": random_hessian(rng, n), "gradient": rng.normal(size=n)}
 
 
 @exercise.fact("at w the terms add up to J(w) − J(w*)")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     H, displacement = random_hessian(rng, 6), rng.normal(size=6)
     above = 0.5 * displacement @ H @ displacement
-    return bool(np.isclose(np.sum(function(H, H @ displacement)), above, rtol=1e-9))
-
-
-@exercise.fact("a gradient along one eigenvector fills one term")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    H = random_hessian(rng, 4)
-    eigenvalues, eigenvectors = np.linalg.eigh(H)
-    terms = function(H, 3.0 * eigenvectors[:, 2])
-    return bool(np.allclose(terms, 4.5 / eigenvalues * (np.arange(4) == 2), atol=1e-9))
+    return np.isclose(np.sum(function(H, H @ displacement)), above, rtol=1e-9)
 
 
 exercise.hints(
@@ -59,6 +50,4 @@ you read the eigenvectors as rows; eigh puts them in columns, so the slopes are 
 you pair the eigenvalues with the coordinates of the gradient; pair them with the slopes Uᵀg along
 the eigenvectors
     U.T @ gradient → gradient
-your terms lack the factor ½ of ½λα²
-    0.5 * →
 """)

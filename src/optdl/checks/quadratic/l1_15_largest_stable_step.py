@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise, Function
-from optdl.checks.quadratic.shared import random_spectrum, spectrum_cases
+from optdl.checks.exercise import Exercise
+from optdl.checks.quadratic.shared import spectrum, spectrum_cases
 from optdl.quadratic import largest_stable_step
 
 exercise = Exercise("L1-15:limit", largest_stable_step)
@@ -18,19 +18,12 @@ exercise.cases(spectrum_cases)
 
 
 @exercise.fact("just below the limit it converges, just above it diverges")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    eigenvalues = random_spectrum(rng, 4)
+def _(function, rng):
+    eigenvalues = spectrum(rng, 4)
     limit = float(function(eigenvalues))
     below = np.abs(1 - 0.999 * limit * eigenvalues).max()
     above = np.abs(1 - 1.001 * limit * eigenvalues).max()
-    return bool(below < 1 < above)
-
-
-@exercise.fact("flatter directions do not move the limit")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    eigenvalues = random_spectrum(rng, 3)
-    with_flat_ones = np.append(eigenvalues, [1e-3, 1e-6])
-    return bool(np.isclose(function(with_flat_ones), function(eigenvalues), rtol=1e-9))
+    return below < 1 < above
 
 
 exercise.hints(

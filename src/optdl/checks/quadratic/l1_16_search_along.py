@@ -1,10 +1,8 @@
 """The path of exact line searches along given directions on a quadratic."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Exercise
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import search_along
 
@@ -22,8 +20,9 @@ def _(hessian, start, directions):
 
 
 @exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    for n, steps in ((2, 3), (3, 5), (5, 8)):
+def _(rng):
+    for low, high in (((2, 3), (3, 6)), ((4, 3), (7, 4)), ((3, 5), (5, 9))):
+        n, steps = rng.integers(low, high).tolist()
         directions = rng.normal(size=(steps, n)) * rng.uniform(0.5, 2, size=(steps, 1))
         yield {
             "hessian": random_hessian(rng, n),
@@ -33,25 +32,10 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 @exercise.fact("each new gradient is orthogonal to the direction that was just searched")
-def _(function: Function, rng: np.random.Generator) -> bool:
+def _(function, rng):
     H, directions = random_hessian(rng, 4), rng.normal(size=(6, 4))
     gradients = np.asarray(function(H, rng.normal(size=4), directions))[1:] @ H
-    return bool(np.abs((gradients * directions).sum(axis=1)).max() < 1e-9)
-
-
-@exercise.fact("a longer direction, or the opposite one, leads to the same point")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    H, start, directions = random_hessian(rng, 3), rng.normal(size=3), rng.normal(size=(4, 3))
-    scaled = directions * np.array([[2.0], [-1.0], [0.5], [-3.0]])
-    return bool(np.allclose(function(H, start, directions), function(H, start, scaled)))
-
-
-@exercise.fact("the n eigenvectors lead to the minimum in n steps")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    H = random_hessian(rng, 4)
-    eigenvectors = np.linalg.eigh(H)[1].T
-    path = np.asarray(function(H, rng.normal(size=4), eigenvectors))
-    return bool(np.allclose(path[-1], 0, atol=1e-9))
+    return np.abs((gradients * directions).sum(axis=1)).max() < 1e-9
 
 
 exercise.hints(

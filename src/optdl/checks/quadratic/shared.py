@@ -15,13 +15,15 @@ def random_hessian(rng: np.random.Generator, n: int) -> np.ndarray:
     return (H + H.T) / 2
 
 
-def random_spectrum(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return n ≥ 2 positive eigenvalues; from n = 3 on, the last is not the largest."""
-    smallest, *between, largest = np.cumsum(rng.uniform(0.3, 1.5, size=n)).round(3)
-    return np.array([smallest, largest, *rng.permutation(between)])
+def spectrum(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return positive eigenvalues; of three or more, the last is neither the largest nor least."""
+    values = np.cumsum(rng.uniform(0.3, 1.5, size=n)).round(3)
+    last = int(rng.integers(1, n - 1)) if n > 2 else 0
+    return np.append(rng.permutation(np.delete(values, last)), values[last])
 
 
 def spectrum_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield spectra of 2, 3 and 6 eigenvalues."""
-    for n in (2, 3, 6):
-        yield {"eigenvalues": random_spectrum(rng, n)}
+    """Yield spectra of one or two eigenvalues, of a few, and of more."""
+    # the largest is neither always the first nor always the last
+    for low, high, turn in ((1, 3, 1), (3, 5, 1), (5, 9, -1)):
+        yield {"eigenvalues": spectrum(rng, int(rng.integers(low, high)))[::turn].copy()}

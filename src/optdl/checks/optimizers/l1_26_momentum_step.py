@@ -1,0 +1,75 @@
+"""Take one step of momentum, or of Nesterov momentum."""
+
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Exercise
+from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.objectives import constant, linear
+
+
+def momentum_step(
+    gradient: Gradient, theta: np.ndarray, v: np.ndarray, lr: float, alpha: float, nesterov: bool
+) -> tuple[np.ndarray, ...]:
+    """Return θ and v after a step; Nesterov's takes the gradient at the interim point."""
+    g = gradient(theta + alpha * v if nesterov else theta)
+    v = alpha * v - lr * g
+    return theta + v, v
+
+
+exercise = Exercise("L1-26, L1-27:step", momentum_step, parts=("θ", "v"))
+
+
+@exercise.cases
+def _(rng):
+    for nesterov in (False, True, False, True):
+        n = int(rng.integers(1, 5))
+        lr, alpha = rng.uniform((0.05, 0.3), (0.2, 0.9)).round(2).tolist()
+        case = {"gradient": objective(rng, n), "theta": random_start(rng, n)}
+        case |= {"v": random_start(rng, n), "lr": lr, "alpha": alpha}
+        yield {**case, "nesterov": nesterov}
+
+
+@exercise.fact("under a constant gradient g the velocity grows to −ηg (1 − αᵗ)/(1 − α)")
+def _(function, rng):
+    g, theta, v = rng.normal(size=3), np.zeros(3), np.zeros(3)
+    for _ in range(5):
+        theta, v = function(partial(constant, g), theta, v, 0.1, 0.8, bool(rng.integers(2)))
+    return np.allclose(v, -0.1 * g * (1 - 0.8**5) / 0.2, rtol=1e-9)
+
+
+@exercise.fact("where J = ½λθ², Nesterov's step is that of momentum with α(1 − ηλ) in place of α")
+def _(function, rng):
+    theta, v = rng.normal(size=(2, 2))
+    given = partial(linear, 4 * np.eye(2)), theta, v, 0.1
+    return np.allclose(function(*given, 0.5, True), function(*given, 0.3, False), rtol=1e-9)
+
+
+exercise.hints(
+    "At which point does each of the two methods take the gradient?",
+    r"Nesterov's point is $\theta + \alpha v$ with the old $v$. All else is the same in both.",
+    r"Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. "
+    r"Return $\theta$ plus the new $v$, and $v$.",
+)
+
+exercise.mistakes(r"""
+you take the gradient at θ in both methods; Nesterov takes it at the interim point θ + αv
+    theta + alpha * v if nesterov else theta → theta
+you take the gradient at θ + αv in both methods; momentum takes it at θ
+    theta + alpha * v if nesterov else theta → theta + alpha * v
+your interim point is θ + v; it is θ + αv
+    theta + alpha * v if → theta + v if
+you step from the interim point; only the gradient is taken there, and the step begins at θ
+    g = gradient(theta + alpha * v if nesterov else theta)
+    → theta = theta + alpha * v if nesterov else theta\n    g = gradient(theta)
+you multiply the gradient by 1 − α; the velocity is a sum, and not an average
+    - lr * g → - lr * (1 - alpha) * g
+you move by the old velocity; move by the new one
+    v = alpha * v - lr * g\n    return theta + v, v → return theta + v, alpha * v - lr * g
+your velocity forgets the earlier steps; keep the fraction α of it
+    alpha * v - lr * g → -lr * g
+your velocity is a sum of gradients, as in PyTorch; here it contains −η
+    v = alpha * v - lr * g → v = alpha * v + g
+    return theta + v → return theta - lr * v
+""")

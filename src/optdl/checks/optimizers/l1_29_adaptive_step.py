@@ -1,0 +1,77 @@
+"""Take one step of AdaGrad, or of RMSProp."""
+
+import numpy as np
+
+from optdl.checks.exercise import Exercise
+from optdl.checks.optimizers.shared import random_start
+
+
+def adaptive_step(
+    theta: np.ndarray, g: np.ndarray, r: np.ndarray, lr: float, delta: float, rho: float | None
+) -> tuple[np.ndarray, ...]:
+    """Return θ and r after a step of RMSProp; of AdaGrad where ρ is None."""
+    if rho is None:
+        r = r + g * g
+        return theta - lr / (delta + np.sqrt(r)) * g, r
+    r = rho * r + (1 - rho) * g * g
+    return theta - lr / np.sqrt(delta + r) * g, r
+
+
+exercise = Exercise("L1-29, L1-30:step", adaptive_step, parts=("θ", "r"))
+
+
+@exercise.cases
+def _(rng):
+    for fraction in (None, 1, None, 0):  # of ρ: with ρ = 0, r is the newest square
+        n = int(rng.integers(1, 5))
+        lr, delta, rho = rng.uniform((0.1, 0.2, 0.6), (1.0, 0.5, 0.95)).round(2).tolist()
+        case = {"theta": random_start(rng, n), "g": random_start(rng, n)}
+        case |= {"r": random_start(rng, n) ** 2, "lr": lr, "delta": delta}
+        yield {**case, "rho": None if fraction is None else fraction * rho}
+
+
+@exercise.fact("under a constant gradient AdaGrad's step number t has the length η/√t")
+def _(function, rng):
+    g, theta, r = random_start(rng, 3), np.zeros(3), np.zeros(3)
+    for t in range(1, 6):
+        before, (theta, r) = theta, function(theta, g, r, 0.1, 0.0, None)
+        if not np.allclose(theta - before, -0.1 / np.sqrt(t) * np.sign(g), rtol=1e-9):
+            return False
+    return True
+
+
+@exercise.fact("the first step of RMSProp has the length η/√(1 − ρ)")
+def _(function, rng):
+    g, rho = random_start(rng, 3), rng.uniform(0.5, 0.95)
+    theta, _ = function(np.zeros(3), g, np.zeros(3), 0.1, 0.0, rho)
+    return np.allclose(theta, -0.1 / np.sqrt(1 - rho) * np.sign(g), rtol=1e-9)
+
+
+exercise.hints(
+    "Both methods change $r$ first. Which of them adds, and which averages?",
+    r"AdaGrad divides by $\delta + \sqrt r$, RMSProp by $\sqrt{\delta + r}$, with the new $r$.",
+    r"Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times "
+    r"`g * g`. Then subtract $\eta$ over the method's divisor, times `g`.",
+)
+
+exercise.mistakes(r"""
+your AdaGrad forgets the earlier gradients; add their squares
+    r + g * g → g * g
+you give the fraction ρ to the new gradient; the old average keeps ρ
+    rho * r + (1 - rho) * g * g → (1 - rho) * r + rho * g * g
+your RMSProp adds the whole square; its weight is 1 − ρ
+    (1 - rho) * g * g → g * g
+you put AdaGrad's δ inside the root; it stands outside
+    (delta + np.sqrt(r)) → np.sqrt(delta + r)
+you put RMSProp's δ outside the root; it stands inside
+    np.sqrt(delta + r) → (delta + np.sqrt(r))
+you divide by r without a root in AdaGrad; the root has the unit of the gradient
+    delta + np.sqrt(r) → delta + r
+you divide by r without a root in RMSProp; the root has the unit of the gradient
+    np.sqrt(delta + r) → (delta + r)
+you divide by the old r; change r first
+    r = r + g * g\n        return theta - lr / (delta + np.sqrt(r)) * g, r
+    → return theta - lr / (delta + np.sqrt(r)) * g, r + g * g
+    r = rho * r + (1 - rho) * g * g\n    return theta - lr / np.sqrt(delta + r) * g, r
+    → return theta - lr / np.sqrt(delta + r) * g, rho * r + (1 - rho) * g * g
+""")

@@ -1,0 +1,83 @@
+"""Take one step of Adam."""
+
+import numpy as np
+
+from optdl.checks.exercise import Exercise
+from optdl.checks.optimizers.shared import random_start
+
+
+def adam_step(
+    theta: np.ndarray,
+    g: np.ndarray,
+    m: np.ndarray,
+    r: np.ndarray,
+    t: int,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    delta: float,
+) -> tuple[np.ndarray, ...]:
+    """Return θ, m and r after step t, which counts from 1."""
+    m = beta1 * m + (1 - beta1) * g
+    r = beta2 * r + (1 - beta2) * g * g
+    m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+    return theta - lr * m_hat / (np.sqrt(r_hat) + delta), m, r
+
+
+exercise = Exercise("L2-06:step", adam_step, parts=("θ", "m", "r"))
+
+
+@exercise.cases
+def _(rng):
+    for t in (1, int(rng.integers(2, 5)), int(rng.integers(5, 30))):
+        n = int(rng.integers(1, 5))
+        case = {"theta": random_start(rng, n), "g": random_start(rng, n)}
+        case |= {"m": random_start(rng, n), "r": random_start(rng, n) ** 2}
+        low, high = (0.1, 0.6, 0.92, 0.2), (1.0, 0.9, 0.99, 0.5)
+        numbers = rng.uniform(low, high).round(2).tolist()
+        yield {**case, "t": t, **dict(zip(("lr", "beta1", "beta2", "delta"), numbers, strict=True))}
+
+
+@exercise.fact("under a constant gradient each step has the length η, from the first one on")
+def _(function, rng):
+    g, (theta, m, r) = random_start(rng, 3), np.zeros((3, 3))
+    for t in range(1, 6):
+        before, (theta, m, r) = theta, function(theta, g, m, r, t, 0.1, 0.9, 0.99, 0.0)
+        if not np.allclose(theta - before, -0.1 * np.sign(g), rtol=1e-9):
+            return False
+    return True
+
+
+exercise.hints(
+    "Which two averages does the next step need, and which two are for this step only?",
+    r"The averages $m$ and $r$ are returned as they are. $\hat m$ and $\hat r$ are they over "
+    r"$1 - \beta^t$, each with its own $\beta$.",
+    r"Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus "
+    r"its β to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.",
+)
+
+exercise.mistakes(r"""
+you correct neither average; both start at zero, so divide them by 1 − βᵗ
+    m / (1 - beta1**t), r / (1 - beta2**t) → m, r
+you do not correct m; divide it by 1 − β₁ᵗ
+    m / (1 - beta1**t) → m
+you do not correct r; divide it by 1 − β₂ᵗ
+    r / (1 - beta2**t) → r
+you divide by 1 − β in each step; β has the power t
+    beta1**t → beta1
+    beta2**t → beta2
+you keep the corrected averages; m and r go on without the correction
+    + delta), m, r → + delta), m_hat, r_hat
+you give the fraction β to the new gradient, as the second lecture does; the old average keeps β
+    beta1 * m + (1 - beta1) * g → (1 - beta1) * m + beta1 * g
+    beta2 * r + (1 - beta2) * g * g → (1 - beta2) * r + beta2 * g * g
+you average g with β₂ and its square with β₁; it is the other way round
+    beta1 * m + (1 - beta1) * g → beta2 * m + (1 - beta2) * g
+    beta2 * r + (1 - beta2) * g * g → beta1 * r + (1 - beta1) * g * g
+you put δ inside the root; it stands outside
+    np.sqrt(r_hat) + delta → np.sqrt(r_hat + delta)
+you divide by r̂ without a root; the root has the unit of the gradient
+    np.sqrt(r_hat) + delta → r_hat + delta
+you step along g alone; the average m̂ takes its place
+    lr * m_hat → lr * g
+""")

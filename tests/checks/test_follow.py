@@ -1,0 +1,82 @@
+"""What is done with the answer of a lab: by the text of a function, in the answer's process."""
+
+import numpy as np
+import pytest
+import torch
+from test_checks import Stub
+from torch import nn
+
+from optdl.checks import CheckFailed, check
+from optdl.labs.drivers.follow import steps, type_of
+from optdl.observation import observe
+
+pytestmark = pytest.mark.row("LAB-1")
+
+
+def borrowed(kind):
+    """Return a class that only passes its arguments on to one of PyTorch's own."""
+
+    class Borrowed(kind):
+        def __init__(self, first, *others, **options):
+            super().__init__(first, *others, **options)
+
+    return Borrowed
+
+
+def update_bn(model, batches):
+    torch.optim.swa_utils.update_bn(batches, model)
+
+
+class BatchNorm(nn.Module):
+    def __init__(self, features, momentum=0.1, eps=1e-5):
+        super().__init__()
+        self.layer = nn.BatchNorm1d(features, eps, momentum)
+
+
+@pytest.mark.parametrize("way", [lambda answer: answer, Stub], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    ("key", "answer", "name"),
+    [
+        ("LAB-1:sgd", borrowed(torch.optim.SGD), "torch.optim.SGD"),
+        ("LAB-1:adamw", torch.optim.AdamW, "torch.optim.AdamW"),
+        ("LAB-1:adamw", borrowed(torch.optim.Adam), "torch.optim.Adam"),
+        ("LAB-3:module", nn.BatchNorm1d, "torch.nn.BatchNorm1d"),
+        ("LAB-3:module", BatchNorm, "torch.nn.BatchNorm1d"),
+        ("LAB-3:recalibrate", update_bn, "torch.optim.swa_utils.update_bn"),
+    ],
+)
+def test_answers_of_torch_are_refused_with_their_name(key, answer, name, way):
+    with pytest.raises(CheckFailed) as failed:
+        check(key, way(answer))
+    assert f"{name} is what this exercise asks you to write" in str(failed.value)
+    assert isinstance(nn.BatchNorm1d(2)(torch.ones(3, 2)), torch.Tensor)  # open again
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "reason"),
+    [
+        ("LAB-1:train", lambda *_: None, "`the losses`: expected a value, got None"),
+        ("LAB-1:train", lambda *_: {}, "`the losses`: expected numbers, got a dict"),
+        ("LAB-2:statistics", lambda *_: [1.0], "`what is returned`: expected a dict, got a list"),
+        ("LAB-2:ratios", lambda *_: None, "expected a value, got None"),
+        ("LAB-3:evaluate", lambda *_: None, "expected a value, got None"),
+        ("LAB-3:evaluate", lambda *_: [0.5], "expected 2 values, got 1"),
+    ],
+)
+def test_wrong_return_type_is_told_by_what_was_expected(key, answer, reason):
+    with pytest.raises(CheckFailed) as failed:
+        check(key, answer)
+    assert reason in str(failed.value)
+    assert "your function raised" not in str(failed.value)
+
+
+@steps()
+def doubled(answer, values):
+    return {"twice": [answer(2 * value) for value in values]}, type_of(values)
+
+
+def test_steps_convert_arrays_and_tensors_at_any_depth():
+    for way in (lambda answer: answer, Stub):
+        got, kinds = observe(doubled, way(torch.sqrt), [np.full(2, 8.0)])
+        assert kinds == "list of Tensor"
+        np.testing.assert_array_equal(got["twice"], [[4.0, 4.0]])
