@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from optdl.checks.exercise import Exercise
@@ -116,7 +116,8 @@ def _reached(answer: Any) -> Iterator[str]:
         elif isinstance(value, type) and _module(value) == "__main__":
             reached += [*value.__bases__, *vars(value).values()]
         elif isinstance(value, FunctionType) and _module(value) == "__main__":
-            reached += [cell.cell_contents for cell in value.__closure__ or ()]
+            cells = (cell for cell in value.__closure__ or () if cell != CellType())  # not empty
+            reached += [cell.cell_contents for cell in cells]
             reached += _named(value.__code__, value.__globals__)
 
 
