@@ -110,3 +110,12 @@ def test_solution_read_the_numbers_of_its_record(record):
     assert names["reading"]() == pytest.approx(expected, rel=1e-3)
     assert names["predictions"]() == record.predictions
     assert names["user"]() == record.user
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_network_has_the_layers_of_the_paper(normalized):
+    layers = Network((3, 4, 5, 2), BatchNorm if normalized else None).layers
+    hidden = ["Linear", "BatchNorm", "ReLU"] if normalized else ["Linear", "ReLU"]
+    assert [type(one).__name__ for one in layers] == [*hidden, *hidden, "Linear"]
+    biases = [one.bias is not None for one in layers if isinstance(one, nn.Linear)]
+    assert biases == [not normalized, not normalized, True]  # β stands for the others
