@@ -12,18 +12,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rich import progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from gradebox.nbgrader.cells import Unready
 from gradebox.processors import cores
@@ -36,49 +29,49 @@ CONFIG = "nbgrader_config.py"
 TRYING = "Running the tests on your own answers"
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+_Arguments = list[tuple[str, dict[str, Any], str]]
+_GRADE: _Arguments = [
+    ("-j --jobs", {"type": _positive, "metavar": "N"}, "submissions at once (one a processor)"),
+    ("--student", {"action": "append", "metavar": "NAME"}, "only these; * and ? match"),
+    (
+        *("--resume", {"action": argparse.BooleanOptionalAction, "default": True}),
+        "leave alone what has been graded already and did not change",
+    ),
+    (
+        *("--scheduler", {"metavar": "ADDRESS"}),
+        "execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
+    ),
+]
+_BOTH: _Arguments = [
+    ("assignment", {"metavar": "ASSIGNMENT"}, "its name in nbgrader"),
+    ("--timeout", {"type": _positive, "metavar": "S"}, "seconds that a cell may have"),
+    (
+        *("--sandbox", {"metavar": "NAME"}),
+        "what seals the cells: the Linux 'kernel', another sandbox that is installed, or, only "
+        "with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
+    ),
+]
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
     commands = command_line.add_subparsers(required=True, metavar="COMMAND")
     grade = commands.add_parser("grade", help="grade an assignment")
-    grade.add_argument(
-        "-j", "--jobs", type=_positive, metavar="N", help="submissions at once (one a processor)"
-    )
-    grade.add_argument(
-        "--student", action="append", default=[], metavar="NAME", help="only these; * and ? match"
-    )
-    grade.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="leave alone what has been graded already and did not change",
-    )
-    grade.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
-    )
     grade.set_defaults(command=command)
     check = commands.add_parser("check", help="run an assignment's tests on your own answers")
     check.set_defaults(command=check_tests, scheduler=None)
-    for each in (grade, check):
-        each.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
-        each.add_argument(
-            "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
-        )
-        each.add_argument(
-            "--sandbox",
-            metavar="NAME",
-            help="what seals the cells: the Linux 'kernel', another sandbox that is installed, or, "
-            "only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
-        )
+    for names, settings, about in _GRADE + _BOTH:
+        grade.add_argument(*names.split(), help=about, **settings)
+    for names, settings, about in _BOTH:
+        check.add_argument(*names.split(), help=about, **settings)
     return command_line
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
-    return int(text)
 
 
 def _start(root: Path, arguments: argparse.Namespace) -> None:
@@ -127,7 +120,7 @@ def command(arguments: argparse.Namespace) -> int:
     course, console = _course(arguments), Console(highlight=False)
     from gradebox.run import batch, report
 
-    students = course.students(arguments.student)
+    students = course.students(arguments.student or ())
     if not students:
         raise Unready(
             f"nobody {'of these ' if arguments.student else ''}has handed in "
@@ -140,8 +133,11 @@ def command(arguments: argparse.Namespace) -> int:
         with console.status(TRYING):
             tests = run.prepare()
         report.warn(console, tests, arguments.assignment)
-        bar = stack.enter_context(_progress(console))
-        task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
+        columns = progress.TimeElapsedColumn(), "left", progress.TimeRemainingColumn()
+        shown = progress.BarColumn(bar_width=24), progress.MofNCompleteColumn(), *columns
+        bar = progress.Progress("{task.description}", *shown, console=console)
+        stack.enter_context(bar)
+        task = bar.add_task(f"[bold]Grade {escape(arguments.assignment)}", total=len(students))
         for outcome in report.recorded(course, run.grade(students)):
             outcomes.append(outcome)
             bar.advance(task)
@@ -173,11 +169,9 @@ def _run(
 
 @contextlib.contextmanager
 def _fast_imports() -> Iterator[None]:
-    """Spare half of the start: what imports look for and no schema of notebooks asks for.
+    """Spare a fifth of the start: what jsonschema imports, and no schema of notebooks asks for.
 
-    jsonschema, when imported, compiles a grammar of web addresses and learns to read times in all
-    languages; it does without where these are not installed. What has been imported stays, so
-    nothing is gained by looking through it for what could be freed.
+    What has been imported stays, so nothing is gained by looking through it for what to free.
     """
     names = {"rfc3987_syntax", "rfc3986_validator", "isoduration"} - sys.modules.keys()
     sys.modules |= dict.fromkeys(names)  # type: ignore[arg-type]
@@ -189,18 +183,6 @@ def _fast_imports() -> Iterator[None]:
         gc.enable()
         for name in names:
             del sys.modules[name]
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,11 +28,9 @@ from gradebox.run import batch
 from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Submission
 
-NOWHERE = "sqlite://"
-"""The address of the gradebook for a worker, which never opens it."""
+NOWHERE = "sqlite://"  # the address of the gradebook for a worker, which never opens it
 
-START = 300
-"""Seconds of wall time to wait for the scheduler, and for the first worker."""
+START = 300  # seconds of wall time to wait for the scheduler, and for the first worker
 
 _MAKING = threading.Lock()
 
@@ -42,15 +40,7 @@ class Unlike(Exception):
 
 
 def packed(course: Course, sources: Sources) -> bytes:
-    """Return all that the execution of any submission takes.
-
-    Parameters
-    ----------
-    course : Course
-        The course and its assignment.
-    sources : Sources
-        What the gradebook knows of the assignment.
-    """
+    """Return all that the execution of any submission takes."""
     from distributed.protocol.pickle import dumps  # functions of a configuration, too
 
     files = [path for path in sorted(course.source.rglob("*")) if path.is_file()]
@@ -119,13 +109,7 @@ def _compare(expected: dict[str, str]) -> None:
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Connect to a scheduler, and return Dask's client; see :func:`take_over`.
-
-    Raises
-    ------
-    gradebox.run.batch.Unready
-        If it does not answer, or has no workers.
-    """
+    """Connect to a scheduler, and return Dask's client; see :func:`take_over`."""
     from distributed import Client
 
     with contextlib.ExitStack() as stack:
@@ -142,6 +126,7 @@ def connected(address: str) -> Iterator[Any]:
 
 def take_over(client: Any, run: batch.Batch) -> None:
     """Let workers execute the submissions of a run, and find out how its tests run."""
+    client.amm.stop()  # it keeps one copy of what all need, which is lost with its worker
     order = client.scatter(packed(run.course, run.sources), broadcast=True, hash=False)
     executor = client.get_executor(pure=False)
     run.dry_run = lambda: executor.submit(dry_run, order).result()

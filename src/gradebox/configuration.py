@@ -61,12 +61,8 @@ AUTOGRADE = (
 def configure(c: Any) -> None:
     """Have ``nbgrader autograde``, and the formgrader's button, grade with gradebox.
 
-    The steps are nbgrader's, some of them replaced; ``gradebox grade`` needs no configuration.
-
-    Parameters
-    ----------
-    c : Config
-        What ``get_config()`` returned; it is changed.
+    ``c`` is what ``get_config()`` returned. The steps are nbgrader's, some of them replaced;
+    ``gradebox grade`` needs no configuration.
     """
     c.Autograde.sanitize_preprocessors = [*SANITIZE]
     c.Autograde.autograde_preprocessors = [*AUTOGRADE]
@@ -75,13 +71,9 @@ def configure(c: Any) -> None:
 def configure_feedback(c: Any) -> None:
     """Have the pages for students written and released by gradebox.
 
-    They load nothing, name each exercise and hide hidden tests. The formgrader's pages have their
-    formulas typeset, too, and the mark scheme beside each answer in words.
-
-    Parameters
-    ----------
-    c : Config
-        What ``get_config()`` returned; it is changed.
+    ``c`` is what ``get_config()`` returned. The pages load nothing, name each exercise and hide
+    hidden tests. The formgrader's have their formulas typeset, too, and the mark scheme beside each
+    answer in words.
     """
     c.GenerateFeedback.exporter_class = "gradebox.FeedbackPage"
     c.HTMLExporter.filters = {"markdown2html": "gradebox.markdown2html"}

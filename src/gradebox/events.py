@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LONGEST = 300
-"""So many characters of an event are shown."""
+LONGEST = 300  # so many characters of an event are shown
 
 LOOK = {
     "tampering": "{what} was changed before the test ran",
+    "reaches": "{what} can deceive a test in the student's process: look at the answer",
     "not-a-value": "{why}; {score}: look at the answer",
     "fails-in-process": "the test passes isolated and fails in the student's process ({why}); "
     "its points stay: look at the answer",
@@ -22,6 +22,7 @@ LOOK = {
     "ended": "{what} ended Python",
     "memory": "the cell needed more memory than it may use",
     "missing-notebook": "{notebook}.ipynb was not handed in",
+    "no-time": "timestamp.txt holds no time, so nobody knows whether the work was late",
     "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
 }
 """What a teacher must look at: the sentence of each kind."""
@@ -48,11 +49,9 @@ NOTE = {
 class Event:
     """Something that happened to a submission."""
 
-    kind: str
-    """One of :data:`LOOK` or :data:`NOTE`."""
+    kind: str  # one of :data:`LOOK` or :data:`NOTE`
     notebook: str = ""
-    cell: str = ""
-    """Where; empty where it is nowhere in particular."""
+    cell: str = ""  # where; empty where it is nowhere in particular
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Numbers and names, for the sentence and for programs."""
 

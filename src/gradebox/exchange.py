@@ -69,52 +69,37 @@ def gather(
 ) -> list[str]:
     """Copy what a student edited elsewhere to the place of work; return what became of it.
 
-    Parameters
-    ----------
-    work : Path
-        The place of work: a folder with a folder for each assignment.
-    topic : str
-        The assignment.
-    places : sequence of Path
-        Where else its folder may lie, and may have been edited.
-    releases : Releases
-        What is nobody's work.
-    root : Path
-        The folder from which files are named.
+    Each of the ``places``, as ``work``, has a folder for the assignment, the ``topic``. Nothing in
+    ``releases`` is anybody's work. Files are named from the ``root``.
     """
-    log = work / GATHERED
-    checksums: list[str] = read_json(log, list)
-    before, sentences = len(checksums), []
-    for folder in places:
-        for name, source in _files(folder / topic):
-            checksum = digest(source)
-            if checksum not in checksums and not releases.knows(topic, name, source):
-                sentences += _take(source, work, topic, name, releases, root)
-                checksums.append(checksum)
-    if len(checksums) > before:
-        write(log, json.dumps(checksums, indent=1) + "\n")
-    return sentences
 
-
-def _take(
-    source: Path, work: Path, topic: str, name: str, releases: Releases, root: Path
-) -> list[str]:
     def called(path: Path) -> str:
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
-    target = work / topic / name
-    if target.exists() and digest(target) == digest(source):
-        return []
-    said = f"{called(source)} was edited"
-    is_edited = target.exists() and not releases.knows(topic, name, target)
-    if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
-        kept = called(_keep(source, work, topic, name))
-        return [f"{said}, but {called(target)} was saved later and counts; {kept} is the other"]
-    said += f"; it is {called(target)} now: go on there"
-    if is_edited:
-        said += f". The file that was there is {called(_keep(target, work, topic, name))}"
-    copy(source, target)
-    return [said]
+    log = work / GATHERED
+    checksums: list[str] = read_json(log, list)
+    before, sentences = len(checksums), []
+    for name, source in (found for folder in places for found in _files(folder / topic)):
+        checksum, target = digest(source), work / topic / name
+        if checksum in checksums or releases.knows(topic, name, source):
+            continue
+        checksums.append(checksum)
+        if target.exists() and digest(target) == checksum:
+            continue
+        said = f"{called(source)} was edited"
+        is_edited = target.exists() and not releases.knows(topic, name, target)
+        if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
+            kept = called(_keep(source, work, topic, name))
+            said += f", but {called(target)} was saved later and counts; {kept} is the other"
+        else:
+            said += f"; it is {called(target)} now: go on there"
+            if is_edited:
+                said += f". The file that was there is {called(_keep(target, work, topic, name))}"
+            copy(source, target)
+        sentences.append(said)
+    if len(checksums) > before:
+        write(log, json.dumps(checksums, indent=1) + "\n")
+    return sentences
 
 
 def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
@@ -148,11 +133,9 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 class Submit(ExchangeSubmit):  # type: ignore[misc]
-    """nbgrader's submission through the exchange, from one place of work.
+    """nbgrader's submission through the exchange, from ``Exchange.assignment_dir`` alone.
 
-    A student may have edited the released notebook itself, not the copy of it in
-    ``Exchange.assignment_dir``. It is gathered there first; see
-    :mod:`gradebox.exchange`.
+    A released notebook that a student edited itself is gathered there first.
     """
 
     places = List(
@@ -196,10 +179,7 @@ class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
 
 
 def left_out(coursedir: Any) -> dict[str, Path]:
-    """Return the folders of pages that cannot be released, by student.
-
-    ``coursedir`` is nbgrader's, for an assignment, and for a student or all.
-    """
+    """Return the folders of pages that cannot be released, by student, of one or of all."""
     step, student = coursedir.feedback_directory, coursedir.student_id or "*"
     folders = folders_in(coursedir, step, coursedir.assignment_id, student)
     return {

@@ -1,6 +1,6 @@
 """Python and NumPy as WebAssembly: an interpreter that runs sealed, on any system.
 
-The wheel has both; in the repository ``python -m tools.wasm_wheel`` puts them here.
+The wheel has both; in the repository ``python -m tools.site.wasm_wheel`` puts them here.
 """
 
 from pathlib import Path

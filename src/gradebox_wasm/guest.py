@@ -108,18 +108,17 @@ def begin() -> None:
     imported.shell.outputs.longest = message.limits["output"]
     imported.begin()
     line = cast(Channel, _other)
-    if message.tests is None:
-        _state.student = Student(line, imported)
-    else:
+    if message.of_tests:
         bar_pickles()  # before any test: an audit hook cannot be taken away
-        settings = protocol.TestSettings(**message.tests)
-        _state.tester = Tester(line, settings, imported.shell)
-    protocol.send(_grader, protocol.Began(message.level, [], WORK))
+        _state.tester = Tester(line, message.barred, imported.shell)
+    else:
+        _state.student = Student(line, imported)
+    protocol.send(_grader, protocol.Began())
 
 
 def obey() -> None:
     """Do what the grader asks of the student's side."""
-    kinds: Any = protocol.RunCell, protocol.Remember, protocol.RunInProcess
+    kinds: Any = protocol.RunCell, protocol.Remember, protocol.RunTest
     with _state.student.busy():
         if (answer := _state.student.obey(protocol.receive(_grader, None, *kinds))) is not None:
             protocol.send(_grader, answer)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradebox.values.channel import Gone, packed
 from gradebox.workers.notebook import Ended, Notebook
-from gradebox.workers.protocol import Remember, RunInProcess, RunTest, Tested, plain
+from gradebox.workers.protocol import Remember, RunTest, Tested, plain
 from gradebox_wasm.clock import Clock
 from gradebox_wasm.instance import Instance
 from gradebox_wasm.memory import Image
@@ -97,7 +97,7 @@ class NotebookInInstances(Notebook):
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
         self._require_time()
         clock = Clock(min(seconds or self._seconds, self._budget - self._spent))
-        image = self._images.pop(message.test, None) if isinstance(message, RunInProcess) else None
+        image = self._images.pop(message.test, None) if isinstance(message, RunTest) else None
         instance = self._student if image is None else self._student.twin(image)
         instance.clock = clock
         try:

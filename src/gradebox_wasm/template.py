@@ -80,12 +80,12 @@ class Template:
             for shown in begin.readable:
                 node = HostFolder(shown) if Path(shown).is_dir() else HostFile(shown)
                 tree.put(Path(shown).absolute().as_posix(), node)
-            folder, excluded = Path(begin.folder), (begin.tests or {}).get("excluded", ())
+            folder = Path(begin.folder)
             files = [each for each in folder.rglob("*") if each.is_file() and not each.is_symlink()]
             files = [each for each in files if each.suffix != ".ipynb"]
             require_room(len(files), sum(each.stat().st_size for each in files), limits.disk)
             for path in sorted(files):
-                if (name := path.relative_to(folder).as_posix()) not in excluded:
+                if (name := path.relative_to(folder).as_posix()) not in begin.excluded:
                     tree.put(f"{WORK}/{name}", File(path.read_bytes()))
             say(instance, "begin", begin, Began)
             yield instance

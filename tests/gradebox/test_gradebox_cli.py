@@ -37,7 +37,8 @@ from small_course import (
 from benchmarks.gradebooks import rows, url
 from gradebox import cli, files
 from gradebox.nbgrader.course import Course, packages
-from gradebox.run import batch, store
+from gradebox.run import store
+from gradebox.run.executor import Executor
 from gradebox.workers.syntax import python_of
 
 pytestmark = marks("gradebox_course")
@@ -107,15 +108,15 @@ def test_scores_comments_and_pages_are_nbgraders_and_what_happened_is_told(
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return whose work is executed; that of two is not."""
     errors = {"odd": ValueError("odd"), "closed": PermissionError(errno.EACCES, "closed")}
-    make, found = batch.Batch._make, []
+    execute, found = Executor.execute, []
 
-    def made(self: Any, submission: Any, key: str) -> Path:
+    def executed(self: Any, submission: Any, plan: Any) -> Any:
         found.append(submission.student)
         if submission.student in errors:
             raise errors[submission.student]
-        return make(self, submission, key)
+        return execute(self, submission, plan)
 
-    monkeypatch.setattr(batch.Batch, "_make", made)
+    monkeypatch.setattr(Executor, "execute", executed)
     return found
 
 
@@ -128,10 +129,11 @@ def test_what_cannot_be_graded_costs_one_student(course: Path, executed: list[st
             (folder / "timestamp.txt").write_text("yesterday, honestly")
     assert grade() == 1
     states = {student: entry["state"] for student, entry in reported(course).items()}
-    failed = dict.fromkeys(("closed", "json", "odd", "time"), "failed")
-    assert states == failed | dict.fromkeys(("a-right", "z-right"), "graded")
-    assert {student for student, _ in points(course)} == {"a-right", "z-right"}
-    assert sorted(path.name for path in (course / "autograded").iterdir()) == ["a-right", "z-right"]
+    failed = dict.fromkeys(("closed", "json", "odd"), "failed")
+    right = {"a-right", "time", "z-right"}  # a time that cannot be read is unknown
+    assert states == failed | dict.fromkeys(right, "graded")
+    assert {student for student, _ in points(course)} == right
+    assert {path.name for path in (course / "autograded").iterdir()} == right
 
 
 @contextlib.contextmanager
@@ -173,6 +175,26 @@ def test_a_fault_of_the_gradebook_is_one_sentence(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert REMEDIES[fault] in said
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "remedy"),
+    [
+        ("nbgrader_config.py", "c.Execute = (", "correct nbgrader_config.py"),
+        ("nbgrader_config.py", "c.Execute.timeout = 'x'", "correct nbgrader_config.py"),
+        ("source/toy/toy.ipynb", "{", "save it anew"),
+    ],
+)
+def test_a_fault_in_what_the_instructor_wrote_is_one_sentence(
+    course: Path, capsys: pytest.CaptureFixture[str], file: str, line: str, remedy: str
+) -> None:
+    hand_in(course, "right")
+    with (course / file).open("a") as text:
+        text.write(f"\n{line}\n")
+    assert grade() == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert remedy in said
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
@@ -315,17 +337,14 @@ def test_what_a_notebook_leaves_behind_is_no_trap(tmp_path: Path) -> None:
     assert (left.exists(), secret.stat().st_mode & 0o777) == (False, 0o500)
 
 
-NOT_READY = ["none", "toy --student x", "late", "toy -j0", "toy -jx", "toy -j1.5"]
-
-
-@pytest.mark.parametrize("arguments", NOT_READY)
-def test_what_is_not_ready_is_told(
-    course: Path, capsys: pytest.CaptureFixture[str], arguments: str
-) -> None:
+def test_what_is_not_ready_is_told(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hand_in(course, "s1")
     (course / "submitted/s1/late").mkdir()
-    with contextlib.suppress(SystemExit):
+    for arguments in ("none", "toy --student x", "late"):
         assert cli.main(["grade", *arguments.split()]) == 2
+    for jobs in ("0", "x", "1.5"):
+        with pytest.raises(SystemExit):
+            cli.main(["grade", "toy", "-j", jobs])
     with store.Store(course / ".gradebox", "toy").locked():
         assert grade() == 2, "another run"
     with contextlib.chdir("/"):
@@ -353,12 +372,12 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     def basis() -> str:
         return opened.basis(opened.chain(), "")
 
-    first = basis()
-    assert basis() == first
-    (course / "package/code.py").write_text("2")
-    second = basis()
-    (course / "source/toy/data.txt").write_text("other data")
-    assert len({first, second, basis()}) == 3
+    found = {basis(), basis()}
+    assert len(found) == 1
+    for name in ("package/code.py", "source/toy/data.txt"):
+        (course / name).write_text("other")
+        found.add(basis())
+    assert len(found) == 3
 
 
 def test_the_versions_of_packages_are_those_of_their_metadata() -> None:

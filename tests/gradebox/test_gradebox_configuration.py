@@ -16,8 +16,7 @@ import gradebox
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
 from gradebox.configuration import PUBLIC, REPLACED
-from gradebox.nbgrader.chain import Chain
-from gradebox.nbgrader.course import Course
+from gradebox.nbgrader.course import Chain, Course
 from gradebox.nbgrader.harmless import Harmless
 
 pytestmark = [

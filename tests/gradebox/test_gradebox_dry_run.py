@@ -110,14 +110,31 @@ def test_the_report_names_reasons_and_what_to_do(found: Runs) -> None:
     assert not [line for line in lines if line.startswith("toy/plain:")]
 
 
-def test_the_report_names_what_tests_ask_for_through_other_cells(tmp_path: Path) -> None:
-    helper = cell("helper", "def is_right(x): return square(x) == x * x")
-    cells = answer(SQUARE), answer("def cube(x): return x**3", "other"), helper, "made = cube(2)"
-    found = runs(tmp_path, *cells, {"helped": "assert is_right(3)", "made": "assert made == 8"})
+def test_what_tests_take_from_other_cells(tmp_path: Path) -> None:
+    """Modules beside the notebook, helpers, plain cells, and answers through all of them."""
+    (write_source(tmp_path, []) / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
+    # nbgrader's demo course has cells with metadata of nbgrader's and no grade_id: no tests
+    nameless = {
+        "assert True": {"grade": True, "points": 1},
+        "depth = 1": {"solution": True},
+        "y = 1": {"locked": True},
+    }
+    bare = [new_code_cell(text, metadata={"nbgrader": own}) for text, own in nameless.items()]
+    locked = cell("locked", "import tests as beside\ndef is_right(x): return square(x) == x * x")
+    answers = answer(SQUARE), answer("def cube(x): return x**3", "other")
+    tests = {
+        "plain": "assert square(y) == 1",
+        "from": "from tests import check\ncheck(square)",
+        "beside": "beside.check(square)",
+        "helped": "assert is_right(3)",
+        "made": "assert made == 8",
+    }
+    found = runs(tmp_path, *bare, locked, *answers, "made = cube(2)", tests)
     assert {name: run.asks for name, run in found.items()} == {
-        "helped": ("square",),
+        **dict.fromkeys(("plain", "from", "beside", "helped"), ("square",)),
         "made": ("cube",),
     }
+    assert {(run.way, run.answers, run.blank) for run in found.values()} == {(ISOLATED, 2, 0)}
 
 
 def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
@@ -144,10 +161,7 @@ def test_a_name_of_pythons_is_the_students_where_needed(tmp_path: Path) -> None:
         "python's": "assert square(2) == sum([2, 2])",
     }
     found = runs(tmp_path, answer(SQUARE), answer(OWN_SUM, "own"), tests)
-    assert {name: run.pythons for name, run in found.items()} == {
-        **dict.fromkeys(("fails", "free"), ("sum",)),
-        "python's": (),
-    }
+    assert [run.pythons for run in found.values()] == [("sum",), ("sum",), ()]
     assert {(run.way, run.answers, run.blank) for run in found.values()} == {(ISOLATED, 2, 0)}
     assert "`square`, `sum`" in checked(found)[-1]
 
@@ -166,10 +180,8 @@ def test_answers_may_use_what_students_have_of_a_test(tmp_path: Path) -> None:
     gauge, wet = cell("gauge", GAUGE, 2), cell("wet", "assert wet == [5, 2]", 2)
     cells = answer(SQUARE), gauge, answer(WET, "uses"), wet
     found = runs(tmp_path, *cells)
-    assert {name: (run.way, run.answers, run.lends) for name, run in found.items()} == {
-        "gauge": (ISOLATED, 2, ("gauge",)),
-        "wet": (ISOLATED, 2, ()),
-    }
+    assert {(run.way, run.answers) for run in found.values()} == {(ISOLATED, 2)}
+    assert [run.lends for run in found.values()] == [("gauge",), ()]
     assert [line for line in checked(found) if line.startswith("toy/gauge: what students see")]
     looks = answer(f"{WET}\nprint(sorted(globals()))", "uses")
     cells, run = graded(tmp_path, found, answer(SQUARE), gauge, looks, wet)
@@ -184,24 +196,6 @@ def test_answers_may_use_what_students_have_of_a_test(tmp_path: Path) -> None:
     ]
 
 
-def test_a_module_beside_the_notebook_is_imported(tmp_path: Path) -> None:
-    source = write_source(tmp_path, [])
-    (source / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
-    locked = cell("locked", "import tests as beside")
-    tests = {"t-from": "from tests import check\ncheck(square)", "t-l": "beside.check(square)"}
-    found = runs(tmp_path, locked, answer(SQUARE), tests)
-    assert [(run.way, run.answers, run.blank) for run in found.values()] == [(ISOLATED, 2, 0)] * 2
-
-
-def test_cells_without_a_name_are_no_tests(tmp_path: Path) -> None:
-    """nbgrader's demo course has cells with metadata of nbgrader's and no grade_id."""
-    bare = new_code_cell("assert True", metadata={"nbgrader": {"grade": True, "points": 1}})
-    odd = new_code_cell("x = 1", metadata={"nbgrader": {"solution": True, "locked": False}})
-    locked = new_code_cell("y = 1", metadata={"nbgrader": {"locked": True}})
-    found = runs(tmp_path, bare, odd, locked, answer(SQUARE), {"plain": "assert square(y) == 1"})
-    assert {name: run.answers for name, run in found.items()} == {"plain": 2}
-
-
 def test_copies_of_the_instructors_files_are_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,8 +203,7 @@ def test_copies_of_the_instructors_files_are_private(
     run = WarmExecute.run
 
     def looking(self: WarmExecute, nb: Any, folder: Path, *rest: Any) -> Any:
-        modes = [place.stat().st_mode for place in (folder, folder.parent)]
-        readable.append(all(mode & 0o055 for mode in modes))
+        readable.append(all(place.stat().st_mode & 0o055 for place in (folder, folder.parent)))
         return run(self, nb, folder, *rest)
 
     monkeypatch.setattr(WarmExecute, "run", looking)
@@ -289,15 +282,22 @@ AGAIN: dict[str, tuple[str, str, float, list[str]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
+    """Return a course whose test is asked again, and how it runs."""
+    folder = tmp_path_factory.mktemp("again")
+    found = runs(folder, "import numpy as np", answer(RATES), cell("test", COST, 2))
+    assert found["test"].again
+    return folder, found
+
+
 @pytest.mark.parametrize(("written", "later", "score", "kinds"), AGAIN.values(), ids=AGAIN)
 def test_an_isolated_test_is_asked_again_in_process(
-    tmp_path: Path, written: str, later: str, score: float, kinds: list[str]
+    again: tuple[Path, Runs], written: str, later: str, score: float, kinds: list[str]
 ) -> None:
     """Its score stays where it fails there, which is told; no page shows what it says there."""
     test = cell("test", COST, 2)
-    found = runs(tmp_path, "import numpy as np", answer(RATES), test)
-    assert found["test"].again
-    cells, run = graded(tmp_path, found, "import numpy as np", answer(written), test, later)
+    cells, run = graded(*again, "import numpy as np", answer(written), test, later)
     assert run.scores == {"test": score}
     assert [event.kind for event in run.events] == kinds
     assert bool(errors(cells[2])) == (score == 0)
@@ -318,10 +318,7 @@ def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> Non
     before = cell("before", "tank.fill(2)\nassert tank.level == 2", 2)
     after = {"after": "assert Tank.level == 0"}
     found = runs(tmp_path, answer(TANK), "tank = Tank()", before, "tank.level = 5", after)
-    assert {name: (run.answers, run.in_fork) for name, run in found.items()} == {
-        "before": (2, True),
-        "after": (2, False),
-    }
+    assert [(run.answers, run.in_fork) for run in found.values()] == [(2, True), (2, False)]
 
 
 def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ from notebooks import (
     write_source,
 )
 
+from gradebox.nbgrader.dry_run import dry_run
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import NotebookPlan
+from gradebox.nbgrader.plan import NotebookPlan, planned
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
@@ -64,6 +65,7 @@ NOT_IN_WASM = {
     "test_a_process_that_is_not_sealed_in_time_is_given_up": STOPS,
     "test_a_test_that_ends_its_process_costs_the_later_ones[stopped]": STOPS,
     "test_a_test_in_process_is_sealed": "it names its sandbox",
+    "test_students_process_has_no_text_of_what_is_prepared": "it has no /proc",
 }
 pytest_generate_tests = also_in_wasm(NOT_IN_WASM)
 
@@ -320,19 +322,15 @@ def test_what_forks_and_does_not_answer_is_replaced(
         return [first, *first.children()]
 
     assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
-    hangs = {
-        "the process that forks the tests does not answer": template,
-        "the fork server did not answer and was ended": lambda: server().children(),
-        "the fork server did not answer .* the next submission gets a new one": lambda: [server()],
-    }
-    for number, (why, processes) in enumerate(hangs.items()):
+    hangs = (template, lambda: server().children(), lambda: [server()])
+    for number, processes in enumerate(hangs):
         stopped = processes()
         for process in stopped:
             process.suspend()
         folder = tmp_path / "other" if number == 1 else tmp_path  # with a template
         with monkeypatch.context() as patch:
             patch.setattr("gradebox.workers.client.ANSWER", 1.0)
-            with pytest.raises(RuntimeError, match=why):
+            with pytest.raises(RuntimeError, match="the fork server did not answer and was ended"):
                 scores(folder, G, LATER, **prepared)
         assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
         assert not psutil.wait_procs(stopped, MOST)[1]
@@ -342,14 +340,14 @@ def test_a_process_that_is_not_sealed_in_time_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gradebox.workers.client.ANSWER", 1.0)
-    forked = client.ForkServer._fork
+    sender = client._sender
 
-    def stopping(*args: Any) -> int:
-        pid = forked(*args)
+    def stopping(end: socket.socket) -> int:
+        pid = sender(end)
         os.kill(pid, signal.SIGSTOP)
         return pid
 
-    monkeypatch.setattr("gradebox.workers.client.ForkServer._fork", stopping)
+    monkeypatch.setattr(client, "_sender", stopping)
     with pytest.raises(NotSealed, match="the process ended, or did not answer"):
         scores(tmp_path, G, LATER)
 
@@ -432,6 +430,59 @@ def test_so_is_what_keeps_later_cells_from_running(tmp_path: Path, name: str) ->
     assert name in run.changed
     assert "tampering" in [event.kind for event in run.events]
     assert run.scores["test"] == 0 or name == "ast.parse"
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "open('close.py', 'w').write('def to(a, b): return True')",
+        "import close\nclose.to = lambda a, b: True",
+        "import sys, types\nsys.modules['close'] = types.SimpleNamespace(to=lambda a, b: True)",
+        "import os, sys\nos.mkdir('x')\nopen('x/close.py', 'w').write('def to(a, b): return 1')\n"
+        "sys.path.insert(0, 'x')",
+    ],
+    ids=["file", "patched", "replaced", "path"],
+)
+def test_a_module_beside_the_notebook_that_is_another_is_named(tmp_path: Path, trick: str) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/close.py").write_text("def to(a, b): return a == b")
+    test = cell("test", "import close\nassert close.to(g(2), 4)", 1)
+    own = "def g(x): return 0"
+    for cells, changed in (((own,), []), ((own, trick), ["close"])):
+        (tmp_path / "work/close.py").write_text("def to(a, b): return a == b")
+        _, run = executed(tmp_path, *cells, copy.deepcopy(test), in_process=["test"])
+        assert run.changed == changed
+        assert run.scores["test"] == len(changed)
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "class Yes:\n    def __eq__(self, other): return True\ndef g(x): return Yes()",
+        "import sys\ndef g(x): return sys._getframe(1).f_globals['want']",
+        "def g(x):\n    globals()['want'] = 0\n    return 0",
+    ],
+)
+def test_what_reaches_into_a_test_is_to_be_looked_at(
+    tmp_path: Path, wrong: str, given: bool
+) -> None:
+    test = cell("test", "want = 4\nassert g(2) == want", 1)
+    source = [answer(wrong if given else G), test]
+    cells = wrong, copy.deepcopy(test)
+    _, run = executed(tmp_path, *cells, source=source, in_process=["test"])
+    assert [event.kind for event in run.events] == ([] if given else ["reaches"])
+
+
+@pytest.mark.parametrize("value", ["''", "datetime.timedelta(0)", "None", "True"])
+def test_a_mark_that_is_no_number_gives_no_points(tmp_path: Path, value: str) -> None:
+    source = [answer("import datetime\ndef f(x): return 0.5 * x"), cell("test", "f(2)", 1)]
+    folder = write_source(tmp_path, copy.deepcopy(source))
+    execute = step(tmp_path)
+    runs = dry_run(execute, folder, "toy")
+    wrong = answer(f"import datetime\ndef f(x): return {value}")
+    got = execute.run(new_notebook(cells=[wrong, source[1]]), folder, CONTEXT, planned(runs)["toy"])
+    assert got.scores == {"test": 0}
 
 
 def test_what_forges_a_test_that_is_asked_again_is_named(tmp_path: Path) -> None:

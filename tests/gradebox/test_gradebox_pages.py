@@ -24,8 +24,8 @@ from gradebox.feedback.formulas import rendered
 from gradebox.feedback.mathml import mathml
 from gradebox.feedback.messages import tell_students, titles
 from gradebox.feedback.page import FeedbackPage
-from gradebox.nbgrader.absent import absent
 from gradebox.nbgrader.harmless import LONGEST, Harmless, harmless_html, harmless_markdown
+from gradebox.nbgrader.names import absent
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -36,6 +36,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="
 RUNS = '<script>run()</script><img src="x" onerror="run()">'
 ATTACHED = {"a.png": {"image/png": PNG}}
 PAYLOADS = sections("payloads.txt")
+EXPORTER = HTMLExporter()
 
 
 def tags(text: str) -> list[tuple[str, dict[str, str]]]:
@@ -97,7 +98,7 @@ def test_what_runs_or_loads_is_only_text(text: str) -> None:
             texts = [node.source]
         for source in texts:
             assert not acts(rendered(source, node.get("attachments")))
-            assert not acts(HTMLExporter().markdown2html({"cell": node}, source))
+            assert not acts(EXPORTER.markdown2html({"cell": node}, source))
 
 
 needs_browser = pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome here")
@@ -149,8 +150,7 @@ pieces = st.sampled_from((*PIECES.split(), " ", "\n", "\t"))
 def test_no_text_becomes_a_tag_that_runs_or_loads(text: str) -> None:
     assert not acts(harmless_html(text))
     source = harmless_markdown(text, ATTACHED)
-    exporter = HTMLExporter()
-    assert not acts(exporter.markdown2html({"cell": {"attachments": ATTACHED}}, source))
+    assert not acts(EXPORTER.markdown2html({"cell": {"attachments": ATTACHED}}, source))
 
 
 @pytest.mark.parametrize("text", ["```&Tab;", "~~~ &NewLine; \nx = 1\n~~~", "- ```&#32;\n  x"])

@@ -15,9 +15,9 @@ from small_course import five, grade, hand_in, keeps_in, killed, marks, reported
 from toy_course import make_course
 
 from benchmarks.gradebooks import rows, url
-from tools import grade as grade_tool
-from tools import gradebook, results
-from tools import release as release_tool
+from tools.classroom import grade as grade_tool
+from tools.classroom import gradebook, results
+from tools.classroom import release as release_tool
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -116,7 +116,7 @@ def test_the_commands_of_the_course_work_with_a_server(server: str, tmp_path: Pa
         file.write(f"c.CourseDirectory.db_url = {database(server, 'tools')!r}\n")
     made = Course(tmp_path)
     with pytest.raises(ToolError, match="nothing has been graded"):
-        gradebook.command(gradebook.parser().parse_args([]), made)
+        gradebook.main(course=made)
     release_tool.write(made, "toy")
     release_tool.record(made, "toy")
     for student, place in {"right": made.source("toy"), "blank": made.released("toy")}.items():

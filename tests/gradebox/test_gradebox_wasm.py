@@ -39,7 +39,7 @@ from gradebox_wasm.modules import Modules
 from gradebox_wasm.sandbox import Wasm
 from gradebox_wasm.template import Template
 from gradebox_wasm.wasi import Wasi
-from tools import sample_class
+from tools.classroom import sample_class
 from tools.layout import ROOT, Course
 
 pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
@@ -101,7 +101,7 @@ TRY = "for name in NAMES:\n    try: open(name); print('open', name)\n    except 
 OTHERS = [__file__, "link", "other.ipynb", "/etc/passwd", "../../etc/passwd"]
 LOOK = "[*os.walk('/site/gradebox'), os.listdir('/site'), *os.walk('/usr/local')]"
 BARRED: dict[str, Any] = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"]}
-BARRED["config"] = Config({"Wasm": {"substitutes": [str(ROOT / "tools/inpage/library")]}})
+BARRED["config"] = Config({"Wasm": {"substitutes": [str(ROOT / "tools/site/inpage/library")]}})
 CELLS = {
     "what Python offers works, or says that it does not": {
         "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);": "image/png",
@@ -295,8 +295,8 @@ import _host, json, os, struct
 import gradebox_wasm.guest as guest
 def g(x): return x * x
 def message(header, more=0):
-    line = json.dumps(header).encode()
-    return struct.pack("!II", len(line) + more, 0) + line
+    line = json.dumps([header, []]).encode()
+    return struct.pack("!IQ", len(line) + more, 0) + line
 def reply(sent, usual=guest._grader.send):
     def once(header, parts=()):
         guest._grader.send = usual
@@ -320,9 +320,9 @@ SENT = {
     "many answers": "[_host.call(b'x' + message({'value': 8})) for _ in range(1000)]",
     "a call that was not asked for": "_host.call(b'x' + message({'callback': [7, ['list'], "
     "['dict']]}))",
-    "nesting": "_host.call(b'x' + struct.pack('!II', 10**6, 0) + b'[' * 10**6)",
+    "nesting": "_host.call(b'x' + struct.pack('!IQ', 10**6, 0) + b'[' * 10**6)",
     "a huge message": "_host.call(b'x' + bytes(300 * 2**20))",
-    "many parts": "_host.call(b'x' + struct.pack('!II', 2, 2**32 - 1) + bytes(10**7))",
+    "many parts": "_host.call(b'x' + struct.pack('!IQ', 2, 2**40) + bytes(10**7))",
     "another verdict": f"_host.call(b'G' + message({TESTED}))",
     "names of modules": f"[_host.call(b'm' + name.encode()) for name in {NAMES}]",
     "what is no name": "_host.call(b'm' + os.urandom(1000))",
@@ -334,7 +334,7 @@ SENT = {
     "a reply that is no message": "reply(b'x')",
     "an empty reply": "reply(b'')",
     "a reply with a line that is longer": "reply(message({}, 2**31))",
-    "a reply with a long line": "reply(struct.pack('!II', 200 * 2**20, 0) + b'[' * (200 * 2**20))",
+    "a reply with a long line": "reply(struct.pack('!IQ', 200 * 2**20, 0) + b'[' * (200 * 2**20))",
 }
 
 

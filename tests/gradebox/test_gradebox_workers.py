@@ -25,7 +25,7 @@ from notebooks import (
 )
 
 from gradebox.nbgrader.dry_run import dry_run
-from gradebox.nbgrader.given import given_parts
+from gradebox.nbgrader.source_notebook import given_parts
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, NotSealed
 from gradebox.workers import client, pool

@@ -11,7 +11,8 @@ from nbconvert.exporters import HTMLExporter
 from nbgrader.server_extensions.formgrader import handlers
 from toy_course import make_course
 
-from tools import lab, notebooks
+from tools import notebooks
+from tools.classroom import lab
 from tools.layout import Course
 
 pytestmark = [

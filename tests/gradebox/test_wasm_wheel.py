@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import gradebox_wasm
-from tools import wasm_wheel
-from tools.inpage import wasi
+from tools.site import wasm_wheel
+from tools.site.inpage import wasi
 
 pytestmark = pytest.mark.xdist_group("packaging")
 

@@ -25,19 +25,16 @@ class _Renderer(IPythonRenderer):
         super().__init__(escape=False, attachments=attachments, exclude_anchor_links=True)
         self.typeset = typeset
 
-    def block_math(self, body: str) -> str:
-        """Show a formula of its own line."""
-        return self._formula(body, True)
+    def latex_environment(self, name: str, body: str) -> str:
+        """Show an environment."""
+        return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
     def inline_math(self, body: str) -> str:
         """Show a formula in a text."""
-        return self._formula(body, False)
+        return self.block_math(body, False)
 
-    def latex_environment(self, name: str, body: str) -> str:
-        """Show an environment."""
-        return self._formula(f"\\begin{{{name}}}{body}\\end{{{name}}}", True)
-
-    def _formula(self, body: str, block: bool) -> str:
+    def block_math(self, body: str, block: bool = True) -> str:
+        """Show a formula, of its own line or in a text."""
         dollars = "$$" if block else "$"
         written = f"<code>{html.escape(f'{dollars}{body}{dollars}', quote=False)}</code>"
         return self.typeset.setdefault((body, block), "") or written

@@ -11,15 +11,13 @@ import signal
 import subprocess
 import sys
 from functools import lru_cache
+from typing import Any
 
-LONGEST = 5000
-"""So many characters a formula may have."""
+LONGEST = 5000  # so many characters a formula may have
 
-SECONDS = 1.0
-"""So long the processor may work on the formulas of a text; most take a millisecond."""
+SECONDS = 1.0  # so long the processor may work on the formulas of a text; most take a millisecond
 
-PATIENCE = 60.0
-"""Seconds after which nothing is waited for where no clock of the processor ends it."""
+PATIENCE = 60.0  # seconds after which nothing is waited for where no clock of the processor ends it
 
 _TAGS = (
     "math|mi|mo|mn|mtext|mspace|mrow|mfrac|msqrt|mroot|msub|msup|msubsup|munder|mover|munderover|"
@@ -44,30 +42,15 @@ _TAG = re.compile(rf"</?(?:{_TAGS})(?: (?:{_ATTRIBUTES}))*/?>")
 def mathml(formulas: tuple[tuple[str, bool], ...]) -> list[str]:
     r"""Return formulas of TeX as MathML, as far as the first that ends the converter.
 
-    Parameters
-    ----------
-    formulas : tuple
-        Of each formula its TeX, and whether it has a line of its own.
-
-    Returns
-    -------
-    list of str
-        Their MathML, which is empty where the converter cannot read a formula.
+    Each is told with whether it has a line of its own. One that cannot be read gives nothing.
 
     >>> mathml(((r"x < \pi", False), (r"\href{javascript:run()}{x}", False)))
     ['<math><mi>x</mi><mo>&lt;</mo><mi>π</mi></math>', '']
     """
     command = [sys.executable, "-P", "-m", "gradebox.feedback.mathml"]
+    asked: Any = {"input": json.dumps(formulas), "encoding": "utf-8", "timeout": PATIENCE}
     try:
-        process = subprocess.run(
-            command,
-            input=json.dumps(formulas),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            timeout=PATIENCE,
-            check=False,
-        )
+        process = subprocess.run(command, capture_output=True, check=False, **asked)
     except subprocess.TimeoutExpired:
         return []
     # what follows the last end of a line is no whole answer

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gradebox.nbgrader.absent import Absent, absent
 from gradebox.nbgrader.cells import COLORS, errors, is_test, name_of
+from gradebox.nbgrader.names import Absent, absent
 from gradebox.workers.stubs import StudentGone, StudentTimeout
 
 _FRAME = re.compile(r' *(?:(?P<cell>Cell In *\[|File "<)|File (?:".*", line |.+:)\d)')
@@ -27,14 +27,8 @@ _STOPPED = {
 def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str] = ()) -> None:
     """Put into the outputs of a graded notebook what a student can use.
 
-    Parameters
-    ----------
-    nb : NotebookNode
-        The notebook; it is changed.
-    released : callable
-        Gives the part of a test that students may see.
-    given : collection of str
-        Names that the instructor's version defines.
+    ``released`` gives the part of a test that students may see. The names that are ``given`` are
+    those that the instructor's version defines.
     """
     missing = absent(nb, given)
     for cell in nb.cells:
@@ -55,14 +49,12 @@ def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str
 
 
 def _of_absent(absent: Absent) -> str:
-    """Return the message on a name that is missing."""
     what = f"✗ The {absent.kind} `{absent.name}`"
     if absent.failed:
         return f"{what} is not there: the cell that defines it ends with an error."
-    message = f"{what} was not found."
     if absent.guess:
-        return f"{message} Did you rename it? Your notebook has `{absent.guess}`."
-    return f"{message} Did you rename or delete it?"
+        return f"{what} was not found. Did you rename it? Your notebook has `{absent.guess}`."
+    return f"{what} was not found. Did you rename or delete it?"
 
 
 def _without_frames(output: Any, lines: list[str], visible: str) -> list[str]:
@@ -70,15 +62,11 @@ def _without_frames(output: Any, lines: list[str], visible: str) -> list[str]:
     test, _, own = "\n".join(lines).partition("\nIn the student's code:\n  line ")
     shown = {line.strip() for line in visible.splitlines()} - {""}
     code = [_ARROW.sub("", line).strip() for line in _without_files(test.splitlines())]
-    failed = next((f"✗ `{line}` fails." for line in code if line in shown), "")
+    hidden = "✗ A check fails that is not shown here."
+    failed = next((f"✗ `{line}` fails." for line in code if line in shown), hidden)
     why = f"{output.ename}: {output.get('evalue', '')}".removesuffix(": ")
     line = own.partition("\n")[0].partition(": ")[2]
-    return [
-        failed or "✗ A check fails that is not shown here.",
-        "",
-        *why.splitlines(),
-        *([f"  in your line `{line}`"] if line else []),
-    ]
+    return [failed, "", *why.splitlines(), *([f"  in your line `{line}`"] if line else [])]
 
 
 def _without_files(traceback: Sequence[str]) -> list[str]:
@@ -112,13 +100,8 @@ def _without_paths(text: str) -> str:
 def titles(nb: Any, pattern: str = "") -> dict[str, str]:
     """Return what each graded cell is called, by its name in nbgrader.
 
-    Parameters
-    ----------
-    nb : NotebookNode
-        The notebook.
-    pattern : str
-        Finds the title in the source of a test; its groups are put side by side. Where it finds
-        nothing, the title is the heading above the cell.
+    A pattern finds the title in the source of a test; its groups are put side by side. Where it
+    finds nothing, the title is the heading above the cell.
     """
     names: dict[str, str] = {}
     heading = ""
@@ -128,7 +111,14 @@ def titles(nb: Any, pattern: str = "") -> dict[str, str]:
             heading = [heading, *_HEADING.findall(cell.source)][-1]
         if not metadata.get("grade") and not metadata.get("task"):
             continue
-        match = re.search(pattern, cell.source) if pattern and is_test(cell) else None
-        title = " ".join(filter(None, match.groups() or (match[0],))) if match else heading
-        names[metadata["grade_id"]] = re.sub(r"[*`$\\]", "", title) or metadata["grade_id"]
+        title = matched(pattern, cell.source) if is_test(cell) else ""
+        names[metadata["grade_id"]] = (
+            re.sub(r"[*`$\\]", "", title or heading) or metadata["grade_id"]
+        )
     return names
+
+
+def matched(pattern: str, text: str) -> str:
+    """Return the groups of what a pattern finds, side by side, or all of it if it has none."""
+    match = re.search(pattern, text) if pattern else None
+    return " ".join(filter(None, match.groups() or (match[0],))) if match else ""

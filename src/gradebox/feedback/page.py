@@ -10,7 +10,6 @@ failed test shows what went wrong, without frames and paths. Hidden tests stay h
 MathML, so that the page can be read without a network, alone, wherever it is sent.
 """
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
-from gradebox.feedback.messages import tell_students, titles
-from gradebox.nbgrader.cells import error_text, is_test, name_of
-from gradebox.nbgrader.source_notebook import instructions, released_by, source_folder
+from gradebox.feedback.messages import matched, tell_students, titles
+from gradebox.nbgrader.cells import error_text, is_test, name_of, of
+from gradebox.nbgrader.source_notebook import released_by, source_of
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 NO_ANSWER = "No response."
@@ -33,27 +32,13 @@ NO_ANSWER = "No response."
 
 @dataclass
 class Entry:
-    """A line of the index: an exercise with the cells that give it points.
-
-    Parameters
-    ----------
-    title : str
-        What it is called.
-    tests : bool
-        Whether the cells are tests, and no answers that somebody reads.
-    cells : list
-        What nbgrader knows of each cell.
-    reason : str
-        Why points are missing, in a line.
-    waits : bool
-        Whether an answer waits to be read.
-    """
+    """A line of the index: an exercise with the cells that give it points."""
 
     title: str
-    tests: bool
-    cells: list[Any] = field(default_factory=list)
-    reason: str = ""
-    waits: bool = False
+    tests: bool  # whether the cells are tests, and no answers that somebody reads
+    cells: list[Any] = field(default_factory=list)  # what nbgrader knows of each
+    reason: str = ""  # why points are missing
+    waits: bool = False  # whether an answer waits to be read
 
     def sum(self, what: str) -> float:
         """Return the ``points`` that there are, or the ``score`` that was reached."""
@@ -103,13 +88,12 @@ class FeedbackPage(HTMLExporter):
         # of the settings those of nbgrader's steps, which do not know those of an exporter
         steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
         released = released_by(LoggingConfigurable(config=Config(steps)))
-        hidden = [
-            name_of(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()
-        ]
+        hidden = [name_of(c) for c in nb.cells if released(c.source) != c.source.rstrip()]
         names = titles(nb, self.title)
         shown = str if self.show_hidden_tests else released
         context = resources.get("nbgrader", {})
-        tell_students(nb, shown, self._given(context))
+        # where the instructor's version is there, the names that it defines
+        tell_students(nb, shown, source_of(self, context).defined)
         for cell in filter(is_test, nb.cells):
             cell.source = shown(cell.source)
         resources["gradebox"] = {
@@ -119,13 +103,6 @@ class FeedbackPage(HTMLExporter):
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
-
-    def _given(self, context: Any) -> frozenset[str]:
-        """Return the names that the instructor's version defines, where it is there."""
-        if "assignment" not in context:
-            return frozenset()
-        source = source_folder(self, context["assignment"])
-        return instructions(source / f"{context['notebook']}.ipynb").defined
 
 
 def points(value: Any) -> str:
@@ -137,10 +114,6 @@ def points(value: Any) -> str:
     return f"{round(float(value or 0), 2):g}"
 
 
-def _metadata(cell: Any) -> Any:
-    return cell.metadata.get("nbgrader", {})
-
-
 def _waiting(context: Any) -> set[str]:
     """Return the cells of a submission that nobody has read yet."""
     if "db_url" not in context:
@@ -149,11 +122,8 @@ def _waiting(context: Any) -> set[str]:
         notebook = book.find_submission_notebook(
             context["notebook"], context["assignment"], context["student"]
         )
-        return {
-            grade.name
-            for grade in notebook.grades
-            if grade.needs_manual_grade and grade.manual_score is None
-        }
+        unread = (g for g in notebook.grades if g.needs_manual_grade and g.manual_score is None)
+        return {grade.name for grade in unread}
 
 
 def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) -> list[Entry]:
@@ -166,7 +136,7 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
         if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
             entries.append(Entry(names[name], test))
         entry = entries[-1]
-        entry.cells.append(_metadata(cell))
+        entry.cells.append(of(cell))
         entry.waits |= name in waiting
         entry.reason = entry.reason or _reason(cell, pattern)
     return entries
@@ -174,10 +144,7 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
 
 def _reason(cell: Any, pattern: str) -> str:
     """Return in a line why a cell lacks points."""
-    if _metadata(cell).get("comment") == NO_ANSWER:
+    if of(cell).get("comment") == NO_ANSWER:
         return "not written"
-    text = error_text(cell)
-    if pattern and (match := re.search(pattern, text)):
-        return " ".join(filter(None, match.groups() or (match[0],)))
-    messages = [line.removeprefix("✗ ") for line in text.split("\n") if line.strip()]
-    return messages[0] if messages else ""
+    lines = [line for line in error_text(cell).split("\n") if line.strip()]
+    return matched(pattern, error_text(cell)) or "".join(lines[:1]).removeprefix("✗ ")

@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-COLORS = re.compile(r"\x1b\[[0-9;]*m")
-"""What colors the text of an error in a terminal."""
+COLORS = re.compile(r"\x1b\[[0-9;]*m")  # what colors the text of an error in a terminal
 
 
 class Unready(Exception):
@@ -16,13 +15,7 @@ class NotPython(Unready):
 
 
 def require_python(nb: Any, name: str) -> None:
-    """Raise unless the kernel of a notebook runs Python, as far as its metadata tell.
-
-    Raises
-    ------
-    NotPython
-        If it runs another language.
-    """
+    """Raise unless the kernel of a notebook runs Python, as far as its metadata tell."""
     language = nb.metadata.get("kernelspec", {}).get("language") or "python"
     if language.lower() != "python":
         raise NotPython(
@@ -86,11 +79,10 @@ def is_output(output: dict[str, Any]) -> bool:
 
 def is_bundle(data: Any) -> bool:
     """Return whether something is what one output or attachment shows, by its types."""
-    if not isinstance(data, dict):
-        return False
-    plain = [value for name, value in data.items() if not name.endswith("json")]
-    return _are_texts(
-        [line for value in plain for line in (value if isinstance(value, list) else [value])]
+    return isinstance(data, dict) and all(
+        _are_texts(value if isinstance(value, list) else [value])
+        for name, value in data.items()
+        if not name.endswith("json")
     )
 
 

@@ -1,4 +1,4 @@
-"""Read a course and its assignments from nbgrader's configuration."""
+"""Read a course, its assignments and its steps from nbgrader's configuration."""
 
 import contextlib
 import fnmatch
@@ -14,20 +14,24 @@ from typing import Any
 
 from traitlets import List, Unicode
 from traitlets.config import Config, LoggingConfigurable
+from traitlets.utils.importstring import import_item
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    from nbgrader import preprocessors
     from nbgrader.apps.autogradeapp import AutogradeApp
-    from nbgrader.converters import GenerateAssignment
+    from nbgrader.converters import Autograde, GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import setenv
 
+from gradebox.configuration import REPLACED
 from gradebox.events import Event
 from gradebox.files import digest, folders_in
-from gradebox.nbgrader.chain import Chain
+from gradebox.nbgrader.cells import Unready
+from gradebox.nbgrader.harmless import Harmless
+from gradebox.nbgrader.steps import CheckMetadata, LatePenalties, RestoreKernelspec
 
-VERSION = 9
-"""Raised when the same submission may get another score, or another page, than before."""
+VERSION = 10  # raised when the same submission may get another score, or another page, than before
 
 OF_NO_MATTER = (
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
@@ -74,17 +78,92 @@ class Notes(logging.Handler):
             del self._mine.events
 
 
-class Course:
-    """A course, and one of its assignments.
+def _in_place() -> dict[Any, type]:
+    """Return what takes the place of nbgrader's steps, which a configuration names or imports."""
+    ours: list[Any] = [RestoreKernelspec, CheckMetadata, LatePenalties]
+    ours += [import_item(f"gradebox.{name}") for name in REPLACED.values()]
+    # each is made of the step that it replaces
+    named = {f"nbgrader.preprocessors.{step.__base__.__name__}": step for step in ours}
+    return named | {step.__base__: step for step in ours}
 
-    Parameters
-    ----------
-    root : Path
-        The folder with ``nbgrader_config.py``.
-    config : Config, optional
-        The configuration; when not given, it is read from the folder.
-    timeout, sandbox : optional
-        What takes the place of the configuration's values.
+
+class Chain:
+    """nbgrader's preprocessors as configured, in the order of its two conversions.
+
+    The application holds the configuration. A ``timeout`` takes the place of the one there.
+    """
+
+    def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:
+        self.directory = CourseDirectory(parent=app, root=str(root))
+        self.converter = Autograde(coursedir=self.directory, parent=app)
+        exporter_class = self.converter.exporter_class
+        # both: an exporter takes no configuration from its parent
+        self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
+        self.sanitize = self._make(self.converter.sanitize_preprocessors)
+        steps = self._make(self.converter.autograde_preprocessors)
+        executes = preprocessors.Execute
+        positions = [n for n, step in enumerate(steps) if isinstance(step, executes)]
+        if len(positions) != 1:
+            expected = "one step that executes in c.Autograde.autograde_preprocessors"
+            advice = "put nbgrader.preprocessors.Execute there"
+            raise Unready(f"expected {expected}, got {len(positions)}: {advice}")
+        position = positions[0]
+        self.before, self.execute = steps[:position], steps[position]
+        # once, and last: what no page may hold must not be there, whatever the configuration says
+        after = [step for step in steps[position + 1 :] if not isinstance(step, Harmless)]
+        self.after = [*after, *self._make([Harmless])]
+        if timeout is not None:
+            self.execute.timeout = timeout
+
+    def _make(self, steps: Iterable[Any]) -> list[Any]:
+        """Return the preprocessors; notebooks are executed by a fork server, not by kernels."""
+        self.exporter._preprocessors = []
+        ours = _in_place()
+        for step in steps:
+            self.exporter.register_preprocessor(ours.get(step, step))
+        return list(self.exporter._preprocessors)
+
+    @property
+    def has_strangers(self) -> bool:
+        """Return whether a course has added steps, which may open the gradebook themselves."""
+        homes = {type(step).__module__.partition(".")[0] for step in self.after}
+        return not homes <= {"nbgrader", "nbconvert", "gradebox"}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Return what cells are allowed, by name."""
+        traits = self.execute.traits(config=True)
+        skipped = {"kernel_manager_class", "shutdown_kernel", "error_on_timeout"}
+        return {name: str(getattr(self.execute, name)) for name in traits if name not in skipped}
+
+    def resources(
+        self, student: str, assignment: str, notebook: str, folder: Path, book: Any
+    ) -> Any:
+        """Return what nbgrader passes to its preprocessors, with a gradebook that is open."""
+        context = {"student": student, "assignment": assignment, "notebook": notebook}
+        resources = self.exporter._init_resources(
+            {
+                "unique_key": notebook,
+                "output_files_dir": f"{notebook}_files",
+                "nbgrader": context | {"db_url": self.directory.db_url},
+                "metadata": {"name": notebook, "path": str(folder)},
+            }
+        )
+        resources["gradebook"] = book
+        return resources
+
+    def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
+        """Call the function that the configuration gives for before or after a conversion."""
+        self.directory.student_id, self.directory.assignment_id = student, assignment
+        self.converter.notebooks = notebooks
+        getattr(self.converter, f"run_{name}_convert_hook")()
+
+
+class Course:
+    """A course in a folder, and one of its assignments.
+
+    A ``timeout`` or a ``sandbox`` takes the place of the configuration's value. A ``config`` that
+    is not given is read from the folder.
     """
 
     notes = Notes()
@@ -98,9 +177,14 @@ class Course:
         sandbox: str | None = None,
     ) -> None:
         if config is None:
-            with contextlib.chdir(root):
-                self._app = AutogradeApp()
-                self._app.initialize([])
+            self._app = AutogradeApp(raise_config_file_errors=True)
+            try:
+                with contextlib.chdir(root):
+                    self._app.initialize([])
+            except Exception as error:
+                raise Unready(
+                    f"correct nbgrader_config.py: {type(error).__name__}: {error}"
+                ) from error
         else:
             self._app = AutogradeApp(config=config)
             self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
@@ -115,8 +199,7 @@ class Course:
         self.source = self._path(self.directory.source_directory, ".")
         """The folder of the instructor's version."""
         self.gradebox = Gradebox(parent=self._app)
-        self.store = self.root / self.gradebox.folder
-        """Where results are kept."""
+        self.store = self.root / self.gradebox.folder  # where results are kept
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
         """The sections of the configuration that scores depend on."""
 
@@ -179,9 +262,7 @@ class Course:
 
     def basis(self, chain: Chain, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
-        files = [
-            path for dependency in self.gradebox.depends for path in _files(self.root / dependency)
-        ]
+        files = [path for each in self.gradebox.depends for path in _files(self.root / each)]
         # all of the instructor's files: a dry run has those that no submission gets, too
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
         parts = [

@@ -28,24 +28,18 @@ import nbformat
 from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
-from gradebox.nbgrader.borrowed import Borrowed, borrowed, names_of
 from gradebox.nbgrader.cells import is_test, name_of, of, points_of, require_python
-from gradebox.nbgrader.given import words
+from gradebox.nbgrader.names import Borrowed, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun
 from gradebox.nbgrader.source_notebook import instructions, released_by, written_tests
 from gradebox.workers.syntax import PYTHONS
 
-AUTOMATIC = "AUTOTEST"
-"""What a test says in which nbgrader writes automatic tests."""
+AUTOMATIC = "AUTOTEST"  # what a test says in which nbgrader writes automatic tests
 
 
 def dry_run(
-    execute: Any,
-    source: Path,
-    assignment: str,
-    jobs: int = 1,
-    paths: Iterable[Path] | None = None,
+    execute: Any, source: Path, assignment: str, jobs: int = 1, paths: Iterable[Path] | None = None
 ) -> list[TestRun]:
     """Run the tests of an assignment on its own answers, and without answers.
 
@@ -65,11 +59,11 @@ def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
     if record.get("key") != key:
         record = {"key": key, "tests": [asdict(run) for run in find_out()]}
         write(file, json.dumps(record))
-    return [TestRun(**{n: _tuple(v) for n, v in fields.items()}) for fields in record["tests"]]
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    runs = []
+    for fields in record["tests"]:
+        lists: Any = {n: tuple(v) for n, v in fields.items() if isinstance(v, list)}
+        runs.append(TestRun(**fields | lists))
+    return runs
 
 
 _REMEMBERED: dict[str, list[TestRun]] = {}
@@ -104,11 +98,14 @@ class _Notebook:
             written = written_tests(execute, context["assignment"], context["notebook"])
             for name, cell in self._tests.items():
                 cell.source = written.get(name, cell.source)
-        self._answered, self._blank = answered, _blank(answered, execute)
+        self._answered, self._blank = answered, deepcopy(answered)
+        clear = ClearSolutions(parent=execute.parent)  # a blank one keeps its hidden tests
+        for number, cell in enumerate(self._blank.cells):
+            if of(cell).get("solution") and cell.cell_type == "code":
+                clear.preprocess_cell(cell, {"language": "python"}, number)
         self._source = instructions(path)
-        ways = dict.fromkeys(self._tests, execute.way)
         wishes = {name: self._source.wish(name, "way") for name in self._tests}
-        ways |= {name: way for name, way in wishes.items() if way in WAYS}
+        ways = {name: way if way in WAYS else execute.way for name, way in wishes.items()}
         self._insisted = {name: way for name, way in ways.items() if way in WAYS}
         self._given = [name for name, way in self._insisted.items() if way == IN_PROCESS]
 
@@ -122,9 +119,13 @@ class _Notebook:
         if plan.in_process != self._given or plan.forks or plan.pythons:
             of_blank = self._start(self._blank, plan)
             last, blank_last = self._start(self._answered, plan).result(), of_blank.result()
-        lent = self._borrowed(plan.forks)
-        answered, blanks = (both, last), (blank, blank_last)
-        return [self._test(name, plan, lent, answered, blanks) for name in self._tests]
+        lends: dict[str, list[str]] = {name: [] for name in self._tests}
+        for each in self._borrowed(plan.forks):
+            lends[each.test].append(each.name)
+        return [
+            self._test(name, plan, (both, last), (blank, blank_last), tuple(lends[name]))
+            for name in self._tests
+        ]
 
     def _both_ways(self) -> tuple[Run, Run]:
         """Run each test isolated and then in-process, with the answers and without.
@@ -168,8 +169,7 @@ class _Notebook:
 
     def _sharing(self, in_process: set[str], free: set[str]) -> set[str]:
         """Add the tests that need a name which only one of these defines before them."""
-        code = [cell for cell in self._answered.cells if cell.cell_type == "code"]
-        own = {name for cell in code if not is_test(cell) for name in names_of(cell.source)[0]}
+        own = bound_outside_tests(self._answered.cells)
         makers: dict[str, str] = {}
         for test, cell in self._tests.items():
             bound, used, _ = names_of(cell.source)
@@ -188,9 +188,9 @@ class _Notebook:
         self,
         name: str,
         plan: NotebookPlan,
-        lent: list[Borrowed],
         answered: tuple[Run, Run],
         blanks: tuple[Run, Run],
+        lends: tuple[str, ...],
     ) -> TestRun:
         """Return how a test runs, because of what it gave both ways, and as planned."""
         points, (both, last) = points_of(self._tests[name]), answered
@@ -223,22 +223,19 @@ class _Notebook:
             blank=without.get(name, 0.0),
             why=why,
             again=is_again and way == ISOLATED,
+            is_number=name in both.numbers and way == ISOLATED,
             in_fork=in_fork and way == IN_PROCESS,
             usual=tuple(dict.fromkeys(last.changed)),
             asks=tuple(sorted(asked - PYTHONS | {*pythons})),
             pythons=pythons,
-            lends=tuple(each.name for each in lent if each.test == name),
+            lends=lends,
         )
 
     def _words(self, test: str) -> set[str]:
         """Return the words of a test, and of the other cells that define what it uses."""
         code = [cell for cell in self._answered.cells if cell.cell_type == "code"]
-        locked = {c.source for c in code if c.metadata.get("nbgrader", {}).get("locked")}
-        texts = {
-            *(cell.source for cell in self._tests.values()),
-            *(part.source for part in self._source.given),
-            *locked,
-        }
+        texts = {cell.source for cell in code if is_test(cell) or of(cell).get("locked")}
+        texts |= {part.source for part in self._source.given}
         found = words(self._tests[test].source)
         while used := {text for text in texts if names_of(text)[0] & found}:
             texts -= used
@@ -246,24 +243,13 @@ class _Notebook:
         return found
 
     def _start(self, version: Any, plan: NotebookPlan) -> "Future[Run]":
-        """Run a version of the notebook beside others, in a folder of its own."""
         return self._processors.submit(self._run, version, plan)
 
     def _run(self, version: Any, plan: NotebookPlan) -> Run:
+        """Run a version of the notebook in a folder of its own."""
         nb = deepcopy(version)
         with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
             folder = Path(private, "work")  # the copy gets the mode of the original
             ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
             shutil.copytree(self._path.parent, folder, ignore=ignored)
             return self._execute.run(nb, folder, self._context, plan)
-
-
-def _blank(nb: Any, step: Any) -> Any:
-    """Return a notebook as students get it, with its hidden tests."""
-    blank = deepcopy(nb)
-    clear = ClearSolutions(parent=step.parent)
-    resources: dict[str, Any] = {"language": "python"}
-    for number, cell in enumerate(blank.cells):
-        if of(cell).get("solution") and cell.cell_type == "code":
-            clear.preprocess_cell(cell, resources, number)
-    return blank

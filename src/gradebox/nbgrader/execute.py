@@ -23,13 +23,13 @@ from gradebox.nbgrader.cells import is_test, name_of
 from gradebox.nbgrader.dry_run import remembered
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import WAYS, NotebookPlan, Plan, planned
-from gradebox.nbgrader.source_notebook import instructions, source_folder
+from gradebox.nbgrader.source_notebook import source_folder, source_of
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
 from gradebox.workers.notebook import running
-from gradebox.workers.protocol import Given, TestSettings
+from gradebox.workers.protocol import Given
 
 
 def _most(default: int, about: str) -> Any:
@@ -69,7 +69,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
     prepare = Unicode(
         help="Python that is run once before the first test, in the process from which those of "
         "the tests are forked: it computes what is the same for all students. '{assignment}' in "
-        "it stands for the assignment.",
+        "it stands for the assignment."
     ).tag(config=True)
 
     way = Enum(
@@ -151,8 +151,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         The context names its ``assignment`` and ``notebook``, and the ``student`` of a submission.
         """
         name, assignment = _names(context)
-        folder_of_source = source_folder(self, assignment)
-        source = instructions(folder_of_source / f"{name}.ipynb")
+        folder_of_source, source = source_folder(self, assignment), source_of(self, context)
         tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
 
         def is_skipped(cell: NotebookNode) -> bool:
@@ -163,9 +162,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
             return not is_test(cell) and self.skip_cells_with_tag in (tags or ())
 
         given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
-        with self._running(
-            folder, context, folder_of_source, given, not tests <= {*plan.in_process}
-        ) as notebook:
+        is_isolated = not tests <= {*plan.in_process}
+        with self._running(folder, context, folder_of_source, given, is_isolated) as notebook:
             run = Run(self, notebook, name, plan, source)
             run.execute(nb.cells, is_skipped)
         return run
@@ -194,14 +192,15 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
-        limits = self._limits()
+        limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
         begin = beginning(folder, environment, level, limits, self.readable)
         of_tests = None
         if is_isolated:
             excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
-            settings = TestSettings([*modules[1], *modules[2]], excluded.get(assignment, []))
             files = source if source.is_dir() else folder
-            of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)
+            told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
+            told["excluded"] = excluded.get(assignment, [])
+            of_tests = beginning(files, {}, level, limits, self.readable, **told)
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
         if not isinstance(sandbox, Level):
             return sandbox.running(modules, begin, of_tests, **options)
@@ -210,9 +209,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **options)
-
-    def _limits(self) -> Limits:
-        return Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
 
 
 def _names(context: dict[str, Any]) -> tuple[str, str]:

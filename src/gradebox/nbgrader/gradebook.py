@@ -8,10 +8,11 @@ open already, see :func:`opened`.
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import sqlalchemy as sql
 from nbgrader.api import (
     BaseCell,
     Grade,
@@ -20,33 +21,19 @@ from nbgrader.api import (
     SubmittedAssignment,
     SubmittedNotebook,
 )
-from sqlalchemy import (
-    Column,
-    DateTime,
-    MetaData,
-    String,
-    Table,
-    Text,
-    delete,
-    func,
-    insert,
-    inspect,
-    select,
-)
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from gradebox.events import Event
 from gradebox.files import digest
 from gradebox.nbgrader.cells import require_python
 
-_FINGERPRINTS = Table(
+_FINGERPRINTS = sql.Table(
     "gradebox_fingerprints",
-    MetaData(),
-    Column("submission_id", String(32), primary_key=True),
-    Column("key", String(64), nullable=False),
-    Column("scores", String(64), nullable=False),
-    Column("events", Text, nullable=False),
-    Column("at", DateTime, server_default=func.now()),
+    sql.MetaData(),
+    sql.Column("submission_id", sql.String(32), primary_key=True),
+    *(sql.Column(name, sql.String(64), nullable=False) for name in ("key", "scores")),
+    sql.Column("events", sql.Text, nullable=False),
+    sql.Column("at", sql.DateTime, server_default=sql.func.now()),
 )
 """What the scores of a submission were made from; it stands beside nbgrader's own tables."""
 
@@ -54,12 +41,9 @@ _FINGERPRINTS = Table(
 class Mark(NamedTuple):
     """What the gradebook says of a submission with scores."""
 
-    key: str = ""
-    """The checksum of what the scores were made from; empty if nbgrader made them."""
-    extension: str = "None"
-    """How much longer the student may take."""
-    events: tuple[Event, ...] = ()
-    """What happened when it was graded."""
+    key: str = ""  # the checksum of what the scores were made from; empty if nbgrader made them
+    extension: str = "None"  # how much longer the student may take
+    events: tuple[Event, ...] = ()  # what happened when it was graded
 
 
 def opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
@@ -76,7 +60,9 @@ _KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
 
 def _columns(entry: Any) -> dict[str, Any]:
     """Return what the gradebook has of an entry, by the names of the columns."""
-    return {column.key: getattr(entry, column.key) for column in inspect(entry).mapper.column_attrs}
+    return {
+        column.key: getattr(entry, column.key) for column in sql.inspect(entry).mapper.column_attrs
+    }
 
 
 class Sources:
@@ -91,19 +77,14 @@ class Sources:
         self.releases: dict[str, list[Any]] = plain.get("releases", {})
         """The releases of each notebook that a store has seen."""
         self._notebooks: dict[str, Any] = {}
-        for fields in plain["notebooks"]:
+        for fields in sorted(plain["notebooks"], key=itemgetter("name")):
             cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
             self._notebooks[fields["name"]] = SimpleNamespace(**fields | cells)
+        self.names = [*self._notebooks]  # the names of the notebooks
 
     @classmethod
     def read(cls, url: str, course_id: str, assignment: str) -> "Sources":
-        """Read an assignment.
-
-        Raises
-        ------
-        MissingEntry
-            If the gradebook does not know the assignment.
-        """
+        """Read an assignment; raise ``MissingEntry`` if the gradebook does not know it."""
         with Gradebook(url, course_id) as book:
             entry = book.find_assignment(assignment)
             notebooks = [
@@ -118,20 +99,9 @@ class Sources:
         """Return all that executions need to know as plain data."""
         return self._plain | {"releases": self.releases}
 
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the notebooks."""
-        return sorted(self._notebooks)
-
     def require_python(self) -> None:
-        """Raise unless all notebooks run Python.
-
-        Raises
-        ------
-        NotPython
-            If one runs another language.
-        """
-        for name, notebook in sorted(self._notebooks.items()):
+        """Raise ``NotPython`` unless all notebooks run Python."""
+        for name, notebook in self._notebooks.items():
             kernelspec = json.loads(notebook.kernelspec or "{}")
             require_python(SimpleNamespace(metadata={"kernelspec": kernelspec or {}}), name)
 
@@ -145,7 +115,7 @@ class Sources:
                 sorted(map(parts, notebook.source_cells)),
                 sorted((c.name, c.max_score) for c in notebook.grade_cells + notebook.task_cells),
             ]
-            for name, notebook in sorted(self._notebooks.items())
+            for name, notebook in self._notebooks.items()
         ]
         return digest([json.dumps(notebooks)])
 
@@ -174,8 +144,7 @@ class Book(Gradebook):  # type: ignore[misc]
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
         self._submissions: dict[tuple[str, str], SubmittedAssignment] = {}
         self._entries: dict[str, dict[tuple[str, str], Any]] = {}
-        self._names: dict[str, str] = {}
-        """What cells are called, by their ids."""
+        self._names: dict[str, str] = {}  # what cells are called, by their ids
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -190,7 +159,6 @@ class Book(Gradebook):  # type: ignore[misc]
 
     def settle(self) -> None:
         """Write what was changed, so that others see it who open the gradebook."""
-        self.db.flush()
         Session.commit(self.db())
 
     def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
@@ -242,19 +210,19 @@ class Book(Gradebook):  # type: ignore[misc]
     def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
         self.db.flush()
-        self.db.execute(delete(_FINGERPRINTS).where(_FINGERPRINTS.c.submission_id == submission.id))
+        is_its = _FINGERPRINTS.c.submission_id == submission.id
+        self.db.execute(sql.delete(_FINGERPRINTS).where(is_its))
         plain = json.dumps([event.plain for event in events])
-        scores = self._scores(SubmittedAssignment.id == submission.id).get(submission.id, "")
+        scores = self._scores([submission.id]).get(submission.id, "")
         row = {"submission_id": submission.id, "key": key, "scores": scores, "events": plain}
-        self.db.execute(insert(_FINGERPRINTS).values(row))
+        self.db.execute(sql.insert(_FINGERPRINTS).values(row))
 
     def marks(self, assignment: str) -> dict[str, Mark]:
         """Return what is known of each student with scores."""
-        rows = {row.submission_id: row for row in self.db.execute(select(_FINGERPRINTS))}
+        rows = {row.submission_id: row for row in self.db.execute(sql.select(_FINGERPRINTS))}
         try:
             submissions = self.assignment_submissions(assignment)
-            ids = [submission.id for submission in submissions]
-            scores = self._scores(SubmittedAssignment.id.in_(ids))
+            scores = self._scores([submission.id for submission in submissions])
             marks = {}
             for each in submissions:
                 mark, row = Mark(extension=str(each.extension)), rows.get(each.id)
@@ -267,13 +235,13 @@ class Book(Gradebook):  # type: ignore[misc]
         finally:
             self.db.remove()
 
-    def _scores(self, which: Any) -> dict[str, str]:
+    def _scores(self, submissions: list[str]) -> dict[str, str]:
         """Return a checksum of the scores that tests gave, by the id of the submission."""
         grades = (
             self.db.query(SubmittedAssignment.id, Grade.cell_id, Grade.auto_score)
             .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
             .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-            .filter(which)
+            .filter(SubmittedAssignment.id.in_(submissions))
             .order_by(Grade.cell_id)
         )
         lines: dict[str, list[str]] = {}

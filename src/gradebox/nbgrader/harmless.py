@@ -12,7 +12,7 @@ It is the last of nbgrader's steps, see :mod:`gradebox.configuration`.
 """
 
 import base64
-import binascii
+import contextlib
 import html
 import re
 from collections.abc import Callable, Collection
@@ -108,14 +108,7 @@ def harmless_markdown(text: str, attached: Collection[str] = ()) -> str:
     """Return Markdown without HTML but simple tags, links to scripts and pictures from elsewhere.
 
     A space after ``<`` makes text of a tag in every dialect, in formulas and in code; one after the
-    ``!`` of a picture makes it a link.
-
-    Parameters
-    ----------
-    text : str
-        The Markdown.
-    attached : collection of str
-        The pictures that are attached to the cell.
+    ``!`` of a picture makes it a link, unless it is ``attached`` to the cell.
     """
     text = _BEGINS.sub(lambda match: "<" if _BARE.match(text, match.start()) else "< ", text)
     text = _PICTURE.sub(lambda match: _picture_or_link(match, attached), text)
@@ -148,13 +141,11 @@ _CLEANED: dict[str, Callable[[str], str]] = {
 
 
 def _harmless_output(output: Any) -> None:
-    """Leave of an output what is text, a table, a formula or a picture."""
+    """Leave what is text, a table, a formula or a picture."""
     if output.output_type not in ("display_data", "execute_result"):
         return
     data, metadata = output.data, output.get("metadata", {})
-    bundle = _pictures(data)
-    if "text/plain" in data:
-        bundle["text/plain"] = data["text/plain"]
+    bundle = _pictures(data) | {kind: data[kind] for kind in ("text/plain",) if kind in data}
     for kind, clean in _CLEANED.items():
         text = _text(data.get(kind))
         if len(text) <= LONGEST and (cleaned := clean(text)):
@@ -173,14 +164,12 @@ def _harmless_output(output: Any) -> None:
 
 def _pictures(bundle: Any) -> dict[str, Any]:
     """Return of what is shown together the pictures."""
-    return {kind: bundle[kind] for kind in _PICTURES if _is_coded(bundle.get(kind))}
-
-
-def _is_coded(content: Any) -> bool:
-    try:
-        return bool(base64.b64decode("".join(_text(content).split()), validate=True))
-    except (binascii.Error, ValueError):
-        return False
+    found = {}
+    for kind in _PICTURES:
+        with contextlib.suppress(ValueError):
+            if base64.b64decode("".join(_text(bundle.get(kind)).split()), validate=True):
+                found[kind] = bundle[kind]
+    return found
 
 
 def _text(content: Any) -> str:

@@ -9,20 +9,24 @@ from typing import Any
 from nbformat import NotebookNode, from_dict
 
 from gradebox.events import Event
-from gradebox.nbgrader.borrowed import borrowed, names_of
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
+from gradebox.nbgrader.names import borrowed, names_of
 from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
-from gradebox.workers.protocol import Tested
+from gradebox.workers.protocol import Tested, failed
 from gradebox.workers.syntax import PYTHONS
 
 NO_POINTS = "the test gave no points"
 _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
 """Finds code that decides how an object compares and computes: it could say yes to any test."""
+_REACHES = re.compile(
+    r"_getframe|currentframe|f_globals|f_locals|f_code|get_objects|get_refer\w+|ctypes|globals\(\)|"
+    r"MagicMock|__(?:eq|ne|lt|le|gt|ge|bool|abs|r?sub|array\w*|getattr\w*)__"
+)
+"""Finds what reaches into a test that runs in the same process, or agrees with it."""
 
-NOTEBOOK = 32
-"""All cells of a notebook together may show so many times what one of them may."""
+NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 
 
 class Run:
@@ -36,17 +40,13 @@ class Run:
     def __init__(
         self, step: Any, notebook: Notebook, name: str, plan: NotebookPlan, source: Instructions
     ) -> None:
-        self.isolated: dict[str, float] = {}
-        """What tests gave isolated, by their names."""
-        self.in_process: dict[str, float] = {}
-        """What tests gave in the student's process."""
-        self.scores: dict[str, float] = {}
-        """What counts."""
-        self.reasons: dict[str, str] = {}
-        """Why a test gave no points where its score comes from."""
+        self.isolated: dict[str, float] = {}  # what tests gave isolated, by their names
+        self.in_process: dict[str, float] = {}  # what tests gave in the student's process
+        self.scores: dict[str, float] = {}  # what counts
+        self.reasons: dict[str, str] = {}  # why a test gave no points where its score comes from
         self.events: list[Event] = []
-        self.changed: list[str] = []
-        """What tests in the student's process use, and was changed."""
+        self.changed: list[str] = []  # what tests in the student's process use, and was changed
+        self.numbers: set[str] = set()  # the isolated tests whose last value is a number
         self.costly: set[str] = set()
         """The isolated tests that ended a process, which later tests lack."""
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
@@ -56,13 +56,16 @@ class Run:
         self._waiting: list[NotebookNode] = []
         self._refused: dict[str, str] = {}
         self._ended: Ended | None = None
-        self._plays_along = False
+        self._plays_along, self._reaches = False, set[str]()
 
     def execute(self, cells: Iterable[NotebookNode], is_skipped: Callable[[Any], bool]) -> None:
         """Execute the code cells of the notebook and keep what they show."""
         cells = [*cells]
         found = borrowed(cells, self._released, self._plan.forks)
         self._plays_along = any(_OWN.search(c.source) for c in cells if not is_test(c))
+        given = {c.source for c in self._source.cells.values()} | self._source.plain
+        own = {cell.source for cell in cells if not is_test(cell)}
+        self._reaches = {*_REACHES.findall(str(own))} - {*_REACHES.findall(str(given))}
         lent = {each.test for each in found}
         for cell in cells:
             if cell.cell_type == "code" and cell.source.strip():
@@ -132,21 +135,18 @@ class Run:
             return
         self.changed += result.changed
         self.in_process[name] = result.score
+        counts = not is_asked_again or self._compare(cell, result, late)
+        if counts:
+            self.scores[name] = result.score
+            if changed := [part for part in result.changed if part not in self._plan.usual]:
+                self._tell("tampering", name, what=", ".join(changed[:5]))
+            elif result.score and self._reaches:
+                self._tell("reaches", name, what=", ".join(sorted(self._reaches)[:5]))
         if is_asked_again:
-            self._compare(cell, result, late)
             return
-        self.scores[name] = result.score
         if result.error:
             self.reasons[name] = result.error
-        self._keep(cell, result.outputs)
-        self._tell_changed(name, result)
-        if late:
-            self._is_late(cell, late, "a test cell")
-
-    def _tell_changed(self, name: str, result: Tested) -> None:
-        """Tell of what a test uses that was changed, where its score comes from there."""
-        if changed := [part for part in result.changed if part not in self._plan.usual]:
-            self._tell("tampering", name, what=", ".join(changed[:5]))
+        self._keep(cell, result.outputs, late=late, what="a test cell")
 
     def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
         """Return the names of Python's own and the imports that have their meaning in a test."""
@@ -156,26 +156,32 @@ class Run:
         pythons = [each for each in used & PYTHONS - {*of_student} if not each.startswith("_")]
         return sorted(pythons), imports
 
-    def _compare(self, cell: NotebookNode, result: Tested, late: str) -> None:
-        """Compare what an isolated test gives with its score in the student's process.
+    def _compare(self, cell: NotebookNode, result: Tested, late: str) -> bool:
+        """Return whether the score in the student's process counts for an isolated test.
 
         Nothing that it shows there is kept: its hidden lines could be read in it.
         """
-        name, score = name_of(cell), result.score
-        if name in self._refused and self._plays_along:
+        name = name_of(cell)
+        if name not in self._refused:
+            if result.score < self.scores[name]:
+                self._tell("fails-in-process", name, why=late or result.error)
+            return False
+        if self._plays_along:
             self._not_a_value(name, NO_POINTS)
-        elif name in self._refused:
-            self.scores[name] = score
-            self._not_a_value(name, "the points are those of the test in the student's process")
-            self._tell_changed(name, result)
-            if score == points_of(cell):
-                cell.outputs = []
-        elif score < self.scores[name]:
-            self._tell("fails-in-process", name, why=late or result.error)
+            return False
+        self._not_a_value(name, "the points are those of the test in the student's process")
+        if result.score == points_of(cell):
+            cell.outputs = []
+        return True
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         """Keep what an isolated test gave."""
         name = name_of(cell)
+        last = tested.outputs[-1] if tested.outputs else {}
+        if re.fullmatch(r"[-\d.e]+", last.get("data", {}).get("text/plain", "")):
+            self.numbers.add(name)
+        elif name in self._plan.numbers and not tested.error:  # a text would be worth all points
+            tested = failed("expected a number as the value of this cell")
         self.isolated[name] = self.scores[name] = tested.score
         _keep(cell, tested.outputs)
         if tested.error:
@@ -207,9 +213,7 @@ class Run:
         except Ended as ended:
             self._has_ended(cell, ended, "a cell")
             return
-        self._keep(cell, shown.outputs, shown.execution_count)
-        if late:
-            self._is_late(cell, late, "a cell")
+        self._keep(cell, shown.outputs, shown.execution_count, late, "a cell")
         names = {output.get("ename") for output in cell.outputs}
         if names & {"SyntaxError", "IndentationError", "TabError"}:
             self._tell("syntax", name_of(cell))
@@ -217,7 +221,12 @@ class Run:
             self._tell("memory", name_of(cell))
 
     def _keep(
-        self, cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None
+        self,
+        cell: NotebookNode,
+        outputs: list[dict[str, Any]],
+        count: int | None = None,
+        late: str = "",
+        what: str = "",
     ) -> None:
         """Write what a cell of the student's process showed into it, if that is not too much."""
         size = len(json.dumps(outputs))
@@ -228,11 +237,10 @@ class Run:
             outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
             self._tell("large-output", name_of(cell))
         _keep(cell, [*filter(is_output, outputs)], count)
-
-    def _is_late(self, cell: NotebookNode, late: str, what: str) -> None:
-        message = {"evalue": self._when_late["evalue"] or late}
-        cell.outputs.append(_error(**self._when_late | message))
-        self._tell("slow", name_of(cell), what=what)
+        if late:
+            message = {"evalue": self._when_late["evalue"] or late}
+            cell.outputs.append(_error(**self._when_late | message))
+            self._tell("slow", name_of(cell), what=what)
 
     def _has_ended(self, cell: NotebookNode, ended: Ended, what: str) -> None:
         name = "NotebookTimeoutError" if ended.kind == "slow-notebook" else "DeadKernelError"

@@ -12,8 +12,7 @@ class NotebookPlan:
 
     in_process: list[str] = field(default_factory=list)
     """The tests that give their points in the student's process, after its last cell."""
-    again: list[str] = field(default_factory=list)
-    """The isolated tests that are asked again there."""
+    again: list[str] = field(default_factory=list)  # the isolated tests that are asked again there
     forks: list[str] = field(default_factory=list)
     """Those in the student's process that need the objects as they were where the test stands,
     because later cells change them.
@@ -24,10 +23,10 @@ class NotebookPlan:
     """The names of Python's own that are the student's in an isolated test, by its name."""
     lent: list[str] = field(default_factory=list)
     """The names that tests define and the own answers use."""
+    numbers: list[str] = field(default_factory=list)  # isolated tests that end with a number
 
 
-Plan = Mapping[str, NotebookPlan]
-"""How the tests of an assignment run, by notebook."""
+Plan = Mapping[str, NotebookPlan]  # how the tests of an assignment run, by notebook
 
 
 @dataclass(frozen=True)
@@ -36,27 +35,21 @@ class TestRun:
 
     notebook: str
     cell: str
-    points: float
-    """What it is worth."""
-    way: str
-    """``isolated`` or ``in-process``."""
+    points: float  # what it is worth
+    way: str  # ``isolated`` or ``in-process``
     answers: float
-    blank: float
-    """What the instructor's own answers get, and a notebook without answers."""
+    blank: float  # what the instructor's own answers get, and a notebook without answers
     why: str = ""
     """Why it does not run isolated: what it raised there. Where it fails both ways, why it fails
     in-process.
     """
-    again: bool = False
-    """Whether it runs isolated, and then in-process."""
+    again: bool = False  # whether it runs isolated, and then in-process
     in_fork: bool = False
     """Whether it runs in a fork of the student's process that was made where the test stands."""
-    usual: tuple[str, ...] = ()
-    """What the own answers change themselves of what it uses in-process."""
-    asks: tuple[str, ...] = ()
-    """The student's names that it uses."""
-    pythons: tuple[str, ...] = ()
-    """Those among them that Python has as well."""
+    usual: tuple[str, ...] = ()  # what the own answers change themselves of what it uses in-process
+    asks: tuple[str, ...] = ()  # the student's names that it uses
+    pythons: tuple[str, ...] = ()  # those among them that Python has as well
+    is_number: bool = False  # whether it ends with a number, its score, with the own answers
     lends: tuple[str, ...] = ()
     """The names that it defines and the own answers use: what students have of it runs among
     their cells, too.
@@ -81,6 +74,8 @@ def planned(runs: Iterable[TestRun]) -> Plan:
         notebook.lent.extend(run.lends)
         if run.again:
             notebook.again.append(run.cell)
+        if run.is_number:
+            notebook.numbers.append(run.cell)
         if run.pythons:
             notebook.pythons[run.cell] = run.pythons
         if run.way == IN_PROCESS:

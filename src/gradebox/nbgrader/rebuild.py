@@ -18,21 +18,13 @@ from gradebox.events import Event
 from gradebox.files import digest
 from gradebox.nbgrader.cells import name_of, of
 from gradebox.nbgrader.gradebook import opened
-from gradebox.nbgrader.source_notebook import (
-    Released,
-    given_texts,
-    instructions,
-    released_by,
-    source_folder,
-)
+from gradebox.nbgrader.source_notebook import Released, given_texts, released_by, source_of
 
-SCHEMA = 3
-"""The version of nbgrader's metadata that cells are given."""
+SCHEMA = 3  # the version of nbgrader's metadata that cells are given
 
 _KINDS = ("grade", "solution", "task")
 
-Cells = dict[str, Any]
-"""The instructor's cells by name, with nbgrader's metadata for them."""
+Cells = dict[str, Any]  # the instructor's cells by name, with nbgrader's metadata for them
 
 
 def originals(notebook: Any, order: Collection[str] = ()) -> Cells:
@@ -78,24 +70,33 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take the metadata of nbgrader from all other cells, and put back those of these."""
-        cells, named = _lookup(self, resources)
+        cells, is_known = _lookup(self, resources)
         for cell in nb.cells:
             cell.source = _lines(cell.source)
-        _disown(nb, cells, self.log)
+        self._disown(nb, cells)
         _adopt(nb, cells, released_by(self.parent))
         for cell in nb.cells:
             if name := name_of(cell):
                 for aspect in _put_back(cell, cells[name]):
-                    verb = "were" if aspect == "points" else "was"
-                    self.log.warning(Event("changed", "", name, {"what": aspect, "verb": verb}))
+                    self.log.warning(_changed(name, aspect))
         context = resources["nbgrader"]
         texts = given_texts(self, context["assignment"], context["notebook"])
         given = {_lines(text) for text in texts} | {""}
         plain = [c for c in nb.cells if c.cell_type == "code" and not name_of(c)]
         own = [cell for cell in plain if cell.source.strip() not in given]
-        if own and named:  # else nobody knows what students were given
+        if own and is_known:  # else nobody knows what students were given
             self.log.warning(Event("added", fields={"number": len(own)}))
         return nb, resources
+
+    def _disown(self, nb: Any, names: Collection[str]) -> None:
+        """Make plain cells of those that are none of the assignment's, and of earlier copies."""
+        found: set[str] = set()
+        for cell in reversed(nb.cells):
+            name = name_of(cell)
+            if name in names and name not in found:
+                found.add(name)
+            elif cell.metadata.pop("nbgrader", None) is not None and name:
+                self.log.warning(Event("twice" if name in names else "foreign", "", name))
 
 
 class Rebuild(OverwriteCells):  # type: ignore[misc]
@@ -107,11 +108,16 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         for cell in nb.cells:
             if (name := name_of(cell)) and of(cells[name])["locked"]:
                 if _lines(cell.source).strip() not in _texts(cells[name], released_by(self.parent)):
-                    fields = {"what": "text", "verb": "was"}
-                    self.log.warning(Event("changed", "", name, fields))
+                    self.log.warning(_changed(name, "text"))
                 cell.source = cells[name].source
         self._order(nb, list(cells))
-        self._complete(nb, cells)
+        position, names = 0, [name_of(cell) for cell in nb.cells]
+        for name, original in cells.items():  # each after the cell that it follows there
+            if name not in names:
+                self.log.warning(Event("missing", "", name))
+                nb.cells.insert(position, self._missing(name, original))
+                names.insert(position, name)
+            position = names.index(name) + 1
         return nb, resources
 
     def _order(self, nb: Any, order: list[str]) -> None:
@@ -123,18 +129,6 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
             self.log.warning(Event("order"))
             for position, cell in zip(positions, ordered, strict=True):
                 nb.cells[position] = cell
-
-    def _complete(self, nb: Any, cells: Cells) -> None:
-        """Add what is missing, each after the cell that it follows in the instructor's version."""
-        position, names = 0, [name_of(cell) for cell in nb.cells]
-        for name, original in cells.items():
-            if name in names:
-                position = names.index(name) + 1
-                continue
-            self.log.warning(Event("missing", "", name))
-            nb.cells.insert(position, self._missing(name, original))
-            names.insert(position, name)
-            position += 1
 
     def _missing(self, name: str, original: Any) -> Any:
         """Return a cell in place of a missing one, that says so."""
@@ -150,25 +144,17 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         return cell
 
 
-def _lookup(step: Any, resources: Any) -> tuple[Cells, Collection[str]]:
-    """Return the instructor's cells of a notebook, and the names of those in the source."""
+def _changed(name: str, what: str) -> Event:
+    return Event("changed", "", name, {"what": what, "verb": "were" if what == "points" else "was"})
+
+
+def _lookup(step: Any, resources: Any) -> tuple[Cells, bool]:
+    """Return the instructor's cells of a notebook, and whether there is a source notebook."""
     context = resources["nbgrader"]
-    path = source_folder(step, context["assignment"]) / f"{context['notebook']}.ipynb"
-    named = instructions(path).cells
+    named = source_of(step, context).cells
     with opened(resources) as book:
         notebook = book.find_notebook(context["notebook"], context["assignment"])
-        return originals(notebook, named), named
-
-
-def _disown(nb: Any, names: Collection[str], log: Any) -> None:
-    """Make plain cells of those that are none of the assignment's, and of all but the last copy."""
-    found: set[str] = set()
-    for cell in reversed(nb.cells):
-        name = name_of(cell)
-        if name in names and name not in found:
-            found.add(name)
-        elif cell.metadata.pop("nbgrader", None) is not None and name:
-            log.warning(Event("twice" if name in names else "foreign", "", name))
+        return originals(notebook, named), bool(named)
 
 
 def _texts(original: Any, released: Released) -> tuple[str, str]:

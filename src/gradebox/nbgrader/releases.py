@@ -33,16 +33,15 @@ def unreleased(course: Course, sources: Sources) -> list[str]:
                 if AUTOMATIC in written[name].source:
                     written[name].source = recorded[name].source
             now, then = what_is(written.values()), what_is(recorded.values())
-            differ = [name for name in now | then if now.get(name) != then.get(name)]
-            found += [f"{path.stem}/{name}" for name in differ]
+            found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
     return found
 
 
 def _written(course: Course, path: Path) -> dict[str, Any]:
     """Return the cells of a source notebook as a release would have them now."""
     nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
     context = {"notebook": path.stem, "assignment": course.assignment, "student": "."}
+    resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
     resources["nbgrader"] = context | {"db_url": course.url}
     for step in course.release_steps():
         nb, resources = step(nb, resources)
@@ -70,19 +69,14 @@ def what_is(cells: Iterable[Any]) -> dict[str, dict[str, Any]]:
     return {name_of(cell): aspects(cell) for cell in cells if name_of(cell)}
 
 
-def judged(events: list[Event], releases: list[Any], cells: dict[str, Any]) -> list[Event]:
-    """Tell what was changed in cells that were handed in from what a release has changed.
+def judged(event: Event, releases: list[Any], cells: dict[str, Any]) -> Event:
+    """Return an event, or that the cell which it calls changed is one of an older release.
 
-    ``releases`` are those of the notebook that were seen.
+    ``releases`` are those of the notebook that were seen, ``cells`` those that were handed in.
     """
-    if not any(event.kind == "changed" for event in events) or len(releases) < 2:
-        return events
-
-    def is_older(event: Event) -> bool:
-        if event.kind != "changed" or event.cell not in cells:
-            return False
+    if event.kind == "changed" and event.cell in cells and len(releases) > 1:
         what = event.fields["what"]
         former = [each[event.cell][what] for each in releases if event.cell in each]
-        return cells[event.cell][what] in former
-
-    return [Event("older", event.notebook) if is_older(event) else event for event in events]
+        if cells[event.cell][what] in former:
+            return Event("older", event.notebook)
+    return event

@@ -1,10 +1,17 @@
-"""Read what the instructor's version of a notebook says about its cells and tests."""
+"""Read what the instructor's version of a notebook says about its cells and tests.
+
+A solution is what stands between ``BEGIN SOLUTION`` and ``END SOLUTION``, or the whole of a
+solution cell without these; what its statements bind is the student's. All else is the
+instructor's: plain cells, the other statements of solution cells, and every import. Tests run that
+in their own process, so that a student who changes it changes no test.
+"""
 
 import ast
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +21,14 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
-from gradebox.nbgrader.borrowed import names_of
 from gradebox.nbgrader.cells import is_test, name_of, of
-from gradebox.nbgrader.given import given_parts, parts_of, words
+from gradebox.nbgrader.names import bound_outside_tests, names_of, words
 from gradebox.workers.protocol import Given
-from gradebox.workers.syntax import PYTHONS
+from gradebox.workers.syntax import PYTHONS, body_of, parse, python_of
 
-Names = Mapping[str, tuple[str, ...]]
-"""Some names for each cell, by its name in nbgrader."""
+Names = Mapping[str, tuple[str, ...]]  # some names for each cell, by its name in nbgrader
 
-Released = Callable[[str], str]
-"""Gives the part of a cell that students have."""
+Released = Callable[[str], str]  # gives the part of a cell that students have
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,13 @@ class Instructions:
 
     cells: Mapping[str, Any] = field(default_factory=dict)
     """Its cells that have a name in nbgrader, by these, in their order."""
-    plain: frozenset[str] = frozenset()
-    """The texts of its other cells."""
-    given: tuple[Given, ...] = ()
-    """What the tests run of its other cells, in their order."""
+    plain: frozenset[str] = frozenset()  # the texts of its other cells
+    given: tuple[Given, ...] = ()  # what the tests run of its other cells, in their order
     pythons: Names = field(default_factory=dict)
     """The names of Python's own that its solutions bind and a test mentions, by its name."""
-    imports: tuple[str, ...] = ()
-    """The import statements of the cells that are no tests."""
-    helpers: Names = field(default_factory=dict)
-    """The functions that a locked cell alone defines."""
-    defined: frozenset[str] = frozenset()
-    """The names that its cells give a meaning, tests left out."""
+    imports: tuple[str, ...] = ()  # the import statements of the cells that are no tests
+    helpers: Names = field(default_factory=dict)  # the functions that a locked cell alone defines
+    defined: frozenset[str] = frozenset()  # the names that its cells give a meaning, tests left out
 
     def wish(self, name: str, what: str) -> Any:
         """Return what the metadata of a cell ask for, such as ``"gradebox": {"seconds": 120}``.
@@ -68,7 +67,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     code = [cell for cell in nb.cells if cell.cell_type == "code"]
     others = [cell for cell in code if not is_test(cell)]
-    parts = [part for cell in others for part in parts_of(cell)]
+    parts = [part for cell in others for part in _parts(cell)]
     given = given_parts(code)
     answered = PYTHONS & {name for part in given for name in part.answers}
     pythons = {name_of(c): tuple(sorted(answered & words(c.source))) for c in code if is_test(c)}
@@ -81,16 +80,12 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         imports=tuple(p.source for p in parts if isinstance(p.node, ast.Import | ast.ImportFrom)),
         helpers={
             name_of(cell): tuple(
-                name
-                for part in parts
-                if part.cell is cell
-                for name in _defined(part.node)
-                if bound[name] == 1
+                name for part in _parts(cell) for name in _defined(part.node) if bound[name] == 1
             )
             for cell in others
             if of(cell).get("locked") and name_of(cell)
         },
-        defined=frozenset(name for cell in others for name in names_of(cell.source)[0]),
+        defined=frozenset(bound_outside_tests(code)),
     )
 
 
@@ -100,6 +95,139 @@ def _defined(statement: ast.stmt | None) -> list[str]:
     if isinstance(statement, ast.Assign):
         return [target.id for target in statement.targets if isinstance(target, ast.Name)]
     return []
+
+
+# --- what of it is the student's
+
+
+@dataclass(eq=False)
+class _Part:
+    """A statement of a cell: an answer, or given."""
+
+    source: str
+    is_answer: bool
+    node: ast.stmt | None = None
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """What it binds; an import in an answer binds nothing of the student's."""
+        names, _, imported = names_of(body_of(self.source))
+        return names - imported if self.is_answer else names
+
+    @cached_property
+    def words(self) -> set[str]:
+        return words(self.source)
+
+
+def given_parts(cells: Iterable[Any]) -> tuple[Given, ...]:
+    """Return what tests run of the code cells of a source notebook, in their order.
+
+    A given statement that uses answers is among it only where it makes what the tests need: to run
+    it takes the time of the student's code once more.
+    """
+    cells = [*cells]
+    parts = {id(cell): list(_parts(cell)) for cell in cells if not _is_locked(cell)}
+    needed = {word for cell in cells if _is_locked(cell) for word in words(cell.source)}
+    left_out = _left_out([part for of_cell in parts.values() for part in of_cell], needed)
+    given: list[Given] = []
+    waiting: list[Given] = []
+    for cell in cells:
+        if _is_locked(cell):
+            # what comes before it, comes before this, too
+            given += [replace(part, before=name_of(cell)) for part in [*waiting, Given("", "")]]
+            waiting = []
+            continue
+        lines: list[str] = []
+        tags = tuple(cell.metadata.get("tags", ()))
+        for part in parts[id(cell)]:
+            if part.is_answer:
+                texts = ["\n".join(lines), *_imports(part.source)]
+                waiting += [Given("", text, (), tags) for text in texts]
+                waiting.append(Given("", "", tuple(sorted(part.bound)), tags))
+                lines = []
+            elif part not in left_out:
+                lines.append(part.source)
+        waiting.append(Given("", "\n".join(lines), (), tags))
+    return tuple(given)
+
+
+def _is_locked(cell: Any) -> bool:
+    """Return whether the tests have a cell from the gradebook: it is a test, or locked."""
+    is_locked = of(cell).get("locked") and not of(cell).get("solution")
+    return is_test(cell) or bool(is_locked and name_of(cell))
+
+
+def _parts(cell: Any) -> Iterator[_Part]:
+    """Yield the statements of a cell; one with a magic for the whole cell is one to Python."""
+    is_magic = cell.source.lstrip().startswith("%%")
+    text = cell.source if is_magic else python_of(cell.source)
+    lines, solved, is_inside = text.splitlines(), set[int](), False
+    for number, line in enumerate(lines, 1):
+        is_inside = is_inside or "BEGIN SOLUTION" in line
+        if is_inside:
+            solved.add(number)
+        is_inside = is_inside and "END SOLUTION" not in line
+    if of(cell).get("solution") and not solved:
+        solved = {*range(1, len(lines) + 1)}
+    with contextlib.suppress(SyntaxError, ValueError):
+        if is_magic:
+            parse(body_of(text))
+            yield _Part(text, bool(solved))
+            return
+        for node in parse(text).body:
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            is_answer = not solved.isdisjoint(range(first, (node.end_lineno or first) + 1))
+            yield _Part(ast.unparse(node), is_answer, node)
+
+
+def _imports(source: str) -> list[str]:
+    """Return the imports of a statement, but for those in functions and classes."""
+    inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    nodes: list[ast.AST] = [parse(body_of(source))]
+    found = []
+    while nodes:
+        node = nodes.pop(0)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(ast.unparse(node))
+        elif not isinstance(node, inner):
+            nodes += ast.iter_child_nodes(node)
+    return found
+
+
+def _left_out(parts: list[_Part], needed: set[str]) -> set[_Part]:
+    """Return the given statements that use answers for nothing that is needed."""
+    answers = {name for part in parts if part.is_answer for name in part.bound}
+    given = {part for part in parts if not part.is_answer}
+    plain = {name for part in given for name in part.bound if not _imports(part.source)} - answers
+    left_out: set[_Part] = set()
+    # what is made of an answer is one to the next statement
+    while more := {part for part in given - left_out if part.words & answers}:
+        left_out |= more
+        answers = answers.union(*(part.bound for part in more))
+    while used := {p for p in left_out if (p.bound | (p.words & plain)) & needed}:
+        left_out -= used
+        needed = needed.union(*(part.words for part in used))
+    return left_out
+
+
+# --- what one of nbgrader's steps knows of it
+
+
+def _course(step: Any) -> CourseDirectory:
+    course = getattr(getattr(step.parent, "parent", None), "coursedir", None)
+    return course or CourseDirectory(parent=step)
+
+
+def source_folder(step: Any, assignment: str) -> Path:
+    """Return the folder of the instructor's version."""
+    course = _course(step)
+    return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
+
+
+def source_of(step: Any, context: Any) -> Instructions:
+    """Return what the source of a notebook asks for, which the context of a step names."""
+    folder = source_folder(step, context.get("assignment", ""))
+    return instructions(folder / f"{context.get('notebook', '')}.ipynb")
 
 
 def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
@@ -116,11 +244,6 @@ def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
     return frozenset().union(*(instructions(path.resolve()).plain for path in paths))
 
 
-def _course(step: Any) -> CourseDirectory:
-    course = getattr(getattr(step.parent, "parent", None), "coursedir", None)
-    return course or CourseDirectory(parent=step)
-
-
 def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
     """Return the tests as the gradebook has them, by name; none before they are released.
 
@@ -129,18 +252,10 @@ def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
     url = _course(step).db_url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         return {}
-    with Gradebook(url) as book:
-        try:
-            notebook_entry = book.find_notebook(notebook, assignment)
-        except MissingEntry:
-            return {}
-        return {str(cell.name): str(cell.source) for cell in notebook_entry.source_cells}
-
-
-def source_folder(step: Any, assignment: str) -> Path:
-    """Return the folder of the instructor's version, as one of nbgrader's steps knows it."""
-    course = _course(step)
-    return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
+    with Gradebook(url) as book, contextlib.suppress(MissingEntry):
+        cells = book.find_notebook(notebook, assignment).source_cells
+        return {str(cell.name): str(cell.source) for cell in cells}
+    return {}
 
 
 @lru_cache(maxsize=8)

@@ -5,8 +5,10 @@ and commit after each answer: half of the time that grading takes without kernel
 """
 
 import json
+from functools import lru_cache
 from typing import Any
 
+from nbformat import from_dict
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.preprocessors import (
     AssignLatePenalties,
@@ -44,20 +46,19 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
         with opened(resources) as book:
             late = book.find_submission(assignment, student).total_seconds_late
             entry = book.find_submission_notebook(context["notebook"], assignment, student)
-            entry.late_submission_penalty = None
+            entry.late_submission_penalty = penalty = None
             if late > 0:
                 book.db.flush()  # the database sums the score when it is first asked for, here
-                penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
                 self.log.warning(
                     Event("late", fields={"seconds": late, "duration": duration(late)})
                 )
-                # a penalty for each notebook, but said once, of those that have points to lose
+                penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
                 if penalty is not None:
                     penalty = self._check_late_penalty(entry, penalty)
-                    entry.late_submission_penalty = penalty
-                if penalty:
-                    notebook = context["notebook"]
-                    self.log.warning(Event("late-penalty", notebook, "", {"points": penalty}))
+            entry.late_submission_penalty = penalty
+            if penalty:  # one for each notebook, of those that have points to lose
+                fields = {"points": penalty}
+                self.log.warning(Event("late-penalty", context["notebook"], "", fields))
             book.db.commit()
         return nb, resources
 
@@ -68,17 +69,15 @@ def duration(seconds: float) -> str:
     >>> [duration(seconds) for seconds in (20, 150, 3600, 83440, 200_000)]
     ['1 minute', '3 minutes', '1 hour', '23.2 hours', '2.3 days']
     """
-    if seconds < 3540:
-        number, unit = f"{max(1, -(-seconds // 60)):.0f}", "minute"
-    elif seconds < 48 * 3600:
-        number, unit = f"{round(seconds / 3600, 1):g}", "hour"
-    else:
-        number, unit = f"{round(seconds / 86400, 1):g}", "day"
+    number, unit = f"{max(1, -(-seconds // 60)):.0f}", "minute"
+    if seconds >= 3540:
+        size, unit = (3600, "hour") if seconds < 48 * 3600 else (86400, "day")
+        number = f"{round(seconds / size, 1):g}"
     return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 class CheckMetadata(CheckCellMetadata):  # type: ignore[misc]
-    """nbgrader's check of the metadata, that does not read its schemas again each time."""
+    """nbgrader's check of the metadata, once for all cells that have the same."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Raise unless all cells are as they should be."""
@@ -87,22 +86,14 @@ class CheckMetadata(CheckCellMetadata):  # type: ignore[misc]
 
 
 class _Validator(MetadataValidator):  # type: ignore[misc]
-    """nbgrader's look at the metadata of a cell, once for all cells that have the same."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._valid: set[str] = set()
-
     def validate_cell(self, cell: Any) -> None:
-        """Raise unless the metadata are as they should be."""
-        metadata = cell.metadata.get("nbgrader")
-        if metadata is None:
-            return
-        name = json.dumps([cell.cell_type, metadata], sort_keys=True, default=repr)
-        if name not in self._valid:
-            super().validate_cell(cell)
-            if metadata.get("cell_type") == cell.cell_type and len(self._valid) < 10_000:
-                self._valid.add(name)
+        if "nbgrader" in cell.metadata:
+            fields = {"cell_type": cell.cell_type, "metadata": cell.metadata, "source": ""}
+            self._validate(json.dumps(fields, sort_keys=True, default=repr))
+
+    @lru_cache(maxsize=10_000)  # noqa: B019
+    def _validate(self, cell: str) -> None:
+        super().validate_cell(from_dict(json.loads(cell)))  # type: ignore[no-untyped-call]
 
 
 _VALIDATOR = _Validator()

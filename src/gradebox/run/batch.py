@@ -13,16 +13,15 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 from nbgrader.api import MissingEntry
 
-from gradebox import files
+from gradebox import files, moments
 from gradebox.events import Event, distinct, printable
 from gradebox.nbgrader.cells import Unready as Unready
 from gradebox.nbgrader.course import Course, autograding
@@ -32,29 +31,24 @@ from gradebox.nbgrader.releases import remember, unreleased
 from gradebox.nbgrader.source_notebook import released_by
 from gradebox.run import faults, intake, store
 from gradebox.run.executor import Executor, Result
-from gradebox.run.intake import Refused, Submission
+from gradebox.run.intake import Submission
 from gradebox.run.store import Store
 from gradebox.workers import pool
 
-SWITCH = 0.0002
-"""Seconds after which a thread that computes gives way to another."""
+TIME = "timestamp.txt"
+SWITCH = 0.0002  # seconds after which a thread that computes gives way to another
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one submission."""
 
     student: str
-    state: str
-    """``graded``, ``unchanged`` or ``failed``."""
-    events: tuple[Event, ...] = ()
-    """What happened, what a teacher must look at first."""
-    why: str = ""
-    """Why it failed."""
+    state: str  # ``graded``, ``unchanged`` or ``failed``
+    events: tuple[Event, ...] = ()  # what happened, what a teacher must look at first
+    why: str = ""  # why it failed
 
 
-@dataclass(frozen=True)
-class _Executed:
+class _Executed(NamedTuple):
     student: str
     key: str
     mark: str
@@ -161,14 +155,12 @@ class Batch:
         if self.resume and mark == marked.key and all(page.is_file() for page in pages):
             return Outcome(student, "unchanged", marked.events)
         stored = self._store.find(student, key) if self.resume else None
-        return _Executed(student, key, mark, stored or self._make(submission, key))
-
-    def _make(self, submission: Submission, key: str) -> Path:
-        """Have the notebooks of a submission executed, and keep what they gave."""
-        result = self.execute(submission, self._plan)
-        with self._store.workplace() as folder:
-            files.write_files({**result.files, **self._masters}, folder / store.FILES)
-            return self._store.keep(submission.student, key, folder, result.notebooks)
+        if stored is None:
+            result = self.execute(submission, self._plan)
+            with self._store.workplace() as work:
+                files.write_files({**result.files, **self._masters}, work / store.FILES)
+                stored = self._store.keep(student, key, work, result.notebooks)
+        return _Executed(student, key, mark, stored)
 
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
@@ -182,6 +174,8 @@ class Batch:
                     self._write(book, executed, result["notebooks"], folder / store.FILES)
                     found = [*map(Event.of, result["events"]), *events]
                     found += [Event("missing-notebook", name) for name in missing]
+                    has_file = (executed.folder / store.FILES / TIME).exists()
+                    found += [Event("no-time")] if has_file and not submission.timestamp else []
                     book.mark(submission, executed.mark, found := distinct(found))
                 self._store.drop_others(executed.student, executed.key)
             return Outcome(executed.student, "graded", tuple(found))
@@ -194,22 +188,16 @@ class Batch:
         if not self._writer.converter.create_student:
             book.find_student(student)
         book.update_or_create_student(student)
-        try:
-            files_of = str(executed.folder / store.FILES)
-            stamp = self._writer.directory.get_existing_timestamp(files_of)
-        except Exception as error:  # nbgrader fails to say that it cannot read it
-            expected = "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
-            raise Refused(expected) from error
-        fields = {"timestamp": stamp} if stamp else {}
+        # nbgrader would refuse the work, or guess, where the file holds anything else than a time
+        file = executed.folder / store.FILES / TIME
+        fields = {"timestamp": moments.read(file)} if file.exists() else {}
         submission = book.update_or_create_submission(assignment, student, **fields)
         for name in missing:
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
         return submission
 
-    def _write(
-        self, book: Book, executed: _Executed, notebooks: dict[str, Any], folder: Path
-    ) -> None:
+    def _write(self, book: Book, executed: _Executed, notebooks: Any, folder: Path) -> None:
         """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
         shutil.copytree(executed.folder / store.FILES, folder)

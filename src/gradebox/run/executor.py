@@ -3,19 +3,18 @@
 import json
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradebox.events import Event, distinct
 from gradebox.files import read_files, write_files
-from gradebox.nbgrader.absent import absent
-from gradebox.nbgrader.chain import Chain
-from gradebox.nbgrader.course import Course, autograding
+from gradebox.nbgrader.course import Chain, Course, autograding
 from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Sources
+from gradebox.nbgrader.names import absent
 from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.nbgrader.releases import judged, what_is
 from gradebox.nbgrader.source_notebook import instructions
@@ -24,12 +23,10 @@ from gradebox.run.intake import Submission
 from gradebox.run.store import Store
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What the execution of a submission gave, as plain data."""
 
-    notebooks: str
-    """The executed notebooks with their scores, and what happened, as JSON."""
+    notebooks: str  # the executed notebooks with their scores, and what happened, as JSON
     files: dict[str, bytes]
     """The bytes of the files beside the notebooks, by their place, without the instructor's."""
 
@@ -83,16 +80,14 @@ class Executor:
                 handed_in = what_is(nb.cells)
                 executed[name] = nb, _ = self._run(chain, student, name, nb, folder)
                 found = [replace(event, notebook=name) for event in events[before:]]
-                events[before:] = judged(found, self._sources.releases.get(name, []), handed_in)
+                releases = self._sources.releases.get(name, [])
+                events[before:] = [judged(event, releases, handed_in) for event in found]
                 # what a test did not find, the student may call otherwise
                 given = instructions(self.course.source / f"{name}.ipynb").defined
-                missing = {
-                    n.name: n for n in absent(nb, given).values() if n.guess and not n.failed
-                }
-                events += [
-                    Event("renamed", name, "", {"what": n.kind, "name": n.name, "guess": n.guess})
-                    for n in missing.values()
-                ]
+                for n in {each.name: each for each in absent(nb, given).values()}.values():
+                    if n.guess and not n.failed:
+                        fields = {"what": n.kind, "name": n.name, "guess": n.guess}
+                        events.append(Event("renamed", name, "", fields))
             files, large = read_files(folder, intake.LARGEST, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             events += [Event("large-file", fields={"file": name}) for name in large]

@@ -3,7 +3,9 @@
 import errno
 import re
 
+from nbformat.reader import NotJSONError
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+from traitlets import TraitError
 
 from gradebox.nbgrader.cells import Unready
 from gradebox.run.intake import Refused
@@ -18,9 +20,6 @@ _DISK = {
     errno.EIO: "the disk is damaged: work in a copy of the course",
 }
 """What to do about an error of the disk, by its number."""
-
-_ONE = {errno.EACCES, errno.EPERM}
-"""Errors that one submission may meet alone: its folder is closed."""
 
 _GRADEBOOK = {
     "locked": "close what else uses it, such as the formgrader, and run the same command again",
@@ -37,7 +36,8 @@ _GRADEBOOK = {
 def concerns_all(error: Exception) -> bool:
     """Return whether every submission would fail as this one did."""
     if isinstance(error, OSError):
-        return error.errno in _DISK.keys() - _ONE
+        # the folder of one submission alone may be closed
+        return error.errno in _DISK.keys() - {errno.EACCES, errno.EPERM}
     # what is wrong with the values of one submission is a subclass
     return isinstance(error, OperationalError) or type(error) is DatabaseError
 
@@ -54,6 +54,10 @@ def sentence(error: Exception) -> str:
         said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         advice = next(do for words, do in _GRADEBOOK.items() if re.search(words, said.lower()))
         return f"the gradebook: {said}; {advice}"
+    if isinstance(error, NotJSONError):
+        return f"a notebook of your source folder is no JSON; save it anew in Jupyter ({error})"
+    if isinstance(error, TraitError):
+        return f"correct nbgrader_config.py: {error}"
     if isinstance(error, ModuleNotFoundError):  # such as a driver of the gradebook's database
         return f"{error}; install what has it, next to gradebox"
     return ""

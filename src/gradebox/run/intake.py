@@ -16,20 +16,15 @@ from gradebox.files import digest
 from gradebox.nbgrader.cells import is_bundle
 from gradebox.sandbox import filesystem
 
-LARGEST = 50 * 2**20
-"""So many bytes a file that is handed in may have."""
+LARGEST = 50 * 2**20  # so many bytes a file that is handed in may have
 
-MOST_BYTES = 200 * 2**20
-"""So many bytes all files that are handed in may have together."""
+MOST_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have together
 
-MOST_FILES = filesystem.MOST_FILES
-"""So many files and folders may be handed in."""
+MOST_FILES = filesystem.MOST_FILES  # so many files and folders may be handed in
 
-MOST_FOLDERS = 50
-"""In so many folders, one in the other, a file may be handed in."""
+MOST_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
 
-MOST_CELLS = 5000
-"""So many cells a notebook may have."""
+MOST_CELLS = 5000  # so many cells a notebook may have
 
 MOST_VALUES = 10**6
 """So many lists and objects the JSON of a notebook may have: each takes a hundred bytes or more."""
@@ -54,12 +49,9 @@ class Submission:
     """What a student handed in."""
 
     student: str
-    notebooks: dict[str, bytes]
-    """The notebooks of the assignment, by name."""
-    files: dict[str, bytes]
-    """The files beside them, by their place."""
-    unknown: tuple[str, ...]
-    """Notebooks that do not belong to the assignment; they are left out."""
+    notebooks: dict[str, bytes]  # the notebooks of the assignment, by name
+    files: dict[str, bytes]  # the files beside them, by their place
+    unknown: tuple[str, ...]  # notebooks that do not belong to the assignment; they are left out
 
     @property
     def digest(self) -> str:
@@ -67,22 +59,16 @@ class Submission:
         parts: list[str | bytes] = [self.student]
         for kind in (self.notebooks, self.files):
             parts.append(str(len(kind)))
-            for name, content in sorted(kind.items()):
-                parts += [name, content]
+            parts += chain.from_iterable(sorted(kind.items()))
         return digest(parts)
 
 
 def take(
     student: str, folder: Path, names: list[str], files_in: Callable[[Path], dict[str, Path]]
 ) -> Submission:
-    """Read what a student handed in of the notebooks of an assignment with these names.
+    """Read what a student handed in of the notebooks with these names, or raise ``Refused``.
 
     ``files_in`` returns the files beside them, by their place, once there are not too many.
-
-    Raises
-    ------
-    Refused
-        If there is no notebook of the assignment, something is no plain file, or all is too much.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
@@ -159,14 +145,9 @@ def _kind(path: Path) -> str:
 
 
 def parse(name: str, content: bytes) -> Any:
-    """Return a notebook in the present format.
+    """Return a notebook in the present format, or raise ``Refused``.
 
     What grading does not use, such as outputs, is left out: whatever it holds is no fault.
-
-    Raises
-    ------
-    Refused
-        If it is none.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -216,12 +197,9 @@ def _cell(plain: dict[str, Any]) -> dict[str, Any]:
     if isinstance(tags := metadata.get("tags"), list):
         valid = [tag for tag in tags if isinstance(tag, str) and tag and "," not in tag]
         kept["tags"] = list(dict.fromkeys(valid))
-    cell = {
-        "id": plain.get("id"),
-        "cell_type": kind if kind in ("code", "markdown") else "raw",
-        "metadata": kept,
-        "source": "".join(plain.get("source") or ""),  # a text, or its lines
-    }
+    kind = kind if kind in ("code", "markdown") else "raw"
+    source = "".join(plain.get("source") or "")  # a text, or its lines
+    cell = {"id": plain.get("id"), "cell_type": kind, "metadata": kept, "source": source}
     attached = plain.get("attachments")
     if kind == "code":
         cell |= {"outputs": [], "execution_count": None}
@@ -234,9 +212,8 @@ def normal(nb: Any) -> Any:
     """Give each cell a valid id of its own, the same in every run."""
     ids: set[str] = set()
     for index, cell in enumerate(nb.cells):
-        old = cell.get("id")
         # extensions of JupyterLab write ids with blanks, and long ones
-        is_valid = isinstance(old, str) and _VALID_ID.fullmatch(old)
+        is_valid = isinstance(old := cell.get("id"), str) and _VALID_ID.fullmatch(old)
         valid = str(old) if is_valid else f"cell-{index}"
         new = chain([valid], (f"{valid[:50]}-{number}" for number in count(index)))
         cell.id = next(candidate for candidate in new if candidate not in ids)

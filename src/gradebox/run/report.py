@@ -28,11 +28,8 @@ def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     try:
         for outcome in outcomes:
             events = [event.plain for event in outcome.events]
-            entries[outcome.student] = {
-                "state": outcome.state,
-                "events": events,
-                "why": outcome.why,
-            }
+            fields = {"state": outcome.state, "events": events, "why": outcome.why}
+            entries[outcome.student] = fields
             if time.monotonic() > written + SECONDS:
                 _write(course, entries)
                 written = time.monotonic()
@@ -60,40 +57,33 @@ def path_of(course: Course) -> Path:
 def show(console: Console, outcomes: Sequence[Outcome]) -> None:
     """Print how many were graded and failed, and what happened to whom."""
     count = Counter(outcome.state for outcome in outcomes)
-    graded = [outcome for outcome in outcomes if outcome.state != "failed"]
-    failed = sorted((o.student, o.why) for o in outcomes if o.state == "failed")
+    graded = sorted((o for o in outcomes if o.state != "failed"), key=lambda o: o.student)
     look = sum(any(event.is_to_look_at for event in outcome.events) for outcome in graded)
     console.print(
         f"Graded {count['graded']}, unchanged {count['unchanged']}, "
         f"to look at {look}, failed {count['failed']}."
     )
-    if rows := _rows(graded):
-        _print(console, ("student", "look", "note"), rows)
-    if failed:
-        _print(console, ("failed", "why"), failed)
-
-
-def _print(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(*titles, box=None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
-
-
-def _rows(graded: Sequence[Outcome]) -> list[tuple[str, str, str]]:
-    """Return what happened to whom; what happened to everyone has one row."""
-    count = Counter(str(event) for outcome in graded for event in outcome.events)
-    common = {sentence for sentence, number in count.items() if number == len(graded) > 1}
+    told = Counter(str(event) for outcome in graded for event in outcome.events)
+    # what happened to everyone has one row
+    common = {sentence for sentence, number in told.items() if number == len(graded) > 1}
     rows = [("everyone", [e for e in graded[0].events if str(e) in common])] if common else []
-    rows += [
-        (outcome.student, [event for event in outcome.events if str(event) not in common])
-        for outcome in sorted(graded, key=lambda outcome: outcome.student)
-    ]
-    return [(who, _told(events, True), _told(events, False)) for who, events in rows if events]
+    rows += [(o.student, [e for e in o.events if str(e) not in common]) for o in graded]
+    cells = [(who, _told(events, True), _told(events, False)) for who, events in rows if events]
+    _print(console, ("student", "look", "note"), cells)
+    failed = sorted((o.student, o.why) for o in outcomes if o.state == "failed")
+    _print(console, ("failed", "why"), failed)
 
 
 def _told(events: Iterable[Event], look: bool) -> str:
     return "; ".join(dict.fromkeys(str(e) for e in events if e.is_to_look_at is look))
+
+
+def _print(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*titles, box=None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    if rows:
+        console.print(table)
 
 
 def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
@@ -122,55 +112,51 @@ _REMEDIES = {
 """What an instructor can do about a reason, by words in it; the first that fits."""
 
 
-def _sentences(test: TestRun) -> list[str]:
-    sentences = []
+def _sentences(test: TestRun) -> Iterator[str]:
     if test.way == IN_PROCESS and test.why and not test.fails:
         # a name of the student's, which the test itself deletes or replaces
         why = "" if any(f"'{name}' is not" in test.why for name in test.asks) else test.why
         remedy = next(remedy for words, remedy in _REMEDIES.items() if words in why)
-        sentences.append(f"in-process, because isolated it gave: {test.why}; {remedy}")
+        yield f"in-process, because isolated it gave: {test.why}; {remedy}"
     elif test.way == IN_PROCESS:
-        sentences.append("its metadata or the configuration ask for in-process")
+        yield "its metadata or the configuration ask for in-process"
     if test.pythons:
-        sentences.append(f"{_quoted(test.pythons)}, which Python has, too, is the student's in it")
+        yield f"{_quoted(test.pythons)}, which Python has, too, is the student's in it"
     if test.lends:
-        sentences.append(
+        yield (
             "what students see of it also runs among their cells, because these use "
             f"{_quoted(test.lends)} of it"
         )
     if test.fails:
         why = f" ({test.why})" if test.why else ""
-        sentences.append(
+        yield (
             f"your own answers get {test.answers:g} of {test.points:g} points{why}; "
             "correct the test or the answer"
         )
     if test.is_free:
-        sentences.append("a blank notebook gets points; let it fail without an answer")
-    return sentences
+        yield "a blank notebook gets points; let it fail without an answer"
 
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _summary(tests: Sequence[TestRun]) -> list[str]:
+def _summary(tests: Sequence[TestRun]) -> Iterator[str]:
     """Say which scores a student can decide, and by what."""
     isolated = [test for test in tests if test.way != IN_PROCESS]
     names = sorted({name for test in isolated for name in test.asks})
-    proved = f"{len(isolated)} of {len(tests)} scores come from isolated tests"
-    if names:
-        proved += f"; of the student's they use copies of what these names mean: {_quoted(names)}"
+    uses = f"; of the student's they use copies of what these names mean: {_quoted(names)}"
+    yield f"{len(isolated)} of {len(tests)} scores come from isolated tests{uses if names else ''}."
     in_process = ", ".join(_name(test) for test in tests if test.way == IN_PROCESS)
-    return [f"{proved}."] + [f"{said}: {in_process}." for said in _forgeable(tests)]
+    yield from (f"{said}: {in_process}." for said in _forgeable(tests))
 
 
-def _forgeable(tests: Sequence[TestRun]) -> list[str]:
-    in_process = [test.points for test in tests if test.way == IN_PROCESS]
-    said = (
-        f"{len(in_process)} of {len(tests)} scores ({sum(in_process):g} points) come from tests "
-        "in the student's process, where a student who tries can forge them"
-    )
-    return [said] * bool(in_process)
+def _forgeable(tests: Sequence[TestRun]) -> Iterator[str]:
+    if in_process := [test.points for test in tests if test.way == IN_PROCESS]:
+        yield (
+            f"{len(in_process)} of {len(tests)} scores ({sum(in_process):g} points) come from "
+            "tests in the student's process, where a student who tries can forge them"
+        )
 
 
 def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:

@@ -7,19 +7,15 @@ that a run killed at any instant leaves no half of one; its checksum tells of an
 
 import contextlib
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from gradebox.files import digest, remove
 from gradebox.nbgrader.cells import Unready
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 FILES = "files"
 RESULT = "result.json"
@@ -44,11 +40,11 @@ class Store:
         The lock ends with the process that holds it, however that ends.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a") as lock:
-            try:
-                _lock(lock)
-            except OSError as error:
-                raise Busy(f"another run grades with {self.folder}; wait for its end") from error
+        try:
+            lock = FileLock(self.folder / "lock").acquire(blocking=False)
+        except Timeout as error:
+            raise Busy(f"another run grades with {self.folder}; wait for its end") from error
+        with lock:
             remove(self._work)
             yield
 
@@ -65,11 +61,11 @@ class Store:
     def find(self, student: str, key: str) -> Path | None:
         """Return the folder of a result; None if there is none, or a damaged one."""
         folder = self._results / student / key
-        try:
+        with contextlib.suppress(OSError, ValueError):
             checksum, text = _parts(folder)
-        except (OSError, ValueError):
-            return None
-        return folder if checksum == _checksum(folder, text) else None
+            if checksum == _checksum(folder, text):
+                return folder
+        return None
 
     def keep(self, student: str, key: str, folder: Path, result: str) -> Path:
         """Keep a folder as the result under a key, and return where it lies now.
@@ -90,14 +86,6 @@ class Store:
             for other in (self._results / student).iterdir():
                 if other.name != key:
                     remove(other)
-
-
-def _lock(file: IO[str]) -> None:
-    """Lock a file until it is closed; fail at once if another process has locked it."""
-    if sys.platform == "win32":
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def read(folder: Path) -> dict[str, Any]:

@@ -18,30 +18,21 @@ ALLOW = (
 
 
 class Sandbox(Protocol):
-    """A sandbox beside those of the kernel.
+    """A sandbox beside those of the kernel, for several threads.
 
     An entry point of the group ``gradebox.sandboxes`` is its class, a ``Configurable`` of traitlets
-    that is made with nbgrader's configuration. Several threads use it.
+    that is made with nbgrader's configuration. The ``modules`` that it is given are a
+    :data:`gradebox.workers.pool.Modules`, and the beginnings a
+    :class:`gradebox.workers.protocol.Begin` each.
     """
 
     def start(self, modules: Any) -> None:
-        """Import the modules of an assignment beside all else; what fails is told later.
-
-        Parameters
-        ----------
-        modules : gradebox.workers.pool.Modules
-            What is imported, banned and stubbed, and what prepares the tests.
-        """
+        """Import the modules of an assignment beside all else; what fails is told later."""
 
     def obstacle(self, modules: Any, imports: Sequence[str]) -> str:
         """Return why a notebook cannot run in it; nothing if it can.
 
-        Parameters
-        ----------
-        modules : gradebox.workers.pool.Modules
-            As for :meth:`start`.
-        imports : sequence of str
-            What the instructor's notebook imports: ``module`` or ``module:name``.
+        The instructor's notebook imports each ``module`` or ``module:name``.
         """
 
     def running(
@@ -49,14 +40,8 @@ class Sandbox(Protocol):
     ) -> AbstractContextManager[Any]:
         """Begin a notebook; return its :class:`gradebox.workers.notebook.Notebook`.
 
-        Parameters
-        ----------
-        modules : gradebox.workers.pool.Modules
-            As for :meth:`start`.
-        begin, of_tests : gradebox.workers.protocol.Begin
-            What the student's side is told, and that of the tests, or None if none are isolated.
-        **more : object
-            What else the ``Notebook`` is made with, such as its limits.
+        The student's side is told one beginning, and that of the tests the other, or None if none
+        are isolated. The ``Notebook`` is made with what follows, such as its limits.
         """
 
 
@@ -66,14 +51,9 @@ def _entries() -> tuple[EntryPoint, ...]:
 
 
 def installed(wanted: str, config: Any) -> dict[str, Sandbox]:
-    """Return the sandboxes of other distributions by name: that which is wanted, or all.
+    """Return the sandboxes of other distributions by name: that which is wanted, or all (auto).
 
-    Parameters
-    ----------
-    wanted : str
-        A name, or ``"auto"`` for all.
-    config : Config
-        nbgrader's configuration.
+    They are made with nbgrader's configuration.
     """
     entries = [each for each in _entries() if wanted in ("auto", each.name)]
     return {each.name: each.load()(config=config) for each in entries}
@@ -88,37 +68,26 @@ def choose(
 ) -> Level | Sandbox:
     """Return the level of the kernel, or the other sandbox, in which a notebook runs.
 
-    Parameters
-    ----------
-    wanted : str
-        A level or an installed sandbox; ``"kernel"`` for the strongest level that the kernel
-        offers; or ``"auto"`` for that one, or else an installed sandbox.
-    allow_unsealed : bool
-        Whether notebooks may run without any barrier.
-    modules : gradebox.workers.pool.Modules
-        Those of the assignment.
-    imports : sequence of str
-        What the instructor's notebook imports.
-    config : Config
-        nbgrader's configuration, for the installed sandboxes.
-
-    Raises
-    ------
-    NotSealed
-        If the sandbox is not to be had, or is none and that was not allowed.
+    What is wanted is a level or an installed sandbox; ``"kernel"`` for the strongest level that the
+    kernel offers; or ``"auto"`` for that one, or else an installed sandbox, which is given the
+    modules of the assignment, the imports of the notebook, and nbgrader's configuration. It raises
+    ``NotSealed`` if the sandbox is not to be had, or is none and that was not allowed.
     """
-    if wanted == Level.NONE:
-        if allow_unsealed:
-            return Level.NONE
-        raise NotSealed(f"expected a level that seals, got none; {ALLOW}")
     outcomes: dict[str, str] = {}
     if wanted in ("auto", *KERNEL):
         result = probe.survey()
-        if result.level is not Level.NONE:
-            return _offered(wanted, result)
         outcomes |= result.tried
-    others = {} if wanted in KERNEL else installed(wanted, config)
-    if wanted not in ("auto", *KERNEL, *others):
+        if wanted in ("auto", "kernel", result.level) and result.level is not Level.NONE:
+            return result.level
+        if result.level is not Level.NONE:
+            if result.tried.get(wanted, "").startswith("works"):
+                return Level(wanted)
+            raise NotSealed(
+                f"expected the level {wanted}, got {result.level} ({_listed(result.tried)}); "
+                "set WarmExecute.sandbox = 'auto' for the strongest that there is"
+            )
+    others = {} if wanted in (*KERNEL, Level.NONE) else installed(wanted, config)
+    if wanted not in ("auto", *KERNEL, Level.NONE, *others):
         names = ", ".join(["auto", *KERNEL, Level.NONE, *installed("auto", config)])
         raise NotSealed(f"expected the sandbox {names}, got {wanted!r}; {INSTALL}")
     for name, sandbox in others.items():
@@ -129,23 +98,13 @@ def choose(
         raise NotSealed(f"a notebook cannot run in the sandbox {wanted!r}: {outcomes[wanted]}")
     if allow_unsealed:
         return Level.NONE
+    if wanted == Level.NONE:
+        raise NotSealed(f"expected a level that seals, got none; {ALLOW}")
     lacking = "" if others else f"{INSTALL}; or "
     raise NotSealed(
         f"notebooks cannot be sealed here ({_listed(outcomes)}); {lacking}grade in a container, or "
         "on Linux with user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 5.13 "
         f"or later); or, {ALLOW}"
-    )
-
-
-def _offered(wanted: str, result: probe.Survey) -> Level:
-    """Return the level that is wanted, if the kernel offers it."""
-    if wanted in ("auto", "kernel"):
-        return result.level
-    if result.tried.get(wanted, "").startswith("works"):
-        return Level(wanted)
-    raise NotSealed(
-        f"expected the level {wanted}, got {result.level} ({_listed(result.tried)}); "
-        "set WarmExecute.sandbox = 'auto' for the strongest that there is"
     )
 
 

@@ -42,8 +42,6 @@ COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
 
 _BLOCK = 4096
 
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-
 
 class TooMuch(OSError):
     """More was handed in than a sealed process is given; the text alone says all."""
@@ -134,12 +132,8 @@ def is_open_to_all(paths: Iterable[str]) -> bool:
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     """Copy what a student handed in; links stay links, and nothing else but files is taken.
 
-    Notebooks are not taken: nbgrader has put the tests into them.
-
-    Raises
-    ------
-    TooMuch
-        If there is more than what the limits on files and on disk space allow.
+    Notebooks are not taken: nbgrader has put the tests into them. What is beyond the limits on
+    files and on disk space is ``TooMuch``.
     """
     many, size = 0, 0
     for folder, folders, files in os.walk(source):
@@ -193,11 +187,7 @@ def enter(
     """Leave this process a root of its own: read-only, but for temporary folders with a quota.
 
     To be called with all capabilities over new mount and pid namespaces, as their first process.
-
-    Returns
-    -------
-    list of str
-        What could not be had.
+    It returns what could not be had.
     """
     home = os.path.realpath(folder)
     sources = {path: target for path in readable if (target := _real(path)) != home}
@@ -282,7 +272,7 @@ def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
 
 
 def _devices() -> None:
-    for name in _DEVICES:
+    for name in ("null", "zero", "full", "random", "urandom"):
         _make_mount_point(f"/dev/{name}", folder=False)
         linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)
     for name, target in ("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2"):

@@ -18,13 +18,7 @@ from typing import Any
 
 
 class Barrier(MetaPathFinder, Loader):
-    """Stands before Python's own finders.
-
-    Parameters
-    ----------
-    banned, stubbed : sequence of str
-        Names of modules and packages.
-    """
+    """Stands before Python's own finders, with the names of modules and packages."""
 
     def __init__(self, banned: Sequence[str], stubbed: Sequence[str]) -> None:
         self.banned, self.stubbed = tuple(banned), tuple(stubbed)
@@ -34,7 +28,7 @@ class Barrier(MetaPathFinder, Loader):
 
     def bars(self, name: str) -> bool:
         """Return whether a module is banned or stubbed."""
-        return _within(name, (*self.banned, *self.stubbed))
+        return within(name, (*self.banned, *self.stubbed))
 
     def tests_begin(self) -> None:
         """Let stubs raise from now on: a test that they do nothing for would give its points."""
@@ -42,7 +36,7 @@ class Barrier(MetaPathFinder, Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Refuse a banned module, and find a stubbed one."""
-        if _within(name, self.banned):
+        if within(name, self.banned):
             # returning None would leave the module to Python's own finders
             message = (
                 f"{name} cannot be imported while your work is graded: it holds the answers; "
@@ -51,7 +45,7 @@ class Barrier(MetaPathFinder, Loader):
             error: Any = ImportError(message, name=name)
             error._render_traceback_ = lambda: [f"ImportError: {message}"]  # none of our own lines
             raise error
-        if _within(name, self.stubbed):
+        if within(name, self.stubbed):
             return ModuleSpec(name, self, is_package=True)
         return None
 
@@ -90,7 +84,8 @@ class _Stubbed(types.ModuleType):
         return stub
 
 
-def _within(name: str, packages: Iterable[str]) -> bool:
+def within(name: str, packages: Iterable[str]) -> bool:
+    """Return whether a module is one of some packages, or in one."""
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 

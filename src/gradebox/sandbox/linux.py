@@ -21,9 +21,8 @@ from typing import Any
 NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 NEW_USER, NEW_PIDS, NEW_NET = 0x10000000, 0x20000000, 0x40000000
 NEW_TIME, NEW_CGROUP = 0x00000080, 0x02000000
-ANY_NAMESPACE = (
-    NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_USER | NEW_PIDS | NEW_NET | NEW_TIME | NEW_CGROUP
-)
+OWN_WORLD = NEW_MOUNTS | NEW_PIDS | NEW_NET | NEW_IPC | NEW_UTS
+ANY_NAMESPACE = OWN_WORLD | NEW_USER | NEW_TIME | NEW_CGROUP
 
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
@@ -40,8 +39,8 @@ _HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
 SET_OWNER, SET_OWNER_EX = 8, 15
 """Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
 
-SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET, TYPE_INTO_TERMINAL = 0x8901, 0x8902, 0x5412
-"""Requests of ``ioctl`` that let it do so about a socket."""
+INTRUSIVE = (0x8901, 0x8902, 0x5412)
+"""Requests of ``ioctl`` that let it do so about a socket, and that type into a terminal."""
 
 UNIX, INET, INET6 = 1, 2, 10
 FAMILIES = (UNIX, INET, INET6)
@@ -91,13 +90,7 @@ def _libc() -> Any:
 
 
 def machine() -> tuple[int, int]:
-    """Return the column of this machine's call numbers, and its name in filters.
-
-    Raises
-    ------
-    OSError
-        If the numbers of this machine are not known here.
-    """
+    """Return the column of this machine's call numbers, and its name in filters."""
     try:
         return _MACHINES[platform.machine()]
     except KeyError:
@@ -134,10 +127,7 @@ def _prctl(option: int, *values: int) -> None:
 
 
 def fork_into(namespaces: int) -> int:
-    """Fork as ``os.fork`` does; the child is the first process of new namespaces.
-
-    To be called where no other thread runs.
-    """
+    """Fork as ``os.fork`` does, where no other thread runs: the first process of new namespaces."""
     _libc()  # raises on other systems
     number = ctypes.c_long(_number("clone"))
     flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
@@ -212,8 +202,7 @@ def capabilities() -> int:
 
 def drop_bounds() -> None:
     """Give up for ever what programs that are started later could gain."""
-    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    for number in range(last + 1):
+    for number in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
         _prctl(_DROP_BOUND, number)
 
 
@@ -288,7 +277,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 # --- seccomp -------------------------------------------------------------------------------------
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 
 Filter = list[tuple[int, int, int, int]]
@@ -321,15 +310,10 @@ def refuse_unless(name: str, argument: int, values: Sequence[int]) -> Filter:
     return _on(name, [_argument(argument), *tests, _NO, _NAME])
 
 
-def refuse_if(name: str, argument: int, values: Sequence[int]) -> Filter:
-    """Refuse a call if an argument is one of some values."""
-    tests = [step for v in values for step in ((_EQUAL, 0, 1, v & 0xFFFFFFFF), _NO)]
+def refuse_if(name: str, argument: int, values: Sequence[int], test: int = _EQUAL) -> Filter:
+    """Refuse a call if an argument is one of some values, or has any of their bits."""
+    tests = [step for v in values for step in ((test, 0, 1, v & 0xFFFFFFFF), _NO)]
     return _on(name, [_argument(argument), *tests, _NAME])
-
-
-def refuse_bits(name: str, argument: int, bits: int) -> Filter:
-    """Refuse a call if an argument has one of some bits."""
-    return _on(name, [_argument(argument), (_ANY_BIT, 0, 1, bits), _NO, _NAME])
 
 
 def pretend_times() -> Filter:

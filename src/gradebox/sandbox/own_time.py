@@ -16,10 +16,9 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psutil
 
@@ -35,8 +34,7 @@ _SHORTEST = 0.05
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What the processes of some notebooks have had, in seconds."""
 
     computed: float
@@ -59,21 +57,23 @@ def own_part(passed: float, before: Reading, after: Reading) -> float:
     computed = min(max(after.computed - before.computed, 0.0), passed)
     if before.waited is None or after.waited is None:
         return passed if computed < _IDLE * passed else computed
-    return max(passed - sum(map(_longest, before.waited, after.waited)), computed)
-
-
-def _longest(before: dict[int, float], after: dict[int, float]) -> float:
-    """Return how long that thread waited which waited longest; a new one began at zero."""
-    return max((wait - before.get(thread, 0.0) for thread, wait in after.items()), default=0.0)
+    waited = 0.0
+    for first, last in zip(before.waited, after.waited, strict=True):
+        # a new thread began at zero
+        waited += max((wait - first.get(thread, 0.0) for thread, wait in last.items()), default=0.0)
+    return max(passed - waited, computed)
 
 
 def read(pids: Iterable[int]) -> Reading:
     """Return what the notebooks have had, whose sessions began in some processes."""
     families = [_family(pid) for pid in pids]
-    computed = sum(_computed(member) for family in families for member in family)
+    computed = 0.0
+    for member in (member for family in families for member in family):
+        with suppress(psutil.Error):  # with that of its children that have ended
+            computed += sum(psutil.Process(member).cpu_times()[:4])
     if not waits_are_told():
         return Reading(computed)
-    return Reading(computed, tuple({t: w for pid in f for t, w in _waited(pid)} for f in families))
+    return Reading(computed, tuple(dict(_waited(family)) for family in families))
 
 
 def _family(pid: int) -> set[int]:
@@ -88,13 +88,6 @@ def _family(pid: int) -> set[int]:
     return family
 
 
-def _computed(pid: int) -> float:
-    """Return the processor time of a process, and of its children that have ended."""
-    with suppress(psutil.Error):
-        return float(sum(psutil.Process(pid).cpu_times()[:4]))
-    return 0.0
-
-
 @cache
 def waits_are_told() -> bool:
     """Return whether the kernel counts how long threads wait; some are built without it."""
@@ -103,26 +96,20 @@ def waits_are_told() -> bool:
     return False
 
 
-def _waited(pid: int) -> Iterable[tuple[int, float]]:
-    """Yield how long each thread of a process has waited for a processor."""
-    with suppress(OSError):  # it ended while its threads were looked for
-        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            with suppress(OSError):
-                yield int(file.parent.name), int(file.read_text().split()[1]) / 1e9
+def _waited(pids: Iterable[int]) -> Iterable[tuple[int, float]]:
+    """Yield how long each thread of some processes has waited for a processor."""
+    for pid in pids:
+        with suppress(OSError):  # it ended while its threads were looked for
+            for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+                with suppress(OSError):
+                    yield int(file.parent.name), int(file.read_text().split()[1]) / 1e9
 
 
 class Deadline:
-    """A limit on the own time of notebooks, which begins with its making.
+    """A limit on the own time of notebooks, whose sessions began in some processes.
 
-    Nothing is read before the first look, so that it costs a fast cell nothing; the time until then
-    counts in full.
-
-    Parameters
-    ----------
-    seconds : float
-        The limit.
-    pids : int
-        For each notebook the process in which its session began.
+    It begins with its making. Nothing is read before the first look, so that it costs a fast cell
+    nothing; the time until then counts in full.
     """
 
     def __init__(self, seconds: float, *pids: int) -> None:
@@ -130,8 +117,9 @@ class Deadline:
         self._pids, self._own = pids, 0.0
         # a look costs milliseconds; the first one comes soon
         self._pause = min(1.0, max(seconds / 10, _SHORTEST))
-        self._began = self._looked = time.monotonic()
-        self._until = self._began + CAP + 3 * seconds
+        self._looked = time.monotonic()
+        self._most = CAP + 3 * seconds
+        self._until = self._looked + self._most
         self._reading: Reading | None = None
 
     def spent(self) -> float:
@@ -140,28 +128,20 @@ class Deadline:
 
     def remaining(self) -> float:
         """Return for how long it is sure not to be over; 0 when it is."""
-        if self.over:
-            return 0.0
         now = time.monotonic()
         if self.spent() >= self.seconds or now - self._looked >= self._pause:
-            self._look(now)
-        self.over = now >= self._until or self._own >= self.seconds
+            passed, reading = now - self._looked, read(self._pids)
+            self._own += own_part(passed, self._reading, reading) if self._reading else passed
+            self._reading, self._looked = reading, now
+        self.over = self.over or now >= self._until or self._own >= self.seconds
         # own time passes more slowly than wall time: the last instants would be asked for endlessly
         rest = max(self.seconds - self.spent(), _SHORTEST)
         return 0.0 if self.over else min(rest, self._pause)
 
-    def _look(self, now: float) -> None:
-        passed, reading = now - self._looked, read(self._pids)
-        self._own += own_part(passed, self._reading, reading) if self._reading else passed
-        self._reading, self._looked = reading, now
-
     def wait(self, receive: Callable[[float], T]) -> T:
         """Return what ``receive``, which is given seconds to wait, returns within the limit.
 
-        Raises
-        ------
-        TimeoutError
-            If it raised that until the limit was over.
+        What it raises when the limit is over is raised: a ``TimeoutError``.
         """
         while True:
             seconds = self.remaining()
@@ -175,5 +155,5 @@ class Deadline:
     def says(self) -> str:
         """What is said of a cell when the limit is over."""
         if self._own < self.seconds:
-            return f"longer than {(CAP + 3 * self.seconds) / 60:.0f} minutes of wall time"
+            return f"longer than {self._most / 60:.0f} minutes of wall time"
         return f"longer than {self.seconds:g} s"

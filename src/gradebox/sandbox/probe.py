@@ -3,7 +3,6 @@
 Nothing is believed of a kernel: a fork is sealed and tries to break out, before the first notebook.
 """
 
-import dataclasses
 import json
 import os
 import socket
@@ -52,7 +51,7 @@ def survey() -> Survey:
 def _survey() -> Survey:
     if not sys.platform.startswith("linux"):
         outcome = f"expected Linux, got {sys.platform}"
-        return Survey(Level.NONE, {"namespaces": outcome, "landlock": outcome})
+        return Survey(Level.NONE, dict.fromkeys((Level.NAMESPACES, Level.LANDLOCK), outcome))
     # a process of its own, since fork is for where no other thread runs. With -P nothing is
     # imported from the working folder, where a json.py may lie
     command = [sys.executable, "-P", "-m", "gradebox.sandbox.probe", "--json"]
@@ -60,16 +59,14 @@ def _survey() -> Survey:
         completed = subprocess.run(
             command, capture_output=True, text=True, timeout=_PROBE, check=True
         )
-        result = json.loads(completed.stdout)
-        return Survey(Level(result["level"]), dict(result["tried"]))
-    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        tried = {str(name): str(outcome) for name, outcome in json.loads(completed.stdout).items()}
+        return Survey(_strongest(tried), tried)
+    except (OSError, ValueError, AttributeError, subprocess.SubprocessError) as error:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
 
 
-def _survey_here() -> Survey:
-    tried = {str(level): _tried(level) for level in (Level.NAMESPACES, Level.LANDLOCK)}
-    works = [Level(name) for name, outcome in tried.items() if outcome.startswith("works")]
-    return Survey((*works, Level.NONE)[0], tried)
+def _strongest(tried: dict[str, str]) -> Level:
+    return next((level for level in Level if tried.get(level, "").startswith("works")), Level.NONE)
 
 
 def _tried(level: Level) -> str:
@@ -97,8 +94,8 @@ def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
     try:
         os.setsid()
         folder, scratch = secret.parent / "work", secret.parent / "scratch"
-        sealed = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
-        outcome = _breach(secret) or "works" + "".join(f"; {lack}" for lack in sealed.lacks)
+        lacks = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
+        outcome = _breach(secret) or "; ".join(("works", *lacks))
     # the child must not return: on its way out it would remove the folders of its parent
     except BaseException as error:
         outcome = f"refused: {error}"
@@ -130,7 +127,9 @@ def _breach(secret: Path) -> str:
 def main(arguments: list[str]) -> int:
     """Print the level of this machine; 1 if it has none."""
     if "--json" in arguments:
-        print(json.dumps(dataclasses.asdict(_survey_here())))
+        print(
+            json.dumps({str(level): _tried(level) for level in (Level.NAMESPACES, Level.LANDLOCK)})
+        )
         return 0
     result = survey()
     print(result)

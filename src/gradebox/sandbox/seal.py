@@ -1,22 +1,12 @@
 """Seal the forked process that runs a student's notebook.
 
-The kernel of Linux draws the barriers, in the fork itself, so that all its imports stay warm. How
-strong they are depends on what the machine offers; ``python -m gradebox.sandbox.probe`` prints it.
-
-namespaces
-    The process has users, processes, mounts, a network and a host name of its own. It sees the
-    programs it needs, read-only, and temporary folders with a quota; it has no network; no
-    process outside exists for it; and whatever it starts ends with it.
-landlock
-    Where namespaces are refused, as in many containers: the same files may be read and one
-    temporary folder written to, and a filter refuses sockets, signals to others and all calls
-    that reach beyond the process. Names and sizes of other files can still be asked for, and
-    limits on disk and memory hold for each file and each process, not for their sum.
-none
-    No barrier. Only work that is trusted may run like that, and only when asked for.
-
-In all levels the cells are given an environment of their own and no open file of the grader.
-The score that a process computes about itself can be forged behind any of these barriers.
+The kernel of Linux draws the barriers, in the fork itself, so that all its imports stay warm. With
+*namespaces* the process has users, processes, mounts, a network and a host name of its own: it sees
+programs, read-only, and temporary folders with a quota. With *landlock*, where those are refused as
+in many containers, the same files may be read and one folder written to, and a filter refuses
+sockets, signals to others and all calls that reach beyond the process. ``seal`` returns what a
+level lacks. In all of them the cells get an environment of their own and no open file of the
+grader. The score that a process computes about itself can be forged behind any of them.
 """
 
 import errno
@@ -47,10 +37,7 @@ PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MPLBACKEND")
 """The variables of the environment that cells see, besides those that the grader gives them."""
 
 THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
     "VECLIB_MAXIMUM_THREADS",
 )
 """The variables that keep numerical libraries from starting threads."""
@@ -74,44 +61,19 @@ class NotSealed(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one notebook may use.
+    """What one notebook may use."""
 
-    Parameters
-    ----------
-    memory : int
-        Bytes beyond what the imports use: of address space for each process, and, with
-        namespaces, of memory for all its processes together.
-    cpu : int
-        Seconds of computing for each process; the limits on own time are the grader's.
-    processes : int
-        Processes and threads at one time, besides the notebook's own.
-    files : int
-        Open files of each process.
-    file_size : int
-        Bytes of any one file.
-    disk : int
-        Bytes in the home, work and temporary folders together, with what was handed in. Without
-        namespaces it is only a limit on any one file.
-    output : int
-        Bytes that the outputs of a cell may hold, for its text and for all else.
-    """
-
+    # bytes beyond what the imports use: of address space for each process and, with namespaces, of
+    # memory for all its processes together
     memory: int = 4 * GIB
-    cpu: int = 600
-    processes: int = 64
-    files: int = 256
-    file_size: int = 512 * MIB
+    cpu: int = 600  # seconds of computing for each process; limits on own time are the grader's
+    processes: int = 64  # processes and threads at one time, besides the notebook's own
+    files: int = 256  # open files of each process
+    file_size: int = 512 * MIB  # bytes of any one file
+    # bytes in all folders that it may write to, with what was handed in; without namespaces it is
+    # only a limit on any one file
     disk: int = 512 * MIB
-    output: int = 1 * MIB
-
-
-@dataclass(frozen=True)
-class Sealed:
-    """The level in force, and what could not be had of it."""
-
-    level: Level
-    lacks: tuple[str, ...] = ()
-    folder: str = ""
+    output: int = 1 * MIB  # bytes of the outputs of a cell: of its text, and of all else
 
 
 # --- Sealing -------------------------------------------------------------------------------------
@@ -134,9 +96,8 @@ def fork(level: Level) -> int:
     # files of the machine
     _before.root = _may_change_user(linux.CAP_SYS_ADMIN)
     _before.ids = os.geteuid(), os.getegid()
-    wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
     try:
-        return linux.fork_into(wanted if _before.root else wanted | linux.NEW_USER)
+        return linux.fork_into(linux.OWN_WORLD | (0 if _before.root else linux.NEW_USER))
     except OSError as error:
         _before.refused = str(error)
         return os.fork()
@@ -160,20 +121,23 @@ def seal(
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
     shared: bool = False,
-) -> Sealed:
-    """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
+) -> list[str]:
+    """Seal this process for good, a child of :func:`fork` with its own session.
 
     With namespaces it returns in a child of the process that called it. The caller stays behind,
-    passes SIGINT on, and ends with the child's exit status; when it is killed, all end.
+    passes SIGINT on, and ends with the child's exit status; when it is killed, all end. The process
+    must not run anything if this raises an ``OSError``: the kernel refuses.
 
     Parameters
     ----------
     limits : Limits
         What the process may use.
     folder : path
-        What was handed in. The process is given a copy: at the same path with namespaces.
-    readable : sequence of paths
-        What it may read besides Python, the system's programs and its own folders.
+        What was handed in, of which it gets a copy: at the same path with namespaces. Notebooks are
+        left out: after nbgrader has put its cells back they hold the tests.
+    readable, hidden : sequences of paths
+        What it may read besides Python, programs and its own folders; and what it may not, wherever
+        that lies.
     level : Level
         The kind of barriers.
     environment : mapping, optional
@@ -182,17 +146,14 @@ def seal(
         The open files that it keeps, besides the standard streams.
     scratch : path, optional
         For Landlock: an empty folder to write to, which the caller removes afterwards.
-    hidden : sequence of paths
-        Files and folders that it may not read, wherever they lie; notebooks in ``folder`` are
-        hidden anyway, because after nbgrader has put its cells back they hold the tests.
     shared : bool
-        Whether the processes that it starts serve several submissions: then the limits hold for
-        each of them and not for their sum, so that what one student brings about ends no other's.
+        Whether what it starts serves several submissions: limits then hold for each process and not
+        for their sum, so that what one student brings about ends no other's.
 
-    Raises
-    ------
-    OSError
-        If the kernel refuses. Then the process must not run anything.
+    Returns
+    -------
+    list of str
+        What could not be had of the level.
     """
     # mounts, users and Landlock are checked when a file is opened: an open one passes them all
     _close_all_but(keep)
@@ -201,26 +162,28 @@ def seal(
         normalize(path) for path in hidden for normalize in (os.path.abspath, os.path.realpath)
     ]
     own = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
+    work = str(Path(folder).absolute())
     if level is Level.NAMESPACES:
-        sealed = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, shared)
+        lacks = _in_namespaces(limits, work, paths, secret, shared)
         own |= {"HOME": filesystem.HOME}
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
-        sealed = _in_landlock(limits, str(folder), paths, os.path.realpath(scratch), secret)
+        lacks = _in_landlock(limits, work, paths, os.path.realpath(scratch), secret)
+        work = f"{scratch}/work"
         own |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
     else:
         _limit(limits, None)
-        sealed = Sealed(Level.NONE, ("nothing is barred",), str(folder))
+        lacks = ["nothing is barred"]
         own |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
     # /proc/self/environ goes on showing what the fork server was started with, so that is clean too
     os.environ.clear()
     os.environ.update({**own, **(environment or {})})
-    if Path(sealed.folder).is_dir():
-        os.chdir(sealed.folder)
+    if Path(work).is_dir():
+        os.chdir(work)
     # it may have been chosen before the fork, from the grader's environment
     tempfile.tempdir = None
-    return sealed
+    return lacks
 
 
 def _close_all_but(keep: Iterable[int]) -> None:
@@ -234,9 +197,10 @@ def _close_all_but(keep: Iterable[int]) -> None:
         os.closerange(below + 1, above)
 
 
-def _mapped() -> int:
-    """Return the bytes of address space that this process uses."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+def _pages(pid: object, column: int) -> int:
+    """Return the bytes of address space (0) or of memory (1) of a process."""
+    text = Path(f"/proc/{pid}/statm").read_text()
+    return int(text.split()[column]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
@@ -252,8 +216,7 @@ def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(kind)[1]
         # to raise a hard limit takes CAP_SYS_RESOURCE; without it the call would fail
-        if hard != resource.RLIM_INFINITY:
-            most = min(most, hard)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         # the hard limit as well, or a cell could raise the soft one again
         resource.setrlimit(kind, (most, most))
 
@@ -290,7 +253,7 @@ def _become(user: int | None) -> None:
 
 def _in_namespaces(
     limits: Limits, folder: str, readable: list[str], hidden: list[str], shared: bool
-) -> Sealed:
+) -> list[str]:
     if os.getpid() != 1:
         raise OSError(errno.EPERM, f"no namespaces: {_before.refused}")
     user = _stranger() if _before.root else None
@@ -306,7 +269,7 @@ def _in_namespaces(
     _become(user)
     # this process enforces the limits as the user of the cells, who must not reach its memory
     linux.inspectable(False)
-    base = _mapped()
+    base = _pages("self", 0)
     # sigtimedwait takes blocked signals only; from before the fork on, so that none is lost
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     second = os.fork()
@@ -320,7 +283,7 @@ def _in_namespaces(
         linux.install([*_beyond(), *linux.refuse_unless("socket", 0, linux.FAMILIES)])
     except OSError as error:
         lacks += [f"no filter of system calls ({error.strerror})"]
-    return Sealed(Level.NAMESPACES, tuple(lacks), folder)
+    return lacks
 
 
 def _keep_house(child: int, memory: float) -> NoReturn:
@@ -357,8 +320,7 @@ def _used(pid: int) -> int:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
         return int(text.partition("\nPss:")[2].split()[0]) * KIB
     with suppress(OSError, ValueError, IndexError):
-        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return _pages(pid, 1)
     return 0
 
 
@@ -367,7 +329,7 @@ def _used(pid: int) -> int:
 
 def _in_landlock(
     limits: Limits, folder: str, readable: list[str], scratch: str, hidden: list[str]
-) -> Sealed:
+) -> list[str]:
     version = linux.landlock_version()
     if not version:
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
@@ -384,7 +346,7 @@ def _in_landlock(
         Path(scratch, name).mkdir(0o700)
         os.chown(f"{scratch}/{name}", *owner)
     filesystem.copy(folder, f"{scratch}/work", owner, limits.disk)
-    base = _mapped()
+    base = _pages("self", 0)
     # without root there is nothing to give up, and the kernel refuses
     with suppress(OSError):
         linux.drop_bounds()
@@ -407,7 +369,7 @@ def _in_landlock(
     if user is None and os.geteuid() == 0:
         lacks += ["no limit on processes, because the grader is root and its Python is private"]
     linux.install([*_beyond(), *_outward(version)])
-    return Sealed(Level.LANDLOCK, tuple(lacks), f"{scratch}/work")
+    return lacks
 
 
 def _processes_of(user: int) -> int:
@@ -440,15 +402,12 @@ def _beyond() -> linux.Filter:
         *linux.refuse("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"),
         # clone3 hides its flags from the filter; libraries then use clone
         *linux.refuse("clone3", error=errno.ENOSYS),
-        *linux.refuse_bits("clone", 0, linux.ANY_NAMESPACE),
+        *linux.refuse_if("clone", 0, [linux.ANY_NAMESPACE], linux.ANY_BIT),
         *linux.refuse("setpriority", "sched_setattr", error=0),
         *linux.refuse("sched_setparam", "sched_setscheduler", error=0),
         # pairs of this family reach nobody outside, and asyncio cannot start without them
         *linux.refuse_unless("socketpair", 0, [linux.UNIX]),
     ]
-
-
-_INTRUSIVE = (linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET, linux.TYPE_INTO_TERMINAL)
 
 
 def _outward(version: int) -> linux.Filter:
@@ -464,7 +423,7 @@ def _outward(version: int) -> linux.Filter:
         # 0 is the caller: a process could lower the limits of others of the same user
         *linux.refuse_unless("prlimit64", 0, [0]),
         *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
-        *linux.refuse_if("ioctl", 1, _INTRUSIVE),
+        *linux.refuse_if("ioctl", 1, linux.INTRUSIVE),
         *linux.refuse("chmod", "fchmod", "fchmodat", "fchmodat2", error=0),
         *linux.refuse("chown", "fchown", "lchown", "fchownat", error=0),
         *linux.refuse("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),

@@ -18,8 +18,6 @@ HEADER = 16 * 2**20
 """No line is longer, in bytes: as objects it takes many times its length."""
 PARTS = 100_000
 """No message brings more binary parts."""
-LONGEST = BYTES + HEADER + 8 * PARTS + 16
-"""No message as a whole is longer, with all sizes."""
 STALLED = 120.0
 """Seconds of wall time after which an end that reads nothing of a message is given up.
 
@@ -27,8 +25,9 @@ A process that is alive reads at once whatever it is sent, since it is sent noth
 computes; only one that has stopped itself does not.
 """
 
-_SIZES = struct.Struct("!II")  # of the line, and the number of parts
-_PART = struct.Struct("!Q")
+_HEAD = struct.Struct("!IQ")  # the bytes of the line, and of the parts after it
+LONGEST = BYTES + HEADER + _HEAD.size
+"""No message as a whole is longer."""
 
 
 class Gone(Exception):
@@ -40,15 +39,7 @@ class TooLong(ValueError):
 
 
 class Channel:
-    """One end of a connection.
-
-    Parameters
-    ----------
-    end : socket
-        A connected stream socket.
-    most : int
-        So many bytes may come beside the line of a message.
-    """
+    """One end of a connection; ``most`` bytes may come beside the line of a message."""
 
     def __init__(self, end: socket.socket, most: int = BYTES) -> None:
         # a hostile end may stop in the middle of a message: each wait is a poll with a limit
@@ -66,43 +57,28 @@ class Channel:
         return bool(self._unread)
 
     def send(self, header: Any, parts: Sequence[bytes] = ()) -> None:
-        """Send one message.
-
-        Raises
-        ------
-        TooLong
-            If it is larger than what is read at the other end.
-        Gone
-            If nobody reads it.
-        """
+        """Send one message; it may be :class:`TooLong`, or the other end :class:`Gone`."""
         # one piece, for each further one wakes the other end once more
         unsent = memoryview(packed(header, parts))
         while unsent:
             try:
                 unsent = unsent[self.end.send(unsent) :]
             except BlockingIOError:
-                if not _ready(self.end, select.POLLOUT, STALLED):
+                if not ready(self.end, select.POLLOUT, STALLED):
                     raise Gone("does not read what it is sent") from None
             except OSError as error:
                 raise Gone from error
 
     def receive(self, seconds: float | None = None) -> tuple[Any, list[bytes]]:
-        """Wait for one message; return what was JSON and the parts.
+        """Wait for one message; return what was JSON and the parts, or raise :class:`Gone`.
 
-        Raises
-        ------
-        TimeoutError
-            If it has not come whole within so many seconds; what came is kept for the next time.
-        Gone
-            If the other end was closed, or what it sent is no message.
+        One that has not come whole within so many seconds raises ``TimeoutError``; what came is
+        kept for the next time.
         """
         until = None if seconds is None else time.monotonic() + seconds
-        self._fill(_SIZES.size, until)
-        length, count = _head(self._unread)
-        begin = _SIZES.size + count * _PART.size
-        self._fill(begin, until)
+        self._fill(_HEAD.size, until)
         # before anything is read: what is announced costs nothing yet
-        end = begin + length + sum(_sizes(self._unread, count, self._most))
+        end = sum(_sizes(self._unread, self._most), _HEAD.size)
         self._fill(end, until)
         content = bytes(self._unread[:end])
         del self._unread[:end]
@@ -113,7 +89,7 @@ class Channel:
             try:
                 content = self.end.recv(min(max(size - len(self._unread), 1 << 16), 1 << 24))
             except BlockingIOError:
-                if not _ready(self.end, select.POLLIN, until and until - time.monotonic()):
+                if not ready(self.end, select.POLLIN, until and until - time.monotonic()):
                     raise TimeoutError from None
                 continue
             except OSError as error:
@@ -125,45 +101,40 @@ class Channel:
 
 def packed(header: Any, parts: Sequence[bytes] = ()) -> bytes:
     """Return a message as the bytes that are sent; see :meth:`Channel.send`."""
-    line = json.dumps(header, separators=(",", ":")).encode()
-    sizes = [len(part) for part in parts]
+    sizes = [*map(len, parts)]
+    line = json.dumps([header, sizes], separators=(",", ":")).encode()
     if len(line) > HEADER or sum(sizes) > BYTES or len(sizes) > PARTS:
         raise TooLong(f"more than {HEADER >> 20} MiB of text or {BYTES >> 20} of arrays")
-    return b"".join((_SIZES.pack(len(line), len(sizes)), *map(_PART.pack, sizes), line, *parts))
+    return b"".join((_HEAD.pack(len(line), sum(sizes)), line, *parts))
 
 
 def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
     """Return what was JSON in a message, and the parts; what is none raises :class:`Gone`."""
     try:
-        length, count = _head(content)
-        pieces, position = [], _SIZES.size + count * _PART.size
-        for size in (length, *_sizes(content, count, most)):
-            pieces.append(content[position : position + size])
-            position += size
-        if len(content) != position:
-            raise Gone("sent what is no message")
-        line, *parts = pieces
-        return json.loads(line), parts
-    except (ValueError, RecursionError, struct.error) as error:
+        length, rest = _sizes(content, most)
+        position = _HEAD.size + length
+        header, sizes = json.loads(content[_HEAD.size : position])
+        are_sizes = all(type(size) is int and size >= 0 for size in sizes)
+        if are_sizes and len(sizes) <= PARTS and sum(sizes) == rest == len(content) - position:
+            parts = []
+            for size in sizes:
+                parts.append(content[position : position + size])
+                position += size
+            return header, parts
+    except (ValueError, TypeError, RecursionError, struct.error) as error:
         raise Gone("sent what is no message") from error
+    raise Gone("sent what is no message")
 
 
-def _head(content: bytes | bytearray) -> tuple[int, int]:
-    """Return the length of the line of a message, and the number of its parts."""
-    length, count = _SIZES.unpack_from(content)
-    if length > HEADER or count > PARTS:
+def _sizes(content: bytes | bytearray, most: int) -> tuple[int, int]:
+    """Return how many bytes the line of a message has, and how many come after it."""
+    length, rest = _HEAD.unpack_from(content)
+    if length > HEADER or rest > most:
         raise Gone("sent a message that is too long")
-    return length, count
+    return length, rest
 
 
-def _sizes(content: bytes | bytearray, count: int, most: int) -> list[int]:
-    sizes = [_PART.unpack_from(content, _SIZES.size + _PART.size * i)[0] for i in range(count)]
-    if sum(sizes) > most:
-        raise Gone("sent a message that is too long")
-    return sizes
-
-
-def _ready(end: socket.socket, event: int, seconds: float | None) -> bool:
+def ready(end: socket.socket, event: int, seconds: float | None) -> bool:
     """Wait until an end can be read or written to; return whether it can."""
     poll = select.poll()  # select() knows no descriptor above 1023
     poll.register(end, event)

@@ -175,18 +175,15 @@ def _of_tensor(value: Any) -> tuple[Any, ...]:
 
 
 def _tensor(name: Any, shape: Any, learns: Any, content: Any) -> Any:
-    torch, dtype = import_module("torch"), _torch_dtype(name)
+    dtype = _torch_dtype(name)
     if _count(shape) * dtype.itemsize != len(content):
         raise Damaged("a tensor of another size")
-    tensor = torch.empty(shape, dtype=dtype)
-    if content:
-        tensor.reshape(-1).view(torch.uint8).copy_(_bytes(content))
+    tensor = _bytes(content).view(dtype).reshape(shape).clone()
     return tensor.requires_grad_() if learns is True else tensor
 
 
 def _bytes(content: Any) -> Any:
-    torch = import_module("torch")
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    return import_module("torch").from_numpy(np.frombuffer(bytearray(content), np.uint8))
 
 
 def _parameter(*parts: Any) -> Any:
@@ -206,6 +203,13 @@ def _torch_generator(content: Any) -> Any:
     return generator
 
 
+def _namespace(attributes: Any) -> SimpleNamespace:
+    # NumPy asks an object itself for `__array__`, and calls it
+    if own := [name for name in attributes if name.startswith("__")]:
+        raise NotAValue(f"a SimpleNamespace with {own[0]}")
+    return SimpleNamespace(**attributes)
+
+
 # --- The table ----------------------------------------------------------------------------------
 
 _FACTORIES = {
@@ -219,6 +223,7 @@ _ONCE = frozenset(map(type, _PASSING))
 """What is gone through once."""
 
 KINDS: dict[str, Kind] = {
+    "int": Kind(None, hex, lambda plain: int(plain, 16)),
     "complex": _made_of(complex, "real", "imag"),
     "bytearray": Kind(bytearray, bytes, bytearray),
     "range": _made_of(range, "start", "stop", "step"),
@@ -238,7 +243,7 @@ KINDS: dict[str, Kind] = {
         lambda plain: defaultdict(_FACTORIES.get(plain[0]), plain[1]),
     ),
     "deque": Kind(deque, lambda v: ([*v], v.maxlen), _starred(deque)),
-    "SimpleNamespace": Kind(SimpleNamespace, vars, lambda plain: SimpleNamespace(**plain)),
+    "SimpleNamespace": Kind(SimpleNamespace, vars, _namespace),
     "Fraction": _made_of(Fraction, "numerator", "denominator"),
     "Decimal": Kind(Decimal, str, Decimal),
     "Path": Kind(type(Path()), str, Path),
@@ -298,11 +303,8 @@ def _tag(kind: Any) -> str | None:
 class Writer:
     """Writes the values of one message.
 
-    Parameters
-    ----------
-    functions : callable, optional
-        Returns the tree of a function: a handle, or a name that the reader may resolve. Without it
-        functions do not cross.
+    ``functions`` returns the tree of a function: a handle, or a name that the reader may resolve.
+    Without it functions do not cross.
     """
 
     def __init__(self, functions: Callable[[Any, "Writer"], Tree] | None = None) -> None:
@@ -310,13 +312,7 @@ class Writer:
         self._functions, self._items, self._bytes = functions, 0, 0
 
     def write(self, value: Any, depth: int = 0) -> Tree:
-        """Return the tree of a value; bytes are added to :attr:`parts`.
-
-        Raises
-        ------
-        NotAValue
-            If it is none, or there is too much of it.
-        """
+        """Return the tree of a value, or raise :class:`NotAValue`; bytes go to :attr:`parts`."""
         kind = type(value)
         if value is None or kind is bool or kind is float:
             return value
@@ -384,16 +380,10 @@ def described(name: str) -> str:
 
 
 class Reader:
-    """Reads the values of one message.
+    """Reads the values of one message, whose parts came beside the tree.
 
-    Parameters
-    ----------
-    parts : list of bytes
-        What came beside the tree.
-    functions : callable, optional
-        Returns a function for a tree that :class:`Writer` was given for one.
-    classes : callable, optional
-        Returns what the reader's process has by itself under the names of a module and in it.
+    ``functions`` returns a function for a tree that :class:`Writer` was given for one, and
+    ``classes`` what the reader's process has by itself under the names of a module and in it.
     """
 
     def __init__(
@@ -405,14 +395,9 @@ class Reader:
         self._parts, self._functions, self._classes, self._items = parts, functions, classes, 0
 
     def read(self, tree: Tree, depth: int = 0) -> Any:
-        """Return the value of a tree.
+        """Return the value of a tree, or raise :class:`Damaged`.
 
-        Raises
-        ------
-        Damaged
-            If it is the tree of no value.
-        NotAValue
-            If it is of a class that is not known here.
+        It raises :class:`NotAValue` for one of a class that is not known here.
         """
         if type(tree) is not list:
             if type(tree) in (type(None), bool, int, float, str):
@@ -434,8 +419,6 @@ class Reader:
             raise Damaged(f"no {tag[:40]}: {type(error).__name__}: {error}"[:300]) from error
 
     def _read(self, tag: str, rest: list[Any], depth: int) -> Any:
-        if tag == "int":
-            return int(str(rest[0]), 16)
         if tag == "bytes":
             if type(rest[0]) is not int or rest[0] < 0:
                 raise Damaged("no such part")

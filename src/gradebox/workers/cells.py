@@ -111,16 +111,7 @@ def result(
 ) -> tuple[float, BaseException | None]:
     """Run a cell; return its score and its error, and add what it shows to the outputs.
 
-    Parameters
-    ----------
-    run : callable
-        Runs it, and returns its last value.
-    points : float
-        What it is worth.
-    outputs : Outputs
-        What it has shown.
-    refuses : callable
-        Tells of a last value whether it is none that a test may end with.
+    Running it returns its last value; ``refuses`` says of one whether no test may end with it.
     """
     try:
         value = run()
@@ -130,12 +121,12 @@ def result(
             # a comparison with an array gives an array, not a truth value; a sum of those would
             # be no number, and so be worth all points
             raise TypeError(
-                f"expected a number as the value of this cell, got {_shown(value)[:100]}; "
+                f"expected a number as the value of this cell, got {text_of(value, repr)[:100]}; "
                 "an answer may have another type than the test expects"
             )
         score = _score(value, points)
         if value is not None:
-            shown = repr(score) if _is_number(value) else _shown(value)
+            shown = repr(score) if _is_number(value) else text_of(value, repr)[:MESSAGE]
             outputs.add(
                 "execute_result", data={"text/plain": shown}, metadata={}, execution_count=None
             )
@@ -156,13 +147,6 @@ def _score(value: Any, points: float) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return repr(value)[:MESSAGE]
-    except Exception as error:
-        return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
 def reason(error: BaseException | None) -> str:

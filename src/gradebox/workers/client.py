@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -14,26 +15,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.own_time import Deadline
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
-from gradebox.values.channel import Channel, Gone
-from gradebox.workers.protocol import (
-    Began,
-    Begin,
-    Fork,
-    M,
-    Message,
-    Prepare,
-    Refused,
-    receive,
-    send,
-)
+from gradebox.values.channel import Channel, Gone, ready
+from gradebox.workers.protocol import Began, Begin, Fork, M, receive, send
 
 START = 1800.0
 """Seconds of wall time after which a server that is not ready hangs.
@@ -59,14 +51,8 @@ IMPORTING = (
 class ForkServer:
     """The grader's end of a fork server: see :mod:`gradebox.workers.server`.
 
-    Parameters
-    ----------
-    imports : sequence of str
-        The modules that it imports before the first notebook.
-    banned, stubbed : sequence of str
-        Modules that a student's process does not get: see :mod:`gradebox.sandbox.imports`.
-    prepare : str
-        Python that is run once where the processes of the tests are forked.
+    It imports modules before the first notebook. Those that are banned or stubbed a student's
+    process does not get; what prepares the tests is run once where theirs are forked.
     """
 
     def __init__(
@@ -77,16 +63,16 @@ class ForkServer:
         prepare: str = "",
     ) -> None:
         self._lock, self._is_ready = threading.Lock(), False
-        barred = [f"--banned={name}" for name in banned]
-        barred += [f"--stubbed={name}" for name in stubbed]
-        self._arguments, self._prepare = [*barred, *imports], prepare
+        modules = json.dumps([[*imports], [*banned], [*stubbed]])
+        # -P: nothing is imported from the working folder, where a json.py may lie
+        self._command = [sys.executable, "-P", "-m", "gradebox.workers.server", modules]
+        self._prepare = prepare
         self._control, end = socket.socketpair()
         # what is prepared may be answers: the students' processes are forked from another server
-        self._control_of_tests = None if barred or prepare else self._control
+        self._control_of_tests = None if banned or stubbed or prepare else self._control
         with end:
             self._process = subprocess.Popen(
-                # -P: nothing is imported from the working folder, where a json.py may lie
-                [sys.executable, "-P", "-m", "gradebox.workers.server", *self._arguments],
+                self._command,
                 stdin=end.fileno(),
                 env=_environment(),
                 # Ctrl-C then reaches the grader alone, and one signal ends both servers
@@ -95,13 +81,7 @@ class ForkServer:
         atexit.register(self.close)
 
     def wait_until_ready(self) -> None:
-        """Wait until all is imported; each fork waits for that itself.
-
-        Raises
-        ------
-        RuntimeError
-            If it does not start.
-        """
+        """Wait until all is imported, as each fork does; what does not start is a RuntimeError."""
         with self._lock:
             if not self._is_ready:
                 self._await(self._control)
@@ -109,31 +89,23 @@ class ForkServer:
 
     def _await(self, control: socket.socket) -> None:
         control.settimeout(START)
-        try:
-            ready = control.recv(5)
-        except (TimeoutError, ConnectionError):
-            ready = b""
-        if ready != b"ready":
+        word = b""
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            word = control.recv(5)
+        control.settimeout(ANSWER)
+        if word != b"ready":
             self.close()
-            raise RuntimeError(
-                f"the fork server did not start; try: {sys.executable} -m gradebox.workers.server "
-                f"{' '.join(self._arguments)}"
-            )
+            raise RuntimeError(f"the fork server did not start; try: {shlex.join(self._command)}")
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
 
-    @contextmanager
-    def student(self, begin: Begin, tests: socket.socket) -> Iterator["Process"]:
-        """Fork the process of a student's cells; at the end it is killed, with all it started.
-
-        It is sealed as ``begin`` says, and given the end of its line to the tests.
-        """
+    def student(self, begin: Begin, tests: socket.socket) -> AbstractContextManager["Process"]:
+        """Fork the process of a student's cells, and give it the end of its line to the tests."""
         self.wait_until_ready()
-        with self._forked(self._control, begin, tests) as process:
-            yield process
+        return self._forked(self._control, begin, tests)
 
     @contextmanager
     def template(self, begin: Begin) -> Iterator["Template"]:
@@ -149,7 +121,7 @@ class ForkServer:
             if self._control_of_tests is None:
                 self._control_of_tests, end = socket.socketpair()
                 with end:
-                    self._fork(self._control, Fork.SERVER, [end.fileno()])
+                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
                 # no argument: a student's process knows those of the server that it is forked from
                 self._control_of_tests.sendall(json.dumps(self._prepare).encode() + b"\n")
                 self._await(self._control_of_tests)
@@ -159,36 +131,15 @@ class ForkServer:
     def _forked(
         self, control: socket.socket, begin: Begin, *others: socket.socket
     ) -> Iterator["Process"]:
-        ours, theirs = socket.socketpair()
-        with ours:
-            # one thread asks and gets its answer, or two would take each other's process id
-            with theirs, self._lock:
-                request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
-                pid = self._fork(control, request, [end.fileno() for end in (theirs, *others)])
-            landlock = begin.level == Level.LANDLOCK
-            scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
-            try:
-                with _told(ours, pid, replace(begin, scratch=scratch)) as process:
-                    yield process
-            finally:
-                _remove(scratch)
-
-    def _fork(self, control: socket.socket, request: Fork, ends: Sequence[int]) -> int:
-        """Have a server fork, and return the process id; end the servers if it hangs."""
+        request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
+        is_landlock = begin.level == Level.LANDLOCK
+        scratch = tempfile.mkdtemp(prefix="gradebox-") if is_landlock else None
+        begin = replace(begin, scratch=scratch)
         try:
-            control.settimeout(ANSWER)
-            socket.send_fds(control, [request], ends)
-            pid = int.from_bytes(control.recv(8), "big")
-        except TimeoutError:
-            self.close()
-            raise RuntimeError(
-                "the fork server did not answer and was ended; the next submission gets a new one"
-            ) from None
-        except OSError:
-            pid = 0
-        if not pid:
-            raise RuntimeError("the fork server ended")
-        return pid
+            with _forked(control, request, begin, others, self.close) as process:
+                yield process
+        finally:
+            _remove(scratch)
 
     def close(self) -> None:
         """End it."""
@@ -202,38 +153,28 @@ class ForkServer:
 
 
 class Process:
-    """A forked process, as the grader sees it: the line to it, and its process id.
-
-    The process id may be that of the first process in its namespace.
-    """
+    """A forked process: the line to it, and its id, or that of the first in its namespace."""
 
     def __init__(self, channel: Channel, pid: int) -> None:
         self.channel, self.pid = channel, pid
 
     def await_sealed(self, level: str) -> None:
-        """Wait until it is sealed by a level; nothing runs in it before.
-
-        Raises
-        ------
-        NotSealed
-            If it could not be sealed.
-        """
-        answer: Message
+        """Wait until it is sealed by a level, or raise ``NotSealed`` or ``TooMuch``."""
         try:
-            answer = self.hear(Deadline(ANSWER, self.pid), Began, Refused)
+            answer = self.hear(Deadline(ANSWER, self.pid), Began)
         except (Gone, TimeoutError):
-            answer = Refused("the process ended, or did not answer")
-        if isinstance(answer, Refused) and answer.is_of_student:
-            raise TooMuch(answer.why)
-        if not isinstance(answer, Began) or answer.level != level:
+            answer = Began("the process ended, or did not answer")
+        if answer.is_of_student:
+            raise TooMuch(answer.refused)
+        if answer.refused:
             raise NotSealed(
-                f"expected a process sealed by {level}, got: {getattr(answer, 'why', answer)}; "
+                f"expected a process sealed by {level}, got: {answer.refused}; "
                 "see what this machine offers with: python -m gradebox.sandbox.probe"
             )
 
-    def hear(self, deadline: Deadline, *kinds: type[M]) -> M:
-        """Wait for a message of some kinds, until the limit is over."""
-        return deadline.wait(lambda seconds: receive(self.channel, seconds, *kinds))
+    def hear(self, deadline: Deadline, kind: type[M]) -> M:
+        """Wait for a message of a kind, until the limit is over."""
+        return deadline.wait(lambda seconds: receive(self.channel, seconds, kind))
 
     def interrupt(self) -> Deadline:
         """Interrupt what it does, as Ctrl-C would; return the limit of what it does then."""
@@ -252,58 +193,63 @@ class Process:
             os.kill(self.pid, number)
 
 
-@contextmanager
-def _told(end: socket.socket, pid: int, message: Message) -> Iterator[Process]:
-    """Tell a forked process its first message; at the end it is killed."""
-    # no message to the grader has binary parts: a student's could fill its memory
-    process = Process(Channel(end, most=0), pid)
-    try:
-        with contextlib.suppress(Gone):  # the answer will be missing
-            send(process.channel, message)
-        yield process
-    finally:
-        process.kill()
-
-
 class Template:
     """The sealed process that forks those of a notebook's tests, for any thread."""
 
     def __init__(self, process: Process) -> None:
-        self._process, self._lock = process, threading.Lock()
-        self._control = process.channel.end
-        self._control.setblocking(True)
+        self._process, self._control = process, process.channel.end
+        self._control.settimeout(ANSWER)
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
-        return not poll.poll(0)  # it says nothing until it ends
+        return not ready(self._control, select.POLLIN, 0)  # it says nothing until it ends
 
-    @contextmanager
-    def tests(self, student: socket.socket, environment: Mapping[str, str]) -> Iterator[Process]:
-        """Fork the process of the tests for one submission; at the end it is killed.
+    def tests(self, begin: Begin, student: socket.socket) -> AbstractContextManager[Process]:
+        """Fork the process of the tests for one submission, with its line to the student's."""
+        return _forked(self._control, Fork.PLAIN, begin, [student], self._close)
 
-        It is given the end of its line to the student's process, and variables for the tests.
-        """
-        ours, theirs = socket.socketpair()
-        with ours:
-            # before there is a child: the kernel adds its process id when it sends
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            with theirs, self._lock:
-                try:
-                    socket.send_fds(self._control, [b"t"], [theirs.fileno(), student.fileno()])
-                except OSError as error:
-                    raise RuntimeError("the process that forks the tests has ended") from error
-            try:
-                pid = _sender(ours)
-            except OSError as error:
-                self._process.kill()
-                with contextlib.suppress(OSError):  # known to be gone at once: another is made
-                    self._control.shutdown(socket.SHUT_RDWR)
-                raise RuntimeError("the process that forks the tests does not answer") from error
-            with _told(ours, pid, Prepare(dict(environment))) as process:
-                yield process
+    def _close(self) -> None:
+        self._process.kill()
+        with contextlib.suppress(OSError):  # known to be gone at once: another is made
+            self._control.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _forked(
+    control: socket.socket,
+    request: Fork,
+    begin: Begin,
+    others: Sequence[socket.socket],
+    close: Callable[[], None],
+) -> Iterator[Process]:
+    """Have a process forked and told how to begin; at the end it is killed, with all it started.
+
+    What forks is asked on its control, and closed if it does not answer.
+    """
+    ours, theirs = socket.socketpair()
+    with ours:
+        # before there is a child: the kernel adds its process id when it sends
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        try:
+            with theirs:
+                socket.send_fds(control, [request], [end.fileno() for end in (theirs, *others)])
+            pid = _sender(ours)
+        except TimeoutError:
+            close()
+            raise RuntimeError(
+                "the fork server did not answer and was ended; the next submission gets a new one"
+            ) from None
+        except OSError as error:
+            raise RuntimeError("the fork server ended") from error
+        # no message to the grader has binary parts: a student's could fill its memory
+        process = Process(Channel(ours, most=0), pid)
+        try:
+            with contextlib.suppress(Gone):  # the answer will be missing
+                send(process.channel, begin)
+            yield process
+        finally:
+            process.kill()
 
 
 def _sender(end: socket.socket) -> int:
@@ -316,7 +262,7 @@ def _sender(end: socket.socket) -> int:
             pid = int(struct.unpack("3i", content[:size])[0])
             if pid > 0:  # of an end that was closed it is 0, which would stand for the grader
                 return pid
-    raise RuntimeError("the process of the tests ended before its first word")
+    raise RuntimeError("the process ended before its first word")
 
 
 def beginning(
@@ -325,13 +271,11 @@ def beginning(
     level: Level,
     limits: Limits,
     readable: Sequence[str] = (),
+    **of_tests: Any,
 ) -> Begin:
-    """Return the message that says how to seal a process.
-
-    It gets a copy of the folder without notebooks; cells get the variables of
-    :data:`gradebox.sandbox.seal.PASSED` anyway.
-    """
-    return Begin(str(folder), dict(environment), level, asdict(limits), [*map(str, readable)])
+    """Return the message that says how to seal a process, and what it is to the tests."""
+    sealed = dict(environment), level, asdict(limits), [*map(str, readable)]
+    return Begin(str(folder), *sealed, **of_tests)
 
 
 def _environment() -> dict[str, str]:

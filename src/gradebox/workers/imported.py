@@ -15,13 +15,8 @@ from gradebox.workers.tampering import Pristine
 class Imported:
     """The modules of an assignment, in a process in which no cell has run.
 
-    Parameters
-    ----------
-    imports : sequence of str
-        What to import, ``module`` or ``module:name``; what cannot be imported is left to the
-        notebook that needs it.
-    banned, stubbed : sequence of str
-        The modules that a student's side does not get.
+    Each import is a ``module`` or ``module:name``; what cannot be imported is left to the notebook
+    that needs it. A student's side does not get what is banned or stubbed.
     """
 
     def __init__(

@@ -19,7 +19,6 @@ from gradebox.workers.protocol import (
     Message,
     Remember,
     RunCell,
-    RunInProcess,
     RunTest,
     Shown,
     Tested,
@@ -30,10 +29,7 @@ from gradebox.workers.protocol import (
 
 
 class Ended(Exception):
-    """The student's process is gone, with all that its cells had made.
-
-    ``kind`` is that of the event: ``ended`` or ``slow-notebook``.
-    """
+    """The student's process is gone; ``kind`` is that of the event: ended, or slow-notebook."""
 
     def __init__(self, message: str, kind: str = "ended") -> None:
         super().__init__(message)
@@ -43,18 +39,9 @@ class Ended(Exception):
 class Notebook:
     """A notebook in its processes; see :func:`running`.
 
-    Parameters
-    ----------
-    student : Process
-        Runs the student's cells.
-    tests : Process, optional
-        Runs the isolated tests; there is none where all run in-process.
-    seconds : float
-        The limit of each cell, in own time: see :mod:`gradebox.sandbox.own_time`.
-    budget : float
-        The limit of all cells together.
-    given : sequence of Given
-        What the tests run of the instructor's other cells.
+    One runs the student's cells, and one the isolated tests, if any is. The limits of each cell and
+    of all together are in own time: :mod:`gradebox.sandbox.own_time`. ``given`` is what the tests
+    run of the instructor's other cells.
     """
 
     def __init__(
@@ -75,20 +62,12 @@ class Notebook:
     def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
         """Run a cell in the student's process; return what it showed, and why it was interrupted.
 
-        See :class:`~gradebox.workers.protocol.RunCell`.
-
-        Raises
-        ------
-        Ended
-            If the process ended, or had to be ended.
+        It raises :class:`Ended` if the process ended, or had to be ended.
         """
         return self._ask(RunCell(source, [*helpers]), Shown)
 
     def remember(self, test: str, fork: bool = False) -> None:
-        """Have the student's process remember its names, for a test that runs in it later.
-
-        See :class:`~gradebox.workers.protocol.Remember`.
-        """
+        """Have the student's process remember its names, for a test that runs in it later."""
         if self._ended is None:
             with contextlib.suppress(Gone):
                 send(self._student.channel, Remember(test, fork))
@@ -104,15 +83,10 @@ class Notebook:
     ) -> tuple[Tested, str]:
         """Run a test in the student's process; return what it showed, and why it was interrupted.
 
-        ``seconds`` is its limit, where it is not that of the other cells; see
-        :class:`~gradebox.workers.protocol.RunInProcess`.
-
-        Raises
-        ------
-        Ended
-            If the process ended, or had to be ended.
+        ``seconds`` is its limit, where it is not that of the other cells. It raises :class:`Ended`
+        as :meth:`run` does.
         """
-        message = RunInProcess(test, source, points, [*pythons], [*imports])
+        message = RunTest(test, source, points, [*pythons], imports=[*imports])
         tested, late = self._ask(message, Tested, seconds)
         score = 0.0 if late or tested.error else bounded(tested.score, points)
         return replace(tested, score=score), late
@@ -155,12 +129,12 @@ class Notebook:
         if self._ended is not None:
             raise self._ended
         if self._spent >= self._budget:
-            text = f"all cells together took longer than {self._budget:g} s"
-            raise self._end(text, "slow-notebook")
-        if time.monotonic() > self._until:
-            minutes = (CAP + 3 * self._budget) / 60
-            text = f"all cells together took longer than {minutes:.0f} minutes of wall time"
-            raise self._end(text, "slow-notebook")
+            limit = f"{self._budget:g} s"
+        elif time.monotonic() > self._until:
+            limit = f"{(CAP + 3 * self._budget) / 60:.0f} minutes of wall time"
+        else:
+            return
+        raise self._end(f"all cells together took longer than {limit}", "slow-notebook")
 
     def _end(self, why: str, kind: str = "ended") -> Ended:
         self._student.kill()
@@ -179,17 +153,15 @@ class Notebook:
 
         What the tests run of the instructor's other cells before it is run first. Whatever the
         student's process does meanwhile, or the test itself, costs no more than this cell's points
-        and those of the cells that need what is lost.
-
-        ``seconds`` is its limit, where it is not that of the other cells; ``pythons`` are names of
-        Python's own that are the student's in it.
+        and those of the cells that need what is lost. ``seconds`` is its limit, where it is not
+        that of the other cells; ``pythons`` are names of Python's own that are the student's in it.
         """
         last = max((n for n, given in enumerate(self._given, 1) if given.before == name), default=0)
         given, self._given = self._given[:last], self._given[last:]
         for part in (part for part in given if part.source or part.answers):
-            tested = self._test(RunTest(part.source, 0.0, [*part.answers]))
+            tested = self._test(RunTest(name, part.source, 0.0, answers=[*part.answers]))
             self._failed_given = self._failed_given or tested.error
-        tested = self._test(RunTest(source, points, pythons=[*pythons]), seconds)
+        tested = self._test(RunTest(name, source, points, [*pythons]), seconds)
         if tested.error.startswith("NameError") and self._failed_given:
             why = f"{tested.error}; a cell that students were given ended with {self._failed_given}"
             return replace(tested, error=why)
@@ -229,21 +201,8 @@ def running(
 ) -> Iterator[Notebook]:
     """Fork the processes of one notebook; at the end they are killed.
 
-    Parameters
-    ----------
-    server : ForkServer
-        Forks the student's.
-    template : Template, optional
-        Forks that of the tests; without one there are no isolated tests.
-    begin : Begin
-        How the student's process is sealed.
-    **more : object
-        What else the :class:`Notebook` is made with.
-
-    Raises
-    ------
-    NotSealed
-        If the student's process could not be sealed.
+    The student's is sealed as ``begin`` says, or raises ``NotSealed``. Without a template there are
+    no isolated tests. What else the :class:`Notebook` is made with follows.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
@@ -252,6 +211,6 @@ def running(
             student = stack.enter_context(server.student(begin, theirs))
             tests = None
             if template is not None:
-                tests = stack.enter_context(template.tests(ours, begin.environment))
+                tests = stack.enter_context(template.tests(begin, ours))
         student.await_sealed(begin.level)
         yield Notebook(student, tests, **more)

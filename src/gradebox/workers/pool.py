@@ -84,13 +84,7 @@ def _installed(name: str, beside: Path) -> bool:
 
 
 def server(modules: Modules) -> ForkServer:
-    """Return the fork server with these modules.
-
-    Raises
-    ------
-    RuntimeError
-        If it does not start.
-    """
+    """Return the fork server with these modules; one that does not start is a RuntimeError."""
     with _starting:  # threads share it
         if modules in _servers and not _servers[modules].alive:
             _servers.pop(modules).close()

@@ -5,7 +5,7 @@ may send anything; what is none of the messages that are expected ends the conne
 """
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -14,7 +14,7 @@ from gradebox.values.channel import Channel, Gone
 
 
 class Fork(bytes, Enum):
-    """What a server is asked for on its control socket; ends of socket pairs come with it."""
+    """What a process that forks is asked for; ends of socket pairs come with it."""
 
     PLAIN = b"f"
     """A child, with the end of a line to the grader, and of one between student and tests."""
@@ -29,15 +29,6 @@ class Message:
 
 
 M = TypeVar("M", bound=Message)
-
-
-@dataclass(frozen=True)
-class TestSettings:
-    """What the processes of a notebook's tests are told at their start."""
-
-    barred: list[str] = field(default_factory=list)  # what the student's process cannot import
-    # files of the instructor's folder that tests do not get: each student hands in another
-    excluded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -60,28 +51,18 @@ class Begin(Message):
     limits: dict[str, Any]  # the fields of gradebox.sandbox.seal.Limits
     readable: list[str]  # folders that it may read besides Python and the system's programs
     scratch: str | None = None  # the folder that it may write to, where it has no files of its own
-    tests: dict[str, Any] | None = None  # the fields of TestSettings, for what forks those of tests
-
-    def with_tests(self, settings: TestSettings) -> "Begin":
-        """Return the message for a process that forks those of tests."""
-        return replace(self, tests=asdict(settings))
+    of_tests: bool = False  # whether it forks the processes of a notebook's tests
+    barred: list[str] = field(default_factory=list)  # what the student's process cannot import
+    # files of the instructor's folder that tests do not get: each student hands in another
+    excluded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Began(Message):
-    """The answer to :class:`Begin`: the fields of :class:`~gradebox.sandbox.seal.Sealed`."""
+    """The answer to :class:`Begin`: the process is sealed, or why it could not be."""
 
-    level: str
-    lacks: list[str]
-    folder: str
-
-
-@dataclass(frozen=True)
-class Refused(Message):
-    """The other answer to :class:`Begin`: the process could not be sealed."""
-
-    why: str
-    is_of_student: bool = False  # whether it was what the student handed in, and not the machine
+    refused: str = ""
+    is_of_student: bool = False  # whether for what the student handed in, and not for the machine
 
 
 @dataclass(frozen=True)
@@ -111,36 +92,21 @@ class Remember(Message):
 
 
 @dataclass(frozen=True)
-class RunInProcess(Message):
-    """Run a test among the student's objects, as they were named where it stands.
+class RunTest(Message):
+    """Run a test cell, or one of the instructor's worth nothing; the answer is :class:`Tested`.
 
-    The answer is :class:`Tested`.
+    A student's process runs it among its objects, as they were named where the test stands.
     """
 
     test: str  # its name
     source: str
     points: float
-    # names of Python's own that mean that in the test, whatever the student calls so
+    # of Python's own names: isolated those that are the student's in the test, and in-process
+    # those that mean what they mean in Python, whatever the student calls so
     pythons: list[str] = field(default_factory=list)
-    # import statements of the instructor's whose names mean that in the test
+    answers: list[str] = field(default_factory=list)  # isolated: the student's after it
+    # in-process: import statements of the instructor's whose names mean that in the test
     imports: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Prepare(Message):
-    """Give the process of the tests variables for one submission; there is no answer."""
-
-    environment: dict[str, str]
-
-
-@dataclass(frozen=True)
-class RunTest(Message):
-    """Run a test cell, or one of the instructor's worth nothing; the answer is :class:`Tested`."""
-
-    source: str
-    points: float
-    answers: list[str] = field(default_factory=list)  # names that are the student's after it
-    pythons: list[str] = field(default_factory=list)  # of Python's own, the student's in it
 
 
 @dataclass(frozen=True)
@@ -176,17 +142,11 @@ def plain(message: Message) -> dict[str, Any]:
 
 
 def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
-    """Wait for one of the messages that are expected.
+    """Wait for one of the messages that are expected, for so many seconds, or with None for ever.
 
-    Raises
-    ------
-    TimeoutError
-        If none has come whole within so many seconds; None waits for ever.
-    Gone
-        If the other side ended, or sent something else.
+    It raises ``TimeoutError`` then, and ``Gone`` if the other side ended or sent something else.
     """
-    content, _ = channel.receive(seconds)
-    return understood(content, *expected)
+    return understood(channel.receive(seconds)[0], *expected)
 
 
 def understood(content: Any, *expected: type[M]) -> M:

@@ -7,13 +7,12 @@ import json
 import subprocess
 import sys
 from binascii import b2a_base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.text import LSString, SList
 from traitlets import Type
 from traitlets.config import Config
 
@@ -190,36 +189,20 @@ class Shell(InteractiveShell):
             traceback=[str(line) for line in stb],
         )
 
-    def var_expand(self, cmd: str, *args: Any, **kwargs: Any) -> str:
+    def var_expand(self, cmd: str, depth: int = 0, *more: Any, **named: Any) -> str:
         """Put variables into a line, which takes all names that there are, if it mentions any."""
         if "{" not in cmd and "$" not in cmd:
             return cmd
         expand: Any = super().var_expand  # which has no types
-        return str(expand(cmd, *args, **kwargs))
+        return str(expand(cmd, depth + 1, *more, **named))
 
     def system(self, cmd: str) -> None:
         """Run a command of the system and show what it prints: there is no terminal for it."""
-        completed = self._ran(cmd, 2)
-        sys.stdout.write(completed.stdout)
-        self.user_ns["_exit_code"] = completed.returncode
-
-    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
-        """Return what a command of the system prints."""
-        text = self._ran(cmd, depth + 2).stdout
-        return SList(text.splitlines()) if split else LSString(text)
-
-    def _ran(self, command: str, depth: int) -> "subprocess.CompletedProcess[str]":
-        expand: Any = self.var_expand  # which has no types
-        return subprocess.run(
-            expand(command, depth),
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+        pipes |= {"stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+        done = subprocess.run(self.var_expand(cmd, 1), shell=True, check=False, **pipes)
+        sys.stdout.write(done.stdout)
+        self.user_ns["_exit_code"] = done.returncode
 
     def execute(self, source: str) -> tuple[int | None, bool]:
         """Run one cell, gather what it shows, and return its number and whether it succeeded."""
@@ -235,24 +218,21 @@ class Shell(InteractiveShell):
 def _as_kept(data: dict[str, Any], metadata: dict[str, Any] | None) -> Output:
     """Return a display as a notebook keeps it, with pictures in base64.
 
-    Raises
-    ------
-    TypeError
-        If a notebook cannot keep it; raised here, this fails the cell and not the process.
+    One that no notebook can keep raises here, which fails the cell and not the process.
     """
+
+    def in_base64(content: bytes) -> str:
+        return b2a_base64(content, newline=False).decode()
+
     kept: Output = json.loads(
-        json.dumps({"data": data, "metadata": metadata or {}}, default=_in_base64)
+        json.dumps({"data": data, "metadata": metadata or {}}, default=in_base64)
     )
     return kept
 
 
-def _in_base64(content: bytes) -> str:
-    return b2a_base64(content, newline=False).decode()
-
-
-def text_of(error: Any) -> str:
-    """Return the message of an exception, even of one that cannot give it."""
+def text_of(value: Any, write: Callable[[Any], str] = str) -> str:
+    """Return the text of an exception or a value, even of one that cannot give it."""
     try:
-        return str(error)
-    except Exception:
-        return f"<{type(error).__name__}>"
+        return write(value)
+    except Exception as error:
+        return f"<{type(value).__name__}: {type(error).__name__}>"

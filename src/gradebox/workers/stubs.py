@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.sandbox.imports import within
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.cells import MESSAGE
@@ -120,7 +121,7 @@ class Answers:
             }
         except NotAValue as error:
             why = f"the test passes `{name}` {error}: only values cross"
-            raise self._refusal(why) from None
+            raise self._refuse(why) from None
         answer, parts = self._ask(question, writer.parts)
         self._show(answer.get("out"))
         if "raised" in answer:
@@ -130,13 +131,10 @@ class Answers:
             raise exception.with_traceback(self._unseen)
         return self._read(answer, parts, name, "returns")
 
-    def _refusal(self, why: str) -> NotAValue:
-        self._refuse(why)
-        return NotAValue(why)
-
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str) -> NotAValue:
         self._fails()
         self.refused.append(why)
+        return NotAValue(why)
 
     def _fails(self) -> None:
         """Keep what names mean when an answer fails first; no override of the dict takes part."""
@@ -193,7 +191,7 @@ class Answers:
                 self.waits = True  # again, if that function has called the student's
         except TooLong as error:
             self.waits = False
-            raise self._refusal(f"the test passes {error}") from None
+            raise self._refuse(f"the test passes {error}") from None
         except Gone as error:
             raise self._end(str(error) or "ended") from None
         except Exception:  # such as a test's own `max`; the next answer would be to this question
@@ -228,7 +226,7 @@ class Answers:
         try:
             return {"value": writer.write(function(*args, **kwargs))}, writer.parts
         except NotAValue as error:
-            self._refusal(f"a function of the test returns {error}: only values cross")
+            self._refuse(f"a function of the test returns {error}: only values cross")
             return {"raised": ["TypeError", str(error)]}, []
         except Exception as error:
             return {"raised": raised(error)}, []
@@ -236,12 +234,12 @@ class Answers:
     def _read(self, answer: dict[str, Any], parts: list[bytes], name: str, verb: str) -> Any:
         if "failed" in answer:
             why = f"`{name}` {verb} {str(answer['failed'])[:200]}: only values cross"
-            raise self._refusal(why)
+            raise self._refuse(why)
         try:
             functions = functools.partial(self._of_student, name=name)
             return Reader(parts, functions, self._class_of).read(answer["value"])
         except NotAValue as error:
-            raise self._refusal(f"`{name}` gives {error}: only values cross") from None
+            raise self._refuse(f"`{name}` gives {error}: only values cross") from None
         except (Damaged, KeyError) as error:
             raise self._end("sent what is no message") from error
 
@@ -287,20 +285,16 @@ class Answers:
         """Return the module and the name by which the student's process finds a function."""
         module = getattr(function, "__module__", None) or getattr(type(function), "__module__", "")
         name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
-        if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        if not isinstance(module, str) or not isinstance(name, str):
             return None
-        if self._is_barred(module):
-            return None
-        return (module, name) if resolve(module, name) is function else None
-
-    def _is_barred(self, module: str) -> bool:
-        return any(module == name or module.startswith(f"{name}.") for name in self._barred)
+        is_here = within(module, ("__main__", *self._barred))
+        return None if is_here or resolve(module, name) is not function else (module, name)
 
     def _class_of(self, module: str, name: str) -> Any:
         """Return what the tests have by themselves under a name that the student gives."""
         if module == "__main__":
             return dict.get(self.names, name)
-        kind = None if self._is_barred(module) else resolve(module, name)
+        kind = None if within(module, self._barred) else resolve(module, name)
         return kind if _is_plain(kind) else None
 
     def _of_student(self, tree: list[Any], reader: Reader, name: str = "") -> Any:
@@ -335,8 +329,9 @@ def _was_handled(error: Exception) -> bool:
         return True
     frame = trace.tb_frame
     code, last = frame.f_code, frame.f_lasti
-    if frame.f_globals.get("__name__") == "collections.abc":
-        return False  # to a Mapping and a Sequence it is "not there"
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package in sys.stdlib_module_names - {"unittest", "doctest", "concurrent", "asyncio"}:
+        return False  # to a Mapping it is "not there", to heapq.merge the end
     is_special = code.co_name.startswith("__") and code.co_name.endswith("__")
     if is_special and code.co_name not in ("__init__", "__call__", "__enter__", "__exit__"):
         return False  # Python calls it, also where a handler in it gives what means "not there"

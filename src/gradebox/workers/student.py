@@ -1,29 +1,183 @@
-"""The student's side: it runs the student's cells, answers tests, and runs some in itself."""
+"""The student's side: it runs the student's cells, answers tests, and runs some in itself.
 
+It answers with values, and keeps nothing secret.
+"""
+
+import builtins
 import contextlib
+import functools
+import importlib
 import os
 import select
 import signal
 import socket
-from collections.abc import Iterator
+import sys
+import traceback
+import types
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from gradebox.values.channel import Channel, Gone
-from gradebox.workers.answering import Answering
+import numpy as np
+
+from gradebox.values.channel import Channel, Gone, TooLong
+from gradebox.values.codec import Damaged, NotAValue, Reader, Writer, described
 from gradebox.workers.cells import Cell, Interrupts, reason, result
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import (
     Message,
     Remember,
     RunCell,
-    RunInProcess,
+    RunTest,
     Shown,
     Tested,
     failed,
     receive,
     send,
 )
-from gradebox.workers.tampering import Builtins, Helpers
+from gradebox.workers.shell import Shell
+from gradebox.workers.stubs import GENERATORS, raised, resolve
+from gradebox.workers.tampering import Beside, Builtins, Helpers
+
+_FUNCTIONS = (
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
+    *(np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
+)
+"""What crosses as a handle: functions, and classes, which can be called too."""
+
+
+class Answering:
+    """Answers the questions of the tests, with ``builtins`` of the student's while they run."""
+
+    def __init__(
+        self, channel: Channel, shell: Shell, builtins: Builtins, interrupts: Interrupts
+    ) -> None:
+        self._channel, self._shell, self._builtins = channel, shell, builtins
+        self._whole = interrupts.whole
+        self._handles: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        # no attribute of theirs: functools.wraps would give it to a function of the student's
+        self._callbacks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def answer(self) -> None:
+        """Take the next question, and answer it."""
+        self._reply(*self._channel.receive())
+
+    def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
+        try:
+            if "look" in question:
+                answer, parts = self._look(question["look"])
+            else:
+                answer, parts = self._call(question, parts)
+        except KeyboardInterrupt:  # the grader's, because the test takes too long
+            answer, parts = {"late": True}, []
+        with self._whole():
+            try:
+                self._channel.send(answer, parts)
+            except (TooLong, MemoryError) as error:  # before the first byte of it was sent
+                self._channel.send({"failed": str(error) or "more than there is memory for"})
+
+    def _look(self, name: str) -> tuple[Any, list[Any]]:
+        try:
+            value = self._shell.user_ns[name]
+        except KeyError:
+            return {"missing": True}, []
+        try:
+            return self._written(value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a generator is gone through, and may raise
+            return {"failed": f"what raises {raised(error)[0]}"}, []
+
+    def _written(self, value: Any) -> tuple[Any, list[Any]]:
+        writer = Writer(self._function)
+        try:
+            return {"value": writer.write(value)}, writer.parts
+        except NotAValue as error:
+            return {"failed": str(error)}, []
+
+    def _call(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
+        outputs = self._shell.outputs
+        outputs.start()
+        try:
+            reader = Reader(parts, self._of_test, self._class_of)
+            function = reader.read(question["call"])
+            args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
+            for name, state in (reader.read(question["seeds"]) or {}).items():
+                GENERATORS[name][1](state)
+            with self._builtins:
+                value = function(*args, **kwargs)
+            # still inside: what is gone through once may raise, print and draw now
+            answer, parts = self._written(value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            answer, parts = {"raised": [*raised(error), _line(error)]}, []
+        printed = {item["name"]: item["text"] for item in outputs.items if "name" in item}
+        if printed:
+            answer["out"] = [printed.get("stdout", ""), printed.get("stderr", "")]
+        return answer, parts
+
+    def _function(self, function: Any, writer: Writer) -> Any:
+        """Return the tree of a function of the student's, or of the test's that goes back."""
+        if type(function) is types.FunctionType and function in self._callbacks:
+            return ["yours", self._callbacks[function]]
+        if not isinstance(function, _FUNCTIONS):
+            raise NotAValue(described(type(function).__name__))
+        number = self._numbers.get(id(function))
+        if number is None:
+            number = self._numbers[id(function)] = len(self._handles)
+            self._handles.append(function)  # which also keeps its id from being given again
+        return ["handle", number]
+
+    def _of_test(self, tree: list[Any], reader: Reader) -> Any:
+        """Return the function that a tree from the tests stands for."""
+        match tree:
+            case ["theirs", int(number)]:
+                return self._handles[number]
+            case ["name", str(module), str(name)]:
+                importlib.import_module(module)
+                return resolve(module, name)
+            case ["partial", function, args, keywords]:
+                function, args, keywords = map(reader.read, (function, args, keywords))
+                return functools.partial(function, *args, **keywords)
+            case ["callback", int(number)]:
+                return self._callback(number)
+        raise Damaged(f"no value: {tree[0]}")
+
+    def _class_of(self, module: str, name: str) -> Any:
+        names = self._shell.user_ns
+        return names.get(name) if module == "__main__" else resolve(module, name)
+
+    def _callback(self, number: int) -> Callable[..., Any]:
+        def callback(*args: Any, **kwargs: Any) -> Any:
+            writer = Writer(self._function)
+            question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
+            # a function of the student's that is called meanwhile starts outputs of its own
+            with self._shell.outputs.set_aside():
+                with self._whole():  # else the reply would be taken for the next question
+                    self._channel.send(question, writer.parts)
+                    answer, parts = self._channel.receive()
+                while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
+                    self._reply(answer, parts)
+                    with self._whole():
+                        answer, parts = self._channel.receive()
+            if "raised" in answer:
+                name, message = answer["raised"]
+                raise getattr(sys.modules["builtins"], name)(message)
+            return Reader(parts, self._of_test, self._class_of).read(answer["value"])
+
+        self._callbacks[callback] = number
+        return callback
+
+
+def _line(error: BaseException) -> str:
+    """Return the number and the text of the student's last line in a traceback."""
+    with contextlib.suppress(Exception):
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if "ipython-input" in frame.filename:
+                return f"{frame.lineno}: {frame.line}"
+    return ""
 
 
 class Student:
@@ -35,7 +189,7 @@ class Student:
     def __init__(self, tests: Channel, imported: Imported) -> None:
         self._shell, self._barrier = imported.shell, imported.barrier
         self._pristine = imported.pristine.changed
-        self._builtins = Builtins()
+        self._builtins, self._beside = Builtins(), Beside()
         self._user_ns: dict[str, Any] = self._shell.user_ns
         self._helpers = Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
@@ -52,7 +206,7 @@ class Student:
         """Do what the grader asks for, and return the answer, if there is one."""
         if isinstance(message, RunCell):
             return self._cell(message)
-        if isinstance(message, RunInProcess):
+        if isinstance(message, RunTest):
             return self._test(message)
         assert isinstance(message, Remember)
         self._names[message.test] = dict(self._user_ns)
@@ -74,7 +228,7 @@ class Student:
         self._helpers.keep(message.helpers)
         return Shown(self._shell.outputs.items, count, ok)
 
-    def _test(self, message: RunInProcess) -> Tested:
+    def _test(self, message: RunTest) -> Tested:
         """Run a test with the names that there were where it stands, and those of earlier tests.
 
         The names are put into the dict that the student's functions look them up in, so that these
@@ -116,7 +270,10 @@ class Student:
     def _changed(self) -> list[str]:
         is_other = self._shell.user_ns is not self._user_ns
         changed = ["get_ipython().user_ns"] if is_other else []
-        return changed + self._builtins.changed + self._pristine()
+        if self._user_ns.get("__builtins__") is not builtins:
+            changed.append("__builtins__")
+            self._user_ns["__builtins__"] = builtins
+        return changed + self._builtins.changed + self._pristine() + self._beside.changed()
 
 
 class StudentProcess(Student):
@@ -142,7 +299,7 @@ class StudentProcess(Student):
                     poll.unregister(self._tests)
             else:
                 with self.busy():
-                    message = receive(self._grader, None, RunCell, Remember, RunInProcess)
+                    message = receive(self._grader, None, RunCell, Remember, RunTest)
                     if (answer := self.obey(message)) is not None:
                         send(self._grader, answer)
 
@@ -151,15 +308,14 @@ class StudentProcess(Student):
         if isinstance(message, Remember) and message.fork:
             self._fork(message.test)
             return None
-        if isinstance(message, RunInProcess) and message.test in self._forks:
+        if isinstance(message, RunTest) and message.test in self._forks:
             return self._ask_fork(message)
         return super().obey(message)
 
     def _fork(self, test: str) -> None:
         """Fork a process that waits for a test, with all objects as they are now."""
         ours, theirs = socket.socketpair()
-        pid = os.fork()
-        if pid:
+        if pid := os.fork():
             theirs.close()
             self._forks[test] = pid, Channel(ours)
             return
@@ -168,13 +324,13 @@ class StudentProcess(Student):
             for end in (ours, self._grader.end, self._tests.end):
                 end.close()
             channel = Channel(theirs)
-            message = receive(channel, None, RunInProcess)
+            message = receive(channel, None, RunTest)
             with self.busy():
                 send(channel, self._test(message))
         finally:
             os._exit(0)
 
-    def _ask_fork(self, message: RunInProcess) -> Tested:
+    def _ask_fork(self, message: RunTest) -> Tested:
         """Have the fork that waits for a test run it, and interrupt it if this process is."""
         pid, channel = self._forks.pop(message.test)
         send(channel, message)

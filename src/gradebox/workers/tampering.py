@@ -12,6 +12,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -66,13 +67,8 @@ class Builtins:
 class Pristine:
     """The functions and classes of packages, and what the interpreter and IPython call.
 
-    Parameters
-    ----------
-    modules : iterable of str
-        The modules that the notebooks import; those beside them in a package are watched, too, if
-        it is not very large.
-    shell : Shell
-        IPython.
+    Of the modules that the notebooks import, those beside them in a package are watched, too, if it
+    is not very large.
     """
 
     def __init__(self, modules: Iterable[str], shell: Shell) -> None:
@@ -192,6 +188,25 @@ def _added(shell: Any) -> Iterator[str]:
                 yield "threading.enumerate"
                 break
             inner = inner.f_back
+
+
+class Beside:
+    """The modules beside the notebook, as they are before the first cell runs."""
+
+    def __init__(self) -> None:
+        files = [file for file in Path.cwd().glob("*.py") if file.stem not in sys.modules]
+        self._texts = {file: file.read_bytes() for file in files}
+
+    def changed(self) -> list[str]:
+        """Return those that are others now, or not what their files say."""
+        return [file.stem for file, text in self._texts.items() if _is_other(file, text)]
+
+
+def _is_other(file: Path, text: bytes) -> bool:
+    module = sys.modules.get(file.stem)
+    names = {"__file__": str(file)} if module is None else vars(module)
+    is_other = names.get("__file__") != str(file) or any(map(_is_of_notebook, names.values()))
+    return is_other or not file.is_file() or file.read_bytes() != text
 
 
 class Helpers:

@@ -4,6 +4,7 @@ One process for each notebook of the assignment is sealed at the start of a run.
 it forks a child, which runs the locked cells and the isolated tests in one namespace.
 """
 
+import builtins
 import contextlib
 import dis
 import os
@@ -12,23 +13,24 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
+from IPython.display import display
 
 from gradebox import observation
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
-from gradebox.workers.names import Names
-from gradebox.workers.protocol import Prepare, RunTest, Tested, TestSettings, receive, send
+from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
 from gradebox.workers.stubs import Answers, Stub
-from gradebox.workers.syntax import body_of
+from gradebox.workers.syntax import PYTHONS, body_of
 
+_NOTHING = object()
 _SEEDS = re.compile(r"seed\w*\(")
 """Finds in a test that it sets the state of a random generator, which an answer may draw from."""
 
@@ -37,11 +39,10 @@ class Late(BaseException):
     """The grader has interrupted a test cell; no ``except Exception`` of a test holds it."""
 
 
-def serve_template(control: socket.socket, settings: TestSettings, shell: Shell) -> NoReturn:
-    """Fork a child for each submission, until the grader ends.
+def serve_template(control: socket.socket, begin: Begin, shell: Shell) -> NoReturn:
+    """Fork a child for each request on the control, until the grader ends.
 
-    Each byte on the control brings the ends of two lines: to the grader, and to the student's
-    process.
+    With each come the ends of two lines: to the grader, and to the student's process.
     """
     control.setblocking(True)
     files = Path.cwd()
@@ -57,18 +58,16 @@ def serve_template(control: socket.socket, settings: TestSettings, shell: Shell)
         pid = os.fork()
         if not pid:
             control.close()  # a test must not fork others
-            _run_child(files, folder, ends, settings, shell)
+            _run_child(files, folder, ends, begin, shell)
         folders[pid] = folder
         for end in ends:
             os.close(end)
 
 
-def _run_child(
-    files: Path, folder: str, ends: list[int], settings: TestSettings, shell: Shell
-) -> NoReturn:
+def _run_child(files: Path, folder: str, ends: list[int], begin: Begin, shell: Shell) -> NoReturn:
     def excluded(folder: str, names: list[str]) -> list[str]:
         inside = Path(folder).relative_to(files)
-        return [name for name in names if (inside / name).as_posix() in settings.excluded]
+        return [name for name in names if (inside / name).as_posix() in begin.excluded]
 
     try:
         with contextlib.suppress(OSError):  # where a filter refuses it
@@ -78,33 +77,82 @@ def _run_child(
         os.chdir(folder)
         grader, student = (socket.socket(fileno=end) for end in ends)
         grader.sendall(b"h")  # the grader learns from it what this process's id is there
-        Tester(Channel(student), settings, shell).serve(Channel(grader))
+        line = Channel(grader)
+        os.environ.update(receive(line, None, Begin).environment)
+        tester = Tester(Channel(student), begin.barred, shell)
+        while True:  # until the grader has enough, which raises Gone
+            send(line, tester.run(receive(line, None, RunTest)))
     except Gone:
         pass
     finally:
         os._exit(0)
 
 
-class Tester:
-    """Runs the test cells of one submission; ``student`` is the line to the student's side."""
+class Names(dict[str, Any]):
+    """The names of the tests and of IPython's user, with those behind them that are the student's.
 
-    def __init__(self, student: Channel, settings: TestSettings, shell: Shell) -> None:
+    A test sees a name of the student's as it was when the test first asked for it.
+    """
+
+    def __init__(self, answers: Answers, shell: Any) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins)
+        self._answers, self._looked, self._pythons = answers, dict[str, Any](), frozenset[str]()
+        answers.names = self
+        self.of_student: set[str] = set()
+        """The names that the student is to define, as far as the notebook has come."""
+        self._of_ipython = {"get_ipython": lambda: shell, "display": display}
+        shell.user_ns = self
+        shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
+
+    def begin(self, pythons: Iterable[str]) -> None:
+        """Begin a test: names of Python's own are the student's only where it needs them."""
+        self._looked, self._pythons = {}, PYTHONS - {*pythons}
+
+    def _look(self, name: Any) -> Any:
+        """Return what a name of the student's means in this test."""
+        if name not in self.of_student or name in self._pythons:
+            return _NOTHING
+        if name not in self._looked:
+            self._looked[name] = self._answers.look(name, _NOTHING)
+        return self._looked[name]
+
+    def __missing__(self, name: str) -> Any:
+        value = self._look(name)
+        if value is not _NOTHING:
+            return value
+        return self._of_ipython[name]
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name) or name in self._of_ipython:
+            return True
+        return self._look(name) is not _NOTHING
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a name."""
+        return self[name] if name in self else default  # noqa: SIM401 it is this method
+
+    def keys(self) -> Any:
+        """Return all names, as ``dir()`` asks for them."""
+        return dict.fromkeys([*super().keys(), *filter(self.__contains__, self.of_student)]).keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+
+class Tester:
+    """Runs the test cells of one submission; ``student`` is the line to the student's side.
+
+    The modules that are ``barred`` are those that the student's side cannot import.
+    """
+
+    def __init__(self, student: Channel, barred: Sequence[str], shell: Shell) -> None:
         self._outputs = shell.outputs
         # for both streams: nbgrader gives no points to a cell with stderr
         self._stream = Stream("stdout", shell.outputs)
-        self._answers = Answers(student, settings.barred)
+        self._answers = Answers(student, barred)
         # also where gradebox.observe looks for the student's names
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
-
-    def serve(self, grader: Channel) -> NoReturn:
-        """Run the cells as they come, until the grader has enough, which raises Gone."""
-        while True:
-            message = receive(grader, None, RunTest, Prepare)
-            if isinstance(message, Prepare):
-                os.environ.update(message.environment)
-            elif isinstance(message, RunTest):
-                send(grader, self.run(message))
 
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""
@@ -143,12 +191,8 @@ class Tester:
     def _forget(self, cell: Cell, may_have_filled: bool) -> None:
         """Take away what a cell has made of an answer that failed.
 
-        Parameters
-        ----------
-        cell : Cell
-            The cell.
-        may_have_filled : bool
-            Whether it is none of the tests and went on after that, so that a list may lack items.
+        One that is none of the tests and went on may have filled what lacks items now, such as a
+        list.
         """
         known = self._answers.known or {}
         for name, operation in _operations(cell.parts):

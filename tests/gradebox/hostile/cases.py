@@ -9,8 +9,8 @@ WebAssembly. Lines ``--- kind`` begin its cells:
 - ``answer NAME`` is an answer among right ones;
 - ``returning VALUE`` is a cell before answers that all return the same value.
 
-A line ``=== @name`` begins a text that a line ``@name`` stands for. A submission without cells is
-built by :data:`hostile.builds.BUILDS`.
+A line ``=== @name`` begins a text that a line ``@name`` stands for. Other kinds have a submission
+built by Python: :mod:`hostile.builds`.
 """
 
 import re
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hostile.builds import BUILDS, Build
+from hostile.builds import KINDS, Build, built
 from hostile.course import NOTHING, POINTS, WRONG, Work
 from hostile.texts import HERE, runnable
 
@@ -29,50 +29,23 @@ FILES = ("forging", "prying", "edits", "machine", "pages", "faults")
 
 @dataclass(frozen=True)
 class Case:
-    """A submission.
+    """A submission."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, which is the student's.
-    tries : str
-        What it tries, for the table.
-    build : callable
-        Builds it, from the released notebook on.
-    scores : mapping or None
-        The points that it must get; None where it must fail as a whole.
-    flags : tuple of str
-        What the instructor must be told, and nothing else: each is a part of one flag.
-    maybe : tuple of str
-        What the instructor may be told besides, as chance has it.
-    why : str
-        A part of the reason why it fails.
-    outputs : mapping
-        By cell, a part of what its output must say.
-    either : tuple of str
-        The cells whose points are up to chance: none or all.
-    late : bool
-        Whether it is late, and loses all points.
-    in_wasm : mapping
-        What is otherwise in WebAssembly, by field: most of what such a case asks for is not there.
-    unrun : str
-        Why stock nbgrader is not run on it. Then ``stock`` says what its code does.
-    stock : str
-        What stock nbgrader does, as read from its code.
-    """
-
-    name: str
-    tries: str
-    build: Build
+    name: str  # its name, which is the student's
+    tries: str  # what it tries, for the table
+    build: Build  # builds it, from the released notebook on
+    # the points that it must get; None where it must fail as a whole
     scores: Mapping[str, float] | None = field(default_factory=lambda: NOTHING)
+    # what the instructor must be told, and nothing else: each is a part of one flag
     flags: tuple[str, ...] = ()
-    maybe: tuple[str, ...] = ()
-    why: str = ""
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    either: tuple[str, ...] = ()
-    late: bool = False
+    maybe: tuple[str, ...] = ()  # what the instructor may be told besides, as chance has it
+    why: str = ""  # a part of the reason why it fails
+    outputs: Mapping[str, str] = field(default_factory=dict)  # by cell, a part of its output
+    either: tuple[str, ...] = ()  # the cells whose points are up to chance: none or all
+    late: bool = False  # whether it is late, and loses all points
+    # what is otherwise in WebAssembly: most of what such a case asks for is not there
     in_wasm: Mapping[str, Any] = field(default_factory=dict)
-    unrun: str = ""
+    unrun: str = ""  # why stock nbgrader is not run on it; then `stock` says what its code does
     stock: str = ""
 
     def of(self, sandbox: str) -> "Case":
@@ -163,7 +136,7 @@ def _groups() -> dict[str, list[Case]]:
                 (kind, re.sub(r"^@\w+\n", lambda m: named[m[0].strip()], lines, flags=re.M).strip())
                 for kind, lines in zip(pairs[::2], pairs[1::2], strict=True)
             ]
-            build = _built(cells) if cells else BUILDS[name]
+            build = built(*cells[0]) if cells[0][0] in KINDS else _built(cells)
             group.append(Case(name, tries, build, **_fields(fields)))
     return groups
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -176,16 +176,8 @@ def _name(cell: Any) -> str:
 class Work:
     """A submission that is being built, from the released notebook on.
 
-    Parameters
-    ----------
-    root : Path
-        The course.
-    student : str
-        Who hands it in.
-    port : int
-        A port of this machine at which only the test listens.
-    mark : str
-        A text by which what a submission starts can be found among the processes.
+    Only the test listens at the ``port``; by the ``mark`` what a submission starts can be found
+    among the processes.
     """
 
     def __init__(self, root: Path, student: str, port: int = 9, mark: str = "x") -> None:
@@ -227,6 +219,24 @@ class Work:
         cell = new_code_cell(text)
         cell.id = f"extra-{len(self.nb.cells)}"
         return cell
+
+    def move(self, position: int, cells: Iterable[Any]) -> None:
+        """Move cells, together."""
+        moved = [*cells]
+        rest = [cell for cell in self.nb.cells if cell not in moved]
+        self.nb.cells = [*rest[:position], *moved, *rest[position:]]
+
+    def become(self, constructor: Any, cell: Any) -> None:
+        """Make a cell into one of another kind, of the same text."""
+        new = constructor(cell.source)
+        new.id, new.metadata = cell.id, cell.metadata
+        self.nb.cells[self.nb.cells.index(cell)] = new
+
+    def saved(self) -> Path:
+        """Hand in the notebook, and return its file, which is not written again."""
+        self.save()
+        self.nb = None
+        return self.file
 
     def save(self) -> None:
         """Hand in the notebook, if it was not replaced by something else."""

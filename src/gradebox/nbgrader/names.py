@@ -1,0 +1,124 @@
+"""Find the names that the cells of a notebook bind, use, lend each other and lack."""
+
+import builtins
+import difflib
+import re
+import symtable
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gradebox.nbgrader.cells import errors, is_test, name_of
+from gradebox.workers.syntax import python_of
+
+_NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
+_DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+
+
+@lru_cache(maxsize=1000)  # the tests of a class are the same
+def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    r"""Return the names that code binds where it stands, takes from elsewhere, and imports.
+
+    What a function binds is its own, unless it says ``global``.
+
+    >>> bound, used, imported = names_of("import math\ny = [math.exp(k) for k in x]")
+    >>> sorted(bound), sorted(used), sorted(imported)
+    (['math', 'y'], ['x'], ['math'])
+    """
+    try:
+        tables = [symtable.symtable(python_of(source), "<cell>", "exec")]
+    except (SyntaxError, ValueError):
+        return frozenset(), frozenset(), frozenset()
+    symbols = []
+    for table in tables:
+        tables += table.get_children()
+        symbols += [s for s in table.get_symbols() if table is tables[0] or s.is_global()]
+    imported = frozenset(s.get_name() for s in symbols if s.is_imported())
+    bound = imported.union(s.get_name() for s in symbols if s.is_assigned())
+    used = frozenset(s.get_name() for s in symbols if s.is_referenced())
+    return bound, used - bound, imported
+
+
+def words(source: str) -> set[str]:
+    """Return all words of a text: the names in it, and in the texts and comments in it."""
+    return set(re.findall(r"\w+", source))
+
+
+def bound_outside_tests(cells: Sequence[Any]) -> set[str]:
+    """Return the names that the code cells bind that are no tests."""
+    own = [cell for cell in cells if cell.cell_type == "code" and not is_test(cell)]
+    return {name for cell in own for name in names_of(cell.source)[0]}
+
+
+class Borrowed(NamedTuple):
+    """A name that a test defines, and the cell that uses it."""
+
+    test: str
+    name: str
+    cell: str
+
+
+def borrowed(
+    cells: Sequence[Any], released: Callable[[str], str], by_tests: Collection[str] = ()
+) -> list[Borrowed]:
+    """Return what cells use of the tests before them, and no other cell defines.
+
+    Only the part of a test that is ``released`` can be borrowed. Some borrowing is ``by_tests``.
+    """
+    own = bound_outside_tests(cells) | {*dir(builtins)}
+    found: list[Borrowed] = []
+    wanted: dict[str, str] = {}
+    for cell in reversed([cell for cell in cells if cell.cell_type == "code"]):
+        name = name_of(cell)
+        bound, used, _ = names_of(released(cell.source) if is_test(cell) else cell.source)
+        lent = sorted(bound & wanted.keys()) if is_test(cell) else []
+        if name in by_tests:
+            used = names_of(cell.source)[1]
+        found += [Borrowed(name, each, wanted.pop(each)) for each in lent]
+        if lent or not is_test(cell) or name in by_tests:
+            wanted |= dict.fromkeys(used - own, name)
+    return found
+
+
+class Absent(NamedTuple):
+    """A name that a test uses and no cell defines."""
+
+    name: str
+    kind: str  # what the test takes it for: a ``function`` or a ``name``
+    failed: bool  # whether a cell would define it, and ended with an error
+    guess: str  # what the student may call it; empty if nothing is like it
+
+
+def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
+    """Return what the tests of a graded notebook did not find, by the names of their cells.
+
+    Nobody has renamed anything to what is ``given``: names that the instructor's version defines.
+    """
+    unknown = {}
+    for cell in filter(is_test, nb.cells):
+        for output in errors(cell):
+            match = _NOT_DEFINED.match(str(output.get("evalue", "")))
+            if output.ename == "NameError" and match and match[1] in _mentioned(cell):
+                unknown[name_of(cell)] = match[1], cell.source
+    if not unknown:
+        return {}
+    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
+    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
+    tested = set[str]().union(*map(_mentioned, filter(is_test, nb.cells)))
+    candidates = sorted(defined - tested - {*given, *dir(builtins)})
+    missing = {}
+    for test, (name, source) in unknown.items():
+        kind = "function" if re.search(rf"\b{name}\s*\(|, {name}\b", source) else "name"
+        missing[test] = Absent(name, kind, name in defined, _alike(name, candidates))
+    return missing
+
+
+def _mentioned(cell: Any) -> frozenset[str]:
+    bound, used, _ = names_of(cell.source)
+    return bound | used
+
+
+def _alike(name: str, names: Sequence[str]) -> str:
+    low = name.lower()
+    inside = [other for other in names if low in other.lower() or other.lower() in low]
+    return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")
