@@ -15,8 +15,8 @@ import sys
 import textwrap
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,28 +102,33 @@ def outcomes(
     cases : sequence of dict
         The arguments by name, in the order of the signature.
     """
-    return [_outcome(answer, use, case) for case in cases]
-
-
-def _outcome(answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any]) -> Observation:
-    arguments = {name: _copied(value) for name, value in case.items()}
     printed = io.StringIO()
+    with silence(printed):
+        return [_outcome(answer, use, case, printed) for case in cases]
+
+
+def _outcome(
+    answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any], printed: io.StringIO
+) -> Observation:
+    printed.seek(0)
+    printed.truncate()
+    arguments = _arguments(case)
     try:
-        with silence(printed):
-            given = arguments.values()
-            value = answer(*given) if use is None else use(answer, *given)
+        value = answer(*arguments) if use is None else use(answer, *arguments)
     except (Exception, SystemExit) as error:
         raised = type(error).__name__, str(error)
         if use is None or _is_of_student(error, answer):
             return Observation("raised", raised, printed.getvalue(), "", line_of(error, answer))
         content = [*raised, returned(answer, use, case)]
         return Observation("unusable", content, printed.getvalue())
+    text, changed = printed.getvalue(), ""
+    for (name, before), after in zip(case.items(), arguments, strict=True):
+        if before is not after and _differ(before, after):
+            changed = changed or name
     value = _compact(value)
-    pairs = ((name, value, arguments[name]) for name, value in case.items())
-    changed = next((n for n, one, now in pairs if one is not now and _differ(one, now)), "")
     found = ["value", value] if is_plain(value) else described(value)
-    kind, content = found if found[0] == "value" else ("other", found)
-    return Observation(kind, content, printed.getvalue(), changed, "", generators(arguments))
+    kind, content = ("value", found[1]) if found[0] == "value" else ("other", found)
+    return Observation(kind, content, text, changed, "", generators(arguments))
 
 
 def returned(
@@ -137,7 +142,9 @@ def returned(
 
     def follow(frame: Any, event: str, value: Any) -> None:
         code, caller = frame.f_code, frame.f_back.f_code
-        inner = caller.co_filename in files or code.co_name.startswith("<")
+        # a reference and its driver may stand in one file
+        drives = caller.co_name == getattr(use, "__name__", "")
+        inner = (caller.co_filename in files and not drives) or code.co_name.startswith("<")
         if event == "return" and code.co_filename in files and not inner:
             yields = code.co_flags & inspect.CO_GENERATOR
             given.append((code.co_name, "a generator" if yields else in_words(value)))
@@ -145,7 +152,7 @@ def returned(
     before = sys.getprofile()
     try:
         with silence(io.StringIO()), contextlib.suppress(Exception, SystemExit):
-            arguments = [_copied(value) for value in case.values()]
+            arguments = _arguments(case)
             sys.setprofile(follow)
             use(answer, *arguments)
     finally:
@@ -265,10 +272,13 @@ def effort(answer: Any, *arguments: Any) -> tuple[int, int | None]:
     return lines, peak
 
 
-def generators(case: Mapping[str, Any]) -> list[str]:
+def generators(arguments: Iterable[Any]) -> list[str]:
     """Return the states of the generators among arguments."""
-    random = (value for value in case.values() if isinstance(value, np.random.Generator))
-    return [str(generator.bit_generator.state) for generator in random]
+    return [
+        str(value.bit_generator.state)
+        for value in arguments
+        if isinstance(value, np.random.Generator)
+    ]
 
 
 def _compact(value: Any) -> Any:
@@ -280,12 +290,20 @@ def _compact(value: Any) -> Any:
     return value
 
 
-def _copied(value: Any) -> Any:
-    # most arguments are such, and a check makes hundreds of calls
-    if type(value) in (type(None), bool, int, float, str):
-        return value
-    # an array has a copy of its own, ten times faster than that of the library
-    return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
+_IMMUTABLE = {type(None), bool, int, float, str, FunctionType}
+
+
+def _arguments(case: Mapping[str, Any]) -> list[Any]:
+    """Return copies of the arguments of a call; a check makes hundreds of calls."""
+    return [
+        value
+        if type(value) in _IMMUTABLE
+        # an array has a copy of its own, ten times faster than that of the library
+        else value.copy()
+        if type(value) is np.ndarray
+        else copy.deepcopy(value)
+        for value in case.values()
+    ]
 
 
 @contextlib.contextmanager
@@ -375,11 +393,13 @@ def _rebuilt(kind: str, *content: Any) -> Any:
 
 
 def _differ(before: Any, after: Any) -> bool:
-    """Return whether an array, or one within a tuple or list, is not as it was."""
+    """Return whether an array or a number, or one within a tuple or list, is not as it was."""
     if isinstance(before, tuple | list):
-        return len(before) != len(after) or any(map(_differ, before, after))
-    is_array = isinstance(before, np.ndarray)
-    return is_array and not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+        pairs = [two for two in zip(before, after, strict=False) if two[0] is not two[1]]
+        return len(before) != len(after) or any(_differ(*two) for two in pairs)
+    if isinstance(before, np.ndarray):
+        return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+    return isinstance(before, int | float | str) and bool(before != after)
 
 
 def line_of(error: BaseException, answer: Any) -> str:

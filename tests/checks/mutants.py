@@ -4,15 +4,16 @@ What is mutated is the reference as the notebook in ``solutions`` has it: it sta
 student's answer does. The functions of ``optdl`` often call helpers, whose annotations are checked
 while tests run, so that a mutant would behave differently there.
 
-For each exercise there are up to ``MOST``, drawn by a fixed seed, operator by operator. Mutants
-that agree with the reference in all cases are left out, and so are those that behave like another
-one of the same exercise. One in each exercise may raise an error in every case.
+For each exercise there are up to ``MAX_MUTANTS``, drawn by a fixed seed, operator by operator.
+Mutants that agree with the reference in all cases are left out, and so are those that behave like
+another one of the same exercise. One in each exercise may raise an error in every case.
 """
 
 import ast
 import builtins
 import contextlib
 import copy
+import io
 import json
 import signal
 import threading
@@ -22,16 +23,19 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-import judging
 import numpy as np
+from jaxtyping import config
 
-from optdl.checks import exercises
+from optdl.checks import exercises, runner
 from optdl.checks.exercise import Function
+from optdl.observation import Observation, silence
 from tools.layout import ROOT, Course
 
 TOPICS = Course(ROOT).topics()
 SEED = 20
-MOST = 6
+SEEDS = range(20)
+"""The seeds of the cases that a mutant must fail on at least once to count as wrong."""
+MAX_MUTANTS = 6
 SECONDS = 2.0
 """Processor time that a mutant may take for all its cases."""
 
@@ -87,28 +91,55 @@ class TooLong(BaseException):
 
 
 def mutants(key: str) -> list[Mutant]:
-    """Return up to ``MOST`` mutants that are wrong, each in its own way."""
+    """Return up to ``MAX_MUTANTS`` mutants that are wrong, each in its own way."""
     rng = np.random.default_rng([SEED, zlib.crc32(key.encode())])
     possible = candidates(key)
     queue = [possible[i] for i in rng.permutation(len(possible))]
-    chosen: list[Mutant] = []
-    while queue and len(chosen) < MOST:
+    chosen: dict[Mutant, list[Observation]] = {}
+    while queue and len(chosen) < MAX_MUTANTS:
         used = Counter(mutant.operator for mutant in chosen)
         mutant = min(queue, key=lambda mutant: used[mutant.operator])
         queue.remove(mutant)
-        with contextlib.suppress(TooLong), limited(SECONDS):
-            if _is_new(mutant, chosen):
-                chosen.append(mutant)
-    return chosen
+        with contextlib.suppress(TooLong), limited(SECONDS), quiet():
+            given = _outcomes(mutant, 0)
+            if _is_wrong(mutant) and not any(_alike(key, given, one) for one in chosen.values()):
+                chosen[mutant] = given
+    return [*chosen]
 
 
-def _is_new(mutant: Mutant, chosen: list[Mutant]) -> bool:
-    key, function = mutant.key, mutant.function
-    if judging.difference(key, function) is None:
-        return False
-    if judging.raises(key, function):
-        return not any(judging.raises(key, other.function) for other in chosen)
-    return not any(judging.alike(key, function, other.function) for other in chosen)
+def _outcomes(mutant: Mutant, seed: int) -> list[Observation]:
+    exercise = exercises()[mutant.key]
+    return exercise.outcomes(mutant.function, runner._drawn(exercise, seed)[0])
+
+
+def _is_wrong(mutant: Mutant) -> bool:
+    exercise = exercises()[mutant.key]
+    for seed in SEEDS:
+        cases, rights, _ = runner._drawn(exercise, seed)
+        given = zip(cases, rights, _outcomes(mutant, seed), strict=True)
+        if any(runner._reason(exercise, *one) for one in given):
+            return True
+    return False
+
+
+def _alike(key: str, left: list[Observation], right: list[Observation]) -> bool:
+    """Return whether two mutants have the same outcome in every case, or raise in every case."""
+    if all(one.is_error for one in left + right):
+        return True
+    pairs = zip(left, right, strict=True)
+    return all(a.changed == b.changed and runner._same(exercises()[key], a, b) for a, b in pairs)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Drop what is printed and warnings, and check no annotations, as in a student's notebook."""
+    disabled = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    try:
+        with silence(io.StringIO()):
+            yield
+    finally:
+        config.update("jaxtyping_disable", disabled)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ CONTEXT = {"assignment": "toy", "notebook": "toy"}
 needs_wasm = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("gradebox_wasm", "wasmtime"))
     or not importlib.import_module("gradebox_wasm").INTERPRETER.is_file(),
-    reason="the interpreter is missing; it is made by: python -m tools.wasm_wheel",
+    reason="the interpreter is missing; it is made by: python -m tools.site.wasm_wheel",
 )
 SANDBOX = "auto"
 """The sandbox of the tests that do not name one."""

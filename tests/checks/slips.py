@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from tools import answers
+from tools.classroom import answers
 
 
 class _Returns(ast.NodeTransformer):

@@ -12,7 +12,6 @@ import time
 import warnings
 from types import SimpleNamespace
 
-import judging
 import numpy as np
 import pytest
 from hang import HANG
@@ -153,11 +152,11 @@ def held(fact, function):
         return str(error)
 
 
-@pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
-def test_functions_in_cases_count_as_students_code(exercise):
-    for case in exercise.draw(np.random.default_rng(0)):
-        for function in filter(callable, case.values()):
-            assert is_of_students(getattr(function, "func", function))
+def test_functions_in_cases_count_as_students_code():
+    for exercise in COURSE.values():
+        for case in exercise.draw(np.random.default_rng(0)):
+            for function in filter(callable, case.values()):
+                assert is_of_students(getattr(function, "func", function)), exercise.key
 
 
 @pytest.mark.parametrize(
@@ -200,87 +199,74 @@ def test_arrays_of_any_kind_pass_in_both_processes(monkeypatch, kind):
 # --- imports
 
 
-def test_check_imports_only_its_topic():
-    """A first check answers at once; other topics would only take time to import."""
-    code = (
-        "import sys; from optdl.checks import check; from optdl.erm import standard_error; "
-        "check('L1-07', standard_error); print('optdl.checks.bnp' in sys.modules)"
+def lines_of(code, **options):
+    """Return what a program prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG, **options
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.endswith("False\n")
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_check_imports_only_its_topic_and_never_torch():
+    """Other topics take time, torch takes seconds, and an interrupted import breaks the kernel."""
+    code = (
+        "import sys\n"
+        "from optdl.checks import check, exercises\n"
+        "from optdl.erm import standard_error\n"
+        "check('L1-07', standard_error)\n"
+        "print('optdl.checks.bnp' in sys.modules)\n"
+        "for key, exercise in exercises().items():\n"
+        "    check(key, exercise.reference, properties=True)\n"
+        "print([name for name in ('torch', 'sklearn') if name in sys.modules])\n"
+    )
+    _, others, *passed, loaded = lines_of(code)
+    assert (others, len(passed), loaded) == ("False", len(COURSE), "[]")
 
 
 # --- the framework, on a toy exercise
 
 
-def test_checks_do_not_import_torch():
-    """Torch takes seconds to import, and an import that is interrupted breaks the kernel."""
-    code = (
-        "import sys\n"
-        "from optdl.checks import exercises\n"
-        "from optdl.checks import check\n"
-        "for key, exercise in exercises().items():\n"
-        "    check(key, exercise.reference, properties=True)\n"
-        "print([name for name in ('torch', 'sklearn') if name in sys.modules])\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *passed, loaded = run.stdout.splitlines()
-    assert len(passed) == len(exercises())
-    assert loaded == "[]"
+INTERRUPT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where a shell ignores it, as for &
+from optdl.checks import check
+from optdl.checks.report import Stopped
+{}
+def standard_error(sigma, n, population=None):
+    return sigma / n**0.5 if population is None else 0
+try: check('L1-07', standard_error)
+except AssertionError as error: print(str(error).splitlines()[0])
+"""
 
 
-def interrupt_and_check_again(code, tmp_path):
-    """Interrupt a check once it says that it has begun; return what is printed after that."""
-    script = tmp_path / "student.py"
-    script.write_text(
-        "import sys, os, signal\n"
-        # where the tests run in the background, a shell has it ignored
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from optdl.checks import check\n"
-        "from optdl.checks.report import Stopped\n"
-        f"{code}\n"
-        "def standard_error(sigma, n, population=None):\n"
-        "    return sigma / n**0.5 if population is None else 0\n"
-        "try: check('L1-07', standard_error)\n"
-        "except AssertionError as error: print(str(error).splitlines()[0])\n"
-    )
-    return subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=HANG, check=True
-    )
-
-
-def test_interrupted_check_reports_the_line(tmp_path):
-    code = (
-        "def standard_error(sigma, n, population=None):\n"
-        "    while True:\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "try: check('L1-07', standard_error)\n"
-        "except Stopped as error: print('\\n'.join(error._render_traceback_()))"
-    )
-    first, again = interrupt_and_check_again(code, tmp_path).stdout.splitlines()
-    assert first == (
-        "■ L1-07 standard_error: stopped, in line 7: `os.kill(os.getpid(), signal.SIGINT)`."
-    )
-    assert again == "✗ L1-07 standard_error: not right yet."
-
-
-def test_interrupted_import_completes_first(tmp_path):
-    code = (
-        "class Interrupting:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'optdl.erm': os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "try: check('L1-07', len)\n"
-        "except KeyboardInterrupt: print('interrupted', 'optdl.checks.erm' in sys.modules)"
-    )
-    first, again = interrupt_and_check_again(code, tmp_path).stdout.splitlines()
-    assert first == "interrupted True"
-    assert again == "✗ L1-07 standard_error: not right yet."
-
-
-def test_success_takes_one_line(toy, capsys):
-    check("L1-07", spread, properties=True)
-    assert capsys.readouterr().out == "✓ L1-07 spread: 3 cases agree, and the general facts hold\n"
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            "def standard_error(sigma, n, population=None):\n"
+            "    while True:\n"
+            "        os.kill(os.getpid(), signal.SIGINT)\n"
+            "try: check('L1-07', standard_error)\n"
+            "except Stopped as error: print('\\n'.join(error._render_traceback_()))",
+            "■ standard_error: stopped, in line 8: `os.kill(os.getpid(), signal.SIGINT)`.",
+        ),
+        (  # an import completes first
+            "class Interrupting:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name == 'optdl.erm': os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Interrupting())\n"
+            "try: check('L1-07', len)\n"
+            "except KeyboardInterrupt: print('interrupted', 'optdl.checks.erm' in sys.modules)",
+            "interrupted True",
+        ),
+    ],
+)
+def test_interrupted_check_can_be_repeated(tmp_path, code, shown):
+    script = tmp_path / "student.py"  # of a file the line is known
+    script.write_text(INTERRUPT.format(code))
+    lines = lines_of(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    assert lines == [shown, "✗ standard_error: not right yet."]
 
 
 def test_message_shows_smallest_failing_case_and_mistake(toy):
@@ -326,6 +312,16 @@ def gives(values, count):
     return values.std(), {"count": count}
 
 
+DRIVER = """
+def unpacked(answer, *arguments):
+    left, right = answer(*arguments)
+    return left, right["count"]
+"""
+names = {"__name__": __name__}
+exec(compile(DRIVER, __file__, "exec"), names)  # in the file of the reference, as in a block
+unpacked = names["unpacked"]
+
+
 PAIR = "`gives` should return a tuple of a number and a dict with the key 'count', and returned "
 
 
@@ -338,10 +334,11 @@ PAIR = "`gives` should return a tuple of a number and a dict with the key 'count
         ("return 1.5, {count: 2}", PAIR + "a tuple of a number and a dict with the key 2"),
         ("return values[count]", "your function raised IndexError: index 2 is out of bounds"),
         ("raise SystemExit", "your function calls `exit()`"),
+        ("raise NotImplementedError(count)", "your function raised NotImplementedError: 2"),
     ],
 )
 def test_driver_that_fails_is_not_blamed_on_the_code(monkeypatch, code, why):
-    exercise = Exercise("L1-07", gives, TOY.draw, use=judging.unpacked)
+    exercise = Exercise("L1-07", gives, TOY.draw, use=unpacked)
     monkeypatch.setattr(catalog, "_of_row", lambda key: {key: exercise})
     names = {}
     exec(compile(f"def gives(values, count):\n    {code}", "<cell>", "exec"), names)
@@ -389,41 +386,24 @@ def test_hint_about_code_needs_the_code(monkeypatch, lines, answer, cause):
 
 def test_printed_output_follows_the_verdict(toy, capsys):
     def talking(values, count):
+        warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
+        sys.stderr.write("careful")
         print("count is", count)
         return spread(values, count) if right else 7.0
 
     right = True
-    check("L1-07", talking)
-    assert capsys.readouterr().out == (
-        "✓ L1-07 spread: 3 cases agree\n\nYour function printed, in the first case:\ncount is 9\n"
+    check("L1-07", talking, properties=True)
+    output = capsys.readouterr()
+    assert output.err == "", "nbgrader gives no points to a cell that writes to stderr"
+    assert output.out == (
+        "✓ spread: 3 cases agree, and the general facts hold\n\n"
+        "Your function printed, in the first case:\ncount is 9\n"
     )
     right = False
     assert message(talking).endswith("\n\nYour function printed, in this case:\ncount is 2")
-
-
-def test_long_printed_output_is_cut(toy):
     text = message(lambda v, n: print("x" * 5000) or 7.0)
     assert text.endswith("x" * 2000 + "\n… 3,001 more characters are not shown.")
     assert "x" * 2001 not in text
-
-
-def test_mutated_argument_is_reported_despite_right_answer(toy):
-    def careless(values, count):
-        answer = spread(values, count)
-        values -= 1
-        return answer
-
-    assert "changes its argument `values` in place" in message(careless)
-
-
-def test_warnings_and_stderr_are_suppressed(toy, capsys):
-    def noisy(values, count):
-        warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
-        sys.stderr.write("careful")
-        return spread(values, count)
-
-    check("L1-07", noisy, properties=True)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -437,7 +417,7 @@ def test_warnings_and_stderr_are_suppressed(toy, capsys):
         ({"a": 1.0}, {"b": 1.0}, "expected the keys ['a'], got ['b']"),
         ({"a": 1.0}, {"a": 2.0}, "at key 'a': the values differ"),
         ({"a": 1.0}, {"a": 1.0}, None),
-        ({"a": 1, "b": "x"}, {"a": 2, "b": "y"}, "at key 'a': the values differ; at key 'b': exp"),
+        ({"a": 1, "b": "x"}, {"a": 2, "b": "y"}, "at key 'a': expected 1, got 2; at key 'b': exp"),
         ({"a": (1.0, 2.0)}, {"a": (1.0, 3.0)}, "the second of 2 parts at key 'a': the values"),
         ((1.0, 2.0), 1.0, "expected 2 values, got a float"),
         ((1.0, 2.0), (1.0,), "expected 2 values, got 1"),
@@ -479,9 +459,6 @@ def test_values_of_every_kind_are_compared(expected, got, reason):
 )
 def test_values_are_shown_in_aligned_columns(value, shown):
     assert show(value) == shown
-
-
-def test_small_matrices_are_shown_in_full():
     assert "..." not in show(np.ones((6, 9)))
     assert "..." in show(np.ones((60, 90)))
 
@@ -502,9 +479,7 @@ def test_stale_function_is_the_likely_cause(toy, monkeypatch):
     def blank(values, count):
         raise NotImplementedError
 
-    assert (
-        message(blank) == "✗ L1-07 spread: not written yet. Replace `raise NotImplementedError()`."
-    )
+    assert message(blank) == "✗ spread: not written yet. Replace `raise NotImplementedError()`."
     monkeypatch.setattr(runner, "stale", lambda function: "the cell has a syntax error")
     assert "\nLikely cause: the cell has a syntax error." in message(blank)
     assert "\nLikely cause: the cell has a syntax error." in message(divides_by_count)
@@ -538,7 +513,7 @@ def test_long_check_says_that_it_still_runs(toy, monkeypatch, capsys):
     assert "still runs" not in capsys.readouterr().out
     monkeypatch.setattr(runner, "shell", lambda: SimpleNamespace(kernel=True))
     check("L1-07", slow)
-    assert "L1-07 spread still runs after 0.01 seconds" in capsys.readouterr().out
+    assert "… spread still runs after 0.01 seconds" in capsys.readouterr().out
     monkeypatch.setattr(runner, "SECONDS", 99.0)
     check("L1-07", spread)
     timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
@@ -588,13 +563,8 @@ def test_duplicate_exercise_keys_are_refused(monkeypatch):
         catalog.blocks()
 
 
-def test_notebook_traceback_is_only_the_message():
-    assert CheckFailed("✗ first\nsecond")._render_traceback_() == ["✗ first", "second"]
-
-
 def test_calling_unwritten_code_shows_one_line(tmp_path):
-    script = tmp_path / "notebook.py"
-    script.write_text(
+    code = (
         "from IPython.core.interactiveshell import InteractiveShell\n"
         "shell = InteractiveShell.instance(colors='nocolor')\n"
         "def run(*lines): shell.run_cell('\\n'.join(lines))\n"
@@ -603,15 +573,7 @@ def test_calling_unwritten_code_shows_one_line(tmp_path):
         "for line in ('train(3)', 'SGD().step()'): run(line)\n"
         "run('raise NotImplementedError(\"of something else\")')\n"
     )
-    run = subprocess.run(
-        [sys.executable, script],
-        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=True,
-    )
-    train, step, *other = run.stdout.splitlines()
+    train, step, *other = lines_of(code, env={**os.environ, "IPYTHONDIR": str(tmp_path)})
     assert train == "✗ `train` is not written yet. Replace `raise NotImplementedError()`."
     assert step.startswith("✗ `SGD.step` is not written yet.")
     assert other[-1] == "NotImplementedError: of something else"
@@ -621,71 +583,42 @@ def test_calling_unwritten_code_shows_one_line(tmp_path):
 # --- the summary
 
 
-@pytest.fixture
-def nothing_checked(monkeypatch):
-    monkeypatch.setattr(sys.modules["optdl.checks.summary"], "_found", {})
-
-
-def test_summary_without_checks_asks_for_checks(nothing_checked, capsys):
-    summary()
-    assert "Run All Cells" in capsys.readouterr().out
-
-
-def test_summary_shows_last_result_per_exercise(nothing_checked, capsys):
+def test_summary_shows_last_result_per_exercise(monkeypatch, capsys):
     def unwritten(*arguments):
         raise NotImplementedError
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(sys.modules["optdl.checks.summary"], "_found", {})
+    summary()
+    assert "Run All Cells" in capsys.readouterr().out
     listed = [*catalog.blocks("conditioning").values()]
     right, wrong, blank, stopped, *rest = listed
     tried = [
+        (stopped, interrupted),
         (wrong, wrong.reference),
         (right, right.misconceptions[0].function),
         (right, right.reference),
         (wrong, wrong.misconceptions[0].function),
         (blank, unwritten),
-        (stopped, interrupted),
     ]
     for exercise, function in tried:
         with contextlib.suppress(CheckFailed, KeyboardInterrupt):
             check(exercise.key, function)
     capsys.readouterr()
     summary()
-    assert capsys.readouterr().out.splitlines() == [
+    assert capsys.readouterr().out.splitlines() == [  # in the order of the last checks
         f"1 of {len(listed)} exercises agree with the cases that you can see.",
-        f"✓ {right.key} {right.name}",
-        f"✗ {wrong.key} {wrong.name}: not right yet",
-        f"✗ {blank.key} {blank.name}: not written yet",
-        f"■ {stopped.key} {stopped.name}: stopped",
-        *(f"· {exercise.key} {exercise.name}: not checked" for exercise in rest),
+        f"■ {stopped.name}: stopped",
+        f"✓ {right.name}",
+        f"✗ {wrong.name}: not right yet",
+        f"✗ {blank.name}: not written yet",
+        *(f"· {exercise.name}: not checked" for exercise in rest),
     ]
 
 
-def test_summary_keeps_order_of_checks(nothing_checked, capsys):
-    # as in the notebook of erm, where the logistic loss comes before the gradient of the hinge
-    for key in ("L1-03:hinge", "L1-01", "L1-03", "L1-03:hinge"):
-        check(key, catalog.blocks("erm")[key].reference)
-    capsys.readouterr()
-    summary()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[1:4]] == ["L1-01", "L1-03", "L1-03:hinge"]
-
-
 # --- wrong answers that are right in most cases
-
-
-def hinge(margin):
-    def risk_gradient(w, x, y):
-        active = margin(y * (x @ w))
-        return -x.T @ (active * y) / len(y)
-
-    return risk_gradient
-
-
-def splits_evenly(m, n, rng):
-    return np.array_split(rng.permutation(m), -(-m // n))
 
 
 def starts_with_the_second_epoch(validation_errors, patience):
@@ -722,12 +655,10 @@ def steps_to(is_zero):
     return steps
 
 
-def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
+def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest):
     def conditions(H):
-        centered = H - H.mean(axis=0)
-        extended = (H, centered, centered / H.std(axis=0, ddof=ddof))
-        one = kappa(is_zero)
-        return tuple(one(np.column_stack([np.ones(len(H)), A])) for A in extended)
+        extended = (H, H - H.mean(axis=0), (H - H.mean(axis=0)) / H.std(axis=0))
+        return tuple(kappa(is_zero)(np.column_stack([np.ones(len(H)), A])) for A in extended)
 
     return conditions
 
@@ -735,16 +666,14 @@ def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
 @pytest.mark.parametrize(
     ("key", "function"),
     [
-        ("L1-09", splits_evenly),
-        ("L1-03:hinge", hinge(lambda margin: margin < 2)),
-        ("L1-03:hinge", hinge(lambda margin: margin <= 1)),
+        ("L1-09", lambda m, n, rng: np.array_split(rng.permutation(m), -(-m // n))),
+        ("L1-03:hinge", lambda w, x, y: -x.T @ ((y * (x @ w) < 2) * y) / len(y)),
         ("L1-05", starts_with_the_second_epoch),
         ("L1-18:uphill", finds_an_end_without_curvature),
         ("L1-17", steps_to(lambda value, largest: value <= 1e-12)),
         ("L1-17", steps_to(lambda value, largest: value <= 1e-4 * largest)),
         ("L1-17", steps_to(lambda value, largest: value == 0)),
         ("P-12", kappas(lambda value, largest: value <= 1e-12)),
-        ("P-12", kappas(ddof=1)),
     ],
 )
 def test_cases_catch_mostly_right_answers(key, function):

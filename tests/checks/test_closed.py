@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optdl.checks import CheckFailed, catalog, check, runner
-from tools import grade, release, results
+from tools.classroom import grade, release, results
 from tools.layout import ROOT, Course
 
 TAKEN = {

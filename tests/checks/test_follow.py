@@ -6,7 +6,8 @@ import torch
 from test_checks import Stub
 from torch import nn
 
-from optdl.checks import CheckFailed, check
+from optdl.checks import CheckFailed, check, lab_exercises
+from optdl.checks.exercise import Misconception
 from optdl.labs.drivers.follow import steps, type_of
 from optdl.observation import observe
 
@@ -68,6 +69,77 @@ def test_wrong_return_type_is_told_by_what_was_expected(key, answer, reason):
         check(key, answer)
     assert reason in str(failed.value)
     assert "your function raised" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "edits", "reason"),
+    [
+        ("LAB-3:evaluate", {", correct /": ", 100 * correct /"}, "is 100 times the expected one"),
+        (
+            "LAB-3:evaluate",
+            {"loss / len(y), correct / len(y)": "correct / len(y), loss / len(y)"},
+            "`the loss` and `the accuracy` are exchanged.",
+        ),
+        ("LAB-2:statistics", {"h.std(": "h.var("}, "`std` is the square of the expected one"),
+        (
+            "LAB-6:batches",
+            {"// self.size)": "// self.size) + 1"},
+            "`len(batches)`: expected 2, got 3",
+        ),
+        (
+            "LAB-5:input_statistics",
+            {
+                "finally:": "except RuntimeError:\n        pass\n    finally:",
+                "seen[layer] for": "seen.get(layer) for",
+            },
+            "expected 'RuntimeError', got None",
+        ),
+        (
+            "LAB-1:adamw",
+            {'group["lr"] * m': 'self.param_groups[0]["lr"] * m'},
+            "wrong exactly when `event` is 'group 2 has the default settings, and half",
+        ),
+        (
+            "LAB-3:network",
+            {"momentum=0.1": "momentum=0.01"},
+            "`scores in evaluation mode after them`: 25 of",
+        ),
+        ("LAB-4:stopping", {"min_delta=0.0": "min_delta=1e-3"}, "`what update returns, epoch by"),
+        (
+            "LAB-6:checkpoint",
+            {
+                "in parts.items()}": "in parts.items() if hasattr(part, 'zero_grad')}",
+                "part.load": "name in content['parts'] and part.load",
+            },
+            "your file has the states of certain parts only",
+        ),
+        ("LAB-6:trainer", {"loss.detach()": "[loss, print(loss)][0]"}, "you read the loss in the"),
+        (
+            "LAB-6:trainer",
+            {
+                "in batches:": "in list(batches):",
+                "losses.append(loss.detach())": "losses.append(loss.item())",
+                "torch.stack(losses).tolist()": "losses",
+            },
+            "you read the loss in the loop",
+        ),
+    ],
+)
+def test_wrong_answer_is_told_by_its_parts_and_events(key, edits, reason):
+    wrong = Misconception("", lab_exercises()[key].reference, [*edits.items()])
+    with pytest.raises(CheckFailed) as failed:
+        check(key, wrong.function)
+    assert reason in str(failed.value)
+
+
+def test_no_cause_names_the_seed_of_a_driver(monkeypatch):
+    exercise = lab_exercises()["LAB-2:initialize"]
+    monkeypatch.setattr(exercise, "misconceptions", [])
+    # the driver seeds the global generator with another number
+    wrong = Misconception("", exercise.reference, [(", generator=generator)", ")")])
+    with pytest.raises(CheckFailed) as failed:
+        check("LAB-2:initialize", wrong.function)
+    assert "`seed`" not in str(failed.value)
 
 
 @steps()

@@ -11,7 +11,6 @@ from optdl.checks.bnp.lab_5_train import train
 from optdl.checks.bnp.lab_record import RECORD as JUDGED
 from optdl.labs import LabRecord, seed_of
 from optdl.labs.bnp import (
-    EVERY,
     INPUTS,
     LAB,
     METHODS,
@@ -47,15 +46,6 @@ def test_recorded_weights_determine_their_inputs(record: LabRecord) -> None:
         assert JUDGED.evaluate(model.state_dict()) == pytest.approx(reached)
         [other] = {*INPUTS} - {setting["inputs"]}
         assert accuracy(model, other) < reached
-
-
-def test_short_run_is_prefix_of_long_run(record: LabRecord) -> None:
-    for setting in (LAB.settings[10], LAB.settings[30]):
-        run = record.find(setting)
-        assert run is not None
-        curves, _ = experiment(PARTS, setting, seed_of(record.user), EVERY)
-        assert curves["loss"] == pytest.approx(run.curves["loss"][:EVERY], rel=1e-3)
-        assert curves["training loss"] == pytest.approx(run.curves["training loss"][:1], rel=1e-3)
 
 
 def test_record_supports_the_answer(record: LabRecord) -> None:

@@ -1,6 +1,5 @@
 """The lab on dropout against torch's own modules, and what its question relies on."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from optdl.checks.dropout.lab_4_dropout import Dropout
 from optdl.checks.dropout.lab_4_fit import fit
 from optdl.checks.dropout.lab_4_network import with_dropout
 from optdl.checks.dropout.lab_4_passes import monte_carlo
 from optdl.checks.dropout.lab_4_stopping import EarlyStopping
-from optdl.labs import LabRecord, Run, seed_of
+from optdl.labs import LabRecord, Run
 from optdl.labs import dropout as lab
 from optdl.labs.records import RecordError
 
@@ -50,16 +48,6 @@ def test_layers_leave_the_global_generator_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_dropout_network_is_unchanged_in_evaluation_mode() -> None:
-    plain, x = lab.network(4), torch.linspace(-1, 1, 128).reshape(2, 64)
-    model = with_dropout(plain, 0.8, 4)
-    assert [type(layer).__name__ for layer in model] == [
-        *("Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear")
-    ]
-    assert torch.equal(model.eval()(x), plain(x))
-    assert not torch.allclose(model.train()(x), plain(x))
-
-
 # --- The loop and the passes --------------------------------------------------------------------
 
 
@@ -92,44 +80,20 @@ def test_loop_without_dropout_matches_momentum() -> None:
     np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
 
 
-def test_monte_carlo_converges_to_mean_over_masks() -> None:
-    model = nn.Sequential(Dropout(0.25, 1), nn.Linear(3, 2)).double().eval()
-    x = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
-    masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)), dtype=torch.float64)
-    chances = torch.prod(0.25 + 0.5 * masks, dim=1)
-    each = model[1](x * masks / 0.75).softmax(dim=1).detach()
-    mean = chances @ each
-    deviation = (chances @ (each - mean) ** 2).sqrt()
-    got, spread = monte_carlo(model, x, 20000)
-    # five standard deviations of the mean of 20000 passes
-    assert bool((got[0] - mean).abs().max() < 5 * deviation.max() / 20000**0.5)
-    torch.testing.assert_close(spread[0], deviation, rtol=0.05, atol=0)
-    assert not model.training
-
-
 # --- The run ------------------------------------------------------------------------------------
 
 
 def test_one_fifth_of_labels_is_replaced() -> None:
     replaced = []
     x, y, _, _ = lab.optimizers.examples()
+    known = {row.numpy().tobytes(): label for row, label in zip(x, y, strict=True)}
     for seed in range(20):
         (rows, labels), (_, right) = lab.examples(seed)
         assert len(labels) == 200
         assert len(right) == 288
-        places = [int((x == row).all(dim=1).nonzero()[0, 0]) for row in rows]
-        replaced.append(float((labels != y[places]).float().mean()))
+        before = torch.stack([known[row.numpy().tobytes()] for row in rows])
+        replaced.append(float((labels != before).float().mean()))
     assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
-
-
-@pytest.mark.parametrize("setting", lab.LAB.settings)
-def test_recorded_first_epochs_are_reproduced(record: LabRecord, setting: dict[str, Any]) -> None:
-    threads = torch.get_num_threads()
-    curves, _ = lab.experiment(PARTS, setting, seed_of(record.user), 3)
-    run = found(record, **setting)
-    np.testing.assert_allclose(curves["loss"], run.curves["loss"][:3], rtol=1e-3)
-    np.testing.assert_allclose(curves["validation"], run.curves["validation"][:3], rtol=1e-3)
-    assert torch.get_num_threads() == threads
 
 
 def test_inactive_dropout_stops_the_run() -> None:

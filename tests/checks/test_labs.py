@@ -1,9 +1,11 @@
 """Labs: their records are bounded, belong to one student, and are what a run would give."""
 
 import contextlib
+import importlib
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,14 +22,15 @@ from optdl.checks.labs.records import RecordCheck, judge, judge_reading
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.lab import Lab
 from optdl.labs.optimizers import LAB, batches, examples, final_losses, network
-from optdl.labs.records import LARGEST, RecordError
-from tools import lab_records
+from optdl.labs.records import FILE, LARGEST, RecordError
+from tools.classroom import lab_records
 from tools.layout import ROOT
 
 pytestmark = pytest.mark.row("LAB-1")
 
 ADA = "ada-all-correct"
-SOURCE = ROOT / "solutions" / "optimizers"
+COURSE = ROOT / "solutions"
+SOURCE = COURSE / "optimizers"
 
 
 # --- A toy lab, of one weight -----------------------------------------------------------------
@@ -47,18 +50,26 @@ TOY = Lab(
 )
 
 
-def run(path: Path, user: str = "ada", **options: Any) -> LabRecord:
-    parts = {"step": options.pop("step", lambda lr: lr)}
-    predictions = options.pop("predictions", {"best": 0.1})
-    return perform(TOY, parts, user=user, predictions=predictions, path=path, progress=False)
+STEP = {"step": lambda lr: lr}
 
 
-def test_run_records_its_curves(tmp_path: Path) -> None:
-    record = run(tmp_path / "record.json")
-    assert [one.setting["lr"] for one in record.runs] == [0.5, 0.1, 1e200]
-    assert record.runs[0].curves["loss"] == [1, 0.5, 0.25, 0.125, 0.0625]
-    assert (record.runs[2].stop, record.runs[2].curves["loss"]) == ("diverged", [1, 1e200])
-    assert LabRecord.load(tmp_path / "record.json") == record
+def run(path: Path, user: str = "ada", parts: Any = STEP, best: Any = 0.1) -> LabRecord:
+    return perform(TOY, parts, user=user, predictions={"best": best}, path=path, progress=False)
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabRecord:
+    """Return the record of the toy lab, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    return run(tmp_path / "record.json")
+
+
+def test_run_records_its_curves(toy: LabRecord) -> None:
+    assert [one.setting["lr"] for one in toy.runs] == [0.5, 0.1, 1e200]
+    assert toy.runs[0].curves["loss"] == [1, 0.5, 0.25, 0.125, 0.0625]
+    assert (toy.runs[2].stop, toy.runs[2].curves["loss"]) == ("diverged", [1, 1e200])
+    assert LabRecord.load() == toy
 
 
 def test_interrupted_run_resumes(tmp_path: Path) -> None:
@@ -71,40 +82,26 @@ def test_interrupted_run_resumes(tmp_path: Path) -> None:
         return lr
 
     with pytest.raises(KeyboardInterrupt):
-        run(path, step=step)
+        run(path, parts={"step": step})
     assert len(LabRecord.load(path).runs) == 1
-    whole = run(path)
-    assert [one.curves for one in whole.runs] == [
-        one.curves for one in run(tmp_path / "other.json").runs
-    ]
+    whole, other = run(path), run(tmp_path / "other.json")
+    assert [one.curves for one in whole.runs] == [one.curves for one in other.runs]
 
 
-def test_prediction_is_kept_on_rerun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(tmp_path / "record.json")
-    again = run(tmp_path / "record.json", predictions={"best": 0.5})
-    assert again.predictions == {"best": 0.1}
+def test_prediction_is_kept_on_rerun(toy: LabRecord, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(Path("record.json"), best=0.5).predictions == {"best": 0.1}
     assert "stay those from before the first run" in capsys.readouterr().out
 
 
-def test_record_of_another_student_is_refused(tmp_path: Path) -> None:
-    run(tmp_path / "record.json")
+def test_record_of_another_student_is_refused(toy: LabRecord) -> None:
     with pytest.raises(RecordError, match=r"by 'ada', and this is LAB-0 by 'ben': move that file"):
-        run(tmp_path / "record.json", user="ben")
+        run(Path("record.json"), user="ben")
 
 
-def crc32(text: bytes) -> int:
-    """Return the remainder bit by bit, as the standard of Ethernet defines it."""
-    rest = 0xFFFFFFFF
-    for byte in text:
-        rest ^= byte
-        for _ in range(8):
-            rest = (rest >> 1) ^ (0xEDB88320 * (rest & 1))
-    return rest ^ 0xFFFFFFFF
-
-
-@pytest.mark.parametrize("name", ["ada", "ben", "", "Zoë"])
-def test_seed_is_checksum_of_user_name(name: str) -> None:
-    assert seed_of(name) == crc32(name.encode())
+def test_seed_is_checksum_of_user_name() -> None:
+    # the check value of CRC-32, in the tables of such checksums
+    assert (seed_of("123456789"), seed_of("")) == (0xCBF43926, 0)
+    assert seed_of("Zoë") == zlib.crc32(b"Zo\xc3\xab")
 
 
 def test_oversized_record_is_refused(tmp_path: Path) -> None:
@@ -124,14 +121,21 @@ def parts() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def train_once() -> Callable[..., Any]:
-    """Return what trains a lab's runs again, once for the same functions and the same seed."""
+def train_once(parts: dict[str, Any]) -> Callable[..., Any]:
+    """Return what trains a lab's runs again, once for the same functions and the same seed.
+
+    Two runs tell other functions and another seed from those of the source notebook.
+    """
     plain, done = records.train_again, {}
 
-    def trained(user: Any, experiment: Any, score: Any, parts: Any, *others: Any) -> Any:
-        key = repr((*map(id, parts.values()), *others))
+    def trained(
+        user: Any, experiment: Any, score: Any, used: Any, settings: Any, *rest: Any
+    ) -> Any:
+        is_source = rest[0] == seed_of(ADA) and all(used[name] is parts[name] for name in used)
+        key = repr((*map(id, used.values()), *rest))
         if key not in done:
-            done[key] = plain(user, experiment, score, parts, *others)
+            some = settings if is_source else settings[:2]
+            done[key] = plain(user, experiment, score, used, some, *rest)
         return done[key]
 
     return trained
@@ -175,46 +179,31 @@ def test_source_record_is_accepted(
     assert judged(parts) == ""
     check_reading("LAB-1:reading", parts["reading"])
     told = capsys.readouterr().out
-    assert "✓ LAB-1:record: it agrees with your functions" in told
-    assert "✓ LAB-1:reading: it agrees with the curves" in told
-
-
-Change = Callable[[dict[str, Any]], None]
-
-
-def halves_the_losses(content: dict[str, Any]) -> None:
-    for one in content["runs"]:
-        one["curves"]["loss"] = [loss / 2 for loss in one["curves"]["loss"]]
-
-
-def leaves_out_a_run(content: dict[str, Any]) -> None:
-    del content["runs"][3]
-
-
-def has_no_curve(content: dict[str, Any]) -> None:
-    content["runs"][3]["curves"] = {"accuracy": [0.9]}
-
-
-def is_of_another_lab(content: dict[str, Any]) -> None:
-    content["lab"] = "LAB-2"
-
-
-def predicts_afterwards(content: dict[str, Any]) -> None:
-    content["predictions"]["SGD"] = 0.3
+    assert "✓ record: it agrees with your functions" in told
+    assert "✓ reading: it agrees with the curves" in told
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (halves_the_losses, "the first losses with optimizer SGD, lr 0.001 are"),
-        (leaves_out_a_run, "the run with optimizer SGD, lr 0.03 is missing"),
-        (has_no_curve, "the first losses with optimizer SGD, lr 0.03 are none in the record"),
-        (is_of_another_lab, "the record is one of LAB-2; this is LAB-1"),
-        (predicts_afterwards, "your prediction of 'SGD' is not the one from before the run, 0.3"),
+        (
+            lambda content: content["runs"][0]["curves"].update(loss=[1.0] * 300),
+            "the first losses with optimizer SGD, lr 0.001 are",
+        ),
+        (lambda content: content["runs"].pop(3), "the run with optimizer SGD, lr 0.03 is missing"),
+        (
+            lambda content: content["runs"][3].update(curves={"accuracy": [0.9]}),
+            "the first losses with optimizer SGD, lr 0.03 are none in the record",
+        ),
+        (lambda content: content.update(lab="LAB-2"), "the record is one of LAB-2; this is LAB-1"),
+        (
+            lambda content: content["predictions"].update(SGD=0.3),
+            "your prediction of 'SGD' is not the one from before the run, 0.3",
+        ),
     ],
 )
 def test_forged_record_with_valid_checksum_is_refused(
-    folder: Path, parts: dict[str, Any], change: Change, reason: str
+    folder: Path, parts: dict[str, Any], change: Callable[[Any], Any], reason: str
 ) -> None:
     content = json.loads((folder / "record.json").read_text())
     change(content)
@@ -289,10 +278,7 @@ def toy_check(**fields: Any) -> RecordCheck:
     return RecordCheck("LAB-0:record", TOY, **usual | {"readings": {}} | fields)
 
 
-def test_all_runs_are_trained_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(tmp_path / "record.json")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+def test_all_runs_are_trained_again_once(toy: LabRecord) -> None:
     rates: list[float] = []
     judge(toy_check(), lambda: "ada", dict, {"step": lambda lr: rates.append(lr) or lr})
     assert rates == [0.5] * 5 + [0.1] * 5 + [1e200] * 5
@@ -306,13 +292,10 @@ def test_all_runs_are_trained_again_once(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_best_run_is_judged_by_its_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
+    toy: LabRecord, fields: dict[str, Any], reason: str
 ) -> None:
-    run(tmp_path / "record.json")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
     with pytest.raises(CheckFailed, match=re.escape(reason)):
-        judge(toy_check(**fields), lambda: "ada", dict, {"step": lambda lr: lr})
+        judge(toy_check(**fields), lambda: "ada", dict, STEP)
 
 
 def test_reading_ignores_typed_in_curves(graded: Path, parts: dict[str, Any]) -> None:
@@ -330,19 +313,17 @@ def test_reading_ignores_typed_in_curves(graded: Path, parts: dict[str, Any]) ->
 
 
 def test_reading_tolerates_curves_of_another_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy: LabRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = run(tmp_path / "record.json")
-    record.runs[0].curves["loss"][4] *= 1.06
-    record.save(tmp_path / "record.json")
-    monkeypatch.chdir(tmp_path)
+    toy.runs[0].curves["loss"][4] *= 1.06
+    toy.save("record.json")
     monkeypatch.setenv("GRADEBOX_STUDENT", "ada")
-    last = {"last": ("the last loss", lambda record: record.runs[0].curves["loss"][4])}
-    judge(toy_check(readings=last), lambda: "ada", dict, {"step": lambda lr: lr})
+    check = toy_check(readings={"last": ("it", lambda record: record.runs[0].curves["loss"][4])})
+    judge(check, lambda: "ada", dict, STEP)
     for value in (0.0625, 0.0625 * 1.06):
-        judge_reading(toy_check(readings=last), lambda value=value: {"last": value})
+        judge_reading(check, lambda value=value: {"last": value})
     with pytest.raises(CheckFailed, match="the curves say otherwise"):
-        judge_reading(toy_check(readings=last), lambda: {"last": 0.0625 * 1.2})
+        judge_reading(check, lambda: {"last": 0.0625 * 1.2})
 
 
 def test_losses_compare_up_to_rounding_noise() -> None:
@@ -384,13 +365,7 @@ def test_record_is_read_in_the_answers_folder(
 
 
 @pytest.mark.parametrize("text", ["", "the lab refuses it"])
-def test_record_error_fails_with_any_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    run(tmp_path / "record.json")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
-
+def test_record_error_fails_with_any_message(toy: LabRecord, text: str) -> None:
     def refused(*arguments: Any) -> Any:
         raise RecordError(text)
 
@@ -432,14 +407,13 @@ def test_no_number_is_found_by_trying(
 def test_readings_of_any_numeric_type_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[int], Any]
 ) -> None:
-    record = run(tmp_path / "record.json", predictions={"best": kind(27)})
-    assert LabRecord.load(tmp_path / "record.json") == record
     monkeypatch.chdir(tmp_path)
-    epoch = {"epoch": ("the best epoch", lambda record: 27)}
-    asked = {"best": ("the best", lambda value: type(value) in (int, float))}
-    check = toy_check(predictions=asked, readings=epoch)
     monkeypatch.setenv("GRADEBOX_STUDENT", "ada")
-    judge(check, lambda: "ada", lambda: {"best": kind(27)}, {"step": lambda lr: lr})
+    record = run(Path("record.json"), best=kind(27))
+    assert LabRecord.load() == record
+    asked = {"best": ("the best", lambda value: type(value) in (int, float))}
+    check = toy_check(predictions=asked, readings={"epoch": ("the best epoch", lambda record: 27)})
+    judge(check, lambda: "ada", lambda: {"best": kind(27)}, STEP)
     judge_reading(check, lambda: {"epoch": kind(27)})
     with pytest.raises(CheckFailed, match="'epoch' is 26, and the curves say otherwise"):
         judge_reading(check, lambda: {"epoch": kind(26)})
@@ -465,8 +439,8 @@ def test_summary_includes_the_record(
     capsys.readouterr()
     summary()
     told = capsys.readouterr().out
-    assert "✗ LAB-1:record: not right yet" in told
-    assert "✓ LAB-1:train train" in told
+    assert "✗ record: not right yet" in told
+    assert "✓ train" in told
 
 
 # --- What the first lab trains ----------------------------------------------------------------
@@ -499,7 +473,7 @@ def test_best_rates_lie_inside_the_grid(folder: Path) -> None:
         assert min(found) < best < max(found)
 
 
-def test_record_is_reproduced_by_its_command(
+def test_record_agrees_with_torch_optimizers(
     parts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first two runs again, with PyTorch's own optimizers in place of the answers."""
@@ -515,6 +489,29 @@ def test_record_is_reproduced_by_its_command(
         run = kept.find(setting)
         assert run is not None
         np.testing.assert_allclose(curves["loss"], run.curves["loss"][:100], rtol=0.02, atol=1e-3)
+
+
+# --- All labs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topic", [path.parent.name for path in COURSE.glob("*/lab.ipynb")])
+def test_record_is_that_of_the_source_notebook(topic: str) -> None:
+    folder, lab = COURSE / topic, importlib.import_module(f"optdl.labs.{topic}").LAB
+    asked = importlib.import_module(f"optdl.checks.{topic}.lab_record").RECORD
+    parts, record = lab_records.answers_of(folder / "lab.ipynb"), LabRecord.load(folder / FILE)
+    threads = torch.get_num_threads()
+    steps = 20 if topic == "bnp" else 6  # 20: its first mean over the training examples
+    for setting in lab.settings[:: max(1, len(lab.settings) // 6)]:
+        curves, _ = lab.experiment(parts, setting, seed_of(record.user), steps)
+        run = record.find(setting)
+        for name in curves.keys() - {"accuracy", "spread"}:  # those are of whole runs
+            expected = run.curves[name][: len(curves[name])]
+            np.testing.assert_allclose(curves[name], expected, rtol=1e-3, atol=1e-6)
+    assert torch.get_num_threads() == threads
+    read = {name: find(record) for name, (_, find) in asked.readings.items()}
+    assert parts["reading"]() == pytest.approx(read, rel=0.01)
+    assert (parts["predictions"](), parts["user"]()) == (record.predictions, record.user)
+    assert (folder / FILE).stat().st_size < 300_000
 
 
 # --- The checks' own machinery ----------------------------------------------------------------
@@ -534,9 +531,8 @@ class Shift:
 def test_mistake_is_reference_with_replaced_text() -> None:
     wrong = Misconception("you subtract", Shift, [("x + 1", "x - 1")])
     assert wrong.function().by(3) == 2
-    code = ["class Shift:", "", "    def by(self, x):", *("        self.moved = x - 1",)]
-    code += ["        return self.moved"]
-    assert wrong.text("Shift").splitlines() == code
+    body = "        self.moved = x - 1\n        return self.moved"
+    assert wrong.text("Shift") == f"class Shift:\n\n    def by(self, x):\n{body}"
     with pytest.raises(ValueError, match="'z' stands 0 times in:"):
         _ = Misconception("you rename", Shift, [("z", "y")]).function
 

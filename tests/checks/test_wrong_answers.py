@@ -3,12 +3,12 @@
 import re
 import signal
 
-import judging
 import mutants
 import pytest
 
 from optdl.checks import CheckFailed, check, diagnoses
 from optdl.checks.catalog import blocks
+from optdl.observation import outcomes
 
 VALUES_DIFFER = re.compile(r"^Why: .*values? differ\b", re.M)
 PART = r"(the [^:]* parts( in [^:]*)?: |at key '\w+': |`[^`]+`: )*"
@@ -22,13 +22,13 @@ def test_endless_mutant_is_stopped() -> None:
             pass
 
     with pytest.raises(mutants.TooLong), mutants.limited(0.05):
-        judging.call(endless, {})
+        outcomes(endless, None, [{}])
 
 
 def message_of(mutant: mutants.Mutant, seed: int = 0, hidden: bool = False) -> str:
     """Return what a check says, or an empty string when it passes."""
     try:
-        with judging.quiet(), mutants.limited(20 * mutants.SECONDS):
+        with mutants.quiet(), mutants.limited(20 * mutants.SECONDS):
             check(mutant.key, mutant.function, seed=seed, properties=hidden)
     except CheckFailed as failure:
         return str(failure)

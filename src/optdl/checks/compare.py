@@ -39,8 +39,9 @@ def _disagreement(expected: Any, got: Any, alike: Alike, names: Any, where: str)
     reason: str | None = None
     if expected is None or isinstance(expected, str):
         if type(got) not in (type(expected), np.str_) or expected != got:
-            short = isinstance(expected, str) and isinstance(got, str) and len(expected + got) <= 60
-            reason = f"expected '{expected}', got '{got}'" if short else "the values differ"
+            texts = f"expected {expected!r}, got {got!r}"
+            is_short = isinstance(got, str | None) and len(texts) <= 80
+            reason = texts if is_short else "the values differ"
     elif got is None:
         reason = "expected a value, got None: does every path of your function `return` something?"
     elif isinstance(expected, Mapping):
@@ -137,7 +138,7 @@ def _array_disagreement(expected: Any, got: Any, alike: Alike) -> str | None:
         return None
     if right.size == 1:
         texts = f"expected {right.item()}, got {answer.item()}"
-        return texts if right.dtype == bool else "the values differ"
+        return texts if {right.dtype.kind, answer.dtype.kind} <= {*"bi"} else "the values differ"
     return f"{int((~agree).sum())} of {right.size} values differ"
 
 

@@ -26,14 +26,14 @@ def hint(key: str) -> None:
     Examples
     --------
     >>> hint("L1-07")  # doctest: +ELLIPSIS
-    Hint 1 of 3 for L1-07 standard_error. ...
+    Hint 1 of 3 for standard_error. ...
     """
     exercise = find(key)
     texts = exercise.hinted
     _TOLD[key] += 1
     number = min(_TOLD[key], len(texts))
     more = f'`hint("{key}")` tells the next one.' if number < len(texts) else "There is no further."
-    _show(f"Hint {number} of {len(texts)} for {key} {exercise.name}. {texts[number - 1]} {more}")
+    _show(f"Hint {number} of {len(texts)} for {exercise.name}. {texts[number - 1]} {more}")
 
 
 def _show(text: str) -> None:

@@ -19,7 +19,7 @@ from optdl.checks.catalog import blocks, find
 from optdl.checks.compare import disagreement, structure
 from optdl.checks.diagnoses.evidence import Evidence
 from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
-from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.exercise import Case, Exercise, Function, Misconception
 from optdl.checks.report import (
     LIKELY_CAUSE,
     WHY,
@@ -70,18 +70,18 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
         # elsewhere than in a notebook the course checks its own functions
         if is_notebook() and (name := taken(exercise, function)):
             raise CheckFailed(
-                f"✗ {key} {exercise.name}: not your own yet.\n{WHY}your answer uses `{name}`, "
+                f"✗ {exercise.name}: not your own yet.\n{WHY}your answer uses `{name}`, "
                 "which holds answers and cannot be imported when your work is graded. Use NumPy "
                 "and the functions that you have written."
             )
-        with _watched(f"{key} {exercise.name}"):
+        with _watched(exercise.name):
             agrees = _check(exercise, function, seed, properties)
     except CheckFailed as failed:
         note(key, str(failed))
         raise
     except KeyboardInterrupt as interruption:
         where = line_of(interruption, function)
-        stopped = f"■ {key} {exercise.name}: stopped{', in line ' + where if where else ''}."
+        stopped = f"■ {exercise.name}: stopped{', in line ' + where if where else ''}."
         note(key, stopped)
         raise Stopped(stopped) from None
     note(key, agrees)
@@ -121,7 +121,7 @@ def _watched(title: str) -> Iterator[None]:
 
 def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> str:
     """Return what is said of a right answer; raise what is said of a wrong one."""
-    title = f"{exercise.key} {exercise.name}"
+    title = exercise.name
     if not callable(function):
         raise CheckFailed(f"✗ {title}: expected a function, got {show(function)}.")
     tried = _tried(exercise, function, seed)
@@ -134,11 +134,12 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
 
 
 class _Tried(NamedTuple):
-    """A case, what the reference gives in it, and what the answer gives."""
+    """A case, what the reference gives in it, what the answer gives, and how it was drawn."""
 
     case: Case
     right: Observation
     got: Observation
+    drawn: tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
@@ -155,7 +156,16 @@ def _tried(exercise: Exercise, function: Function, *seed: int) -> list[_Tried]:
     cases, rights, _ = _drawn(exercise, *seed)
     # strict: an answer that lives elsewhere could give back fewer outcomes than there are cases
     given = zip(cases, rights, exercise.outcomes(function, cases), strict=True)
-    return [_Tried(*one) for one in given]
+    return [_Tried(*one, (number, *seed)) for number, one in enumerate(given)]
+
+
+@lru_cache(maxsize=2048)
+def _mistaken(
+    exercise: Exercise, misconception: Misconception, number: int, *seed: int
+) -> Observation:
+    """Return what a mistake gives in a case; computed once, as the cases are the same for all."""
+    case = _drawn(exercise, *seed)[0][number]
+    return exercise.outcomes(misconception.function, [case])[0]
 
 
 def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
@@ -178,16 +188,17 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
 
 def _check_cases(exercise: Exercise, function: Function, tried: list[_Tried], seed: int) -> None:
     """Raise what is said of the smallest case that is wrong, if any is."""
-    title = f"{exercise.key} {exercise.name}"
+    title = exercise.name
     old = stale(function)
-    if any(_error(one.got) == "NotImplementedError" for one in tried):
+    # with a text it is another: a module of PyTorch that lacks `forward` raises it
+    if any(_error(one.got) == "NotImplementedError" and not one.got.value[1] for one in tried):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
         text = f"{text}\n{LIKELY_CAUSE}{old}." if old else text
         raise CheckFailed(with_printed(text, tried[0].got.printed, "the first case"))
-    failing = [(one, reason) for one in tried if (reason := _reason(exercise, *one))]
+    failing = [(one, reason) for one in tried if (reason := _reason(exercise, *one[:3]))]
     if not failing:
         return
-    (case, right, got), reason = min(failing, key=lambda found: _size([*found[0].case.values()]))
+    (case, right, got, _), reason = min(failing, key=lambda found: _size([*found[0].case.values()]))
     reasons = [reason]
     others = [why for one, why in failing if _is_not_compared(one.got)]
     if others and not _is_not_compared(got):
@@ -262,8 +273,17 @@ def _reason(
         return f"your function changes its argument `{outcome.changed}` in place; work on a copy"
     right, got = expected.value, outcome.value
     reason = disagreement(right, got, exercise.rtol, exercise.atol, exercise.parts)
-    # where the answer is used, the parts are those of the driver
-    return reason and ((not exercise.use and structure(exercise.parts, got)) or reason)
+    if exercise.use:  # the parts are those of the driver
+        return reason
+    if not reason and _lacks_integers(right, got):
+        return "expected an integer, got a float: convert it with `int`"
+    return reason and (structure(exercise.parts, got) or reason)
+
+
+def _lacks_integers(right: Any, got: Any) -> bool:
+    if isinstance(right, tuple):
+        return any(map(_lacks_integers, right, got))
+    return type(right) is int and isinstance(got, float)
 
 
 def _unusable(
@@ -293,8 +313,8 @@ def _named(exercise: Exercise, function: Function, tried: list[_Tried]) -> str:
     for misconception in exercise.misconceptions:
         # one case after the other: most misconceptions differ in the first one
         if all(
-            _same(exercise, exercise.outcomes(misconception.function, [case])[0], got)
-            for case, _, got in tried
+            _same(exercise, _mistaken(exercise, misconception, *one.drawn), one.got)
+            for one in tried
         ):
             source = observe(source_of, function) if misconception.conditions else ""
             if told := misconception.told(source):
@@ -316,7 +336,7 @@ def _said(outcome: Observation) -> tuple[str, str]:
 
 
 def _check_properties(exercise: Exercise, function: Function, rng: np.random.Generator) -> None:
-    title = f"{exercise.key} {exercise.name}"
+    title = exercise.name
     for fact in exercise.properties:
         try:
             with silence(io.StringIO()):

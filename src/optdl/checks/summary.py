@@ -32,9 +32,9 @@ def summary() -> None:
     if not _found:
         print("Nothing is checked yet. Choose Run → Run All Cells, then look here.")
         return
-    names = {exercise.key: f"{exercise.key} {exercise.name}" for exercise in _listed()}
+    names = {exercise.key: exercise.name for exercise in _listed()}
     # what is checked and no exercise is a lab's record
-    lines = [_told(key, names.get(key, key)) for key in {**_found, **names}]
+    lines = [_told(key, names.get(key, key.partition(":")[2])) for key in {**_found, **names}]
     agree = sum(line.startswith("✓") for line in lines)
     title = f"{agree} of {len(lines)} exercises agree with the cases that you can see."
     print(title, *lines, sep="\n")

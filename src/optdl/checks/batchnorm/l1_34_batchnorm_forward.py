@@ -40,17 +40,14 @@ exercise.hints(
     r"and take the root. The differences over this root are $\hat x$; $\gamma$ over it is the "
     r"factor.",
 )
-
 exercise.mistakes(r"""
 your variance divides by m − 1; batch norm divides by m
     (centered**2).mean(axis=0) → (centered**2).sum(axis=0) / (len(x) - 1)
 your variance is the sum of the squares; divide it by m
     (centered**2).mean → (centered**2).sum
-your variance lacks the square; the deviations from the mean always add up to 0, so square them
-first
+your variance lacks the square; deviations from the mean add up to 0, so square them first
     (centered**2).mean → centered.mean
-you normalize each example over its features, as layer norm does; batch norm normalizes each feature
-over the examples
+you normalize each example, as layer norm does; normalize each feature over the examples
     x.mean(axis=0) → x.mean(axis=1, keepdims=True)
     (centered**2).mean(axis=0) → (centered**2).mean(axis=1, keepdims=True)
 you take one mean and one variance over all features; each feature has its own

@@ -64,7 +64,6 @@ exercise.hints(
     r"Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the "
     r"difference by the factor. The other gradients are the sums of the products and of `grad`.",
 )
-
 exercise.mistakes(r"""
 you hold mean and variance constant; both depend on each example
     (grad - grad.mean(axis=0) - along) → grad

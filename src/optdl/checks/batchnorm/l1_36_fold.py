@@ -42,7 +42,6 @@ exercise.hints(
     "Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For "
     "the bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.",
 )
-
 exercise.mistakes(r"""
 you do not scale the old bias; it is a part of the value that is normalized
     scale * (bias - mean) → bias - scale * mean

@@ -39,7 +39,6 @@ exercise.hints(
     "Average both arrays along axis 0. Then multiply the second average by $m$ and divide it by "
     "$m - 1$.",
 )
-
 exercise.mistakes(r"""
 your factor is inverted; multiply the variance by m/(m − 1)
     m / (m - 1) → (m - 1) / m

@@ -46,7 +46,6 @@ exercise.hints(
     r"Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, "
     r"and append the new average to a list. Turn the list into an array at the end.",
 )
-
 exercise.mistakes(r"""
 you start from 0; if no start is given, start from the first value
     values[0] if → np.zeros(values.shape[1]) if
@@ -65,4 +64,6 @@ your first row is the start; it is the average after the first value
     in values: → in values[1:]:
 you return the plain mean of all values so far; the weight of a value falls with its age
     np.array(averages) → np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
+you start from the mean of all values; if no start is given, start from the first value
+    values[0] if → values.mean(axis=0) if
 """)

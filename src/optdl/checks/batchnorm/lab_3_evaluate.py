@@ -1,11 +1,7 @@
 """The student computes the loss and the accuracy of a network in evaluation mode."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Exercise
@@ -14,7 +10,7 @@ from optdl.observation import observe
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, x: Tensor, y: Tensor, size: int) -> tuple[float, float]:
+def evaluate(model, x, y, size):
     """Return the mean cross-entropy and the share of correct answers, in evaluation mode.
 
     Source: LAB-3.
@@ -31,12 +27,12 @@ def evaluate(model: nn.Module, x: Tensor, y: Tensor, size: int) -> tuple[float, 
 
 
 @steps()
-def testing(function: Any, x: Any, y: Any, size: int, training: bool, seed: int) -> tuple[Any, ...]:
+def testing(function, x, y, size, training, seed):
     """Test a network, and watch its forward passes at the first layer."""
     model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     fill(model.double(), seed).train(training)
-    seen: list[Any] = []
-    graphs: list[bool] = []
+    seen = []
+    graphs = []
     model[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     model[0].register_forward_hook(lambda *given: graphs.append(given[2].requires_grad))
     result = function(model, x, y, size)
@@ -95,52 +91,19 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-you compute all scores at once; compute them in minibatches of `size` examples
-    zip(torch.split(x, size), torch.split(y, size), strict=True) → [(x, y)]
-your network is tested in training mode, with the statistics of each minibatch; call `model.eval()`
-first
-    model.eval() → model.train()
 your network is tested in the mode in which it comes; call `model.eval()` first
     model.eval() → pass
-you leave the network in evaluation mode; give it back in the mode in which it came
-    model.train(training) → pass
-you put the network into training mode at the end, whatever its mode was; give it back in the mode
-in which it came
-    model.train(training) → model.train()
-you compute the scores with their graph; no backward pass follows here, so use `torch.no_grad()`
-    @torch.no_grad() →
 your results are means over the minibatches, in which the examples of a smaller last minibatch count
 for more; take the mean over the examples
     , reduction="sum").item() → ).item() * len(y) / -(-len(y) // size)
     labels).sum().item() → labels).double().mean().item() * len(y) / -(-len(y) // size)
-you add the mean losses of the minibatches; multiply each by the number of its examples, and divide
-the sum by the number of all
-    , reduction="sum") → )
-    loss / len(y) → loss
-you divide the sum of the mean losses by the number of examples; multiply each mean by the number of
-its examples first
-    , reduction="sum") → )
 you multiply each mean loss by `size`, but the last minibatch may be smaller; multiply by the number
 of its own examples
     , reduction="sum").item() → ).item() * size
 you leave out the last minibatch when it is smaller; all examples count
     scores = model(inputs) → if len(inputs) < size: break\n        scores = model(inputs)
-you return tensors; return numbers, with `.item()`
-    "sum").item() → "sum")
-    .sum().item() → .sum()
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     cross_entropy(scores, → cross_entropy(scores.softmax(dim=1),
-your results are in the other order; return the loss first, then the accuracy
-    loss / len(y), correct / len(y) → correct / len(y), loss / len(y)
-your accuracy is in percent; it is a share, between 0 and 1
-    correct / len(y) → 100 * correct / len(y)
-your accuracy is the number of correct answers; divide it by the number of examples
-    correct / len(y) → correct
 you return the share of wrong answers; the accuracy is that of the correct ones
     correct / len(y) → 1 - correct / len(y)
-your loss is the sum over the examples; divide it by their number
-    loss / len(y) → loss
-you look for the largest score in each column; each row has the scores of one example, so use
-`argmax(dim=1)`
-    argmax(dim=1) → argmax(dim=0)
 """)

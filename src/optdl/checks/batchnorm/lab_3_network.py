@@ -1,12 +1,7 @@
 """The student builds a network of dense layers, with normalization and without."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Exercise
@@ -20,9 +15,9 @@ class Network(nn.Module):
     Source: LAB-3.
     """
 
-    def __init__(self, widths: Sequence[int], normalization: Any = None, momentum: float = 0.1):
+    def __init__(self, widths, normalization=None, momentum=0.1):
         super().__init__()
-        layers: list[nn.Module] = []
+        layers = []
         for k in range(len(widths) - 2):
             layers.append(nn.Linear(widths[k], widths[k + 1], bias=normalization is None))
             if normalization is not None:
@@ -31,11 +26,11 @@ class Network(nn.Module):
         layers.append(nn.Linear(widths[-2], widths[-1]))
         self.layers = nn.Sequential(*layers)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         """Return the scores of examples."""
         return self.layers(x)
 
-    def fit(self, batches: Iterable[tuple[Tensor, Tensor]], lr: float) -> list[float]:
+    def fit(self, batches, lr):
         """Take a step of gradient descent for each minibatch; return the loss before each."""
         optimizer = torch.optim.SGD(self.parameters(), lr=lr)
         self.train()
@@ -43,22 +38,23 @@ class Network(nn.Module):
         for x, y in batches:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(self(x), y)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             losses.append(loss.item())
         return losses
 
 
 @steps()
-def training(kind: Any, widths: Any, normalized: bool, x: Any, y: Any, seed: int) -> Any:
+def training(kind, widths, normalized, x, y, seed):
     """Make a network, test it, take three steps with one minibatch, and test it again."""
 
     class Own(nn.BatchNorm1d):
-        def forward(self, x: Any) -> Any:
+        def forward(self, x):
             return 2 * super().forward(x)
 
     normalization = Own if len(widths) > 3 else nn.BatchNorm1d
-    model = kind(widths, normalization if normalized else None, 0.3).double()
+    options = {"momentum": 0.3} if len(widths) > 3 else {}  # else the default
+    model = kind(widths, normalization if normalized else None, **options).double()
     shapes = {name: str(tuple(value.shape)) for name, value in model.state_dict().items()}
     with torch.no_grad():
         tested = fill(model, seed).eval()(x)
@@ -120,19 +116,9 @@ with `bias=False`
 your hidden layers have no bias where there is no normalization; leave it out before a normalization
 only
     bias=normalization is None → bias=False
-your last layer has no bias; no normalization follows there
-    widths[-1]) → widths[-1], bias=normalization is None)
 your normalization stands behind the ReLU; here it stands between the dense layer and the ReLU
     if norm → layers.append(nn.ReLU())\n            if norm
     )\n            layers.append(nn.ReLU())\n        layers → )\n        layers
-you normalize the scores, too; the last layer has neither normalization nor ReLU
-    widths[-1]))
-    → widths[-1]))\n
-            if normalization is not None:\n
-                layers.append(normalization(widths[-1], momentum=momentum))
-you normalize the inputs of the network, too; only the outputs of the hidden dense layers are
-normalized
-    ] = [] → ] = [normalization(widths[0], momentum=momentum)] if normalization else []
 only your first hidden layer is normalized; each hidden layer is
     if normalization is not None: → if normalization is not None and k == 0:
 you do not pass `momentum` on to the normalization, which takes its own default

@@ -1,27 +1,20 @@
 """The student replaces the running averages of a network by means over minibatches."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-from functools import partial
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import fill, mode, steps
-from optdl.observation import observe
 
 
 @torch.no_grad()
-def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
+def recalibrate(model, batches):
     """Replace the running averages by means over minibatches, with all weights fixed.
 
     Source: LAB-3.
     """
-    layers: list[Any] = [one for one in model.modules() if hasattr(one, "running_mean")]
+    layers = [one for one in model.modules() if hasattr(one, "running_mean")]
     momenta = [layer.momentum for layer in layers]
     training = model.training
     for layer in layers:
@@ -36,14 +29,12 @@ def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
 
 
 @steps("torch.optim.swa_utils.update_bn")
-def recalibrating(
-    function: Any, batches: Any, momenta: Any, training: bool, seed: int
-) -> tuple[Any, ...]:
+def recalibrating(function, batches, momenta, training, seed):
     """Compute the statistics of two normalizations anew, the first within another module."""
     inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
     # of a class that no dense network has, so that no answer looks for certain classes
     last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
-    model: Any = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
+    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
     fill(model.double(), seed).train(training)
     norms = [inner[1], model[4]]
     for norm in norms:
@@ -83,13 +74,12 @@ def _(rng):
 
 @exercise.fact("PyTorch's own update_bn leaves the same")
 def _(function, rng):
-    def of_torch(model: nn.Module, batches: Any) -> None:
+    def of_torch(model, batches):
         torch.optim.swa_utils.update_bn(batches, model)
 
     batches = [rng.normal(4, 2, size=(m, 3)) for m in (8, 5, 6)]
     case = batches, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
-    expected = partial(recalibrating, closed=())(of_torch, *case)
-    return disagreement(expected, observe(recalibrating, function, *case), 1e-9, 1e-12) is None
+    return agrees(recalibrating, function, of_torch, case)
 
 
 exercise.hints(
@@ -103,34 +93,16 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-your network is in evaluation mode during the pass, where the averages do not change; call
-`model.train()` first
-    model.train() → model.eval()
 your network passes the minibatches in the mode in which it comes; call `model.train()` first
     model.train() → pass
-you leave the network in training mode; give it back in the mode in which it came
-    model.train(training) → pass
-you put the network into evaluation mode at the end, whatever its mode was; give it back in the mode
-in which it came
-    model.train(training) → model.eval()
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first
     layer.num_batches_tracked.zero_() → pass
 your layers keep their momentum, so the last minibatches count most and the old averages still
 count; set momentum to None for the pass
     layer.momentum = None → pass
-you begin with mean 0 and variance 1 and keep the momentum, so these count as well, and the last
-minibatches most; set momentum to None for the pass
-    layer.momentum = None → layer.reset_running_stats()
-your layers have no momentum afterwards; give each its own back
-    layer.momentum = momentum → pass
-you reset the parameters of the layers, too; weight and bias stay as they are
-    layer.num_batches_tracked.zero_() → layer.reset_parameters()
 you find certain classes only, by `isinstance`; a normalization is any module that has the attribute
 `running_mean`
     hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
-you prepare none of the normalizations, as `isinstance(…, BatchNorm)` finds none of PyTorch's own; a
-normalization is any module that has the attribute `running_mean`
-    hasattr(one, "running_mean") → False
 you go through the children of the network and miss the layers within them; go through
 `model.modules()`
     model.modules() → model.children()
@@ -140,10 +112,6 @@ your statistics are those of the last minibatch; take the mean over all of them
     layer.momentum = None → layer.momentum = 1.0
 you join all examples into one minibatch; here the statistics of the minibatches are averaged
     in batches: → in [torch.cat(list(batches))]:
-you pass the minibatches twice; each counts once
-    model(x) → model(x), model(x)
-you give all normalizations one momentum at the end; give each its own back
-    layer.momentum = momentum → layer.momentum = momenta[-1]
 you set the averages back and not the count, so the first minibatch has a share of less than 1; set
 num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)

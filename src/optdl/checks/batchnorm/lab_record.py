@@ -1,11 +1,6 @@
 """What the record of the lab's runs has to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.batchnorm.lab_3_evaluate import evaluate
 from optdl.checks.batchnorm.lab_3_network import Network
@@ -19,18 +14,13 @@ from optdl.labs.batchnorm import (
     examples_seen,
     mean_losses,
 )
-from optdl.labs.records import LabRecord
 
 
-def _is_size(value: Any) -> bool:
-    return value in SIZES
-
-
-def _is_share(value: Any) -> bool:
+def _is_share(value):
     return isinstance(value, int | float) and 0 <= value <= 1
 
 
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights on the validation examples, in PyTorch's own modules."""
     is_normalized = "layers.1.running_mean" in weights
     model = Network(WIDTHS, nn.BatchNorm1d if is_normalized else None)
@@ -39,22 +29,22 @@ def _evaluate(weights: Mapping[str, Tensor]) -> float:
     return evaluate(model, x, y, len(y))[1]
 
 
-def _first_above(name: str) -> Callable[[LabRecord], float]:
+def _first_above(name):
     """Return a function of a record: after how many examples a curve of size 64 exceeds 0.8."""
 
-    def find(record: LabRecord) -> float:
+    def find(record):
         found = zip(examples_seen(), accuracies(record, 64)[name], strict=True)
         return next((seen for seen, accuracy in found if accuracy > 0.8), 0)
 
     return find
 
 
-def _gain(record: LabRecord) -> float:
+def _gain(record):
     curves = accuracies(record, 64)
     return curves["computed anew"][0] - curves["running averages"][0]
 
 
-def _loss(record: LabRecord) -> float:
+def _loss(record):
     return mean_losses(record, 2)["batch normalization"][-1]
 
 
@@ -65,7 +55,7 @@ RECORD = RecordCheck(
     key="LAB-3:record",
     lab=LAB,
     predictions={
-        "size": ("one of the sizes 64, 8 and 2", _is_size),
+        "size": ("one of the sizes 64, 8 and 2", SIZES.__contains__),
         "accuracy": ("a number between 0 and 1", _is_share),
     },
     evaluate=_evaluate,

@@ -50,7 +50,6 @@ exercise.hints(
     r"Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. "
     r"The factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.",
 )
-
 exercise.mistakes(r"""
 your s is inverted; it is σ_B/σ
     batch_std / std → std / batch_std

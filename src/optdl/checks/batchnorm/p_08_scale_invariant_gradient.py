@@ -29,11 +29,12 @@ def _(rng):
         }
 
 
-@exercise.fact("the gradient at 8W is an eighth of that at W")
+@exercise.fact("the gradient is orthogonal to each row of W, and that at 8W is an eighth of it")
 def _(function, rng):
     W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
-    large = np.asarray(function(8 * W, h, upstream))
-    return np.allclose(8 * large, function(W, h, upstream)) and np.any(large)
+    gradient, large = (np.asarray(function(some, h, upstream)) for some in (W, 8 * W))
+    orthogonal = np.allclose((gradient * W).sum(axis=1), 0)
+    return orthogonal and np.allclose(8 * large, gradient) and np.any(large)
 
 
 exercise.hints(
@@ -45,7 +46,6 @@ exercise.hints(
     r"Normalize $hW^T$ along axis 0, and apply the formula of exercise 2 to `upstream`, with one "
     r"over the standard deviation as the factor. Multiply the transpose of the result by `h`.",
 )
-
 exercise.mistakes(r"""
 you hold mean and variance constant; both depend on W
     (upstream - upstream.mean(axis=0) - along) → upstream
@@ -73,9 +73,4 @@ you normalize the rows of W; normalize the outputs hWᵀ
     → length = np.linalg.norm(W, axis=1, keepdims=True)\n
         grad = upstream.T @ h\n
         return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
-your statistics are over the outputs of an example; take those of each output over the examples
-    z.std(axis=0) → z.std(axis=1, keepdims=True)
-    z.mean(axis=0) → z.mean(axis=1, keepdims=True)
-    (upstream * normalized).mean(axis=0) → (upstream * normalized).mean(axis=1, keepdims=True)
-    upstream.mean(axis=0) → upstream.mean(axis=1, keepdims=True)
 """)

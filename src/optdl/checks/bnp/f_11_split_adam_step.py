@@ -64,10 +64,8 @@ exercise.hints(
     r"For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide "
     r"Adam's step by $q$, and subtract the finished change of the weight times `mean`.",
 )
-
 exercise.mistakes(r"""
-you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, and P comes
-after it
+you give P Pᵀ g to Adam; it takes Pᵀ g, whose components it divides, and P comes after it
     adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
     → (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
     weight, adam(grad_bias / q) / q - weight @ mean
@@ -100,6 +98,11 @@ you divide by g² + ε; Adam divides by |g| + ε
     np.abs(gradient) → gradient**2
 you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε
     (np.abs(gradient) + eps) → np.sqrt(gradient**2 + eps)
+you give P Pᵀ g to Adam, and multiply its step by P; Adam takes Pᵀ g
+    weight = adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
+    → w = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2\n
+        weight = adam(w) / (q * std)
+    adam(grad_bias / q) / q → adam(grad_bias / q**2 - w @ mean) / q
 """)
 
 

@@ -1,13 +1,8 @@
 """The student writes BNP as a class that observes a network through hooks."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import optdl.bnp
 from optdl.checks.compare import disagreement
@@ -22,9 +17,7 @@ class BNP:
     Source: LAB-5.
     """
 
-    def __init__(
-        self, model: nn.Module, rho: float = 0.99, eps1: float = 1e-2, eps2: float = 1e-4
-    ) -> None:
+    def __init__(self, model, rho=0.99, eps1=0.01, eps2=0.0001):
         self.rho, self.eps1, self.eps2 = rho, eps1, eps2
         self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]
         self.place = {layer: k for k, layer in enumerate(self.layers)}
@@ -34,7 +27,7 @@ class BNP:
         self.handles = [layer.register_forward_pre_hook(self.observe) for layer in self.layers]
 
     @torch.no_grad()
-    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:
+    def observe(self, layer, inputs):
         """Take the minibatch that a layer reads into its averages."""
         if not layer.training:
             return
@@ -44,7 +37,7 @@ class BNP:
         self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self):
         """Precondition the gradients that are there, in place."""
         if not any(self.rows):
             raise RuntimeError("no minibatch has passed since the last step: run the network first")
@@ -59,18 +52,18 @@ class BNP:
             weight.sub_(torch.outer(bias, mean)).div_(q2 * smoothed)
             bias.div_(q2).sub_(weight @ mean)
 
-    def remove(self) -> None:
+    def remove(self):
         """Take the hooks away."""
         for handle in self.handles:
             handle.remove()
 
-    def state_dict(self) -> dict[str, list[Tensor]]:
+    def state_dict(self):
         """Return copies of the averages."""
         mean = [one.clone() for one in self.mean]
         var = [one.clone() for one in self.var]
         return {"mean": mean, "var": var}
 
-    def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
+    def load_state_dict(self, state):
         """Go on with averages that were saved."""
         for k in range(len(self.layers)):
             self.mean[k].copy_(state["mean"][k])
@@ -78,22 +71,20 @@ class BNP:
 
 
 @steps()
-def followed(
-    kind: Any, x: Any, widths: Any, seed: int, options: Any, event: str
-) -> tuple[Any, ...]:
+def followed(kind, x, widths, seed, options, event):
     """Train a network with BNP; the event is what happens on the way, if anything."""
 
-    def network() -> Any:
-        layers: list[nn.Module] = []
+    def network():
+        layers = []
         for k in range(len(widths) - 1):
             layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
         model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
         return model.to(x[0].dtype)
 
-    def averages(state: Any) -> list[Any]:
+    def averages(state):
         return [*state["mean"], *state["var"]]
 
-    def gradients() -> list[Any]:
+    def gradients():
         return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
     model, saved, after = network(), None, []
@@ -181,7 +172,7 @@ def _(rng):
 @exercise.fact("five steps are those of the course's own BNP, and the outputs stay")
 def _(kind, rng):
     class CoursesOwn(optdl.bnp.BNP):
-        def state_dict(self) -> Any:
+        def state_dict(self):
             return {"mean": [], "var": []}
 
     case = [*rng.normal(1, 2, size=(5, 4, 3))], [3, 6, 2], int(rng.integers(1000)), {}, ""
@@ -201,20 +192,11 @@ exercise.hints(
 
 exercise.mistakes(r"""
 your averages take in what the layers give; they are those of what the layers read
-    inputs: tuple[Tensor, ...]) → inputs: tuple[Tensor, ...], output: Tensor)
+    (self, layer, inputs) → (self, layer, inputs, output)
     inputs[0] → output
     forward_pre_hook → forward_hook
 your averages take in the passes in evaluation mode; leave the hook when `layer.training` is False
     if not layer.training: → if False:
-the hooks are still there after `remove()`; keep the handles that registering gives you, and call
-`remove()` on each
-    handle.remove() → pass
-your `remove()` takes away the first hook only; call `remove()` on each handle
-    in self.handles: → in self.handles[:1]:
-your `remove()` takes away the hooks of others, too; keep the handles that registering gives you,
-and call `remove()` on each
-    for handle in self.handles: → for layer in self.layers:
-    handle.remove() → layer._forward_pre_hooks.clear()
 your `state_dict()` gives the averages themselves, which change as the training goes on; return
 copies, with `clone()`
     [one.clone() for one in self.mean] → self.mean
@@ -223,21 +205,8 @@ your averages are saved under the layer objects of one network, and a new networ
 them; save lists, in the order of the layers
     "mean": mean, "var": var → "mean": dict(zip(self.layers, mean)), "var": {}
     state["mean"][k] → state["mean"][self.layers[k]]
-`load_state_dict` does not take up what was saved, so the averages begin anew when training is
-resumed
-    in range(len(self.layers)) → in []
-`load_state_dict` keeps the tensors of the state, and the passes that follow change what was saved;
-copy their numbers, with `copy_` or `clone()`
-    self.mean[k].copy_(state["mean"][k]) → self.mean[k] = state["mean"][k]
-    self.var[k].copy_(state["var"][k]) → self.var[k] = state["var"][k]
 your variances begin at 0; BNP begins with the mean 0 and the variance 1
     torch.ones_like → torch.zeros_like
-you divide the averages by 1 − ρᵗ, with t the number of passes; BNP does not correct for the start
-    self.rows = → self.t = [0 for layer in self.layers]\n        self.rows =
-    self.rows[k] = len(h) → self.rows[k] = len(h)\n        self.t[k] += 1
-    mean, var, rows = self.mean[k], self.var[k], self.rows[k]
-    → rows, scale = self.rows[k], 1 - self.rho ** max(self.t[k], 1)\n
-                mean, var = self.mean[k] / scale, self.var[k] / scale
 you divide the averages by 1 − ρᵗ, with t the number of steps, as Adam does; BNP does not correct
 for the start
     self.rows = → self.t = 0\n        self.rows =
@@ -248,11 +217,9 @@ for the start
 your step leaves `eps1` and `eps2` at their default values; use those that the constructor is given
     self.eps1 * var.max() + self.eps2 → 1e-2 * var.max() + 1e-4
 your averages begin with the first minibatch; BNP begins with the mean 0 and the variance 1
-    self.rows[k] = len(h)
-    → self.rows[k] = len(h)\n
-            if not self.mean[k].any():\n
-                self.mean[k].copy_(h.mean(dim=0))\n
-                self.var[k].copy_(h.var(dim=0, correction=0))
+    self.rows[k] = len(h) → self.rows[k], rho = len(h), self.rho * bool(self.mean[k].any())
+    h.mean(dim=0), 1 - self.rho → h.mean(dim=0), 1 - rho
+    correction=0), 1 - self.rho → correction=0), 1 - rho
 ρ and 1 − ρ are the wrong way round; ρ is the weight of the old average
     = rho, eps1, eps2 → = 1 - rho, eps1, eps2
 your variance divides by N − 1; BNP divides by N, which is `correction=0`
@@ -262,48 +229,24 @@ you precondition with the statistics of the last minibatch; BNP uses the running
     → self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))
     mean, var, rows = self.mean[k], self.var[k], self.rows[k]
     → (mean, var), rows = layer.last, self.rows[k]
-your averages hold the graphs of the passes, more with every step; compute them without a graph, for
-example from `inputs[0].detach()`
-    @torch.no_grad()\n    def observe → def observe
-    clone() for one in self.mean → detach().clone() for one in self.mean
-    clone() for one in self.var → detach().clone() for one in self.var
-your averages are in float32, whatever the network is; make them like the weights, for example with
-`torch.zeros_like(layer.weight[0])`
-    torch.zeros_like(layer.weight[0]) → torch.zeros(layer.in_features)
-    torch.ones_like(layer.weight[0]) → torch.ones(layer.in_features)
 you leave the gradient of the bias as it is; it takes up the means
     bias.div_(q2).sub_(weight @ mean) →
 your step computes new gradients, and those of the parameters stay as they are; change them in place
     weight.sub_( → weight = weight.sub(
     .div_(q2 * → .div(q2 *
     bias.div_(q2).sub_( → bias = bias.div(q2).sub(
-your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
-it return None
-    correction=0), 1 - self.rho) → correction=0), 1 - self.rho)\n        return h - self.mean[k]
 you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
 layers at every depth
     model.modules() → model.children()
 you find a layer several times, once for each block around it, and precondition it as often;
 `model.modules()` finds each once
     for one in model.modules() → for block in model.modules() for one in block.modules()
-your step fails at a layer without gradients, such as a frozen one; leave it as it is
-    if weight is None or bias is None or not rows: → if not rows:
-a second step without a pass preconditions the gradients once more; forget the pass in `step`, and
-raise RuntimeError when there was none
-    self.rows[k] = 0 →
-a second step without a pass must raise RuntimeError; yours gives no error
-    raise RuntimeError( → return  # (
-a pass in evaluation mode changes N, the size of the minibatch; leave the hook at once when
-`layer.training` is False
-    if not layer → self.rows[self.place[layer]] = len(inputs[0])\n        if not layer
 you keep the size of the first minibatch; q² needs that of the last one
     self.rows[k] = len(h) → self.rows[k] = layer.first = getattr(layer, "first", len(h))
 your N adds up the passes since the last step; it is the size of the minibatch that passed last
     self.rows[k] = len(h) → self.rows[k] += len(h)
 your ρ is always the same; keep the `rho` that the constructor is given
     = rho, eps1, eps2 → = 0.99, eps1, eps2
-your means begin at 1; BNP begins with the mean 0 and the variance 1
-    torch.zeros_like → torch.ones_like
 you average the standard deviations; BNP averages the variances
     h.var(dim=0, correction=0) → h.std(dim=0, correction=0)
 """)

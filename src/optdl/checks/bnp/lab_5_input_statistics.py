@@ -1,19 +1,15 @@
 """The student measures what each dense layer reads, through hooks that leave no trace."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps
 from optdl.observation import observe
 
 
-def input_statistics(model: nn.Module, x: Tensor) -> list[tuple[Tensor, Tensor]]:
+def input_statistics(model, x):
     """Return the mean and the variance of what each dense layer reads, in one pass.
 
     Source: LAB-5.
@@ -21,7 +17,7 @@ def input_statistics(model: nn.Module, x: Tensor) -> list[tuple[Tensor, Tensor]]
     layers = [one for one in model.modules() if isinstance(one, nn.Linear)]
     seen = {}
 
-    def observe(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def observe(layer, inputs):
         h = inputs[0]
         seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))
 
@@ -36,16 +32,16 @@ def input_statistics(model: nn.Module, x: Tensor) -> list[tuple[Tensor, Tensor]]
 
 
 @steps()
-def statistics(function: Any, x: Any, widths: Any, seed: int, fails: bool) -> tuple[Any, ...]:
+def statistics(function, x, widths, seed, fails):
     """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
-    layers: list[nn.Module] = []
+    layers = []
     for k in range(len(widths) - 1):
         layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
-    model: Any = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
+    model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
     layers[-2].register_forward_pre_hook(lambda layer, inputs: None)
     raised = None
     if fails:
-        early: nn.Module = nn.Identity()
+        early = nn.Identity()
         early.add_module("last", layers[-2])
         model.insert(0, early)
     result = function(model, x)
@@ -100,53 +96,20 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-your hooks stay on the network and go on working in each later pass; keep the handles and call
-`remove()` on each
-    handle.remove() → pass
-you remove the first hook only; keep all handles and call `remove()` on each
-    in handles: → in handles[:1]:
-your hooks stay on the network when the pass fails; remove them in `finally`
-    finally: → except ZeroDivisionError:\n        pass\n    else:
 your statistics are those of what the layers give; they are those of what the layers read,
 `inputs[0]`
-    inputs: tuple[Tensor, ...]) → inputs: tuple[Tensor, ...], output)
+    (layer, inputs) → (layer, inputs, output)
     inputs[0] → output
     forward_pre_hook → forward_hook
-your variance divides by N − 1; BNP divides by N, which is `correction=0`
-    , correction=0 →
 your variance is the mean of the squares; subtract the mean before you square, or use `h.var(dim=0,
 correction=0)`
     h.var(dim=0, correction=0) → h.square().mean(dim=0)
 your list is in the order in which the layers were called; the order is that of `model.modules()`
     [seen[layer] for layer in layers] → list(seen.values())
-your function hides the exception of a pass that fails; remove the hooks in `finally`, which passes
-the exception on
-    finally: → except RuntimeError:\n        pass\n    finally:
-    seen[layer] for → seen.get(layer) for
-you take statistics of each example over its features; they are those of each feature over the
-minibatch, with dim=0
-    mean(dim=0) → mean(dim=1)
-    var(dim=0 → var(dim=1
 your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
 it return None
     correction=0)) → correction=0))\n        return h - h.mean(dim=0)
-your statistics hold the graph of the pass, and so its memory; compute them without a graph, under
-`torch.no_grad()` or after `detach()`
-    with torch.no_grad(): → if True:
 you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
 layers at every depth
     model.modules() → model.children()
-you leave the network in evaluation mode; it is to stay in the mode in which it came
-    seen = {} → seen, _ = {}, model.eval()
-your hooks stay on the network when the pass fails, and your list is in the order in which the
-layers were called; remove the hooks in `finally`, and go through `model.modules()`
-    seen = {} → seen = []
-    seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))
-    → seen.append((h.mean(dim=0), h.var(dim=0, correction=0)))
-    finally: → except ZeroDivisionError:\n        pass\n    else:
-    [seen[layer] for layer in layers] → seen
-you remove the hooks of others, too; keep the handles that registering gives you, and call
-`remove()` on each
-    for handle in handles: → for layer in layers:
-    handle.remove() → layer._forward_pre_hooks.clear()
 """)

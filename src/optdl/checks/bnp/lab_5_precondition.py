@@ -1,13 +1,9 @@
 """The student preconditions the two gradients of a dense layer in place."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 import optdl.bnp
 from optdl.checks.exercise import Exercise
@@ -15,15 +11,7 @@ from optdl.labs.drivers.follow import steps, type_of
 from optdl.observation import observe
 
 
-def precondition(
-    grad_weight: Tensor,
-    grad_bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    batch_size: int,
-    eps1: float = 1e-2,
-    eps2: float = 1e-4,
-) -> None:
+def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
     """Change the gradients of a layer as steps 3 to 5 of Algorithm 2 do, in place.
 
     Source: LAB-5.
@@ -35,9 +23,7 @@ def precondition(
 
 
 @steps()
-def changed(
-    function: Any, gradients: Any, mean: Any, var: Any, batch_size: int, options: Any
-) -> tuple[Any, ...]:
+def changed(function, gradients, mean, var, batch_size, options):
     """Precondition in place; the statistics are to stay."""
     returned = function(*gradients, mean, var, batch_size, **options)
     return *gradients, mean, var, type_of(returned)
@@ -54,7 +40,7 @@ exercise = Exercise(
 )
 
 
-def _layer(rng: np.random.Generator, outputs: int, inputs: int) -> dict[str, Any]:
+def _layer(rng, outputs, inputs):
     shapes = (outputs, inputs), (outputs,)
     return {
         "gradients": [rng.normal(size=shape).round(2) for shape in shapes],
@@ -107,9 +93,6 @@ tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
     grad_weight.sub_( → grad_weight = grad_weight.sub(
     .div_(q2 * → .div(q2 *
     grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(
-you smooth `var` in place and so spoil the running average, which belongs to the caller; compute a
-new tensor
-    var + eps1 * var.max() + eps2 → var.add_(eps1 * var.max() + eps2)
 your new bias gradient uses the old weight gradient; it uses the new one
     grad_weight.sub_( → old = grad_weight.clone()\n    grad_weight.sub_(
     grad_weight @ → old @
@@ -117,12 +100,6 @@ you change the bias gradient before the weight gradient; each needs the other on
 made of the old G_b, and the new G_b of the new G_w
     grad_bias.div_(q2).sub_(grad_weight @ mean) →
     grad_weight.sub_( → grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(
-your outer product is transposed, (n, o) in place of (o, n): μ belongs to the columns of the weight
-gradient, one for each input
-    outer(grad_bias, mean) → outer(mean, grad_bias)
-you divide the rows of the weight gradient by the variances; they belong to the columns, one for
-each input
-    smoothed) → smoothed[:, None])
 you divide by the standard deviation; P and Pᵀ divide by it once each, which makes the variance
     smoothed) → smoothed.sqrt())
 your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of inputs
@@ -131,23 +108,18 @@ your q² falls below 1 for minibatches that are larger than the layer; it is max
     max(grad_weight.shape[1] / batch_size, 1) → grad_weight.shape[1] / batch_size
 you divide by q; both gradients are divided by q² = max{n/N, 1}
     batch_size, 1) → batch_size, 1) ** 0.5
-your q² is a whole number, because `//` rounds n/N down; divide with `/`
-    / batch_size → // batch_size
-you divide the weight gradient by q² once more on its way into the bias; only the old bias gradient
-is divided by q²
-    grad_bias.div_(q2).sub_(grad_weight @ mean) → grad_bias.sub_(grad_weight @ mean).div_(q2)
 you do not divide the bias gradient by q²; both gradients are divided
     bias.div_(q2) → bias
 you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂
     eps1 * var.max() → eps1
 you add the means times the bias gradient; they are subtracted from the weight gradient
     grad_weight.sub_( → grad_weight.add_(
-you divide the bias gradient by q² first, and the weight gradient takes in the divided one; the new
-G_w is made of the old G_b
-    grad_weight.sub_( → grad_bias.div_(q2)\n    grad_weight.sub_(
-    grad_bias.div_(q2).sub_(grad_weight → grad_bias.sub_(grad_weight
 your quotient is upside down; q² is max{n/N, 1}
     grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]
-your function returns something; it changes the gradients in place and returns nothing
-    .sub_(grad_weight @ mean) → .sub_(grad_weight @ mean)\n    return grad_weight, grad_bias
+you return new gradients, and the given ones stay as they are; change these in place
+    grad_weight.sub_( → grad_weight = grad_weight.sub(
+    .div_(q2 * → .div(q2 *
+    grad_bias.div_(q2).sub_( → return grad_weight, grad_bias.div(q2).sub(
+your bias gradient is a new tensor, and the given one stays as it is; change it in place
+    grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(
 """)

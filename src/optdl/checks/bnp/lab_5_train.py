@@ -1,9 +1,5 @@
 """The student writes a training loop in which BNP has its place."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
 from torch import nn
@@ -13,9 +9,7 @@ from optdl.labs.drivers.follow import fill, steps, type_of
 from optdl.observation import observe
 
 
-def train(
-    model: nn.Module, optimizer: torch.optim.Optimizer, bnp: Any, batches: Any
-) -> list[float]:
+def train(model, optimizer, bnp, batches):
     """Return the loss of each step, while the model is trained, with BNP if it is not None.
 
     Source: LAB-5.
@@ -25,7 +19,7 @@ def train(
     for x, y in batches:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         if bnp is not None:
             bnp.step()
         optimizer.step()
@@ -34,14 +28,12 @@ def train(
 
 
 @steps()
-def trained(
-    function: Any, x: Any, y: Any, lr: float, seed: int, preconditioned: bool
-) -> tuple[Any, ...]:
+def trained(function, x, y, lr, seed, preconditioned):
     """Train a network with dropout; BNP's stand-in makes gradients twice as large, plus a tenth."""
-    found: list[int] = []
+    found = []
 
     class BNP:
-        def step(self) -> None:
+        def step(self):
             gradients = [p.grad for p in model.parameters() if p.grad is not None]
             found.append(len(gradients))
             for gradient in gradients:
@@ -107,8 +99,6 @@ you precondition before `backward`, when there are no gradients; call `bnp.step(
 `backward` and `optimizer.step()`
     if bnp is not None:\n            bnp.step() →
     loss.backward() → if bnp is not None:\n            bnp.step()\n        loss.backward()
-your loop fails when `bnp` is None; leave its step out then
-    if bnp is not None: → if True:
 you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`
     bnp.step() → pass
 you never clear the gradients, and `backward` adds to those that were preconditioned; call
@@ -117,11 +107,13 @@ you never clear the gradients, and `backward` adds to those that were preconditi
 you clear the gradients after `backward`, so no step changes anything; clear them before
     optimizer.zero_grad() →
     loss.backward() → loss.backward(), optimizer.zero_grad()
-your losses are no floats of Python; keep the number of each step, `loss.item()`
-    loss.item() → loss
+your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
+    (model(x), y) → (model(x), y, reduction="sum")
+you apply softmax before cross_entropy, which applies it itself; give it the scores
+    (model(x), y) → (model(x).softmax(dim=1), y)
+your losses are those after each step; return the loss from which the step was taken
+    loss.item() → nn.functional.cross_entropy(model(x), y).item()
 your model stays in evaluation mode, in which dropout does nothing and the hooks of BNP see nothing;
 call `model.train()` first
     model.train() →
-you return after the first minibatch; move `return` out of the loop
-    )\n    return losses → )\n        return losses
 """)

@@ -1,12 +1,6 @@
 """What the record of the lab's runs has to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from math import nan
-from typing import Any
-
-from torch import Tensor
 
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.bnp import (
@@ -25,11 +19,7 @@ LEVEL = 0.3
 """A training loss; the readings are the steps after which it is first below."""
 
 
-def _is_method(value: Any) -> bool:
-    return value in METHODS
-
-
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights, on the inputs with which they were trained.
 
     The weights do not say which these are; on the other ones they do worse.
@@ -39,8 +29,8 @@ def _evaluate(weights: Mapping[str, Tensor]) -> float:
     return max(accuracy(model, inputs) for inputs in INPUTS)
 
 
-def _steps(name: str, inputs: str) -> Callable[[Any], float]:
-    def find(record: Any) -> float:
+def _steps(name, inputs):
+    def find(record):
         losses = best_curves(record, inputs).get(name, [])
         below = [k for k, loss in enumerate(losses) if loss < LEVEL]
         return EVERY * (below[0] + 1) if below else STEPS
@@ -48,8 +38,8 @@ def _steps(name: str, inputs: str) -> Callable[[Any], float]:
     return find
 
 
-def _factor(inputs: str) -> Callable[[Any], float]:
-    def find(record: Any) -> float:
+def _factor(inputs):
+    def find(record):
         last = {name: last_loss(losses) for name, losses in best_curves(record, inputs).items()}
         return last.get("SGD", nan) / last.get("BNP", nan)
 
@@ -62,7 +52,7 @@ _ASKED = "one of the methods " + ", ".join(METHODS)
 RECORD = RecordCheck(
     key="LAB-5:record",
     lab=LAB,
-    predictions=dict.fromkeys(INPUTS, (_ASKED, _is_method)),
+    predictions=dict.fromkeys(INPUTS, (_ASKED, METHODS.__contains__)),
     evaluate=_evaluate,
     level=0.8,
     readings={

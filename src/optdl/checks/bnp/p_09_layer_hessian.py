@@ -41,7 +41,6 @@ exercise.hints(
     r"Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the "
     r"diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.",
 )
-
 exercise.mistakes(r"""
 the bias is a parameter too: Ĥ begins with a column of ones
     np.column_stack([np.ones(len(H)), H]) → H

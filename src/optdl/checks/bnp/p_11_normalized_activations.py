@@ -38,7 +38,6 @@ exercise.hints(
     "Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over "
     "axis 0, and put a column of ones in front of the result with `np.column_stack`.",
 )
-
 exercise.mistakes(r"""
 the column of ones is missing: Ĝ = [e, G]
     np.column_stack([np.ones(len(H)), normalized]) → normalized

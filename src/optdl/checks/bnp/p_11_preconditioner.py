@@ -40,12 +40,7 @@ exercise.hints(
     "For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in "
     "front of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.",
 )
-
 exercise.mistakes(r"""
-your D holds σ; it is an inverse, so it holds 1/σ
-    1 / std → std
-the sign of μ is wrong in U: −μᵀ in its first row subtracts the mean
-    -mean → mean
 your bias comes last; in ŵ = [b; w] it comes first
     U[0, 1:] → U[-1, :-1]
     [1.0], 1 / std → 1 / std, [1.0]

@@ -53,7 +53,6 @@ exercise.hints(
     "`compute_uv=False`, keep the values above the threshold, and divide the first by the last: "
     "they are in descending order.",
 )
-
 exercise.mistakes(r"""
 the column of ones is missing: the matrix is Ĥ = [e, H]
     np.column_stack([e, features]) → features
@@ -61,8 +60,7 @@ you divide by a singular value that is zero up to rounding; divide by the smalle
     values[values > 1e-12 * values[0]] → values
 you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value
     1e-12 * values[0] → 1e-12
-you take eigenvalues of ĤᵀĤ, the squares, in which rounding hides the small ones; take singular
-values of Ĥ itself
+you take eigenvalues of ĤᵀĤ, where rounding hides the small ones; take singular values of Ĥ itself
     np.linalg.svd(extended, compute_uv=False) → np.linalg.eigvalsh(extended.T @ extended)[::-1]
     nonzero[0] / nonzero[-1] → np.sqrt(nonzero[0] / nonzero[-1])
     with `eig…`, else you leave out a singular value of 10⁻⁷ times the largest, which is not zero

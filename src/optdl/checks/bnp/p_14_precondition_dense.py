@@ -56,7 +56,6 @@ exercise.hints(
     r"$q^2\,\tilde\sigma^2$, which broadcasts over the rows. Then subtract the new matrix times "
     r"`mean` from `grad_bias` over $q^2$.",
 )
-
 exercise.mistakes(r"""
 your step 5 uses the old G_w; use the new one from step 4
     - weight @ mean → - grad_weight @ mean

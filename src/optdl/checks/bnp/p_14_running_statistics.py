@@ -29,7 +29,7 @@ def _(rng):
         ((2, 1, more), 1, {"rho": 0.5}),
         ((1, more, *rng.permutation([1, 2, few + 1])), few, {"rho": float(rng.choice([0.6, 0.8]))}),
         ((few,) * more, more, {"rho": 0.9}),
-        ((few,), 2, {}),
+        ((few, more, few), 2, {}),
     ):
         yield {"minibatches": [random_activations(rng, rows, features) for rows in sizes], **rho}
 
@@ -54,7 +54,6 @@ exercise.hints(
     "In the loop, update the mean, compute the variance of the minibatch (for one row, from the "
     "updated mean), update the variance, and append both. Finally make each list an array.",
 )
-
 exercise.mistakes(r"""
 your variance starts at 0; it starts at 1
     0.0, 1.0 → 0.0, 0.0
@@ -70,10 +69,7 @@ you divide by 1 − ρᵗ as Adam does; BNP has no bias correction
     append(mean) → append(mean / (1 - rho**t))
     append(var) → append(var / (1 - rho**t))
 you measure one example from the old μ; update μ first
-    mean = rho * mean + (1 - rho) * H.mean(axis=0)\n
-            batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)
-    → batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)\n
-            mean = rho * mean + (1 - rho) * H.mean(axis=0)
+    (H[0] - mean) → (H[0] - (mean - (1 - rho) * H[0]) / rho)
 you measure one example from its own mean, so its variance is 0; measure it from the running mean
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → H.var(axis=0)
 you measure every minibatch from the running mean; only a minibatch of one example needs it

@@ -29,7 +29,6 @@ exercise.hints(
     "Divide the number of features by the number of rows, and return the larger of this quotient "
     "and 1.",
 )
-
 exercise.mistakes(r"""
 you take the smaller of n/N and 1; take the larger
     max(features → min(features

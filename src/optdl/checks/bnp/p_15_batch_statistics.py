@@ -48,7 +48,6 @@ exercise.hints(
     "difference between the row and the running mean; in all other cases, this mean and the "
     "variance over axis 0.",
 )
-
 exercise.mistakes(r"""
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)

@@ -41,7 +41,6 @@ exercise.hints(
     "Divide each column of `W` by its own entry of `std`, which broadcasting does by itself. Then "
     "subtract the product of the new matrix and `mean` from `b`.",
 )
-
 exercise.mistakes(r"""
 your bias uses W; μ was divided by σ too, so it takes Ŵ
     absorbed @ mean → W @ mean

@@ -1,19 +1,16 @@
 """The student shifts and mirrors a whole minibatch of images at random, on their device."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
+from optdl.images import PadCropFlip
 from optdl.labs.drivers.follow import Operations, steps
 from optdl.observation import observe
 
 
-def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool = True) -> Tensor:
+def augment(x, generator, padding=4, flip=True):
     """Pad images with zeros, cut out parts of the old size, and mirror half of them.
 
     Each image has a shift and a mirror of its own. Nothing leaves the device of x.
@@ -22,12 +19,12 @@ def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool 
     """
     n, _, height, width = x.shape
     how = {"generator": generator, "device": x.device}
-    top = torch.randint(0, 2 * padding + 1, (n, 1), **how)  # type: ignore[call-overload]
-    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)  # type: ignore[call-overload]
+    top = torch.randint(0, 2 * padding + 1, (n, 1), **how)
+    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)
     rows = top + torch.arange(height, device=x.device)
     columns = left + torch.arange(width, device=x.device)
     if flip:
-        mirrored = torch.randint(0, 2, (n, 1), **how)  # type: ignore[call-overload]
+        mirrored = torch.randint(0, 2, (n, 1), **how)
         columns = torch.where(mirrored == 1, columns.flip(1), columns)
     padded = nn.functional.pad(x, (padding, padding, padding, padding))
     images = torch.arange(n, device=x.device)[:, None, None]
@@ -35,16 +32,16 @@ def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool 
 
 
 @steps()
-def augmented(function: Any, x: Any, seed: int, options: Any) -> tuple[Any, ...]:
+def augmented(function, x, seed, options):
     """Augment two minibatches; then count the operations for these and for ten times as many."""
     from unittest import mock
 
-    def noted(*arguments: Any, device: Any = None, **more: Any) -> Any:
+    def noted(*arguments, device=None, **more):
         devices.append(device)
         return arange(*arguments, **more)
 
     arange, counts = torch.arange, []
-    devices: list[Any] = []
+    devices = []
     torch.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
     both = [function(x, generator, **options) for _ in range(2)]
@@ -97,6 +94,15 @@ def _(function, rng):
     return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
 
 
+@exercise.fact("with the same draws optdl.images shifts and mirrors each image alike")
+def _(function, rng):
+    x, seed = rng.normal(size=(6, 2, 5, 4)), int(rng.integers(1000))
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.cat([torch.randint(0, n, (6, 1), generator=generator) for n in (5, 5, 2)], dim=1)
+    got = observe(augmented, function, x, seed, {"padding": 2})[0]
+    return np.array_equal(got, PadCropFlip(2)(torch.tensor(x), draws))
+
+
 exercise.hints(
     "If the part of one image starts at row $t$ of the padded image, which rows does it consist "
     "of? What shape has an array of these rows for all $n$ images?",
@@ -111,11 +117,6 @@ exercise.mistakes(r"""
 all your images have the same shift; draw one for each image, (n, 1) numbers
     top = torch.randint(0, 2 * padding + 1, (n → top = torch.randint(0, 2 * padding + 1, (1
     left = torch.randint(0, 2 * padding + 1, (n → left = torch.randint(0, 2 * padding + 1, (1
-all your images have the same shift, and all are mirrored or none; draw (n, 1) numbers each time,
-one for each image
-    n, _, height → m, _, height
-    how = → n, how = 1,
-    arange(n, → arange(m,
 you mirror all images of a minibatch or none; draw for each image by itself
     torch.randint(0, 2, (n → torch.randint(0, 2, (1
 you turn images upside down; a mirror exchanges left and right, so it reverses the columns
@@ -126,7 +127,7 @@ you mirror every image; half of them stay as they are
 you draw numbers for the mirror even where `flip` is false, and the next draws are others; draw them
 only if `flip` is true
     if flip:\n        mirrored → mirrored
-    ]\n        columns = torch.where(mirrored → ]\n    columns = torch.where(flip * mirrored
+    )\n        columns = torch.where(mirrored → )\n    columns = torch.where(flip * mirrored
 what leaves your image on one side comes in on the other; the border is zeros
     nn.functional.pad(x, (padding, padding, padding, padding))
     → nn.functional.pad(x.double(), (padding,) * 4, mode="circular").to(x.dtype)
@@ -142,8 +143,6 @@ given, which goes on
 you change the images that you are given, which are those of the whole data set; make new ones
     return padded → return x.copy_(padded
     .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
-the dtype of your images differs from that of x, which may be uint8 or float16; keep it
-    .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2).float()
 the largest shift never occurs: there are 2 · padding + 1 places, and randint leaves out its upper
 end
     top = torch.randint(0, 2 * padding + 1 → top = torch.randint(0, 2 * padding
@@ -158,13 +157,6 @@ you mirror where the draw is 0; 1 stands for mirrored
     mirrored == 1 → mirrored == 0
 you mirror before you cut; mirror the part that was cut out
     columns.flip(1) → width + 2 * padding - 1 - columns
-an index of yours lies on the CPU, wherever x is; give `torch.arange` the device, too:
-`device=x.device`
-    arange(height, device=x.device) → arange(height)
-you work on one image after the other, and on a GPU each small operation costs more time than it
-computes; index all images at once
-    padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
-    → torch.stack([one[:, r][:, :, c] for one, r, c in zip(padded, rows, columns)])
 all your images have the shift of the first one; each image has its own
     rows = top + → rows = top[:1] +
     columns = left + → columns = left[:1] +

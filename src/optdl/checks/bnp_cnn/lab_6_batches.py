@@ -1,17 +1,12 @@
 """The student yields shuffled minibatches of examples that lie on a device."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
 
 from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import Operations, steps
-from optdl.observation import observe
 
 
 class Batches:
@@ -20,33 +15,31 @@ class Batches:
     Source: LAB-6.
     """
 
-    def __init__(
-        self, x: Tensor, y: Tensor, size: int, generator: torch.Generator, device: str = "cpu"
-    ) -> None:
+    def __init__(self, x, y, size, generator, device="cpu"):
         self.x, self.y = x.to(device), y.to(device)
         self.size, self.generator = size, generator
 
-    def __len__(self) -> int:
+    def __len__(self):
         return -(-len(self.y) // self.size)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def __iter__(self):
         order = torch.randperm(len(self.y), generator=self.generator, device=self.y.device)
-        for rows in order.split(self.size):  # type: ignore[no-untyped-call]
+        for rows in order.split(self.size):
             yield self.x[rows], self.y[rows]
 
 
 @steps("torch.utils.data.DataLoader")
-def epochs(kind: Any, x: Any, y: Any, size: int, seed: int, device: str) -> tuple[Any, ...]:
+def epochs(kind, x, y, size, seed, device):
     """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
     from unittest import mock
 
-    def noted(*arguments: Any, device: Any = None, **more: Any) -> Any:
+    def noted(*arguments, device=None, **more):
         drawn.add(str(device))
         return permutation(*arguments, **more)
 
     permutation = torch.randperm
-    drawn: set[str] = set()
-    places: set[str] = set()
+    drawn = set()
+    places = set()
     operations = Operations()
     torch.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
@@ -69,7 +62,7 @@ def epochs(kind: Any, x: Any, y: Any, size: int, seed: int, device: str) -> tupl
     return len(batches), None, None, ", ".join(sorted(places)), ", ".join(drawn)
 
 
-def _epoch(ordinal: str) -> tuple[str, ...]:
+def _epoch(ordinal):
     return tuple(f"the {what} of the {ordinal} epoch" for what in ("sizes", "images", "labels"))
 
 
@@ -98,14 +91,21 @@ def _(rng):
         }
 
 
-@exercise.fact("each epoch has every example once, with its own label")
+@exercise.fact("a DataLoader of PyTorch's gives the same minibatches of the same orders")
 def _(kind, rng):
-    y, seed = np.arange(11), int(rng.integers(1000))
-    both = observe(epochs, kind, 10.0 * y, y, 4, seed, "cpu")[1:3]
-    return all(
-        sorted(labels) == [*y] and np.array_equal(images, 10.0 * labels)
-        for _, images, labels in both
-    )
+    class Loader:
+        def __init__(self, x, y, size, generator, device):
+            self.data, self.size, self.generator = TensorDataset(x, y), size, generator
+
+        def __len__(self):
+            return len(DataLoader(self.data, self.size))
+
+        def __iter__(self):
+            order = torch.randperm(len(self.data), generator=self.generator).tolist()
+            yield from DataLoader(self.data, self.size, sampler=order)
+
+    case = rng.normal(size=(11, 2)), np.arange(11), 4, int(rng.integers(1000)), "cpu"
+    return agrees(epochs, kind, Loader, case, rtol=0, atol=0)
 
 
 exercise.hints(
@@ -121,20 +121,11 @@ exercise.hints(
 exercise.mistakes(r"""
 all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a generator
 that goes on
-    self.generator = size, generator
-    → self.order = size, torch.randperm(len(y), generator=generator)
-    torch.randperm(len(self.y), generator=self.generator, device=self.y.device) → self.order
+    order = → self.order = order = self.order if hasattr(self, "order") else
 you leave out the last examples, where the size does not divide their number; the last minibatch is
 smaller
     -(-len(self.y) // self.size) → len(self.y) // self.size
     in order.split(self.size): → in order.split(self.size)[: len(self)]:
-your epoch leaves out the last examples, where the size does not divide their number; yield them in
-a smaller minibatch
-    in order.split(self.size): → in order.split(self.size)[: len(self.y) // self.size]:
-`len` does not count the last minibatch where it is smaller; round up
-    -(-len(self.y) // self.size) → len(self.y) // self.size
-`len` is the number of examples; it is that of the minibatches of an epoch
-    -(-len(self.y) // self.size) → len(self.y)
 your labels stay in the order in which they lie, and the images do not; take both by the same rows
     for rows in order.split(self.size):
     → for rows, y in zip(order.split(self.size), self.y.split(self.size)):
@@ -149,32 +140,12 @@ your examples come in the order in which they lie; draw a new one for each epoch
 you draw from torch's global generator, so a run cannot be repeated by its seed; draw from the one
 that you are given
     generator=self.generator, →
-your examples stay where they lie; bring all of them to `device`, in `__init__`
-    x.to(device), y.to(device) → x, y
-you bring the examples of each minibatch to `device`; bring all of them once, in `__init__`
-    self.x, self.y = x.to(device), y.to(device) → self.x, self.y, self.device = x, y, device
-    device=self.y.device) → device=device)
-    yield self.x[rows], self.y[rows]
-    → yield self.x[rows.to("cpu")].to(self.device), self.y[rows.to("cpu")].to(self.device)
-you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` the
-device of the examples
-    , device=self.y.device →
-you draw an order for the images and another one for the labels, so they no longer belong together;
-draw one for both
-    yield self.x[rows], self.y[rows]
-    → yield self.x[rows], self.y[other[:len(rows)]]\n            other = other[len(rows):]
-    for rows in
-    → other = torch.randperm(len(self.y), generator=self.generator, device=self.y.device)\n
-            for rows in
 you make a generator of your own, with the seed of the given one, which has drawn numbers since and
 is to go on; draw from the given one
     self.size, self.generator = size, generator
     → self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())
 your object is used up after one epoch; begin a new epoch in each call of `__iter__`
-    self.size, self.generator = size, generator
-    → self.size, self.generator = size, generator\n
-            order = torch.randperm(len(y), generator=generator, device=device)\n
-            self.parts = iter(order.split(size))
-    order = torch.randperm(len(self.y), generator=self.generator, device=self.y.device) →
-    order.split(self.size) → self.parts
+    order = → if hasattr(self, "order"):\n            return\n        self.order = order =
+you give all labels with each minibatch; take them by the same rows as the images
+    self.y[rows] → self.y
 """)

@@ -1,9 +1,6 @@
 """The student writes a file from which a training goes on as if it had not ended."""
 
-from __future__ import annotations
-
 import os
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +17,10 @@ class Checkpoint:
     Source: LAB-6.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path):
         self.path = str(path)
 
-    def save(self, epoch: int, generators: list[Any], **parts: Any) -> None:
+    def save(self, epoch, generators, **parts):
         """Write the file, whole or not at all."""
         content = {
             "epoch": epoch,
@@ -33,7 +30,7 @@ class Checkpoint:
         torch.save(content, self.path + ".part")
         os.replace(self.path + ".part", self.path)  # noqa: PTH105
 
-    def load(self, generators: list[Any], **parts: Any) -> int:
+    def load(self, generators, **parts):
         """Put everything where the file left it, and return the finished epochs; 0 without one."""
         if not os.path.exists(self.path):  # noqa: PTH110
             return 0
@@ -42,12 +39,11 @@ class Checkpoint:
             part.load_state_dict(content["parts"][name])
         for generator, state in zip(generators, content["generators"], strict=True):
             generator.set_state(state)
-        epoch: int = content["epoch"]
-        return epoch
+        return content["epoch"]
 
 
 @steps()
-def resumed(kind: Any, x: Any, epochs: int, seed: int, event: str) -> tuple[Any, ...]:
+def resumed(kind, x, epochs, seed, event):
     """Train with two generators; save after some epochs, load elsewhere, and train three more."""
     import contextlib
     import tempfile
@@ -55,71 +51,67 @@ def resumed(kind: Any, x: Any, epochs: int, seed: int, event: str) -> tuple[Any,
     from unittest import mock
 
     class Odd:
-        def state_dict(self) -> Any:
+        def state_dict(self):
             return {"array": np.zeros(2)}
 
-        def load_state_dict(self, state: Any) -> None:
+        def load_state_dict(self, state):
             pass
 
-        def __reduce__(self) -> Any:  # what pickles the object itself finds a module again
+        def __reduce__(self):  # what pickles the object itself finds a module again
             return nn.Identity, ()
 
-    class Session:
-        def __init__(self, seed: int) -> None:
-            torch.manual_seed(seed)
-            self.generators = [torch.Generator().manual_seed(seed + k) for k in (1, 2)]
-            model = nn.Linear(x.shape[1], 1).double()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-            self.parts: Any = {"model": model, "optimizer": optimizer}
+    def session(seed):
+        torch.manual_seed(seed)
+        model = nn.Linear(x.shape[1], 1).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
+        generators = [torch.Generator().manual_seed(seed + k) for k in (1, 2)]
+        return generators, {"model": model, "optimizer": optimizer, "schedule": schedule}
 
-        def train(self, epochs: int) -> None:
-            for _ in range(epochs):
-                order = torch.randperm(len(x), generator=self.generators[0])
-                noise = torch.randn(len(x), 1, generator=self.generators[1])
-                targets = torch.arange(len(x))[:, None]
-                self.parts["optimizer"].zero_grad()
-                loss = (self.parts["model"](x[order] + noise) - targets).square().mean()
-                loss.backward()
-                self.parts["optimizer"].step()
-                losses.append(loss.item())
+    def train(generators, parts, epochs):
+        for _ in range(epochs):
+            order = torch.randperm(len(x), generator=generators[0])
+            noise = torch.randn(len(x), 1, generator=generators[1])
+            parts["optimizer"].zero_grad()
+            errors = parts["model"](x[order] + noise) - torch.arange(len(x))[:, None]
+            loss = errors.square().mean()
+            loss.backward()
+            parts["optimizer"].step()
+            parts["schedule"].step()
+            losses.append(loss.item())
 
-    def end(old: Any, new: Any, **_: Any) -> None:
+    def end(old, new, **_):
         beside = Path(old).resolve().parent == folder
         written.append("beside the old file" if beside else "in another folder")
         raise OSError("the program has ended")
 
-    def load(file: Any, map_location: Any = None, **more: Any) -> Any:
+    def load(file, map_location=None, **more):
         places.append(str(map_location))
         return torch_load(file, map_location, **more)
 
     torch_load = torch.load
-    losses: list[float] = []
-    written: list[str] = []
-    places: list[str] = []
-    first, second = Session(seed), Session(seed + 10)
+    losses, written, places = [], [], []
+    (generators, parts), (others, loaded) = session(seed), session(seed + 10)
+    odd = {"odd": Odd()} if "array" in event else {}
     with tempfile.TemporaryDirectory() as temporary, mock.patch("torch.load", load):
         folder = Path(temporary).resolve()
         path = str(folder / "run.pt")
         if event == "no file":
-            return str(kind(path).load(second.generators, **second.parts)), [], "", ""
-        first.train(epochs)
-        if event == "one part":
-            first.train(3)
-            return "", losses, "", ""
-        odd = {"odd": Odd()} if "array" in event else {}
+            return str(kind(path).load(others, **loaded)), [], "", ""
+        train(generators, parts, epochs)
         try:
-            kind(path).save(epochs, first.generators, **first.parts, **odd)
+            kind(path).save(epochs, generators, **parts, **odd)
             if "ends" in event:
                 ends = mock.patch("os.replace", end), mock.patch("os.rename", end)
                 with ends[0], ends[1], contextlib.suppress(OSError):
-                    kind(path).save(99, first.generators, **first.parts)
+                    kind(path).save(99, generators, **parts)
             # the names tell which state is whose, not their order
-            found = kind(path).load(second.generators, **odd, **dict([*second.parts.items()][::-1]))
+            found = kind(path).load(others, **odd, **dict([*loaded.items()][::-1]))
         except Exception as error:
             if not odd and "ends" not in event and "ickling" not in type(error).__name__:
                 raise
             return "an exception", [], " and ".join(written), ""
-    second.train(3)
+    train(others, loaded, 3)
     return str(found), losses, " and ".join(written), ", ".join(places)
 
 
@@ -150,11 +142,21 @@ def _(rng):
         }
 
 
-@exercise.fact("a run in two parts has the losses of a run in one part, to the last bit")
+@exercise.fact("the losses are those of momentum in NumPy, without an interruption")
 def _(kind, rng):
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
-    two, one = (observe(resumed, kind, x, 4, seed, event)[1] for event in ("", "one part"))
-    return two == one
+    torch.manual_seed(seed)
+    theta = np.concatenate([p.detach().numpy().ravel() for p in nn.Linear(3, 1).parameters()])
+    first, second = (torch.Generator().manual_seed(seed + k) for k in (1, 2))
+    velocity, losses = 0, []
+    for epoch in range(4 + 3):
+        rows = x[torch.randperm(5, generator=first)] + torch.randn(5, 1, generator=second).numpy()
+        rows = np.hstack([rows, np.ones((5, 1))])
+        errors = rows @ theta - np.arange(5)
+        losses.append(np.mean(errors**2))
+        velocity = 0.9 * velocity + 2 / 5 * errors @ rows
+        theta = theta - 0.1 * 0.5 ** (epoch // 2) * velocity
+    return np.allclose(losses, observe(resumed, kind, x, 4, seed, "")[1])
 
 
 exercise.hints(
@@ -170,10 +172,14 @@ exercise.hints(
 
 exercise.mistakes(r"""
 your file has the state of the network alone; the momentum is in the optimizer's
-    "parts": {
-    → "parts": {} if "model" not in parts else {"model": parts["model"].state_dict()} or {
-    in parts.items():\n            part.load
-    → in parts.items():\n            name == "model" and part.load
+    in parts.items()} → in parts.items() if name == "model"}
+    part.load_state_dict(content["parts"][name])
+    → name in content["parts"] and part.load_state_dict(content["parts"][name])
+your file has the states of certain parts only, and others begin anew; save each of `parts`,
+whatever its name or its class is
+    in parts.items()} → in parts.items() if name in ("model", "optimizer")}
+    part.load_state_dict(content["parts"][name])
+    → name in content["parts"] and part.load_state_dict(content["parts"][name])
 you do not put the generators back, so after an interruption other numbers are drawn
     generator.set_state(state) → pass
 you set the generators to their seeds, so they draw once more what they have drawn; keep their
@@ -182,10 +188,6 @@ states
     set_state( → manual_seed(
 you put back the first generator alone; there may be more
     zip(generators, content["generators"], strict=True) → zip(generators[:1], content["generators"])
-you return the epoch that comes next; return how many are done
-    content["epoch"] → content["epoch"] + 1
-your `load` fails before there is a file; return 0, for training begins
-    if not os.path.exists(self.path): → if False:
 you write into the file itself, and an interruption then leaves no checkpoint at all; write beside
 it, and put the new file in its place with `os.replace`
     content, self.path + ".part" → content, self.path
@@ -194,17 +196,9 @@ you remove the old file before the new one has its place; `os.replace` does both
     os.replace(self.path + ".part", self.path)
     → os.path.exists(self.path) and os.remove(self.path)\n
             os.replace(self.path + ".part", self.path)
-you write the new file into another folder, which may be on another disk, from where it cannot take
-its place in one step; write it beside the old one
-    torch.save(content, self.path + ".part")
-    → elsewhere = __import__("tempfile").mktemp()\n        torch.save(content, elsewhere)
-    os.replace(self.path + ".part", → os.replace(elsewhere,
 you unpickle what you find, and a file could run any code; load with `weights_only=True`
     without `weights_only=True`
     weights_only=True → weights_only=False
-your tensors come back on the device on which they were saved, which the next machine may not have;
-load with `map_location="cpu"`
-    map_location="cpu", →
 your `load` hides every error and begins at 0; only a missing file means 0
     content = torch.load → try:\n            content = torch.load
     weights_only=True) → weights_only=True)\n        except Exception:\n            return 0

@@ -1,12 +1,5 @@
 """What the record of the lab's runs has to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from torch import Tensor
-
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.bnp_cnn import (
     LAB,
@@ -21,11 +14,7 @@ from optdl.labs.bnp_cnn import (
 )
 
 
-def _is_method(value: Any) -> bool:
-    return value in METHODS
-
-
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights on the validation digits, for the network that they fit."""
     _, _, x, y = examples(SMALL)
     for setting in LAB.settings:
@@ -37,7 +26,7 @@ def _evaluate(weights: Mapping[str, Tensor]) -> float:
     return 0.0
 
 
-def _first_below(kind: str, method: str) -> Callable[[Any], float]:
+def _first_below(kind, method):
     return lambda record: epochs_until(mean_losses(record, kind).get(method, []))
 
 
@@ -47,7 +36,7 @@ _ASKED = "one of " + ", ".join(METHODS)
 RECORD = RecordCheck(
     key="LAB-6:record",
     lab=LAB,
-    predictions={"first": (_ASKED, _is_method), "last": (_ASKED, _is_method)},
+    predictions=dict.fromkeys(("first", "last"), (_ASKED, METHODS.__contains__)),
     evaluate=_evaluate,
     level=0.9,
     readings={

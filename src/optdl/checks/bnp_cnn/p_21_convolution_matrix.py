@@ -41,14 +41,12 @@ exercise.hints(
     "Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each "
     "time, cut the window out of all channels, flatten it, and append it to a list.",
 )
-
 exercise.mistakes(r"""
 your windows are rotated by 180°, as if you flipped the kernel; use it as it is
     .reshape(-1) → [:, ::-1, ::-1].reshape(-1)
 your columns run down the kernel; w.reshape(-1) reads it row by row
     .reshape(-1) → .swapaxes(1, 2).reshape(-1)
-the channel varies fastest in your columns; in w of shape (c, k, k) it comes first, so it varies
-slowest
+the channel varies fastest in your columns; in w.reshape(-1) of (c, k, k) it varies slowest
     .reshape(-1) → .transpose(1, 2, 0).reshape(-1)
 your rows run down the image; position (u, v) belongs to row u·s + v
     for u in range(r)\n        for v in range(s) → for v in range(s)\n        for u in range(r)
@@ -61,13 +59,11 @@ you continue the image beyond its border; pad with zeros
     (m, m), (m, m)) → (m, m), (m, m)), mode="edge"
 your image goes on at its opposite border; pad with zeros
     (m, m), (m, m)) → (m, m), (m, m)), mode="wrap"
-you visit only positions where the window fits; pad with (k − 1)/2 zeros on each side, and visit all
-r·s
+you visit only positions where the window fits; pad with (k − 1)/2 zeros, and visit all r·s
     padded[n → h[n
     range(r) → range(r - k + 1)
     range(s) → range(s - k + 1)
-you reshape windows of shape (N, c, r, s, k, k); first move the axis of the channels behind those of
-the positions
+you reshape windows of shape (N, c, r, s, k, k); first move the channels behind the positions
     padded[n, :, u : u + k, v : v + k].reshape(-1) → padded[n, p, u : u + k, v : v + k]
     for n in range(N) → for n in range(N)\n        for p in range(h.shape[1])
     np.array(rows) → np.array(rows).reshape(N * r * s, -1)

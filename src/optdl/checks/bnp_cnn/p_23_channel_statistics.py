@@ -35,7 +35,6 @@ exercise.hints(
     "Call `h.mean` and `h.var`, each with a tuple of three axes: those of the images, the rows and "
     "the columns.",
 )
-
 exercise.mistakes(r"""
 you average over the images only; the positions are rows of the matrix, too
     (0, 2, 3) → 0
@@ -44,8 +43,7 @@ you average over the channels; each channel has its own mean, over all images
 you take one mean for all channels; each has its own
     h.mean(axis=axes), h.var(axis=axes)
     → np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
-you average the images' variances, which lack the spread between images; take one variance over all
-images
+you average the images' variances, which lack the spread between images; take one over all
     h.var(axis=axes) → h.var(axis=(2, 3)).mean(axis=0)
 you count the padding as data; take the map without it
     axes = (0, 2, 3) → axes, h = (0, 2, 3), np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))

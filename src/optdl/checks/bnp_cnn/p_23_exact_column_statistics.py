@@ -42,7 +42,6 @@ exercise.hints(
     "Pad as in exercise 1. Loop over $p$, $i$ and $j$, cut this window out of all images at once, "
     "take the mean and the variance of all its numbers, and collect them in two arrays.",
 )
-
 exercise.mistakes(r"""
 you return the channel's statistics k² times; here each column has its own
     padded[:, p, i : i + r, j : j + s] → h[:, p]

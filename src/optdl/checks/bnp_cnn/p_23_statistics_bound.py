@@ -41,7 +41,6 @@ exercise.hints(
     r"Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by "
     r"the maximum of the absolute values over axes 0, 2 and 3.",
 )
-
 exercise.mistakes(r"""
 you use k in place of k − 1; the center of the kernel misses nothing
     k - 1 → k
@@ -53,8 +52,7 @@ you count too many rows and columns; an entry misses at most (k − 1)/2 of each
     k - 1 → 2 * (k - 1)
 you take the largest h; the bound needs the largest absolute value
     np.abs(h) → h
-you return one number, from the maximum over all channels; return one number for each channel, from
-its own maximum
+you return one number, from the maximum over all channels; each channel has its own
     max(axis=(0, 2, 3)) → max()
 you take the maximum over all channels; each has its own
     np.abs(h).max(axis=(0, 2, 3)) → np.full(h.shape[1], np.abs(h).max())

@@ -62,7 +62,6 @@ exercise.hints(
     r"$q^2\,\tilde\sigma^2$. Then multiply by `mean`, sum over all axes but the first, and "
     r"subtract the sum from `grad_bias` over $q^2$.",
 )
-
 exercise.mistakes(r"""
 you divide by σ̃; divide by its square
     / smoothed → / np.sqrt(smoothed)

@@ -45,7 +45,6 @@ exercise.hints(
     "Divide the product by the number of images, take the square root of the number of positions, "
     "and return the larger of the two.",
 )
-
 exercise.mistakes(r"""
 you use rs; take its square root
     np.sqrt(positions) → positions

@@ -20,6 +20,9 @@ def _(h):
 def _(rng):
     for case in image_cases(rng):
         yield {"h": case["h"]}
+    h = rng.normal(size=(2, 2, 3, rng.integers(4, 7))).round(1)
+    h[0, 1, 0, 0] = 25.0  # an outlier, further from the mean than three deviations
+    yield {"h": h}
 
 
 @exercise.fact("each channel of the answer has mean 0 and variance 1")
@@ -36,14 +39,12 @@ exercise.hints(
     "Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. "
     "Subtract the mean from `h`, and divide the difference by the standard deviation.",
 )
-
 exercise.mistakes(r"""
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
 you normalize each image by itself; all images share a channel's mean
     (0, 2, 3) → (2, 3)
-you normalize each image over all its channels, as layer normalization does; normalize each channel
-over all images
+you normalize each image, as layer normalization does; normalize each channel over all images
     (0, 2, 3) → (1, 2, 3)
 you take one mean for all channels; each has its own
     (0, 2, 3) → (0, 1, 2, 3)

@@ -52,7 +52,6 @@ exercise.hints(
     "Compute the gradient at the start. In each round take the step, keep the old gradient under "
     "a second name, compute the new one, and append the cosine of the two.",
 )
-
 exercise.mistakes(r"""
 you return inner products; divide each by the norms of both gradients
     / (np.linalg.norm(last) * np.linalg.norm(g)) →

@@ -63,7 +63,6 @@ exercise.hints(
     "Divide the logarithm of a ratio of distances by the logarithm of the factor. Round the "
     "quotient as the task says, and think of a start that is already far enough away.",
 )
-
 exercise.mistakes(r"""
 you add a constant amount in each step; a step multiplies the distance by 1 + ηλ
     np.log(radius / distance) → (radius - distance)
@@ -77,8 +76,7 @@ you subtract 1e-6, and a distance slightly below R counts as R; subtract 1e-12
     1e-12 → 1e-6
 you subtract 1e-12 and round down; after so many steps the distance is still below R, so round up
     np.ceil(steps - 1e-12) → steps - 1e-12
-you round down; where the quotient is not whole, the distance is still below R after so many steps,
-so round up
+you round down; after so many steps the distance may still be below R, so round up
     np.ceil(steps - 1e-12) → steps
 you round down and add 1; where the quotient is whole, this is one step too many, so round up
     np.ceil(steps - 1e-12) → np.floor(steps) + 1

@@ -63,23 +63,19 @@ exercise.hints(
     "Remove the eigenvalues that count as zero, and compute $r$ from the first and the last one "
     "left. Solve $r^k=q$ with two logarithms, and treat $r=0$ as a case of its own.",
 )
-
 exercise.mistakes(r"""
 you keep eigenvalues that are rounding errors; count all below 1e-12 times the largest as zero
     values > 1e-12 * values[-1] → values > 0
 you count as zero what is below 1e-12; compare with 1e-12 times the largest eigenvalue
     values > 1e-12 * values[-1] → values > 1e-12
-you count the steps after which the loss has fallen to the fraction q; a step shrinks the distance
-by r and the loss by r²
+you count the steps until the loss is the fraction q; a step shrinks it by r², the distance by r
     np.log(q) → np.log(q) / 2
-your learning rate is 1/λmax, which shrinks the flattest direction by 1 − λmin/λmax; the best one
-shrinks it by (κ − 1)/(κ + 1)
+your learning rate is 1/λmax, with the factor 1 − 1/κ; the best one has (κ − 1)/(κ + 1)
     (high + low) → high
 you return ½κ ln(1/q), which is close for a large κ only; take the exact expression
     if low == high:\n        return 1 →
     np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
-your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed, so return
-1
+your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed
     if low == high:\n        return 1 →
 you round down; after that many steps the error is still too large
     np.ceil( → np.floor(

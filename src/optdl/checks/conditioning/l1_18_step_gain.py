@@ -41,7 +41,6 @@ exercise.hints(
     "Add two terms: one contains the learning rate and an inner product of two vectors, the other "
     "contains the square of the learning rate and a product of vector, matrix and vector.",
 )
-
 exercise.mistakes(r"""
 your curvature term lacks its factor ½; it is ½η² dᵀHd
     0.5 * →
@@ -52,6 +51,4 @@ your linear term is −η dᵀd; along d the loss changes at the rate gᵀd
 you predict a step against the gradient; this one goes against d, so it is −η gᵀd + ½η² dᵀHd
     gradient @ direction → gradient @ gradient
     direction @ hessian @ direction → gradient @ hessian @ gradient
-your prediction has no curvature term; add ½η² dᵀHd
-    + 0.5 * lr**2 * direction @ hessian @ direction →
 """)

@@ -54,7 +54,6 @@ exercise.hints(
     "Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the "
     "start, it never rises above 0, or it falls and comes back to 0 at its second zero.",
 )
-
 exercise.mistakes(r"""
 you return the best learning rate along d; a step goes uphill beyond twice that
     2 * →
@@ -67,15 +66,12 @@ your ratio is upside down; gᵀd stands above and dᵀHd below
     2 * slope / curvature → 2 * curvature / slope
 you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0
     if slope < 0:\n        return 0.0 →
-you return 0 where gᵀd = 0; there the curvature alone decides, and with dᵀHd ≤ 0 no step goes
-uphill: return np.inf
+you return 0 where gᵀd = 0; with dᵀHd ≤ 0 no step goes uphill there: return np.inf
     slope < 0 → slope <= 0
-you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0, whatever the
-curvature is
+you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0 for any dᵀHd
     slope < 0 → slope < 0 and curvature > 0
 you take |dᵀHd|; with a negative curvature the model falls for every η, so return np.inf
     direction @ hessian @ direction → abs(direction @ hessian @ direction)
-you divide by dᵀHd whatever its sign is; where gᵀd > 0 and dᵀHd ≤ 0 the quadratic model falls for
-every η, so return np.inf
+you divide by any dᵀHd; where gᵀd > 0 and dᵀHd ≤ 0 the model falls for every η: return np.inf
     if curvature > 0 else np.inf →
 """)

@@ -58,7 +58,6 @@ exercise.hints(
     "In each round, scale the vector, compute its product from two gradients, append the inner "
     "product of the two to a list, and let the product be the next vector.",
 )
-
 exercise.mistakes(r"""
 you do not scale v; make it a unit vector before each product
     / np.linalg.norm(v) →
@@ -68,7 +67,5 @@ each of your rounds begins with the same v; go on with Hv
     v = Hv →
 you take a one-sided difference, whose error is of order s; use w + sv and w − sv
     gradient(w - step * v) → gradient(w)
-    / (2 * step) → / step
-you divide by s; the two points are 2s apart, so divide by 2s
     / (2 * step) → / step
 """)

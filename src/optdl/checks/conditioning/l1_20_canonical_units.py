@@ -52,12 +52,10 @@ exercise.hints(
     "Compute one factor for each unit from the norms along the rows, and give it a second axis "
     "where it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.",
 )
-
 exercise.mistakes(r"""
 you leave the bias as it is; it is part of the unit's input, so scale it, too
     b * t → b
-your norm of the incoming weights lacks the bias; a unit's incoming weights are its row of W and its
-bias
+your norm lacks the bias; a unit's incoming weights are its row of W and its bias
     + b**2 →
 you multiply the outgoing weight by the factor; divide it by the factor
     v / t → v * t
@@ -72,14 +70,11 @@ multiplies the incoming weights divides the outgoing weight
     v / t → v
 you balance the units and leave them in their order; sort them by their outgoing weights
     np.argsort(v) → np.arange(len(v))
-you sort the outgoing weights and leave the units' other weights where they were; a unit moves with
-all its weights
+you sort the outgoing weights alone; a unit moves with all its weights
     W[order], b[order] → W, b
 you sort by the outgoing weights before the scaling, which changes them; sort afterwards
     W, b, v = W * t[:, None], b * t, v / t\n    order = np.argsort(v)
     → order = np.argsort(v)\n    W, b, v = W * t[:, None], b * t, v / t
-your outgoing weights descend; sort them in ascending order
-    np.argsort(v) → np.argsort(-v)
 your outgoing weights have lost their signs; the factor is positive, and v keeps its sign
     v / t → np.abs(v) / t
 you sort by the absolute values of the outgoing weights; their signs count

@@ -75,10 +75,8 @@ exercise.hints(
     "Test the norm of the gradient first. Then compare the first and the last eigenvalue with plus "
     "or minus the tolerance, in three tests for three kinds; what remains is degenerate.",
 )
-
 exercise.mistakes(r"""
-you look at the diagonal entries; all of them can be positive at a saddle, so compute the
-eigenvalues
+you look at the diagonal entries; at a saddle all may be positive, so compute the eigenvalues
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
 you do not look at the gradient; where it is not zero, the point is not critical
     np.linalg.norm(gradient) > tolerance → False
@@ -86,23 +84,16 @@ you compare the entries of the gradient with the tolerance; compare its norm
     np.linalg.norm(gradient) → np.max(np.abs(gradient))
 you take a gradient whose norm equals the tolerance for one that is above it
     (gradient) > tolerance → (gradient) >= tolerance
-you call a point with a zero eigenvalue a minimum; there second derivatives do not decide, so it is
-degenerate
+you call a point with a zero eigenvalue a minimum; second derivatives leave it open: degenerate
     if low > tolerance → if low >= -tolerance
-you compare eigenvalues with 0; one that is a rounding error counts as zero, so compare with the
-tolerance
+you compare eigenvalues with 0; rounding errors count as zero, so compare with the tolerance
     low < -tolerance and high > tolerance → low < 0 < high
     if low > tolerance → if low > 0
     high < -tolerance → high < 0
-you call every point with a negative eigenvalue a saddle; at a strict saddle there is a positive
-one, too
+you call every point with a negative eigenvalue a saddle; a strict saddle has a positive one, too
     low < -tolerance and high > tolerance → low < -tolerance
-you call a point with a zero eigenvalue degenerate before you look for both signs; a negative and a
-positive eigenvalue make a strict saddle, whatever the others are
-    if low < -tolerance and high > tolerance:
-    → if np.any(np.abs(values) <= tolerance):\n
-            return "degenerate"\n
-        if low < -tolerance and high > tolerance:
+you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
+    if low < -tolerance and → if np.min(np.abs(values)) > tolerance and low < -tolerance and
 """)
 
 

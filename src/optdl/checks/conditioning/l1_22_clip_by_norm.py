@@ -46,7 +46,6 @@ exercise.hints(
     "Compute one norm from the sums of squares of the arrays, then one factor that is at most 1, "
     "and multiply each array of the sequence by it.",
 )
-
 exercise.mistakes(r"""
 you clip each array by its own norm, which turns the gradient; take one norm of all arrays together
     g * factor → g * min(1, max_norm / np.linalg.norm(g))

@@ -48,15 +48,12 @@ exercise.hints(
     "Solve one linear system for the displacement of the mean, and insert it into the loss. Then "
     "compute all $V_i$ from the eigenvalues as one array, and add the second part.",
 )
-
 exercise.mistakes(r"""
-you add the variances as they are; along an eigenvector the loss is ½λα², so weight each with its
-eigenvalue
+you add the variances as they are; the loss is ½λα², so weight each with its eigenvalue
     curvatures * variance) → variance)
 you take the bias for the distance from the minimum; that is H⁻¹ē
     np.linalg.solve(hessian, bias) → bias
-you divide the entries of the bias by eigenvalues; divide its components along the eigenvectors, or
-solve with H
+you divide the entries of the bias by eigenvalues; divide its components along the eigenvectors
     0.5 * limit @ hessian @ limit → 0.5 * np.sum(bias**2 / curvatures)
 you read the eigenvectors as rows; eigh puts them in columns, so the components are Uᵀē
     0.5 * limit @ hessian @ limit

@@ -1,6 +1,6 @@
 """Hold what is known about a wrong answer: its cases, the expected values and the values got."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -154,15 +154,20 @@ class Evidence:
         """Return whether two values agree within the tolerance of the exercise."""
         return disagreement(expected, got, self.exercise.rtol, self.exercise.atol) is None
 
-    def tried(self, function: Function, cases: Sequence[Case]) -> list[Any]:
-        """Return what a function gives with other arguments, or None when it raises an error."""
-        given = self.exercise.outcomes(function, cases)
-        return [None if one.is_error else one.value for one in given]
+    def tried(self, function: Function, cases: Iterable[Case]) -> Iterator[Any]:
+        """Yield what a function gives with other arguments, or None when it raises an error.
+
+        Each case is tried when it is asked for, since most explanations fail in the first one.
+        """
+        for case in cases:
+            [given] = self.exercise.outcomes(function, [case])
+            yield None if given.is_error else given.value
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the arguments that every case has."""
-        first = self.cases[0] if self.cases else ()
+        """Return the names of the arguments that every case has, without the seed of a driver."""
+        drivers = ("seed",) if self.exercise.use else ()
+        first = [name for name in (self.cases[0] if self.cases else ()) if name not in drivers]
         return tuple(name for name in first if all(name in case for case in self.cases))
 
     @cached_property
@@ -183,10 +188,12 @@ class Evidence:
         try:
             for case, *two in zip(self.cases, self.expected, self.got, strict=True):
                 right, got = (leaves(self.exercise.parts, value) for value in two)
-                for name in right:
-                    pair = Pair(case, *numbers(right[name], got[name]))
-                    pairs.setdefault(name, []).append(pair)
-        except (ValueError, TypeError):
+                for name, value in right.items():
+                    # texts, and what else holds no numbers, may be left out where they are right
+                    if _is_numeric(value) or not self.agree(value, got[name]):
+                        pair = Pair(case, *numbers(value, got[name]))
+                        pairs.setdefault(name, []).append(pair)
+        except (ValueError, TypeError, KeyError):
             return ()
         return tuple(Part(name, tuple(some)) for name, some in pairs.items())
 
@@ -199,14 +206,19 @@ class Evidence:
 
 
 def leaves(names: Any, value: Any) -> dict[str, Any]:
-    """Return the parts of a value by name.
+    """Return the parts of a value by name; of a dict of dicts, the items by their inner keys.
 
     Examples
     --------
     >>> leaves(("y", ("mean", "var")), (1.0, (2.0, 3.0)))
     {'y': 1.0, 'mean': 2.0, 'var': 3.0}
+    >>> leaves("", {"first": {"mean": 1.0}, "second": {"mean": 2.0}})
+    {'mean': [1.0, 2.0]}
     """
     if isinstance(names, str):
+        inner = [*value.values()] if isinstance(value, dict) else []
+        if inner and all(isinstance(item, dict) for item in inner):
+            return {key: [item[key] for item in inner] for key in inner[0]}
         return {names: value}
     if len(names) != len(value):
         raise ValueError(f"expected {len(names)} parts, got {len(value)}")
@@ -216,14 +228,38 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
 
 def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected value and the value got as arrays of real numbers."""
-    if isinstance(right, tuple | list) and np.ndarray in map(type, right):
-        if [np.shape(item) for item in right] != [np.shape(item) for item in got]:
+    if isinstance(right, dict) or (isinstance(right, tuple | list) and _holds_arrays(right)):
+        if isinstance(right, dict):
+            got = {key: got[key] for key in right}
+        two = [[*_arrays(some)] for some in (right, got)]
+        if [array.shape for array in two[0]] != [array.shape for array in two[1]]:
             raise ValueError("the arrays have other shapes")
-        right, got = (np.concatenate([np.ravel(item) for item in some]) for some in (right, got))
+        right, got = (np.concatenate([array.ravel() for array in some]) for some in two)
     pair = np.asarray(right), np.asarray(got)
-    if any(array.dtype.kind not in "biuf" for array in pair):
+    if not all(map(_is_numeric, pair)):
         raise TypeError("these are no real numbers")
     return pair
+
+
+def _holds_arrays(value: tuple[Any, ...] | list[Any]) -> bool:
+    return any(
+        isinstance(item, np.ndarray) or (isinstance(item, tuple | list) and _holds_arrays(item))
+        for item in value
+    )
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays and numbers within lists, tuples and dicts."""
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _arrays(item)
+    else:
+        yield np.asarray(value)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Return whether there is nothing but real numbers in a value."""
+    return all(array.dtype.kind in "biuf" for array in _arrays(value))
 
 
 def listed(names: Sequence[str]) -> str:

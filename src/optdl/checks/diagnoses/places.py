@@ -1,12 +1,13 @@
 """Say where an answer is wrong: in which part, row, entries, or for which arguments."""
 
 from collections.abc import Iterator
+from inspect import signature
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, Pair, Part, differing, listed
+from optdl.checks.diagnoses.evidence import Evidence, Part, differing, listed
 from optdl.checks.exercise import Case
 from optdl.checks.report import show
 
@@ -66,39 +67,23 @@ def _is_alone(wrong: np.ndarray, axis: int, position: int) -> bool:
     return bool(not lines[position] and others.all() and others.size)
 
 
-def _signs(pair: Pair) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield entrywise conditions on arrays of the shape of the answer."""
-    for name, array in pair.case.items():
-        same = isinstance(array, np.ndarray) and array.shape == pair.right.shape
-        if same and array.dtype.kind in "if":
-            yield f"`{name}` is negative", array < 0
-            yield f"`{name}` is positive", array > 0
-            yield f"`{name}` is 0", array == 0
-
-
-def entries(part: Part) -> str:
-    """Say which entries are wrong, by the sign of an argument there."""
-    if not part.same_shape:
-        return ""
-    shown = [dict(_signs(pair)) for pair in part.pairs]
-    wrong = np.concatenate([differing(pair.right, pair.got).ravel() for pair in part.pairs])
-    if min(wrong.sum(), (~wrong).sum()) < 4:
-        return ""
-    for text in shown[0]:
-        where = [np.ravel(one[text]) for one in shown if text in one]
-        if len(where) == len(shown) and np.array_equal(np.concatenate(where), wrong):
-            return f"it differs exactly where {text}"
-    return ""
-
-
 def arguments(evidence: Evidence) -> str:
     """Say which calls are wrong, when one condition on the arguments tells them from the others."""
     wrong = evidence.wrong_cases
     if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
         return ""
-    told = [dict(_conditions(case)) for case in evidence.cases]
-    found = [text for text in told[0] if [one.get(text) for one in told] == wrong]
-    return f"your answer is wrong exactly when {found[0]}, right otherwise" if found else ""
+    known = signature(evidence.exercise.reference).parameters
+    told = [
+        dict(_conditions(case)) | {f"`{name}` is left out": name not in case for name in known}
+        for case in evidence.cases
+    ]
+    texts = dict.fromkeys(text for one in told for text in one)
+    holds = {text: [one.get(text, False) for one in told] for text in texts}
+    for is_wrong, where, other in ((True, "wrong", "right"), (False, "right", "wrong")):
+        for text, found in holds.items():
+            if found == [differs == is_wrong for differs in wrong]:
+                return f"your answer is {where} exactly when {text}, {other} otherwise"
+    return ""
 
 
 def branch(evidence: Evidence) -> str:
@@ -123,14 +108,11 @@ def _conditions(case: Case) -> Iterator[tuple[str, bool]]:
         if isinstance(value, bool):
             yield from ((f"`{name}` is {flag}", value is flag) for flag in (True, False))
         elif isinstance(value, int | float):
-            yield f"`{name}` is negative", value < 0
             yield f"`{name}` is 0", value == 0
-        elif isinstance(value, str):
-            for word in ("relu", "tanh", "sigmoid"):
-                yield f"`{name}` is {word!r}", value == word
-                yield f"`{name}` is not {word!r}", value != word
+        elif isinstance(value, str) and value:  # none is where a driver does nothing special
+            yield f"`{name}` is {value!r}", True
         elif isinstance(value, tuple) and len(value) == 2 and {*map(type, value)} == {int}:
             yield f"`{name}` has two different entries", value[0] != value[1]
 
 
-FACTS = (entries, rows, pattern)
+FACTS = (rows, pattern)

@@ -36,7 +36,7 @@ def _(rng):
 @exercise.fact("inference draws nothing from `rng`")
 def _(function, rng):
     case = {"x": rng.normal(size=(4, 3)), "p": 0.6, "rng": rng, "training": False}
-    return [*exercise.outcomes(function, [case])[0].states] == generators(case)
+    return [*exercise.outcomes(function, [case])[0].states] == generators(case.values())
 
 
 exercise.hints(
@@ -48,7 +48,6 @@ exercise.hints(
     "0 and the others to the scale. At inference, use `np.ones`. Return the product, then the "
     "mask.",
 )
-
 exercise.mistakes(r"""
 you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p
     >= p → < 1 - p
@@ -65,7 +64,6 @@ you scale in training and at inference; scale only in training
     np.ones(x.shape) → np.full(x.shape, 1 - p)
 you draw one mask for the whole minibatch; draw a number for each entry of x
     rng.random(x.shape) → rng.random(x.shape[1])
-you draw with `rng.binomial`, which gives another mask; draw with `rng.random(x.shape)`, and keep
-where u ≥ p
+you draw with `rng.binomial`, which gives another mask; keep where `rng.random(x.shape)` ≥ p
     (rng.random(x.shape) >= p) → rng.binomial(1, 1 - p, x.shape)
 """)

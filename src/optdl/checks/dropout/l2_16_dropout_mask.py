@@ -36,7 +36,6 @@ exercise.hints(
     "Compare so that the entries to be kept are `True`, and divide the whole array by the "
     "probability that an entry is kept.",
 )
-
 exercise.mistakes(r"""
 you divide by p, the probability of dropping; divide by 1 − p
     (1 - p) → p

@@ -34,10 +34,7 @@ exercise.hints(
     "The mean of $y_i^2$ is $x_i^2/(1 - p)$, since the value 0 contributes nothing. Subtract the "
     "square of the mean, and write both terms over the denominator $1 - p$.",
 )
-
 exercise.mistakes(r"""
-your moments are those of a mask without the scale; its kept entries are 1/(1 − p)
-    1.0 * x, p / (1 - p) → (1 - p) * x, p * (1 - p)
 your variance is the mean of y²; subtract the square of the mean of y
     p / (1 - p) → 1 / (1 - p)
 """)

@@ -35,7 +35,6 @@ exercise.hints(
     r"chain rule multiplies it by $\partial L/\partial y_i$.",
     "Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.",
 )
-
 exercise.mistakes(r"""
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)

@@ -47,7 +47,6 @@ exercise.hints(
     "Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the "
     "logarithm of its prediction to a total. At the end, take the exponential and normalize.",
 )
-
 exercise.mistakes(r"""
 you average the probabilities; average their logarithms
     np.log(scores / scores.sum()) → scores / scores.sum()

@@ -31,7 +31,6 @@ exercise.hints(
     "Multiply the scaled inputs by the weight, and add the bias. Take the exponentials of these "
     "scores, and divide them by their sum.",
 )
-
 exercise.mistakes(r"""
 you divide by `keep`, as inverted dropout does in training; multiply by it here
     keep * x → x / keep

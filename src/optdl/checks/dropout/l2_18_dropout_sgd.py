@@ -71,7 +71,6 @@ exercise.hints(
     r"transpose of the result times $X_t$ is the gradient with respect to $W$. Then update both "
     r"weights.",
 )
-
 exercise.mistakes(r"""
 the mask is missing in your gradient of W; multiply by it
     * mask →

@@ -1,12 +1,8 @@
 """The student writes dropout as a module that draws its masks from a generator of its own."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import steps
@@ -19,12 +15,12 @@ class Dropout(nn.Module):
     Source: LAB-4.
     """
 
-    def __init__(self, p: float, seed: int) -> None:
+    def __init__(self, p, seed):
         super().__init__()
         self.p = p
         self.generator = torch.Generator().manual_seed(seed)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         """Return x with entries dropped, or x itself in evaluation mode."""
         if not self.training:
             return x
@@ -33,7 +29,7 @@ class Dropout(nn.Module):
 
 
 @steps("torch.nn.Dropout", "torch.nn.functional.dropout")
-def outputs(kind: Any, x: Any, p: float, seed: int, modes: Any, dtype: str) -> tuple[Any, ...]:
+def outputs(kind, x, p, seed, modes, dtype):
     """Call two layers in each mode; the gradients are those of the first one, in training."""
     torch.manual_seed(seed + 5)
     layers = kind(p, seed), kind(p, seed + 1)
@@ -108,6 +104,8 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
+you drop an entry whose u equals p; it is dropped only where u < p
+    >= self.p → > self.p
 you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and always
 true)
     self.training → self.train
@@ -121,8 +119,6 @@ you take p for the probability of keeping; as in nn.Dropout, it is the probabili
 you keep an entry where u < 1 − p, as `torch.bernoulli` does; that has the same probability, but
 here it is kept where u ≥ p
     >= self.p → < 1 - self.p
-you drop an entry whose u equals p; it is dropped only where u < p
-    >= self.p → > self.p
 all examples of the minibatch share one mask; draw a number for each entry of x
     x.shape → x.shape[1:]
 your layer draws from PyTorch's global generator, which every other part of the program shares; give
@@ -149,23 +145,13 @@ each call of `forward`
 you draw a mask in evaluation mode, too, which advances the generator for nothing; return x first
     return x\n        k
     → torch.rand(x.shape, generator=self.generator)\n            return x\n        k
-your mask is float32 whatever x is, so the output has another dtype or a rounded scale; the output
-has the dtype of x
-    * kept / (1 - self.p) → * (kept.float() / (1 - self.p))
 you draw in the dtype of x, which gives other numbers; draw `torch.rand(x.shape,
 generator=self.generator)`, and compare with p
     x.shape, → x.shape, dtype=x.dtype,
-the caller's x is another one after the call; return a new tensor
-    x * kept / (1 - self.p) → x.mul_(kept).div_(1 - self.p)
 no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
     return x * → return x.detach() *
-you keep p as a parameter, which an optimizer would change; keep the number
-    self.p = p → self.p = nn.Parameter(torch.tensor(p))
-you draw one number for each column, so all rows lose the same entries; draw one for each entry
-    rand(x.shape, → rand(x.shape[-1:],
 you do not divide what is kept; divide it by 1 − p, so that the mean stays
     / (1 - self.p) →
-you exchange p and 1 − p; keep an entry where u ≥ p, and divide by 1 − p
-    >= self.p → >= 1 - self.p
-    / (1 - self.p) → / self.p
+your generator begins with a seed of its own; give it yours with `manual_seed(seed)`
+    .manual_seed(seed) →
 """)

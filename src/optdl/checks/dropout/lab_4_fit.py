@@ -1,28 +1,15 @@
 """The student writes the loop that trains by epochs, validates, and stops early."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import fill, mode, steps, type_of
 from optdl.observation import observe
 
 
-def fit(
-    model: nn.Module,
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor],
-    epochs: int,
-    lr: float,
-    batch: int,
-    generator: torch.Generator,
-    stopper: Any = None,
-) -> tuple[list[float], list[float]]:
+def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
     """Return the training and the validation loss of each epoch, while the model is trained.
 
     Source: LAB-4.
@@ -37,7 +24,7 @@ def fit(
         for rows in torch.split(order, batch):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             total += loss.item() * len(rows)
         losses.append(total / len(y))
@@ -53,26 +40,26 @@ def fit(
 
 
 @steps()
-def trained(
-    function: Any, x: Any, y: Any, epochs: int, lr: float, batch: int, seed: int, last: int
-) -> tuple[Any, ...]:
+def trained(function, x, y, epochs, lr, batch, seed, last):
     """Train a network with dropout; a stopper says stop in the epoch ``last``, if it is not 0."""
-    seen: list[Any] = []
+    seen = []
     restored = 0
 
     class Stopper:
-        def update(self, model: nn.Module, loss: Any) -> bool:
+        def update(self, model, loss):
             nonlocal restored
             restored = 0
             seen.append(loss)
             return len(seen) >= last
 
-        def restore(self, model: nn.Module) -> None:
+        def restore(self, model):
             nonlocal restored
             restored += 1
 
     layers = nn.Linear(x.shape[1], 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 2)
     model = fill(nn.Sequential(*layers).double(), seed).eval()
+    graphs = []
+    model.register_forward_hook(lambda m, _, s: graphs.append(not m.training and s.requires_grad))
     third = len(y) // 3
     train, validation = (x[third:], y[third:]), (x[:third], y[:third])
     torch.manual_seed(seed + 1)
@@ -82,7 +69,7 @@ def trained(
         stopper=Stopper() if last else None,
     )
     kind = type_of(curves).split(" of ", 1)[-1]
-    return curves, kind, [*model.parameters()], mode(model), seen, restored
+    return curves, kind, [*model.parameters()], mode(model), seen, restored, any(graphs)
 
 
 exercise = Exercise(
@@ -93,6 +80,7 @@ exercise = Exercise(
         ("the training losses", "the validation losses"),
         *("the type of each list", "the weights at the end", "the mode of the network at the end"),
         *("the losses that the stopper sees", "calls of restore after the last loss"),
+        "whether a network in evaluation mode makes a graph",
     ),
 )
 
@@ -142,24 +130,14 @@ after the first validation your network stays in evaluation mode; call `model.tr
     losses, checked = [], [] → losses, checked, _ = [], [], model.train()
 your network is never in training mode, so dropout does nothing; call `model.train()` in each epoch
     model.train() →
-your network is in training mode at the end; leave it in evaluation mode
-    return losses → model.train()\n    return losses
 you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` for each
 minibatch
     optimizer.zero_grad() →
 you clear the gradients once in an epoch; clear them for each minibatch
     optimizer.zero_grad() →
     total = 0.0 → total = 0.0\n        optimizer.zero_grad()
-you take a step with the validation loss, too; it needs no `backward`
-    with torch.no_grad(): → if True:
-    checked.append(nn.functional.cross_entropy(scores, validation[1]).item())
-    → loss = nn.functional.cross_entropy(scores, validation[1])\n
-                optimizer.zero_grad(), loss.backward(), optimizer.step()\n
-                checked.append(loss.item())
 you train on the validation examples; take the steps with those of `train`
     x, y = train → x, y = validation
-you train on the examples of both sets; those for validation must stay unseen
-    x, y = train → x, y = map(torch.cat, zip(train, validation))
 you draw the order of the examples once; draw a new one in each epoch
     order = torch.randperm(len(y), generator=generator) →
     losses, checked = [], []
@@ -186,51 +164,24 @@ which the steps were taken
 you divide the sum by the number of examples, but the losses in it are means over minibatches;
 multiply each by its number of examples first
     * len(rows) →
-your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
-    y[rows]) → y[rows], reduction="sum")
-    * len(rows) →
-your losses are no floats of Python; keep the numbers, with `item()`
-    validation[1]).item()) → validation[1]))
-    loss.item() * → loss.detach() *
-you return the validation losses first; return the training losses first
-    return losses, checked → return checked, losses
 you make a new optimizer in each epoch, which begins again with the velocity 0; make it once
     total = 0.0 → total, optimizer = 0.0, torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n    losses → losses
 your optimizer has no momentum; give torch.optim.SGD `momentum=0.9`
     , momentum=0.9 →
+your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
+    y[rows]) → y[rows], reduction="sum")
+    * len(rows) →
 you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`
     SGD( → Adam(
     , momentum=0.9 →
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     model(x[rows]) → model(x[rows]).softmax(dim=1)
     model(validation[0]) → model(validation[0]).softmax(dim=1)
-you take one step for each epoch; take one for each minibatch
-    optimizer.step() →
-    losses.append(total → optimizer.step(), losses.append(total
-you compute the validation loss before the epoch; compute it after its steps
-    model.train()
-    → model.eval()\n
-            before = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()\n
-            model.train()
-    nn.functional.cross_entropy(scores, validation[1]).item() → before
 you restore the best weights only when training is stopped early; restore them after the last epoch,
 too
     break\n    if stopper is not None:\n        stopper.restore(model)
     → stopper.restore(model)\n            break
-you do not restore the best weights; call `stopper.restore(model)` at the end
-    stopper.restore(model) → pass
-your stopper sees the training loss; give it the validation loss
-    (model, checked[-1]) → (model, losses[-1])
 you ask the stopper and do not stop; leave the loop when `update` returns True
     break → pass
-your loop fails without a stopper; `stopper` may be None
-    if stopper is not None and stopper.update → if stopper.update
-    if stopper is not None:\n        stopper → stopper
-your network is in evaluation mode at the end only; the validation loss of each epoch is computed in
-evaluation mode, too
-    model.eval() →
-    return losses, checked → model.eval()\n    return losses, checked
-your training losses are tensors; the list holds floats of Python, so keep the number, `loss.item()`
-    loss.item() * → loss.detach() *
 """)

@@ -1,9 +1,5 @@
 """The student inserts the layer of the exercise before behind each ReLU of a network."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
 from torch import nn
@@ -14,7 +10,7 @@ from optdl.labs.drivers.follow import fill, steps
 from optdl.observation import observe
 
 
-def with_dropout(model: nn.Sequential, p: float, seed: int) -> nn.Sequential:
+def with_dropout(model, p, seed):
     """Return the layers of a network, and behind its k-th ReLU, from 0 on, Dropout(p, seed + k).
 
     Source: LAB-4.
@@ -30,12 +26,12 @@ def with_dropout(model: nn.Sequential, p: float, seed: int) -> nn.Sequential:
 
 
 @steps()
-def inserted(function: Any, x: Any, sizes: Any, p: float, seed: int) -> tuple[Any, ...]:
+def inserted(function, x, sizes, p, seed):
     """Look at the layers of the new network and of the given one; x passes in evaluation mode."""
-    before: list[nn.Module] = [nn.Linear(*sizes[:2])]
+    before = [nn.Linear(*sizes[:2])]
     for k in range(1, len(sizes) - 1):
         before += [nn.ReLU(), nn.Linear(*sizes[k : k + 2])]
-    given: Any = fill(nn.Sequential(*before).double(), seed + 50)
+    given = fill(nn.Sequential(*before).double(), seed + 50)
     model = function(given, p, seed)
     layers, ones = list(model), torch.ones(2, 6)
     torch.manual_seed(seed + 70)
@@ -95,6 +91,8 @@ you put one and the same layer behind each ReLU; make a new one for each
     count = 0 → drop = Dropout(p, seed)
     append(Dropout(p, seed + count)) → append(drop)
     count += 1 → pass
+your first layer has the seed seed + 1; k counts from 0
+    count = 0 → count = 1
 you multiply the seed; the layer behind the k-th ReLU has the seed seed + k
     seed + count → seed * (count + 1)
 you drop behind each linear layer; put a dropout layer behind each ReLU only
@@ -106,10 +104,4 @@ you insert PyTorch's nn.Dropout, which has no generator of its own; insert your 
 your seeds count all layers; k counts the ReLUs alone
     for layer in model: → for count, layer in enumerate(model):
     count += 1 → pass
-you insert the dropout layers into the network that you are given; return a new one
-    return nn.Sequential(*layers)
-    → for k, layer in enumerate(layers):\n
-            if isinstance(layer, Dropout):\n
-                model.insert(k, layer)\n
-        return model
 """)

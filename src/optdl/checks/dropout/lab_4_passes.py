@@ -1,12 +1,8 @@
 """The student averages the probabilities of many passes with dropout, and measures their spread."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import fill, steps
@@ -14,7 +10,7 @@ from optdl.observation import observe
 
 
 @torch.no_grad()
-def monte_carlo(model: nn.Module, x: Tensor, passes: int) -> tuple[Tensor, Tensor]:
+def monte_carlo(model, x, passes):
     """Return the mean and the standard deviation of the probabilities over passes with dropout.
 
     Source: LAB-4.
@@ -31,9 +27,7 @@ def monte_carlo(model: nn.Module, x: Tensor, passes: int) -> tuple[Tensor, Tenso
 
 
 @steps()
-def passes_of(
-    function: Any, x: Any, p: float, passes: int, seed: int, comes: str
-) -> tuple[Any, ...]:
+def passes_of(function, x, p, passes, seed, comes):
     """Average over passes of a network with two kinds of dropout, a normalization, and a block."""
 
     class Dropout(nn.AlphaDropout):
@@ -69,7 +63,7 @@ exercise = Exercise(
 def _(rng):
     for comes in ("evaluation", "training", "training, and the normalization frozen", "evaluation"):
         yield {
-            "x": rng.normal(size=rng.integers(2, 6, size=2)).round(2),
+            "x": rng.normal(size=rng.integers((3, 2), 6)).round(2),
             "p": round(rng.uniform(0.3, 0.8), 2),
             "passes": int(rng.integers(2, 6)),
             "seed": int(rng.integers(1000)),
@@ -113,8 +107,6 @@ whose class is named Dropout
     module.train() → pass
 you look at the outermost layers only; `model.modules()` goes into the blocks within
     for module, _ in modes: → for module in model.children():
-you leave the modes of the network changed; put back the mode of each module
-    module.training = mode → pass
 you put back the mode of the network for all its modules; one of them may have had another, so keep
 the mode of each
     module.training = mode → module.training = modes[0][1]
@@ -128,16 +120,10 @@ you return scores; take the softmax of each pass first
     model(x).softmax(dim=1) → model(x)
 your softmax goes over the examples; the probabilities of each example add up to 1
     softmax(dim=1) → softmax(dim=0)
-your results keep the graph of all passes; put `@torch.no_grad()` above the function
-    @torch.no_grad() →
 you compute one pass and repeat it; draw new masks for each pass
     [model(x).softmax(dim=1) for _ in range(passes)] → [model(x).softmax(dim=1)] * passes
-you return the variance; take its square root
-    found.std(dim=0) → found.var(dim=0)
 you divide by the number of passes; the standard deviation here divides by one less, as `std` does
     std(dim=0) → std(dim=0, correction=0)
-you return the standard error of the mean; do not divide the standard deviation by √T
-    found.std(dim=0) → found.std(dim=0) / passes**0.5
 your mean and deviation go over the examples; take them over the passes
     found.mean(dim=0), found.std(dim=0) → found.mean(dim=1), found.std(dim=1)
 you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the class,

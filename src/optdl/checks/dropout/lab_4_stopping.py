@@ -1,12 +1,8 @@
 """The student writes early stopping, which keeps the weights of the best epoch."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import steps
@@ -21,12 +17,12 @@ class EarlyStopping:
     Source: LAB-4.
     """
 
-    def __init__(self, patience: int, min_delta: float = 0.0) -> None:
+    def __init__(self, patience, min_delta=0.0):
         self.patience, self.min_delta = patience, min_delta
         self.best, self.waited = float("inf"), 0
-        self.state: dict[str, Tensor] = {}
+        self.state = {}
 
-    def update(self, model: nn.Module, loss: float) -> bool:
+    def update(self, model, loss):
         """Return whether training should stop."""
         if loss < self.best - self.min_delta:
             self.best, self.waited = loss, 0
@@ -35,32 +31,34 @@ class EarlyStopping:
             self.waited += 1
         return self.waited >= self.patience
 
-    def restore(self, model: nn.Module) -> None:
+    def restore(self, model):
         """Give the network the weights that it had at the best loss."""
         model.load_state_dict(self.state)
 
 
 @steps()
-def stop(kind: Any, losses: Any, patience: int, min_delta: float) -> tuple[Any, ...]:
+def stop(kind, losses, patience, min_delta):
     """Fill a network with k in epoch k and with 99 at the end; restore the best one in another."""
     model, other = (nn.BatchNorm1d(2).double() for _ in range(2))
 
     @torch.no_grad()
-    def fill(model: Any, number: int) -> None:
+    def fill(model, number):
         for value in model.state_dict().values():
             value.fill_(number)
 
-    stopper, returned = kind(patience, min_delta), []
+    options = {"min_delta": min_delta} if min_delta else {}  # else the default
+    stopper, returned = kind(patience, **options), []
     for epoch, loss in enumerate(losses, start=1):
         fill(model, epoch)
         returned.append(stopper.update(model, float(loss)))
         if returned[-1]:
+            returned.append(stopper.update(model, float("nan")))  # one more epoch of no use
             break
     fill(model, 99)
     fill(other, -1)
     stopper.restore(other)
-    said = [np.nan if value is None else bool(value) for value in returned]
-    restored: Any = [*other.parameters()], [*other.buffers()][:2]
+    said = [-1 if value is None else bool(value) for value in returned]
+    restored = [*other.parameters()], [*other.buffers()][:2]
     return said, *(torch.unique(torch.cat(values)) for values in restored)
 
 
@@ -69,7 +67,7 @@ exercise = Exercise(
     EarlyStopping,
     use=stop,
     parts=(
-        "what update returns, epoch by epoch (nan for None)",
+        "what update returns, epoch by epoch (−1 for None)",
         "the epoch whose weights are restored",
         "the epoch whose running averages are restored",
     ),
@@ -88,7 +86,7 @@ def _(rng):
         ([3, 2, nan, nan, nan], 4, 0.0),
         ([nan, 3, 2, 2.5, 2.6, 1], 2, 0.0),
         ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
-        ([3, 2, 1, 0.5], 1, 0.0),
+        ([3, 2, 1, 0.9999], 1, 0.0),
     ]
     for losses, patience, min_delta in histories:
         scale = float(rng.choice([0.5, 1.0, 2.0]))  # a power of two: nothing is rounded
@@ -112,7 +110,8 @@ def _(kind, rng):
     last = next((k for k in range(8) if k - best[k] >= patience), 7)
     returned, weights, averages = observe(stop, kind, losses.tolist(), patience, 0.0)
     restored = [1 + best[last]]
-    said = [False] * last + [last - best[last] >= patience]
+    stops = bool(last - best[last] >= patience)
+    said = [False] * last + [stops] * (1 + stops)
     return returned == said and [*weights] == restored == [*averages]
 
 
@@ -146,9 +145,6 @@ you keep the weights of each epoch, and so those of the last one; keep them only
     → self.waited += 1; self.state = {k: v.clone() for k, v in model.state_dict().items()}
 your `restore` leaves the network as it is; give it the weights with `model.load_state_dict(…)`
     model.load_state_dict(self.state) → model = self.state
-you keep the weights with the largest value, as for an accuracy; a loss is best when it is smallest
-    float("inf") → -float("inf")
-    loss < self.best - → loss > self.best +
 you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it
     best - → best +
 you ignore `min_delta`; a new best loss is below the best by more than that
@@ -161,20 +157,12 @@ leave `best` as it is until it is beaten by more than `min_delta`
 you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask whether the
 loss is smaller, not whether it is not larger
     if loss < → if not loss >=
-you take the first loss for a new best one even where it is NaN, and then no loss is below it; begin
-with the best loss `float('inf')`
-    float("inf") → None
-    if loss < → if self.best is None or loss <
 an epoch whose loss is NaN is one without a new best loss; count it
     else: → elif loss == loss:
-you keep the parameters and not the buffers, such as running means; `state_dict()` has both
-    in model.state_dict().items() → in model.named_parameters()
-    value.clone() → value.detach().clone()
-    (self.state) → (self.state, strict=False)
 you keep the weights once, at the first loss; keep them at each new best loss
     self.state = {name → self.state = self.state or {name
-your `update` returns nothing; return whether training should stop
-    return self.waited >= → self.waited >=
-your `update` returns None where training goes on; return False there
-    return self.waited >= self.patience → if self.waited >= self.patience: return True
+you return True once; it is True as long as there is no new best loss
+    >= self.patience → == self.patience
+your `update` returns nothing; `return` whether training should stop
+    return self.waited >= self.patience → pass
 """)

@@ -1,26 +1,12 @@
 """What the record of the lab's runs has to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from torch import Tensor
 
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.dropout import EPOCHS, LAB, RATES, accuracy, curves, network
 
 
-def _is_rate(value: Any) -> bool:
-    return value in RATES
-
-
-def _is_epoch(value: Any) -> bool:
-    return isinstance(value, int) and 1 <= value <= EPOCHS
-
-
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights, in the order of the layers, on the validation examples."""
     model = network(0)
     names = model.state_dict()
@@ -28,18 +14,18 @@ def _evaluate(weights: Mapping[str, Tensor]) -> float:
     return accuracy(model)
 
 
-def _best_epoch(record: Any) -> float:
+def _best_epoch(record):
     """Return the epoch, from 1 on, with the smallest validation loss without dropout."""
     return float(1 + np.argmin(curves(record)["p = 0"]["validation"]))
 
 
-def _best_rate(record: Any) -> float:
+def _best_rate(record):
     """Return the rate with the smallest validation loss after the last epoch."""
     losses = curves(record)
     return min(RATES, key=lambda p: losses[f"p = {p:g}"]["validation"][-1])
 
 
-def _gap(record: Any) -> float:
+def _gap(record):
     """Return by how much the last validation loss without dropout exceeds the training loss."""
     losses = curves(record)["p = 0"]
     return losses["validation"][-1] - losses["training"][-1]
@@ -49,8 +35,8 @@ RECORD = RecordCheck(
     key="LAB-4:record",
     lab=LAB,
     predictions={
-        "p": ("one of the rates " + ", ".join(map(str, RATES)), _is_rate),
-        "epoch": (f"a whole number from 1 to {EPOCHS}", _is_epoch),
+        "p": ("one of the rates " + ", ".join(map(str, RATES)), RATES.__contains__),
+        "epoch": (f"a whole number from 1 to {EPOCHS}", range(1, EPOCHS + 1).__contains__),
     },
     evaluate=_evaluate,
     level=0.7,

@@ -40,7 +40,6 @@ exercise.hints(
     "Keep the array of the $m$ losses in a variable. Return its mean, and its standard deviation "
     "over the square root of its length.",
 )
-
 exercise.mistakes(r"""
 you pass label and prediction in the wrong order; it is L(f(x, θ), y)
     loss(model(x, theta), y) → loss(y, model(x, theta))
@@ -48,6 +47,8 @@ you return the loss of the worst example; the risk is a mean
     np.mean(losses) → max(losses)
 you compute the squared error whatever the loss is; call `loss`
     loss(model(x, theta), y) → (model(x, theta) - y) ** 2
+you count the predictions that are not equal to their label, whatever the loss is; call `loss`
+    loss(model(x, theta), y) → 1.0 * (model(x, theta) != y)
 you take the loss of the mean prediction; take the mean of the losses
     np.mean(losses) → loss(np.mean(model(x, theta)), np.mean(y))
 your variance divides by m − 1; the task asks for the divisor m

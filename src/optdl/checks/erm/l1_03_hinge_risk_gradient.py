@@ -53,10 +53,8 @@ exercise.hints(
     "Compute all margins and compare them with the threshold. Multiply the mask by the labels, "
     "let one product with the transposed `x` add up the examples, and take the mean.",
 )
-
 exercise.mistakes(r"""
-you count only misclassified examples; correctly classified ones with a margin below 1 contribute to
-the hinge too
+you count only misclassified examples; all with a margin below 1 contribute to the hinge
     < 1 → < 0
 you count an example with a margin of exactly 1; it contributes nothing
     < 1 → <= 1

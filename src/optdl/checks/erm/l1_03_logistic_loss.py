@@ -41,10 +41,8 @@ exercise.hints(
     r"For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to "
     r"bits. For the derivatives, insert $\tanh$ of half the margin.",
 )
-
 exercise.mistakes(r"""
-you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and does not bound the 0–1
-loss; divide by ln 2
+you use the natural logarithm, so the loss is 0.69 at margin 0 and no bound; divide by ln 2
     -margin) / np.log(2) → -margin)
     margin / 2)) / np.log(2) → margin / 2))
 your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}

@@ -29,7 +29,7 @@ def _(rng):
     gap, better = patience - 1, (0,) * lead
     for gaps, enough in (
         # after a new best epoch the gap counts from 0; what comes after the halt does not count
-        ((*better, gap, gap, patience, 0, patience + 3), patience),
+        ((*better, gap, gap, patience, 0, 2 * patience + 1, 0), patience),
         ((patience, 1), patience),  # no epoch is better than the first
         ((*better, gap), patience),  # the list ends before the rule halts
         ((1, 0, 2), 1),
@@ -61,16 +61,16 @@ exercise.hints(
     "In a loop over the epochs, first update the best epoch, then compare the number of epochs "
     "since then with `patience`. If the loop ends without a halt, the halt is the last epoch.",
 )
-
 exercise.mistakes(r"""
 you never reset the count of bad epochs; patience counts the epochs in a row since the best one
     best, bad = epoch, 0 → best = epoch
 you treat a tie as an improvement; an epoch improves only if its error is lower
     < validation_errors → <= validation_errors
+you keep the best epoch of the whole list; at the halt the errors of later epochs are not known yet
+    return best, epoch → return validation_errors.index(min(validation_errors)), epoch
 you compare with the previous epoch; compare with the best so far
     validation_errors[best] → validation_errors[epoch - 1]
-where the rule never halts, you return the number of epochs; return the last epoch, whose number is
-one less
+where the rule never halts, you return the number of epochs; the last epoch's number is one less
     len(validation_errors) - 1 → len(validation_errors)
 """)
 

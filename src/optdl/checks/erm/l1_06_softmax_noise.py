@@ -47,17 +47,14 @@ exercise.hints(
     "Subtract the softmax of each row of scores from the one-hot row of its label. The sums of "
     "squares along the rows of this array and of `x`, multiplied, are the squared norms.",
 )
-
 exercise.mistakes(r"""
 your softmax sums to 1 over the examples; it must sum to 1 over the classes
     axis=1, keepdims → axis=0, keepdims
 you subtract the scores Wᵀx themselves; subtract their softmax
     [labels] - p → [labels] - x @ weights
-you change only the column of the right class; the residual of every other class is minus its
-probability
+you change only the right class; the residual of every other class is minus its probability
     [labels] - p → [labels] * (1 - p)
-your σ is the root mean square of the gradients; it is their distance from the mean gradient, so
-subtract ‖g‖²
+your σ is the root mean square of the gradients; it is that of their distance from g: subtract ‖g‖²
     - norm**2 →
 you subtract the norm; subtract its square, ‖g‖²
     np.mean(squares) - norm**2 → abs(np.mean(squares) - norm)

@@ -65,7 +65,6 @@ exercise.hints(
     "Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once "
     "the terms are collected. Make the result a whole number at the very end.",
 )
-
 exercise.mistakes(r"""
 you round down, so the error is a little too large; round up
     np.ceil(n) → n
@@ -79,11 +78,9 @@ your n grows like σ/error; the error falls like 1/√n, so n grows like the squ
     (sigma / error) ** 2 → sigma / error
 you ignore the population; without replacement fewer examples are enough
     n = n * population / (population - 1 + n) → pass
-your factor belongs to the size with replacement; n stands on both sides of the inequality: solve it
-for n
+your factor uses the size with replacement; n is on both sides: solve the inequality for n
     n * population / (population - 1 + n) → n * max(population - n, 0) / (population - 1)
-you never return more than the population, but otherwise ignore it; the error without replacement is
-smaller for every n above 1
+you use the population as a limit alone; without replacement every n above 1 has a smaller error
     n * population / (population - 1 + n) → min(n, population)
 your factor is (N − n)/N, which goes with s over N − 1; with σ over N it is (N − n)/(N − 1)
     (population - 1 + n) → (population + n)

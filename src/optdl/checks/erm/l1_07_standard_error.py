@@ -46,7 +46,6 @@ exercise.hints(
     "Divide `sigma` by one square root. For a population, multiply by another root, that of a "
     "quotient: the members that are not drawn, over all members but one.",
 )
-
 exercise.mistakes(r"""
 your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
@@ -59,7 +58,6 @@ your factor (N − n)/(N − 1) belongs to the variance; the standard error need
     np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
 your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it is √((N − n)/(N − 1))
     (population - 1) → population
-you put a large number in place of the missing population; return σ / √n itself where `population`
-is None
+you put a large number in place of the missing population; return σ / √n where it is None
     return error\n    r → population = 10**9\n    r
 """)

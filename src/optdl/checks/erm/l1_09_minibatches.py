@@ -36,17 +36,13 @@ exercise.hints(
     "Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n` "
     "that begins there, and collect the slices in a list.",
 )
-
 exercise.mistakes(r"""
 you drop the remaining examples; they form a last, smaller minibatch
     range(0, m, n) → range(0, m - n + 1, n)
-you keep the order of the data; shuffle first, or neighbors stay together
-    rng.permutation(m) → np.arange(m)
 you shuffle only within each minibatch, so its members are always the same; shuffle all examples
     rng.permutation(m) → np.arange(m)
     order[start : start + n] → rng.permutation(order[start : start + n])
-you shuffle anew for each minibatch, so some examples occur twice and others never; shuffle once per
-epoch
+you shuffle anew for each minibatch, so some examples occur twice; shuffle once per epoch
     order = rng.permutation(m) →
     order[start : start + n] → rng.permutation(m)[start : start + n]
 you draw with replacement; in an epoch each example occurs exactly once

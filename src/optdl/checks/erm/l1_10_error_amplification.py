@@ -53,10 +53,7 @@ exercise.hints(
     "Build the damped matrix and solve with it for `error` and for `gradient`. Form two ratios of "
     "norms, one for the step and one for the gradient, and divide the first by the second.",
 )
-
 exercise.mistakes(r"""
-you leave the damping out; solve with H + μI
-    + damping * np.eye(len(gradient)) →
 you add μ to every entry of H; add it to the diagonal, μI
     np.eye(len(gradient)) → 1
 you multiply by H + μI; the step solves a linear system with it

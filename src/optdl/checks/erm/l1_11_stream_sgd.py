@@ -48,7 +48,6 @@ exercise.hints(
     "In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the "
     "residuals at the newest weights, and append these weights minus `lr` times the mean gradient.",
 )
-
 exercise.mistakes(r"""
 you add up the gradients of a minibatch; take their mean
     / n →

@@ -53,7 +53,6 @@ exercise.hints(
     "For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, "
     "has one row for each example. Its transpose times `x`, divided by $m$, is the gradient.",
 )
-
 exercise.mistakes(r"""
 you compute the gradient of W after v was updated; compute both gradients first
     back = np.outer(residual, v) * (1 - hidden**2)\n

@@ -59,7 +59,6 @@ exercise.hints(
     "Begin a list with the norm of `upstream`. For each layer, from last to first, multiply by the "
     "slopes entry by entry, then by the transposed weight, and append the norm. Reverse the list.",
 )
-
 exercise.mistakes(r"""
 you go back through the weights alone; multiply by the slope φ′(z), too
     delta = s * upstream → delta = upstream

@@ -36,7 +36,6 @@ exercise.hints(
     "The variance is a third of the square of $a$. One square root gives $a$; the array has one "
     "row for each output and one column for each input.",
 )
-
 exercise.mistakes(r"""
 your bound is the standard deviation; the uniform distribution on [−a, a] has the variance a²/3
     6 / (fan_in + fan_out) → 2 / (fan_in + fan_out)

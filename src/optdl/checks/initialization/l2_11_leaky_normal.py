@@ -41,7 +41,6 @@ exercise.hints(
     "Solve this equation for the variance. `rng.normal` takes the mean, the square root of the "
     "variance and the shape, with one row for each output.",
 )
-
 exercise.mistakes(r"""
 you count the negative half with a; squares are multiplied by a²
     slope**2 → slope

@@ -46,7 +46,6 @@ exercise.hints(
     "Begin two lists with 1. Two loops append the last entry times a half, a width and a variance, "
     "one from the first layer to the last, one from the last layer to the first.",
 )
-
 exercise.mistakes(r"""
 you treat the ReLU as linear forward; it keeps half of the mean square
     0.5 * widths[layer] * → widths[layer] *

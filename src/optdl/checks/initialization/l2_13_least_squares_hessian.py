@@ -38,7 +38,6 @@ exercise.hints(
     r"Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one "
     r"factor transposed, adds up the $m$ matrices; then divide by $m$.",
 )
-
 exercise.mistakes(r"""
 the bias is a parameter, too; add a column of ones
     np.column_stack([np.ones(len(x)), x]) → x

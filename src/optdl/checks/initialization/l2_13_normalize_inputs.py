@@ -46,7 +46,6 @@ exercise.hints(
     "Along the first axis of `train`, compute the mean, and the root of the variance plus `eps`. "
     "Then subtract and divide in the same way for both arrays.",
 )
-
 exercise.mistakes(r"""
 you normalize the other examples by their own statistics; use the training set's
     (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)

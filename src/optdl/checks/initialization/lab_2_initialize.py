@@ -1,20 +1,15 @@
 """The student draws the initial weights of all linear and convolutional layers of a network."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import nn
 
-from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import STILL, are_same, fill, steps
-from optdl.observation import observe
 
 
 @torch.no_grad()
-def initialize(model: nn.Module, gain: float, generator: torch.Generator) -> None:
+def initialize(model, gain, generator):
     """Draw the weights of linear and convolutional layers from N(0, gain² / fan_in).
 
     Biases are zero; other layers stay as they are.
@@ -30,7 +25,7 @@ def initialize(model: nn.Module, gain: float, generator: torch.Generator) -> Non
 
 
 @steps()
-def drawing(function: Any, kind: str, sizes: Any, gain: float, seed: int) -> tuple[Any, ...]:
+def drawing(function, kind, sizes, gain, seed):
     """Initialize a network: dense, nested, convolutional, or with groups."""
     a, b, c = sizes
     if kind == "dense":
@@ -75,15 +70,13 @@ def _(rng):
 
 @exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")
 def _(function, rng):
-    def torchs(model: Any, gain: float, generator: torch.Generator) -> None:
+    def torchs(model, gain, generator):
         for layer in model[0], model[2], model[5]:
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
             nn.init.zeros_(layer.bias)
 
     case = "groups", [2, 3, 4], nn.init.calculate_gain("relu"), int(rng.integers(1000))
-    return (
-        disagreement(drawing(torchs, *case), observe(drawing, function, *case), 1e-5, 1e-8) is None
-    )
+    return agrees(drawing, function, torchs, case, rtol=1e-5, atol=1e-8)
 
 
 exercise.hints(
@@ -103,8 +96,6 @@ you divide the gain by fan_in; the standard deviation is the gain over the root 
     fan_in**0.5 → fan_in
 you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit
     layer.weight[0].numel() → layer.weight.shape[0]
-you take the fan-out, which counts the outputs; fan_in is the number of inputs of one unit
-    layer.weight[0].numel() → layer.weight[:, 0].numel()
 the area of the kernel is missing in the fan_in of your convolutions: one unit adds up all entries
 of its kernel
     layer.weight[0].numel() → layer.weight.shape[1]
@@ -117,31 +108,9 @@ distribution
 you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from
 its seed alone
     , generator=generator →
-you set the seed anew before each layer, so layers of one shape get the same weights; let the
-generator go on
-    :\n            fan_in
-    → :\n            generator.manual_seed(generator.initial_seed())\n            fan_in
 you look at the outermost modules only; `modules()` and `named_modules()` also give those within
 others
     model.modules() → model.children()
 you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear
-you draw the factors of normalization layers as well; they stay as they are
-    isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, 'weight', None) is not None
-    layer.bias is not None → getattr(layer, 'bias', None) is not None
-you draw every weight with two axes or more, an embedding's, too; draw those of `nn.Linear` and
-`nn.Conv2d` only
-    isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, 'weight', torch.zeros(1)).ndim > 1
-    layer.bias is not None → getattr(layer, 'bias', None) is not None
-you leave the biases as they are; set them to zero
-    layer.bias.zero_() → pass
-your function fails at a layer without biases, whose `bias` is None; skip it
-    layer.bias is not None → True
-you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above the
-function
-    @torch.no_grad() →
-you put a new parameter in the layer's place, which an optimizer that was made before does not know;
-write into the weight that is there
-    layer.weight.normal_(
-    → layer.weight = nn.Parameter(layer.weight.clone())\n            layer.weight.normal_(
 """)

@@ -1,13 +1,10 @@
 """The student scales the layers of a damaged network by what hooks measure."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.labs.drivers.follow import HOOKS, STILL, are_same, fill, hooks, steps
@@ -15,7 +12,7 @@ from optdl.observation import observe
 
 
 @torch.no_grad()
-def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
+def mend(model, x, generator):
     """Scale the linear layers, from first to last, so that their outputs have deviation 1.
 
     Biases become zero, and a layer whose weights are all equal is drawn anew before.
@@ -23,7 +20,7 @@ def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
     Source: LAB-2.
     """
 
-    def repair(layer: Any, inputs: Any) -> None:
+    def repair(layer, inputs):
         if (layer.weight == layer.weight[0, 0]).all():
             layer.weight.normal_(0, 1, generator=generator)
         layer.bias.zero_()
@@ -40,9 +37,9 @@ def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
 
 
 @steps()
-def mending(function: Any, equal: float, widths: Any, x: Any, seed: int) -> tuple[Any, ...]:
+def mending(function, equal, widths, x, seed):
     """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
-    layers: list[Any] = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
+    layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
     for inputs, units in pairwise(widths):
         layers.append(nn.Sequential(nn.Linear(inputs, units), nn.ReLU()))
     model = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
@@ -144,14 +141,6 @@ you leave out the output layer; it is a linear layer like the others
 you look at the outermost modules only; `modules()` and `named_modules()` also give those within
 others
     model.modules() → model.children()
-your hooks stay in the network, and scale it again in every forward pass; remove each by its handle
-    handle.remove() → pass
-you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above the
-function
-    @torch.no_grad() →
-you put a new parameter in the layer's place, which an optimizer that was made before does not know;
-write into the weight that is there
-    layer.weight.div_( → layer.weight = nn.Parameter(layer.weight /
 you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it anew
 only if all of its weights are one number
     layer.weight[0, 0] → layer.weight[0]

@@ -1,29 +1,25 @@
 """The student measures with hooks what every ReLU of a network gives."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracle import agrees
 from optdl.initialization import dead_share, layer_outputs
 from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps, type_of
-from optdl.observation import observe
 
 
-def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, float]]:
+def activation_statistics(model, x):
     """Return mean, standard deviation and share of dead units of every ReLU of a network.
 
     Source: LAB-2.
     """
     found = {}
 
-    def watch(name: str) -> Any:
-        def hook(module: nn.Module, inputs: Any, h: Tensor) -> None:
+    def watch(name):
+        def hook(module, inputs, h):
             mean, std = h.mean().item(), h.std(correction=0).item()
             dead = (h == 0).all(dim=0).double().mean().item()
             found[name] = {"mean": mean, "std": std, "dead": dead}
@@ -48,11 +44,11 @@ def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, fl
 
 
 @steps()
-def watching(function: Any, widths: Any, x: Any, seed: int, training: bool) -> tuple[Any, ...]:
+def watching(function, widths, x, seed, training):
     """Look at two networks, where a module behind a ReLU overwrites its output."""
 
-    def made(widths: Any, seed: int) -> Any:
-        layers: list[nn.Module] = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
+    def made(widths, seed):
+        layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
         for inputs, units in pairwise(widths):
             last = nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
             layers.append(nn.Sequential(nn.Linear(inputs, units), nn.BatchNorm1d(units), *last))
@@ -68,7 +64,7 @@ def watching(function: Any, widths: Any, x: Any, seed: int, training: bool) -> t
     function(made([3] * 4, seed + 1), x)
     model = made(widths, seed).train(training)
     model[2].eval()  # as a part that is frozen
-    passes: list[int] = []
+    passes = []
     # of the first layer: those of the network are not called by `model.forward(x)`
     model[0].register_forward_hook(lambda *_: passes.append(1))
     found = function(model, x)
@@ -78,7 +74,7 @@ def watching(function: Any, widths: Any, x: Any, seed: int, training: bool) -> t
     try:
         function(model, x[:, 1:])
     except RuntimeError:
-        late: Any = hooks(model)
+        late = hooks(model)
     else:
         late = "no error is raised"
     return found, str(names), type_of(found), *left_in, left, late, count
@@ -115,7 +111,7 @@ def _(rng):
 
 @exercise.fact("the numbers are those of the outputs that optdl.initialization collects")
 def _(function, rng):
-    def of_outputs(model: nn.Module, x: Tensor) -> dict[str, dict[str, float]]:
+    def of_outputs(model, x):
         outputs = layer_outputs(model.eval(), x)
         relus = [name for name, module in model.named_modules() if isinstance(module, nn.ReLU)]
         units = {name: outputs[name] for name in relus}
@@ -124,8 +120,7 @@ def _(function, rng):
         }
 
     case = [4, 3, 5], rng.normal(size=(8, 3)), int(rng.integers(1000)), False
-    expected, got = watching(of_outputs, *case)[0], observe(watching, function, *case)[0]
-    return disagreement(expected, got, 1e-5, 1e-8) is None
+    return agrees(watching, function, of_outputs, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
 exercise.hints(
@@ -140,27 +135,11 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-your hooks stay in the network, and are called in every forward pass from now on; remove each by its
-handle
-    handle.remove() → pass
-your hooks stay in the network if its forward pass fails; remove them in a `finally`
-    try: → if True:
-    finally: → if True:
-all your hooks use the name that the loop variable has in the end, which is that of the last module;
-give each hook a name of its own, by a function that makes the hook
-    found[name] → found[[*model.named_modules()][-1][0]]
 all your hooks use the name of the last ReLU; give each hook a name of its own, by a function that
 makes the hook
     found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]
-you watch every module, also those that contain others; watch the `nn.ReLU` modules only
-    isinstance(module, nn.ReLU) → True
-you watch the linear layers, whose outputs are pre-activations; watch the `nn.ReLU` modules
-    isinstance(module, nn.ReLU) → isinstance(module, nn.Linear)
 you measure the input of the ReLU; measure its output, the third argument of a forward hook
     mean, std = → h = inputs[0]\n            mean, std =
-you look at the outermost modules only; `modules()` and `named_modules()` also give those within
-others
-    model.named_modules() → model.named_children()
 you keep the output and measure it after the forward pass, when a module that works in place has
 overwritten it; measure in the hook, or keep a copy
     return hook →
@@ -182,24 +161,8 @@ you count a unit as dead if it is zero for any example; it is dead if it is zero
 your network is in training mode while you measure, so its batch normalization uses the minibatch,
 and changes; call `model.eval()` first
     model.eval() → model.train()
-you leave the network in evaluation mode; leave it in the mode in which it came
-    module.training = training → pass
-you leave the network in training mode, whatever its mode was; leave it in the mode in which it came
-    module.training = training → module.train()
-you put every module into the mode of the network, and a part of it may have been in evaluation
-mode; remember the mode of each
-    module.training for → model.training for
-your network gets the examples twice; one forward pass calls all hooks
-    model(x)\n → model(x), model(x)\n
 you count a unit as dead if it is nearly zero; a dead unit gives exactly zero for every example
     h == 0 → h < 1e-3
-you return tensors; return numbers, with `.item()`: a tensor can hold the whole graph of a forward
-pass
-    h.mean().item() → h.mean()
-    h.std(correction=0).item() → h.std(correction=0)
-    .double().mean().item() → .double().mean()
-your dict outlives the call, and still has the layers of earlier networks; begin each call with an
-empty one
-    (model: nn.Module, x: Tensor) → (model, x, found={})
-    found = {} →
+you measure in the mode in which the network comes; call `model.eval()` first
+    model.eval() → pass
 """)

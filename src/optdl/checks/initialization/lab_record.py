@@ -1,46 +1,29 @@
 """What the record of the lab's runs has to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from torch import Tensor
-
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
 from optdl.labs.optimizers import accuracy
-from optdl.labs.records import LabRecord
 
 
-def _is_from(first: int, last: int) -> Any:
-    """Return whether a value is a whole number of a range."""
-
-    def fits(value: Any) -> bool:
-        return type(value) is int and first <= value <= last
-
-    return fits
-
-
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights on the validation examples."""
     model = network()
     model.load_state_dict(dict(weights))
     return accuracy(model)
 
 
-def _vanished(record: LabRecord) -> float:
+def _vanished(record):
     values = deviations(record)["small"]
     return next((layer for layer, value in enumerate(values, 1) if value < 1e-3), 0)
 
 
-def _dead(record: LabRecord) -> float:
+def _dead(record):
     shares = curves_by_start(record)["damaged"]["dead"]
     return next((layer for layer, share in enumerate(shares, 1) if share == 1), 0)
 
 
-def _factor(start: str) -> Callable[[LabRecord], float]:
-    def find(record: LabRecord) -> float:
+def _factor(start):
+    def find(record):
         first, *_, last = deviations(record)[start]
         return float((last / first) ** (1 / (DEPTH - 1)))
 
@@ -53,8 +36,14 @@ RECORD = RecordCheck(
     key="LAB-2:record",
     lab=LAB,
     predictions={
-        "vanished": (f"the number of a hidden layer, from 1 to {DEPTH}", _is_from(1, DEPTH)),
-        "trained": (f"a number of networks, from 0 to {len(GAINS)}", _is_from(0, len(GAINS))),
+        "vanished": (
+            f"the number of a hidden layer, from 1 to {DEPTH}",
+            range(1, DEPTH + 1).__contains__,
+        ),
+        "trained": (
+            f"a number of networks, from 0 to {len(GAINS)}",
+            range(len(GAINS) + 1).__contains__,
+        ),
     },
     evaluate=_evaluate,
     level=0.75,

@@ -87,6 +87,7 @@ def _say(
 ) -> None:
     """Print that all is well with the record beside an answer, or raise with the first reason."""
     key = f"{check.lab.key}:{name}" if name else check.key
+    title = name or "record"
     reason: str | None  # any text is one, as it may come from the student's process
     try:
         reason = next(reasons(LabRecord.parse(observe(read_record, answer))), None)
@@ -95,12 +96,12 @@ def _say(
     except NotImplementedError:
         reason = "a function that is needed here is not written yet"
     if reason is not None:
-        note(key, f"✗ {key}: not right yet.")
-        raise CheckFailed(f"✗ {key}: not right yet.\n{WHY}{reason}.")
+        note(key, f"✗ {title}: not right yet.")
+        raise CheckFailed(f"✗ {title}: not right yet.\n{WHY}{reason}.")
     if name and not _is_graded():
-        agrees = f"✓ {key}: it is complete; grading tells whether it agrees with the curves"
+        agrees = f"✓ {title}: it is complete; grading tells whether it agrees with the curves"
     else:
-        agrees = f"✓ {key}: it agrees with " + ("the curves" if name else "your functions")
+        agrees = f"✓ {title}: it agrees with " + ("the curves" if name else "your functions")
     note(key, agrees)
     print(agrees)
 

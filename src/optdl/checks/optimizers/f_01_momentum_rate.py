@@ -54,7 +54,6 @@ exercise.hints(
     r"For each $\lambda$, compute the eigenvalues of its matrix with `np.linalg.eigvals`, and keep "
     r"the larger modulus. Return the largest of these moduli over all $\lambda$.",
 )
-
 exercise.mistakes(r"""
 your result is always √α; that is the modulus of complex eigenvalues only
     np.max(np.abs(np.linalg.eigvals(M))) → np.sqrt(alpha)

@@ -45,7 +45,6 @@ exercise.hints(
     "`np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it "
     "by $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.",
 )
-
 exercise.mistakes(r"""
 you return the size of the mean gradient; under the root, add the variance of a minibatch
     mean**2 + variance → mean**2

@@ -52,14 +52,12 @@ exercise.hints(
     r"Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by "
     r"its new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.",
 )
-
 exercise.mistakes(r"""
 you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls
 weight_decay; let θ shrink outside the velocity
     gradient(theta) → gradient(theta) + decay * theta
     (1 - lr * decay) * theta → theta
-your velocity holds the learning rates of the old steps; here it is a sum of gradients, and the
-newest η multiplies all of it
+your velocity holds the rates of the old steps; it sums gradients, and the newest η multiplies it
     + gradient(theta) → + lr * gradient(theta)
     theta - lr * b → theta - b
 you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω
@@ -76,10 +74,7 @@ you use the first learning rate throughout; each step has its own
 your velocity decays, too; only θ is multiplied by 1 − ηω
     path.append → b = (1 - lr * decay) * b\n        path.append
 you step with the old velocity; put the new gradient into b first
-    b = alpha * b + gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b
-    → g = gradient(theta)\n
-            theta = (1 - lr * decay) * theta - lr * b\n
-            b = alpha * b + g
+    - lr * b → - lr * (b - gradient(theta)) / alpha
 you multiply by η in the velocity and again in the step; the velocity is a sum of gradients
     + gradient(theta) → + lr * gradient(theta)
 """)

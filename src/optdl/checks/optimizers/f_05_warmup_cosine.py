@@ -24,28 +24,17 @@ def _(k, first, warmup, tau):
 
 @exercise.cases
 def _(rng):
-    for w, tau in (
-        (1, 1),
-        rng.integers([2, 5], [6, 11]).tolist(),
-        rng.integers(10, 40, 2).tolist(),
-    ):
-        for k in (
-            0,
-            rng.integers(w),
-            w,
-            w + rng.integers(tau),
-            rng.integers(tau, w + tau),
-            w + tau,
-            w + tau + rng.integers(1, tau + 1),
-        ):
+    for w, tau in ((1, 1), rng.integers([2, 5], [6, 11]), rng.integers(10, 40, 2)):
+        before, after = rng.integers([0, w + tau + 1], [w, w + 2 * tau + 1])
+        for k in (0, before, w, w + rng.integers(tau), rng.integers(tau, w + tau), w + tau, after):
             first = round(rng.uniform(0.2, 0.9), 2)
-            yield {"k": int(k), "first": first, "warmup": w, "tau": tau}
+            yield {"k": int(k), "first": first, "warmup": int(w), "tau": int(tau)}
 
 
-@exercise.fact("the learning rates at s and at 1 − s add up to η₀")
+@exercise.fact("the decay begins at η₀, and the learning rates at s and at 1 − s add up to η₀")
 def _(function, rng):
-    rates = [function(k, 0.8, 5, 20) for k in (10, 15, 20)]
-    return np.allclose(np.add(rates, rates[::-1]), 0.8, rtol=1e-9)
+    rates = [function(k, 0.8, 5, 20) for k in (5, 10, 15, 20, 25)]
+    return np.isclose(rates[0], 0.8) and np.allclose(np.add(rates, rates[::-1]), 0.8, rtol=1e-9)
 
 
 exercise.hints(
@@ -57,7 +46,6 @@ exercise.hints(
     r"smaller of 1 and $(k - w)/\tau$, and return half of $\eta_0$ times one plus the cosine of "
     r"$\pi s$.",
 )
-
 exercise.mistakes(r"""
 your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀
     (k + 1) → k

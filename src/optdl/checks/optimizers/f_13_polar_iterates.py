@@ -46,25 +46,20 @@ exercise.hints(
     "Before the loop, divide the matrix by its Frobenius norm, which `np.linalg.norm` returns. In "
     "each step, add $a$ times $X$ and $b$ times the matrix product of $X$, $X^T$ and $X$.",
 )
-
 exercise.mistakes(r"""
-you start with the matrix as it is; divide it by its Frobenius norm, so that no singular value is
-above 1
+you start with the matrix as it is; divide by its Frobenius norm: no singular value above 1
     matrix / np.linalg.norm(matrix) → matrix
 you divide by the largest singular value; divide by the Frobenius norm, which costs less
     np.linalg.norm(matrix) → np.linalg.norm(matrix, 2)
 you cube each entry; the odd power of a matrix that cubes its singular values is X Xᵀ X
     X @ X.T @ X → X**3
-your polynomial is 2s − s³: it leaves 1 at 1, but its slope there is −1; both conditions together
-give 3/2 and −1/2
+your polynomial is 2s − s³: its slope at 1 is −1; both conditions together give 3/2 and −1/2
     1.5 * X - 0.5 * X → 2 * X - X
-your polynomial is (s + s³)/2, which has the value 1 at 1 but not the slope 0; both conditions
-together give 3/2 and −1/2
+your polynomial is (s + s³)/2, with slope 2 at 1; both conditions together give 3/2 and −1/2
     1.5 * X - 0.5 * X → 0.5 * X + 0.5 * X
 you divide by the norm in each step; once, at the beginning, is enough
     path.append(X) → X = X / np.linalg.norm(X)\n        path.append(X)
-your polynomial is the quintic of Muon, which ends near 1 only; here p is cubic with p(1) = 1 and
-p′(1) = 0
+your polynomial is Muon's quintic, which ends near 1 only; p is cubic, p(1) = 1 and p′(1) = 0
     1.5 * X - 0.5 * X @ X.T @ X → 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X
 your path begins with the matrix; its first entry is the matrix over its norm
     path = [X] → path = [matrix]

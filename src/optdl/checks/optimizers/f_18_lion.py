@@ -59,7 +59,6 @@ exercise.hints(
     r"$\theta$ to this sign, subtract $\eta$ times the sum from $\theta$, and update $m$ with "
     r"$\beta_2$ last.",
 )
-
 exercise.mistakes(r"""
 you update m before the step; the sign is taken with the old m
     m = beta2 * m + (1 - beta2) * g →

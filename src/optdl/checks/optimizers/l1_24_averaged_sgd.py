@@ -65,8 +65,6 @@ exercise.hints(
     r"Keep rows 0 to $\tau - 1$ of the path of SGD. For each $t \ge \tau$, append the mean along "
     r"axis 0 of rows $\tau$ to $t$ of that path; a slice that stops at $t + 1$ includes row $t$.",
 )
-
-
 exercise.mistakes(r"""
 you go on from the mean; SGD goes on from its own iterate, the mean is for you
     path.append(theta)

@@ -52,7 +52,6 @@ exercise.hints(
     r"Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. "
     r"Return $\theta$ plus the new $v$, and $v$.",
 )
-
 exercise.mistakes(r"""
 you take the gradient at θ in both methods; Nesterov takes it at the interim point θ + αv
     theta + alpha * v if nesterov else theta → theta

@@ -63,14 +63,12 @@ exercise.hints(
     r"and add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ "
     r"to zero.",
 )
-
 exercise.mistakes(r"""
 you take the gradient at θ; Nesterov takes it at the interim point θ + αv
     gradient(theta + alpha * v) → gradient(theta)
 you never restart; where g·v > 0 the velocity leads uphill, and is set to zero
     if g @ v > 0:\n            v, k = np.zeros_like(v), 0 →
-your velocity is lost in each step, so the path is that of gradient descent; α is k/(k + 3), and
-only g·v > 0 restarts it
+your velocity is lost in each step; α is k/(k + 3), and only g·v > 0 restarts it
     g @ v > 0 → g @ v < 0
 your α is one step ahead; the first step after a restart has k = 0, the second k = 1
     k / (k + 3) → (k + 1) / (k + 4)
@@ -81,16 +79,7 @@ you take back the step that leads uphill; keep it, and drop the velocity only
 you test with the gradient at the new θ; the test uses the g of this step
     g @ v > 0 → gradient(theta) @ v > 0
 you test with the old velocity, before the step; test with the new one
-    v = alpha * v - lr * g\n
-            theta = theta + v\n
-            k = k + 1\n
-            if g @ v > 0:\n
-                v, k = np.zeros_like(v), 0
-    → k = k + 1\n
-            if g @ v > 0:\n
-                v, k = np.zeros_like(v), 0\n
-            v = alpha * v - lr * g\n
-            theta = theta + v
+    g @ v > 0 → g @ (v + lr * g) > 1e-12
 you return the interim points; return θ
     path.append(theta) → path.append(interim)
     g = gradient(theta → interim = theta + alpha * v\n        g = gradient(theta

@@ -23,7 +23,7 @@ exercise = Exercise("L1-29, L1-30:step", adaptive_step, parts=("θ", "r"))
 @exercise.cases
 def _(rng):
     for fraction in (None, 1, None, 0):  # of ρ: with ρ = 0, r is the newest square
-        n = int(rng.integers(1, 5))
+        n = int(rng.integers(2, 5))
         lr, delta, rho = rng.uniform((0.1, 0.2, 0.6), (1.0, 0.5, 0.95)).round(2).tolist()
         case = {"theta": random_start(rng, n), "g": random_start(rng, n)}
         case |= {"r": random_start(rng, n) ** 2, "lr": lr, "delta": delta}
@@ -53,7 +53,6 @@ exercise.hints(
     r"Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times "
     r"`g * g`. Then subtract $\eta$ over the method's divisor, times `g`.",
 )
-
 exercise.mistakes(r"""
 your AdaGrad forgets the earlier gradients; add their squares
     r + g * g → g * g

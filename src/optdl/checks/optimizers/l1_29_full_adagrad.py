@@ -45,13 +45,10 @@ exercise.hints(
     r"Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, "
     r"divide entry by entry by the roots of the eigenvalues, and multiply by $Q$.",
 )
-
 exercise.mistakes(r"""
-you take the root of each entry of S; the root of a matrix has the same eigenvectors and the roots
-of the eigenvalues
+you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
-you use Cholesky's factor of S, which is not symmetric and depends on the axes; take the symmetric
-root, from the eigenvectors
+you use Cholesky's factor of S, which depends on the axes; take the symmetric root (eigenvectors)
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.linalg.cholesky(S), g)
 you solve with S itself; AdaGrad divides by the root of the sum
     / np.sqrt(values) → / values

@@ -56,7 +56,6 @@ exercise.hints(
     r"Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the "
     r"root, use the updated averages: $\delta$ plus $r$ minus the square of $m$.",
 )
-
 exercise.mistakes(r"""
 you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m first
     delta + r - m * m → delta + r

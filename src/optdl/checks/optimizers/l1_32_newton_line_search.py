@@ -86,12 +86,13 @@ exercise.hints(
     r"$-g$. Set $\eta$ to 1, halve it while the inequality of the task is true, and move by "
     r"$\eta d$.",
 )
-
 exercise.mistakes(r"""
 you take the whole step always; halve it until the test of the task holds
     while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n            lr = lr / 2 →
 you accept a smaller decrease than the task; the loss must fall by a quarter of −η g·d
     + lr * (g @ d) / 4 →
+your test asks for half of −η g·d; the loss must fall by a quarter of it
+    / 4 → / 2
 your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
     + lr * (g @ d) / 4 → + (g @ d) / 4
     while value(theta + lr * d) → while lr > 1e-9 and value(theta + lr * d)
@@ -110,18 +111,6 @@ you use the Hessian of the start in each step; evaluate it at each θ
     hessian(theta) → hessian(start)
 you add μ to every entry of H; add it to the diagonal: H + μI
     damping * np.eye(len(g)) → damping
-the sign of the slope is wrong in your test: g·d is negative, and the loss must fall below J(θ) + ¼
-η g·d
+your test has the wrong sign: g·d is negative, and the loss must fall below J(θ) + ¼ η g·d
     + lr * (g @ d) / 4 → - lr * (g @ d) / 4
-you stay where you are if the whole step fails; halve η and test again within the same step
-    lr = 1.0\n
-            while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n
-                lr = lr / 2\n
-            theta
-    → if value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n
-                lr = lr / 2\n
-                d = 0 * d\n
-            theta
-    path.append → lr = 1.0 if np.any(d) else lr\n        path.append
-    theta, path = start, [start] → theta, path, lr = start, [start], 1.0
 """)

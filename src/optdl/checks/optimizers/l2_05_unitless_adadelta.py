@@ -56,13 +56,9 @@ exercise.hints(
     r"$\Delta \odot \Delta$, and add $\eta \Delta$ to $\theta$. Each average keeps the fraction "
     r"$\rho$ of its old value.",
 )
-
 exercise.mistakes(r"""
-your r starts at zero, so the first step is 1/√(1 − ρ) times too long; it starts at the square of
-the first gradient
+your r starts at zero, so the first step is too long; it starts at the first gradient's square
     gradient(start) ** 2 → np.zeros_like(start)
-your d starts at ℓ; it is an average of squares, and starts at ℓ²
-    length**2 → length
 your r starts at the first gradient; it starts at its square, g ⊙ g
     gradient(start) ** 2 → np.abs(gradient(start))
 your d is never updated; it averages the squares of the steps

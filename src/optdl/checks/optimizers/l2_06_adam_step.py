@@ -55,7 +55,6 @@ exercise.hints(
     r"Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus "
     r"its β to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.",
 )
-
 exercise.mistakes(r"""
 you correct neither average; both start at zero, so divide them by 1 − βᵗ
     m / (1 - beta1**t), r / (1 - beta2**t) → m, r

@@ -60,12 +60,10 @@ exercise.hints(
     r"After both bias corrections, keep for each entry the larger of the old maximum and $\hat r$. "
     r"Add $\delta$ to the root of the result, divide $\hat m$ by the sum, and multiply by $\eta$.",
 )
-
 exercise.mistakes(r"""
 your path is that of Adam; divide by the root of the largest r̂ so far
     np.maximum(largest, r_hat) → r_hat
-you take the largest r and correct its bias afterwards, as torch does; correct it first, and keep
-the largest r̂
+you correct the bias of the largest r, as torch does; correct first, and keep the largest r̂
     np.maximum(largest, r_hat) → np.maximum(largest, r)
     np.sqrt(largest) → np.sqrt(largest / (1 - beta2**t))
 you keep the largest r and correct no bias of it; keep the largest r̂
@@ -87,4 +85,6 @@ you divide by the largest r̂ of the earlier steps; that of this step belongs to
     path.append → largest = np.maximum(largest, r_hat)\n        path.append
 your δ stands inside the root; in Adam it stands outside
     (np.sqrt(largest) + delta) → np.sqrt(largest + delta)
+you correct the bias of the largest r̂ so far in each later step once more; correct that of r alone
+    np.maximum(largest, r_hat) → np.maximum(largest, r) / (1 - beta2**t)
 """)

@@ -1,9 +1,5 @@
 """The student writes AdamW, Adam with decoupled weight decay, as an optimizer of PyTorch."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 
 from optdl.checks.exercise import Exercise
@@ -19,19 +15,12 @@ class AdamW(torch.optim.Optimizer):
     Source: LAB-1.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
+    def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, settings)
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
+    def step(self):
         """Take one step with the gradients that are there."""
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
@@ -80,13 +69,6 @@ exercise.hints(
 )
 
 exercise.mistakes(r"""
-you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above
-`step`
-    @torch.no_grad() →
-your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them
-    p.sub_(group → _ = g.zero_(), p.sub_(group
-your step clears the gradients; it reads them only, and `optimizer.zero_grad()` clears them
-    (r.sqrt() + group["eps"])) → (r.sqrt() + group["eps"]))\n                p.grad = None
 your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
 factor 1 − η ω, and the gradient stays as it is
     g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,
@@ -104,11 +86,6 @@ you divide by r̂ itself; take its square root
     r.sqrt() → r
 you count the updates of all parameters in one t; keep t for each parameter, in `self.state[p]`
     state["t"] += 1 → state["t"] = self.t = vars(self).get("t", 0) + 1
-you keep one t for all parameters outside `self.state`, so a loaded state begins at 0 again; keep t
-for each parameter, in `self.state[p]`
-    for group in self.param_groups:
-    → self.t = vars(self).get("t", 0) + 1\n        for group in self.param_groups:
-    state["t"] += 1 → state["t"] = self.t
 your β₁ and β₂ are always 0.9 and 0.999; take `group["betas"]`
     group["betas"] → 0.9, 0.999
 your weight decay is always 0.01; take `group["weight_decay"]`
@@ -120,11 +97,6 @@ be resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you have β₁ and β₂ the wrong way round: the first is for the gradient
     beta1, beta2 = → beta2, beta1 =
-you take the settings of the first group for all groups; read those of each `group` in the loop, as
-its rate may differ
-    for group in self.param_groups:
-    → group = self.param_groups[0]\n        for own in self.param_groups:
-    group["params"] → own["params"]
 you shrink the weights after the step, and the step with them; shrink them first
     p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
     (r.sqrt() + group["eps"]))
@@ -133,4 +105,8 @@ you keep the corrected averages, and the next step corrects them once more; keep
 m̂ and r̂ names of their own
     m = state → m = state["m"] = state
     r = state → r = state["r"] = state
+you do not correct m, which begins at 0; divide it by 1 − β₁ᵗ
+    / (1 - beta1 ** state["t"]) →
+your first step has t = 2 in the correction; it is the step t = 1
+    t=0 → t=1
 """)

@@ -1,9 +1,5 @@
 """The student writes gradient descent with momentum as an optimizer of PyTorch."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 
 from optdl.checks.exercise import Exercise
@@ -16,11 +12,11 @@ class SGD(torch.optim.Optimizer):
     Source: LAB-1.
     """
 
-    def __init__(self, params: Any, lr: float, momentum: float = 0.9) -> None:
+    def __init__(self, params, lr, momentum=0.9):
         super().__init__(params, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self) -> None:  # type: ignore[override]
+    def step(self):
         """Take one step with the gradients that are there."""
         for group in self.param_groups:
             for p in group["params"]:
@@ -61,27 +57,15 @@ exercise.mistakes(r"""
 you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above
 `step`
     @torch.no_grad() →
-your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them
-    p.add_( → _ = p.grad.zero_(), p.add_(
-your step clears the gradients; it reads them only, and `optimizer.zero_grad()` clears them
-    p.add_(state["v"]) → p.add_(state["v"])\n                p.grad = None
 `p = p + …` gives the name p to a new tensor and leaves the network's weights as they are; change
 them in place, with `p.add_(…)`
     p.add_( → p = p + (
     with `p = p…`, else your step leaves the parameters as they are; change `p` in place
-your step fails at a parameter whose gradient is None; skip it
-    if p.grad is None: → if False:
 your step ends at the first parameter whose gradient is None; skip it, and go on to the others
     continue → return
-a parameter whose gradient is None goes on with its old velocity; leave it as it is
-    if p.grad is None: → if p.grad is None and not self.state[p]:
-    .sub_(group["lr"] * p.grad) → .sub_(group["lr"] * (0 if p.grad is None else p.grad))
 the velocity is not in `self.state`, so `state_dict()` does not have it and training cannot be
 resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
-you keep the learning rate from the beginning, so no schedule can change it; read `group["lr"]` in
-each step
-    group["lr"] → self.defaults["lr"]
 you read the settings in `self.defaults`, which are those of the beginning; read those of each
 `group` in the loop, as schedules and groups change them
     group["lr"] → self.defaults["lr"]
@@ -92,18 +76,10 @@ their weight with it; here the rate multiplies the new gradient only: v ← α v
     p.add_( → p.add_(group["lr"] *
 your velocity is an average, with 1 − α before the gradient; here it is v ← α v − η g
     * p.grad) → * (1 - group["momentum"]) * p.grad)
-your step is that of a velocity which begins with the gradient of the first step and adds it again
-in the same step; begin with zeros
-    torch.zeros_like(p) → -group["lr"] * p.grad
 you update the first group of parameters only; go through all `self.param_groups`
     in self.param_groups: → in self.param_groups[:1]:
 you step along the gradient; the step goes against it
     .sub_( → .add_(
-you take the settings of the first group for all groups; read those of each `group` in the loop, as
-its rate may differ
-    for group in self.param_groups:
-    → group = self.param_groups[0]\n        for own in self.param_groups:
-    group["params"] → own["params"]
 your velocity is forgotten from step to step; keep it in `self.state[p]`
     state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
     → state["v"] = -group["lr"] * p.grad
@@ -112,4 +88,6 @@ step is v
     p.add_(state["v"]) → p.add_(group["momentum"] * state["v"] - group["lr"] * p.grad)
 your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
+your step is the gradient itself; multiply the gradient by the learning rate: v ← α v − η g
+    .sub_(group["lr"] * p.grad) → .sub_(p.grad)
 """)

@@ -1,33 +1,26 @@
 """What the record of the fourteen runs, and what is read from it, have to hold."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from torch import Tensor
-
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.optimizers import LAB, RATES, accuracy, final_losses, network
 
 
-def _evaluate(weights: Mapping[str, Tensor]) -> float:
+def _evaluate(weights):
     """Return the accuracy of weights on the validation examples."""
     model = network(0)
     model.load_state_dict(dict(weights))
     return accuracy(model)
 
 
-def _best(name: str) -> Callable[[Any], float]:
-    def find(record: Any) -> float:
+def _best(name):
+    def find(record):
         losses = final_losses(record)[name]
         return min(losses, key=lambda rate: losses[rate])
 
     return find
 
 
-def _factor(name: str) -> Callable[[Any], float]:
-    def find(record: Any) -> float:
+def _factor(name):
+    def find(record):
         losses = final_losses(record)[name]
         return losses[min(RATES)] / min(losses.values())
 

@@ -46,7 +46,6 @@ exercise.hints(
     r"Multiply the step of $z$ by $P$ from the left, and replace $Pz$ by $\theta$. Two matrices "
     r"then multiply the gradient at $\theta$: first the matrix of the chain rule, then $P$.",
 )
-
 exercise.mistakes(r"""
 you multiply by P alone; by the chain rule it is PPᵀ∇L
     P @ P.T @ → P @

@@ -74,7 +74,6 @@ exercise.hints(
     "Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the "
     "denominator, and two calls of `value` give the numerator.",
 )
-
 exercise.mistakes(r"""
 your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)
     0.5 * →
@@ -84,13 +83,8 @@ your H is taken at w; the model uses the Hessian at the center ŵ
     hessian(center) → hessian(w)
 you predict with the tangent alone; the model's change has the term ½ (w−ŵ)ᵀH(w−ŵ) too
     + 0.5 * d @ H @ d →
-you divide values of the loss and of the model; both must lose J(ŵ) first, the ratio is that of two
-changes
+you divide values of the loss and of the model; the ratio is that of two changes: subtract J(ŵ)
     (value(w) - value(center)) / predicted → value(w) / (value(center) + predicted)
-your ratio is never negative; a negative one says that the loss falls where the model rises
-    (value(w) - value(center)) / predicted → abs((value(w) - value(center)) / predicted)
-your ratio is upside down; divide the change of J by the predicted change
-    (value(w) - value(center)) / predicted → predicted / (value(w) - value(center))
 you divide J(w) by the predicted change; divide the change of J, J(w) − J(ŵ)
     (value(w) - value(center)) → value(w)
 """)

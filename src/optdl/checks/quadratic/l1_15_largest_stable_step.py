@@ -34,10 +34,8 @@ exercise.hints(
     r"Solve the right-hand inequality for $\eta$. Each eigenvalue gives an upper bound; return the "
     r"strictest of these bounds.",
 )
-
 exercise.mistakes(r"""
-your limit is 1/λ_max, where one step removes the steepest coefficient; gradient descent is stable
-up to 2/λ_max
+your limit is 1/λ_max, the best for that direction; gradient descent is stable up to 2/λ_max
     2 / → 1 /
 your limit follows λ_min; the steepest direction, λ_max, is the first to diverge
     np.max → np.min

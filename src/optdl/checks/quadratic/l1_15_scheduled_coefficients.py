@@ -41,18 +41,15 @@ exercise.hints(
     "Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the "
     "list, entry by entry, by the factors of this step, and append the result.",
 )
-
 exercise.mistakes(r"""
 each of your steps starts at alpha0; a step multiplies what the step before has left
     rows[-1] → alpha0
-your steps subtract ηλα⁽⁰⁾; each step is proportional to the coefficient it finds, so the factors 1
-− ηλ multiply
+your steps subtract ηλα⁽⁰⁾; a step subtracts ηλ times what it finds: factors 1 − ηλ multiply
     (1 - lr * eigenvalues) * rows[-1] → rows[-1] - lr * eigenvalues * alpha0
 your factor is |1 − ηλ|; without the absolute value steep directions change sign
     (1 - lr * eigenvalues) → np.abs(1 - lr * eigenvalues)
 your factor is exp(−ηλ), the limit for small η; a finite step multiplies by 1 − ηλ
     (1 - lr * eigenvalues) → np.exp(-lr * eigenvalues)
-you raise the factor of the newest learning rate to the power of the step; each step has a factor of
-its own, and they multiply
+you raise the newest factor to the power of the step; each step has its own, and they multiply
     (1 - lr * eigenvalues) * rows[-1] → (1 - lr * eigenvalues) ** len(rows) * alpha0
 """)

@@ -46,7 +46,6 @@ exercise.hints(
     r"For each row of `directions`, compute the gradient at the last point of the path, then "
     r"$\eta$ as a quotient of two numbers, and append the point that you reach.",
 )
-
 exercise.mistakes(r"""
 your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv
     -(g @ v) → (g @ g)

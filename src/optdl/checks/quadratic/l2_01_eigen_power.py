@@ -44,7 +44,6 @@ exercise.hints(
     "Compute the eigenvalues and eigenvectors of a general square matrix, raise the eigenvalues to "
     "the power, multiply the three matrices, and take the real part at the very end.",
 )
-
 exercise.mistakes(r"""
 you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹
     np.linalg.inv(V) → V.T
@@ -56,11 +55,9 @@ your result is still in the eigenbasis; transform it back with V · … · V⁻�
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.diag(eigenvalues**k)
 `eigh` is for symmetric matrices and reads one triangle of W; use `eig`
     np.linalg.eig( → np.linalg.eigh(
-you drop the imaginary parts of the eigenvalues and of V before you multiply; only the product is
-real
+you drop the imaginary parts of eigenvalues and V before you multiply; only the product is real
     )\n    power → )\n    eigenvalues, V = eigenvalues.real, V.real\n    power
-you drop the imaginary parts of the eigenvalues before you raise them to the power k; only the
-product is real
+you drop the eigenvalues' imaginary parts before you raise them to k; only the product is real
     eigenvalues**k → eigenvalues.real**k
 """)
 

@@ -35,7 +35,6 @@ exercise.hints(
     "Compute the factors of all eigenvalues as one array, and reduce this array to the number that "
     "belongs to the worst start.",
 )
-
 exercise.mistakes(r"""
 you look only at λ_min; at a large learning rate λ_max is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.min(eigenvalues))

@@ -46,7 +46,6 @@ exercise.hints(
     "Use two nested loops, over the learning rates and over the steps. In the inner loop keep the "
     "old `w` under a second name; after it, append the quotient of the two norms.",
 )
-
 exercise.mistakes(r"""
 you average over all steps; early steps are faster, so use the last step alone
     np.linalg.norm(w) / np.linalg.norm(before)

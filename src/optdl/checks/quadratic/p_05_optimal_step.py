@@ -32,12 +32,10 @@ exercise.hints(
     r"Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in it, whatever "
     r"the order of the array.",
 )
-
 exercise.mistakes(r"""
 you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum
     + → *
-your step is 1/λ_max, which suits the steepest direction alone; the best step balances both ends of
-the spectrum
+your step is 1/λ_max, for the steepest direction alone; the best one balances both ends
     2 / (np.min(eigenvalues) + np.max(eigenvalues)) → 1 / np.max(eigenvalues)
 you return the limit of stability, 2/λ_max; there the steepest coefficient never shrinks
     (np.min(eigenvalues) + np.max(eigenvalues)) → np.max(eigenvalues)
