@@ -34,53 +34,53 @@ test: .venv/dev ## run the tests, the strict book build among them
 test-all: .venv/dev ## run the slow tests, too, as before a release (wheels, hub, hostile class)
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
-cover: .venv/dev ## the same, and count which lines of the two packages were run (slower)
-	@$(PY) -m tools.line_coverage
+cover: .venv/dev ## the same, and count which lines of optdl were run (slower)
+	@$(PY) -m pytest -n 2 --dist loadgroup --cov
 
 book: .venv/ready ## build the site
-	@$(PY) -m tools.book
+	@$(PY) -m tools.site.book
 
 pdf: .venv/ready ## print the whole book as one PDF (needs Chromium or Chrome)
-	@$(PY) -m tools.pdf
+	@$(PY) -m tools.site.pdf
 
 cards: .venv/ready ## write the cards of all lessons as a file for Anki
-	@$(PY) -m tools.cards
+	@$(PY) -m tools.site.cards
 
 lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
-	@$(PY) -m tools.lab
+	@$(PY) -m tools.classroom.lab
 
 release: .venv/ready ## make exercises/ from solutions/ (A=erm for one, DUE="2027-03-01 23:59")
-	@$(PY) -m tools.release $(A) $(if $(DUE),--due "$(DUE)")
+	@$(PY) -m tools.classroom.release $(A) $(if $(DUE),--due "$(DUE)")
 
 handout: .venv/ready ## pack a copy for students (HOW=upload, exchange or hub to hand in)
-	@$(PY) -m tools.handout $(if $(HOW),--how "$(HOW)") $(if $(ID),--id "$(ID)")
+	@$(PY) -m tools.classroom.handout $(if $(HOW),--how "$(HOW)") $(if $(ID),--id "$(ID)")
 
 class: .venv/ready ## enter a class list (LIST=class.csv), or take the last one back (UNDO=yes)
-	@$(PY) -m tools.roster $(if $(UNDO),--undo,"$(LIST)") $(if $(ID),--id "$(ID)")
+	@$(PY) -m tools.classroom.roster $(if $(UNDO),--undo,"$(LIST)") $(if $(ID),--id "$(ID)")
 
 extend: .venv/ready ## give a student more time (A=erm STUDENT=ada UNTIL="2027-03-08 23:59")
-	@$(PY) -m tools.extend "$(A)" "$(STUDENT)" "$(UNTIL)"
+	@$(PY) -m tools.classroom.extend "$(A)" "$(STUDENT)" "$(UNTIL)"
 
 collect: .venv/ready ## take in a zip of Moodle's or Canvas's (A=erm ZIP=submissions.zip)
-	@$(PY) -m tools.collect "$(A)" "$(ZIP)" $(if $(SHEET),--sheet "$(SHEET)") $(if $(WHO),--who "$(WHO)")
+	@$(PY) -m tools.classroom.collect "$(A)" "$(ZIP)" $(if $(SHEET),--sheet "$(SHEET)") $(if $(WHO),--who "$(WHO)")
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
-	@$(PY) -m tools.grade $(A)
+	@$(PY) -m tools.classroom.grade $(A)
 
 report: .venv/ready ## write pages about the class, with names and without (A=erm for one)
-	@$(PY) -m tools.report $(A)
+	@$(PY) -m tools.classroom.report $(A)
 
 feedback: .venv/ready ## give graded pages back to the students (A=erm)
-	@$(PY) -m tools.feedback $(A)
+	@$(PY) -m tools.classroom.feedback $(A)
 
 grades: .venv/ready ## write a file of grades (INTO=file of Moodle's or Canvas's to fill it)
-	@$(PY) -m tools.grades $(A) $(if $(INTO),--into "$(INTO)") $(if $(COLUMN),--column "$(COLUMN)")
+	@$(PY) -m tools.classroom.grades $(A) $(if $(INTO),--into "$(INTO)") $(if $(COLUMN),--column "$(COLUMN)")
 
 figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done
 
 wasm: .venv/ready ## build the wheel of gradebox-wasm, Python as WebAssembly, in dist
-	@$(PY) -m tools.wasm_wheel dist
+	@$(PY) -m tools.site.wasm_wheel dist
 
 lint: .venv/dev ## style, types, spelling, workflows
 	@$(PY) -m ruff check .

@@ -43,13 +43,12 @@ c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["optdl.{assignment}", "optdl.bnp.convolution"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
-c.Wasm.substitutes = ["tools/inpage/library"]
+c.Wasm.substitutes = ["tools/site/inpage/library"]
 
 # Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
-# by folder is named. Exercises are called as their checks are. Points are missing because of the
-# mistake that a check names, or else because of what it says is wrong or not written.
+# by folder is named. Points are missing because of the mistake that a check names, or else because
+# of what it says is wrong or not written.
 gradebox.configure_feedback(c)
-c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
 c.FeedbackPage.reason = (
     r"(?m)^Likely cause: (.+)|^Why: (?![\s\S]*^Likely cause: )(.+)|^✗ .+: (not written) yet"
 )

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tools import pages
+from tools.site import pages
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSON = "erm-risk"
@@ -71,7 +71,7 @@ class Clone:
 
 def book(clone: Clone) -> Iterator[Row]:
     """Time the builds of the book."""
-    build = (sys.executable, "-m", "tools.book")
+    build = (sys.executable, "-m", "tools.site.book")
     yield "the book from clean", clone.time(*build, "--clean"), 100
     of_page = clone.processor_seconds()
     for name, seconds in sorted(of_page.items(), key=lambda item: -item[1]):

@@ -34,7 +34,7 @@ import psutil
 
 from benchmarks.gradebooks import rows, url
 from gradebox_wasm import machine
-from tools import answers, backend, sample_class
+from tools.classroom import answers, backend, sample_class
 from tools.layout import ROOT, Course
 
 CONFIG = """
@@ -62,7 +62,8 @@ def write_course(folder: Path, name: str, students: int) -> str:
     shutil.copy(course.source(name), source)
     begin = 'c = get_config()\nc.CourseDirectory.course_id = "class"'
     (folder / "nbgrader_config.py").write_text(
-        begin + CONFIG.replace("SUBSTITUTES", repr(str(ROOT / "tools" / "inpage" / "library")))
+        begin
+        + CONFIG.replace("SUBSTITUTES", repr(str(ROOT / "tools" / "site" / "inpage" / "library")))
     )
     sheet = sample_class.sheet(course, name)
     wrong = next(iter(sheet.right))

@@ -25,8 +25,9 @@ from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from tools import pdf, sample_class
+from tools.classroom import sample_class
 from tools.layout import ROOT, Course
+from tools.site import pdf
 
 SITE = ROOT / "_build" / "html"
 CHECKS = 20

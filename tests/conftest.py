@@ -111,16 +111,12 @@ UNTRACED = (
 )
 """Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
 
-OF_GRADEBOX = ("test_course", "test_gradebox", "test_hostile")
-"""Those of them that ``python -m tools.line_coverage`` traces all the same, for gradebox."""
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the site: its build is the longest, and the other workers go on meanwhile."""
     items.sort(key=lambda item: "test_site" not in item.nodeid)
-    traced = OF_GRADEBOX if "PYTHON_LINE_COVERAGE" in os.environ else ()
     for item in items:
-        if item.path.stem.startswith(UNTRACED) and not item.path.stem.startswith(traced):
+        if item.path.stem.startswith(UNTRACED):
             item.add_marker("no_cover")
 
 
@@ -138,7 +134,7 @@ def pytest_collect_file(
 @pytest.fixture(scope="session")
 def site() -> Path:
     """Build the whole book strictly, where ``make book`` does: in a clean clone all of it."""
-    from tools import book
+    from tools.site import book
 
     return book.build()
 
@@ -146,7 +142,7 @@ def site() -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Start Chromium without any traffic of its own; there can be only one in a process."""
-    from tools import pdf
+    from tools.site import pdf
 
     path = pdf.find_chromium()
     if path is None:

@@ -78,7 +78,7 @@ def main(dev: bool) -> str | None:
             "The packages could not be installed: see the message above (no network, or no "
             "disk?). Then run the same command again: what was downloaded is kept."
         )
-    built = [python, "-m", "tools.wasm_wheel"]
+    built = [python, "-m", "tools.site.wasm_wheel"]
     if not dev and folders[-1].is_dir() and subprocess.run(built, cwd=ROOT).returncode:
         return "src/gradebox_wasm could not be made: see the message above."
     return None

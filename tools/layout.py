@@ -179,6 +179,13 @@ class Course:
                 )
         return names or available
 
+    def named(self, names: list[str], command: str) -> list[str]:
+        """Return the topics named; raise when none is."""
+        topics = self.choose(names)
+        if not names:
+            raise ToolError(f"which assignment? There are {', '.join(topics)}", command + topics[0])
+        return topics
+
     def prepare(self) -> None:
         """Make the folders that nbgrader expects to exist."""
         for folder in (self.build, self.submitted, self.autograded, self.feedback, self.work):
@@ -187,6 +194,10 @@ class Course:
             self.exchange.mkdir(parents=True)
             # nbgrader's own rule: whoever may submit must be able to write here.
             self.exchange.chmod(0o777)
+
+
+HERE = Course()
+"""The copy of the course to which this file belongs, on which the commands work."""
 
 
 def is_result(path: Path) -> bool:

@@ -4,7 +4,6 @@ It writes the block of the exercise into the checks and four cells into the inst
 and says what to fill in.
 """
 
-import argparse
 import re
 import sys
 
@@ -14,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from tools import notebooks
 from tools.fingerprints import write_if_changed
 from tools.layout import LAB, ROOT, Course
-from tools.terminal import ToolError, console, run
+from tools.terminal import ToolError, argument, command, console
 
 BLOCK = '''"""{title}."""
 
@@ -70,16 +69,8 @@ check("{key}", {name}, seed=123)
 def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
     """Write the block and the cells of an exercise, and return what is left to do.
 
-    Parameters
-    ----------
-    course : Course
-        The course.
-    topic : str
-        The topic of the exercise.
-    key : str
-        Its row of the sources, such as ``L1-07``, or ``L1-07:gain`` where the row has others.
-    name : str
-        The function that students write.
+    The key is its row of the sources, such as ``L1-07``, or ``L1-07:gain`` where the row has
+    others; the name is the function that students write.
 
     Raises
     ------
@@ -112,75 +103,57 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
     module = package if package.is_dir() else package.with_suffix(".py")
     return [
         f"write {name} in {module.relative_to(course.root)} and list it in __all__, with the row "
-        f"in its docstring: Source: {row_of(key)}",
+        f"in its docstring: Source: {key.partition(':')[0]}",
         f"fill in {block.relative_to(course.root)}: cases, facts, hints, and the usual mistakes",
         f"fill in the cells {cells[1].id} of {source.relative_to(course.root)}: title, task, "
         f"answer; correct how many exercises its first cell and book/{topic}/index.md count",
         f"put the directive {{exercise}} {cells[1].id} into a lesson, right after its formula",
         f'.venv/bin/pytest tests/checks -k "{key}"',
         f"make release A={topic}",
-        "python -m tools.syllabus, which writes its hours and points into book/syllabus.md",
+        "python -m tools.site.syllabus, which writes its hours and points into book/syllabus.md",
         f'.venv/bin/pytest tests/checks/test_assignments.py -k "{topic}", and '
-        "python -m tools.coverage",
+        "python -m tools.site.coverage",
     ]
-
-
-def row_of(key: str) -> str:
-    """Return the rows of a key, without what tells exercises of one row apart."""
-    return key.split(":")[0]
 
 
 def _cells(cell_id: str, key: str, name: str, number: int) -> list[NotebookNode]:
     """Return the task, the answer, and the two tests of an exercise."""
     title = name.replace("_", " ").capitalize()
-    fields = {"key": key, "name": name, "title": title, "number": number}
-    return [
-        _cell(f"{cell_id}-task", TASK.format(**fields)),
-        _cell(cell_id, ANSWER.format(**fields), solution=True),
-        _cell(f"{cell_id}-visible", f'check("{key}", {name})', points=1),
-        _cell(f"{cell_id}-hidden", HIDDEN.format(**fields), points=2),
-    ]
+    task = new_markdown_cell(TASK.format(number=number, title=title), id=f"{cell_id}-task")  # type: ignore[no-untyped-call]
+    cells = [task]
+    for suffix, source, points in (
+        ("", ANSWER.format(name=name), {}),
+        ("-visible", f'check("{key}", {name})', {"points": 1}),
+        ("-hidden", HIDDEN.format(key=key, name=name), {"points": 2}),
+    ):
+        marks = {
+            "grade": bool(points),
+            "grade_id": cell_id + suffix,
+            "locked": bool(points),
+            "schema_version": 3,
+            "solution": not points,
+            "task": False,
+            **points,
+        }
+        cell = new_code_cell(source, id=cell_id + suffix, metadata={"nbgrader": marks})  # type: ignore[no-untyped-call]
+        cells.append(cell)
+    return [notebooks.node(cell) for cell in cells]
 
 
-def _cell(
-    cell_id: str, source: str, solution: bool = False, points: int | None = None
-) -> NotebookNode:
-    if cell_id.endswith("-task"):
-        return notebooks.node(new_markdown_cell(source, id=cell_id))  # type: ignore[no-untyped-call]
-    metadata = {
-        "grade": points is not None,
-        "grade_id": cell_id,
-        "locked": not solution,
-        **({} if points is None else {"points": points}),
-        "schema_version": 3,
-        "solution": solution,
-        "task": False,
-    }
-    cell = new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata})  # type: ignore[no-untyped-call]
-    return notebooks.node(cell)
-
-
-def command(options: argparse.Namespace) -> None:
+@command(
+    argument("kind", choices=["exercise"], help="what is begun"),
+    argument("topic", metavar="TOPIC"),
+    argument("key", metavar="KEY", help="the row of the sources, such as L1-07:gain"),
+    argument("--function", metavar="NAME", help="what students write, if not named so"),
+)
+def main(kind: str, topic: str, key: str, function: str | None) -> None:
     """Write what is asked for, and say what to do next."""
-    name = options.function or options.key.partition(":")[2].replace("-", "_")
+    name = function or key.partition(":")[2].replace("-", "_")
     if not name.isidentifier():
-        raise ToolError(f"{options.key} names no function", "name it: --function NAME")
-    for number, step in enumerate(exercise(Course(ROOT), options.topic, options.key, name), 1):
+        raise ToolError(f"{key} names no function", "name it: --function NAME")
+    for number, step in enumerate(exercise(Course(ROOT), topic, key, name), 1):
         console.print(f"{number}. {step}", markup=False)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    command_line = argparse.ArgumentParser(
-        prog="python -m tools.new", description="Begin a new exercise."
-    )
-    kinds = command_line.add_subparsers(required=True, metavar="KIND")
-    new = kinds.add_parser("exercise", help="a block of the checks, and the cells of a notebook")
-    new.add_argument("topic", metavar="TOPIC")
-    new.add_argument("key", metavar="KEY", help="the row of the sources, such as L1-07:gain")
-    new.add_argument("--function", metavar="NAME", help="what students write, if not named so")
-    return command_line
-
-
 if __name__ == "__main__":
-    sys.exit(run(command, parser()))
+    sys.exit(main.run())

@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 PIPE_WIDTH = 100
 """Columns of a table that goes to a pipe or a file, unless COLUMNS says otherwise."""
@@ -44,36 +46,73 @@ class ToolError(Exception):
         self.remedy = remedy
 
 
-def run(
-    command: Callable[[argparse.Namespace], int | None],
-    parser: argparse.ArgumentParser,
-    arguments: Sequence[str] | None = None,
-) -> int:
-    """Parse the arguments and run a command; return its exit status, with errors told shortly.
+def argument(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return an argument of a command, as argparse's ``add_argument`` takes it."""
+    return names, settings
 
-    An interrupted command can be run again: what was finished is kept. What nobody expected leaves
-    its traceback in a file, so that the last line says what to do; `make` adds one of its own.
-    """
-    namespace = parser.parse_args(arguments)
-    try:
-        return command(namespace) or 0
-    except ToolError as error:
-        console.print(f"[bold red]Problem:[/] {escape(error.problem)}")
-        console.print(f"[bold]To fix:[/] {escape(error.remedy)}")
-        return 1
-    except KeyboardInterrupt:
-        console.print("\nStopped. Run the same command again: it goes on where it stopped.")
-        return 130
-    except Exception as error:
-        log = LOGS / f"{parser.prog.split('.')[-1]}.log"
-        # a full disk may be the very error: then the traceback is lost, and its last line is not
-        with contextlib.suppress(OSError):
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-        last = traceback.format_exception_only(error)[-1].strip()
-        console.print(f"[bold red]Problem:[/] {escape(last)}")
-        console.print(f"[bold]To fix:[/] the traceback in {escape(str(log))} shows where it was")
-        return 1
+
+class Command:
+    """A function that the command line runs; its parameters have the names of the arguments."""
+
+    def __init__(self, function: Callable[..., int | None], *arguments: Any) -> None:
+        module = function.__globals__  # which is called __main__ when it is run with -m
+        self.function = function
+        self.parser = argparse.ArgumentParser(
+            prog=f"python -m {module['__spec__'].name}",
+            description=module["__doc__"],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for names, settings in arguments:
+            self.parser.add_argument(*names, **settings)
+
+    def __call__(self, *words: str, **more: Any) -> int:
+        """Run the command in Python, where errors are raised; return its exit status."""
+        return self.function(**vars(self.parser.parse_args(words)), **more) or 0
+
+    def run(self, words: Sequence[str] | None = None) -> int:
+        """Run the command line; return its exit status, with errors told shortly.
+
+        An interrupted command can be run again: what was finished is kept. What nobody expected
+        leaves its traceback in a file, so that the last line says what to do; `make` adds one.
+        """
+        try:
+            return self(*(sys.argv[1:] if words is None else words))
+        except ToolError as error:
+            console.print(f"[bold red]Problem:[/] {escape(error.problem)}")
+            console.print(f"[bold]To fix:[/] {escape(error.remedy)}")
+            return 1
+        except KeyboardInterrupt:
+            console.print("\nStopped. Run the same command again: it goes on where it stopped.")
+            return 130
+        except Exception as error:
+            name = f"{self.parser.prog.split('.')[-1]}.log"
+            log, last = keep_traceback(error, LOGS / name)
+            console.print(f"[bold red]Problem:[/] {escape(last)}")
+            console.print(
+                f"[bold]To fix:[/] the traceback in {escape(str(log))} shows where it was"
+            )
+            return 1
+
+
+def command(*arguments: Any) -> Callable[[Callable[..., int | None]], Command]:
+    """Make a function the command of its module, whose docstring is the help."""
+    return lambda function: Command(function, *arguments)
+
+
+def keep_traceback(error: BaseException, log: Path) -> tuple[Path, str]:
+    """Write where an error was; return the file, and the last line."""
+    # a full disk may be the very error: then the traceback is lost, and its last line is not
+    with contextlib.suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    return log, traceback.format_exception_only(error)[-1].strip()
+
+
+def tell(lists: Mapping[str, str]) -> None:
+    """Print titles with what belongs to them, less those to which nothing does."""
+    for title, text in lists.items():
+        if text:
+            console.print(Text(f"{title}: {text}"))
 
 
 def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:

@@ -6,25 +6,29 @@ reStructuredText. A page links the code that names an entry, such as ``erm.minib
 first mention in each section.
 """
 
-import argparse
 import ast
 import contextlib
+import importlib
 import inspect
 import re
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import public_names as names
+import yaml
 from docutils import nodes
 from elements import above, link
 from jinja2 import Environment, FileSystemLoader
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 from traitlets import HasTraits
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+TABLE = ROOT / "book" / "api.yml"
+"""The public names of both packages, by the pages with their entries."""
+FOLDER = "book/api/"
 OPTION = re.compile(r"c\.(\w+\.\w+)")
 UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
 """Where the name of an entry stays as it is."""
@@ -45,32 +49,97 @@ SHORTENED = (
 """What a signature shows instead of what Python tells: ``Float["m d"]`` is an array of floats."""
 
 
-class Api(SphinxDirective):
-    """The entries of a page, in a section for each module that the page lists.
+class ApiError(ValueError):
+    """A name of the API does not exist; the message says what to do."""
 
-    ``api-index`` lists all entries in a line each, in a section for each module or page.
-    """
+
+@cache
+def table() -> dict[str, list[str]]:
+    """Return the names that each page lists, by the name of the page."""
+    return yaml.safe_load(TABLE.read_text("utf-8"))
+
+
+@cache
+def resolve(name: str) -> Any:
+    """Return the object of a qualified name, or raise an `ApiError`."""
+    owner, _, attribute = name.rpartition(".")
+    # a function may have the name of the module that it comes from
+    if owner and hasattr(resolve(owner), attribute):
+        return getattr(resolve(owner), attribute)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module is there; what it imports is not
+        raise ApiError(
+            f"the API lists {name}, which does not exist. "
+            "Correct book/api.yml, or the __all__ of its module."
+        ) from None
+
+
+def public(name: str) -> list[str]:
+    """Return what a listed name stands for: the names in a module's ``__all__``, or itself."""
+    value = resolve(name)
+    if not inspect.ismodule(value):
+        return [name]
+    if not hasattr(value, "__all__"):
+        raise ApiError(f"expected __all__ in {name}, which the API lists; got none. Add it.")
+    return [inner for member in value.__all__ for inner in public(f"{name}.{member}")]
+
+
+def sources(listed: list[str]) -> set[str]:
+    """Return the files from which entries are made."""
+    entries = [entry for name in listed for entry in (name, *public(name))]
+    modules = [inspect.getmodule(resolve(e)) or resolve(e.rpartition(".")[0]) for e in entries]
+    return {module.__file__ for module in modules if getattr(module, "__file__", None)}
+
+
+def text(name: str) -> str:
+    """Return the docstring of an object, or the one below the assignment of a constant."""
+    value = resolve(name)
+    if inspect.ismodule(value) or inspect.isclass(value) or inspect.isroutine(value):
+        return inspect.getdoc(value) or ""
+    module, _, constant = name.rpartition(".")
+    analyzer = ModuleAnalyzer.for_module(module)
+    if documented := analyzer.find_attr_docs().get(("", constant)):
+        return "\n".join(documented).strip()
+    imports = (s for s in ast.walk(ast.parse(analyzer.code)) if isinstance(s, ast.ImportFrom))
+    origin = next((s.module for s in imports if constant in {a.name for a in s.names}), None)
+    return text(f"{origin}.{constant}") if origin else ""
+
+
+def summary(name: str) -> str:
+    """Return the first sentence about an object, in reStructuredText without references."""
+    paragraph = " ".join(text(name).split("\n\n")[0].split())
+    plain = re.sub(r":(?!math)[a-z:]+:`~?([^`]*)`", r"``\1``", paragraph)
+    sentence = re.match(r".*?[.?!](?=\s|$)", plain)
+    return sentence[0] if sentence else plain
+
+
+class Api(SphinxDirective):
+    """The entries of a page, or the index of all, in a section for each module or page."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the table; a lone module needs none."""
         if self.name == "api":
-            listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
-            if len(listed) == 1 or not is_module(listed[0]):
+            listed = self.listed(self.env.docname.removeprefix(FOLDER))
+            if len(listed) == 1 or not inspect.ismodule(resolve(listed[0])):
                 return self.parse_text_to_nodes(_text("entries", listed))
             return [self.section("section", nodes.literal("", n), "entries", [n]) for n in listed]
         groups: dict[str, list[str]] = {}
-        for page in names.table():
+        for page in table():
             listed = self.listed(page)
-            groups |= {name: [name] for name in listed if is_module(name)} or {page: listed}
+            modules = [name for name in listed if inspect.ismodule(resolve(name))]
+            groups |= {name: [name] for name in modules} or {page: listed}
         return [self.section("index", nodes.Text(t), "index", n) for t, n in groups.items()]
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
-        if page not in names.table():
+        if page not in table():
             raise self.error(f"expected an entry for the page {page} in book/api.yml; got none")
-        for file in (str(names.TABLE), *names.sources(names.table()[page])):
+        for file in (str(TABLE), *sources(table()[page])):
             self.env.note_dependency(file)
-        return names.table()[page]
+        return table()[page]
 
     def section(self, kind: str, title: nodes.Node, *content: Any) -> nodes.section:
         """Return a section with the lines about some names."""
@@ -80,33 +149,20 @@ class Api(SphinxDirective):
 
 def _text(form: str, listed: list[str]) -> str:
     """Return what ``api.jinja`` writes about names, in reStructuredText."""
-    write = getattr(_forms(), form)
-    return "\n".join(write(name) for name in listed)
+    return "\n".join(getattr(_forms(), form)(name) for name in listed)
 
 
 @cache
 def _forms() -> Any:
     forms = Environment(loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True)
-    known = (is_command, is_module, issubclass, options, repr, sentence, usage)
-    known += (names.public, names.resolve, names.summary, names.text)
+    known = (is_command, issubclass, options, public, repr, resolve, sentence, summary, text)
     forms.globals |= {f.__name__: f for f in known} | {"inspect": inspect, "HasTraits": HasTraits}
     return forms.get_template("api.jinja").module
-
-
-def is_module(name: str) -> bool:
-    """Return whether a listed name is that of a module."""
-    return isinstance(names.resolve(name), ModuleType)
 
 
 def is_command(value: Any) -> bool:
     """Return whether this function returns the command line of a program."""
     return "ArgumentParser" in str(getattr(value, "__annotations__", {}).get("return"))
-
-
-def usage(parser: argparse.ArgumentParser) -> str:
-    """Return how a command is called, without what all commands have."""
-    text = parser.format_usage().removeprefix("usage: ").replace("[-h] ", "")
-    return " ".join(text.split())
 
 
 def sentence(text: str | None) -> str:
@@ -143,11 +199,7 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
 
 
 def leave_plain(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:
-    """Leave a name of Python without a link where it has no entry.
-
-    It may be a type of another library, or stand in the package without being public. A name that
-    is nowhere stays an error.
-    """
+    """Leave a name without a link where it has no entry; one that is nowhere is an error."""
     if node.get("refdomain") != "py":
         return None
     if "refwarn" not in node:  # in a signature, not in a text
@@ -155,10 +207,8 @@ def leave_plain(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nod
     module = node.get("py:module")
     for scope in ("", f"{module}.", f"{module}.{node.get('py:class')}."):
         name = f"{scope}{node['reftarget']}"
-        with contextlib.suppress(names.ApiError):
-            names.resolve(
-                name if "." in name or name in ("optdl", "gradebox") else f"builtins.{name}"
-            )
+        with contextlib.suppress(ApiError):
+            resolve(name if "." in name or name in ("optdl", "gradebox") else f"builtins.{name}")
             return content
     return None
 
@@ -249,19 +299,19 @@ def link_sources(app: Sphinx, doctree: nodes.document) -> None:
 def source(name: str) -> str:
     """Return the file of an entry and its line, as GitHub writes them; nothing for a value."""
     try:
-        value = names.resolve(name)
+        value = resolve(name)
         value = value.fget if isinstance(value, property) else inspect.unwrap(value)
         file, (_, line) = inspect.getsourcefile(value), inspect.getsourcelines(value)
-    except (names.ApiError, TypeError, OSError):
+    except (ApiError, TypeError, OSError):
         return ""  # a constant, or what only an instance has
-    return f"{Path(file or '').relative_to(names.ROOT).as_posix()}#L{line}"
+    return f"{Path(file or '').relative_to(ROOT).as_posix()}#L{line}"
 
 
 def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
     """Import what the pages describe before several processes read them."""
     if any(page.startswith("book/api") for page in docnames):
-        for listed in names.table().values():
-            names.sources(listed)
+        for listed in table().values():
+            sources(listed)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

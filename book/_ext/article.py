@@ -19,6 +19,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
+import optdl
+
 DESCRIPTION_LENGTH = 155
 TOOLKIT = ("styles/bootstrap.css", "styles/pydata-sphinx-theme.css")
 """Style sheets that the theme's own template names."""
@@ -53,10 +55,7 @@ def keep_punctuation(doctree: nodes.document) -> None:
 
 
 def shorten_signatures(doctree: nodes.document) -> None:
-    """Mark in a signature only its name, its types and its lines, which are no list.
-
-    Sphinx makes an element of each bracket: two thirds of a page of signatures.
-    """
+    """Mark in a signature its name, its types and its lines alone, not each bracket."""
     for signature in doctree.findall(addnodes.desc_signature):
         for part in list(signature.findall(addnodes.desc_sig_element)):
             part.parent.replace(part, part.children)
@@ -134,7 +133,7 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     """Give the template of a page what it asks for."""
     context |= reading.notebook_buttons(app, page)
     context |= {"trees": app.env.tocs, "toctree": addnodes.toctree}
-    context["lessons"] = lessons.lessons_of(app.env)
+    context |= {"lessons": lessons.lessons_of(app.env), "release": optdl.__version__}
     context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name
     context["title_of"] = partial(lessons.title_of, app)
     if doctree is not None:
@@ -143,10 +142,7 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
 
 
 def join_styles(app: Sphinx, error: Exception | None) -> None:
-    """Join the style sheets in the order in which the theme loads them, and drop icon fonts.
-
-    One request is made for what all pages share, before the first paint.
-    """
+    """Join the style sheets in the theme's order into what one request loads; drop icon fonts."""
     if error is not None or not hasattr(app.builder, "_orig_css_files"):
         return  # nothing was written
     static = Path(app.outdir) / "_static"

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from exercises import exercises
-from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
+from tools.site.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLUMNS: tuple[tuple[str, Kind], ...] = (
@@ -39,8 +39,7 @@ UNLINKED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, no
 class StackingTable(SphinxDirective):
     """A Markdown table that turns into cards on a phone; the argument is its caption.
 
-    The option ``header-column`` says which column names the rows: the first, or the second, after
-    a symbol that a screen reader cannot read.
+    ``header-column`` names the rows: 1, or 2 after a symbol that a screen reader cannot read.
     """
 
     has_content = True

@@ -19,7 +19,7 @@ from elements import element, static
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from tools import answers, hints
+from tools.classroom import answers
 
 HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
 CHECK = re.compile(r'^check\("(.+?)"', re.M)
@@ -93,11 +93,9 @@ def _code(source: str) -> nodes.Element:
 
 
 class ExerciseDirective(SphinxDirective):
-    """An exercise; the argument is its name, such as ``erm-risk-estimate``.
+    """An exercise by its name, such as ``erm-risk-estimate``, or all ``exercises`` of a topic.
 
-    The content, if there is any, stands in the answer in place of the placeholder; then the first
-    button runs the check at once. ``exercises`` shows all of an assignment; its argument is the
-    topic.
+    Content stands in the answer in place of the placeholder; the first button then runs the check.
     """
 
     required_arguments = 1
@@ -146,9 +144,9 @@ class ExerciseDirective(SphinxDirective):
 
     def hints(self, topic: str, key: str) -> nodes.Element:
         """Return the hints of an exercise, each folded within the one before."""
-        for file in hints.files(topic):
+        for file in answers.files_with_hints(topic):
             self.env.note_dependency(str(file))
-        texts = hints.texts(key)
+        texts = answers.hints(key)
         fold: list[nodes.Node] = []
         for number, text in reversed([*enumerate(texts, 1)]):
             title = element("summary", f"Hint {number} of {len(texts)}")
@@ -160,8 +158,8 @@ class ExerciseDirective(SphinxDirective):
         """Return an answer of the course; the script shows it after some attempts."""
         path = Path(self.env.srcdir) / "solutions" / topic / f"{topic}.ipynb"
         self.env.note_dependency(str(path))
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        source = answers.right("".join(next(c["source"] for c in cells if c["id"] == name)))
+        cells = (cell for exercise in exercises(path).values() for cell in exercise.cells)
+        source = answers.right(next(source for _, cell, source in cells if cell == name))
         title = element("summary", "A solution")
         return element("details", title, _code(source), class_="exercise-solution", hidden="")
 
@@ -171,10 +169,7 @@ class ExerciseDirective(SphinxDirective):
         return nodes.raw("", f"<noscript><p>{note}</p></noscript>", format="html")
 
     def box(self, name: str, label: str, title: str) -> nodes.container:
-        """Return the box of an exercise, with its title alone; the first loads the script.
-
-        That shows the answers which a reader has written as soon as their cells are there.
-        """
+        """Return the box of an exercise, with its title alone; the first loads the script."""
         text = nodes.strong("", label), nodes.Text(f" · {title}")
         line = nodes.paragraph("", "", *text, classes=["exercise-title"])
         box = nodes.container("", line, classes=["exercise"], ids=[f"exercise-{name}"])
@@ -186,10 +181,7 @@ class ExerciseDirective(SphinxDirective):
 
 
 class TryDirective(ExerciseDirective):
-    """A cell for experiments: its name, such as ``erm-noise``, and the code to begin with.
-
-    The code runs as it stands, with the names that it imports: the page has no others.
-    """
+    """A cell for experiments: its name, such as ``erm-noise``, and code that runs as it stands."""
 
     def run(self) -> list[nodes.Node]:
         """Return a box with the cell."""

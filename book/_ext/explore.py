@@ -1,7 +1,7 @@
 """The directive ``explore``, which puts a figure to explore on a page.
 
 The figure has a number and a caption as any other. Without JavaScript, on paper and in a notebook
-stands its still picture, ``book/_static/explore/NAME.svg``, taken by ``tools.static_figures``.
+stands its still picture, ``book/_static/explore/NAME.svg``, taken by ``tools.site.static_figures``.
 """
 
 from pathlib import Path
@@ -18,6 +18,8 @@ FOLDER = "book/_static/explore"
 
 BUILD = "</div><script>window.Explore?.build()</script>"
 """Ends the place of a figure, and builds it before what follows it has a place to move from."""
+FILES = {".js": "write it", ".svg": "run python -m tools.site.static_figures"}
+"""What a figure is made of, and how to get it."""
 
 
 class Explore(SphinxDirective):
@@ -34,7 +36,13 @@ class Explore(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the figure, with the scripts that it needs."""
         name = self.arguments[0]
-        self._require(name)
+        if not self.options.get("alt"):
+            raise self.error(f"the figure {name} needs the option :alt:, which describes it")
+        for kind, advice in FILES.items():
+            path = Path(self.env.srcdir) / FOLDER / f"{name}{kind}"
+            if not path.is_file():
+                raise self.error(f"the figure {name} needs {FOLDER}/{name}{kind}: {advice}")
+            self.env.note_dependency(str(path))
         content = self.parse_content_to_nodes()
         if len(content) != 1 or not isinstance(content[0], nodes.paragraph):
             raise self.error(f"the figure {name} needs a caption of one paragraph")
@@ -49,16 +57,6 @@ class Explore(SphinxDirective):
         self.set_source_info(figure)
         self.add_name(figure)
         return [figure]
-
-    def _require(self, name: str) -> None:
-        """Refuse a figure that lacks its alternative text, its script or its still picture."""
-        if not self.options.get("alt"):
-            raise self.error(f"the figure {name} needs the option :alt:, which describes it")
-        for kind, advice in ((".js", "write it"), (".svg", "run python -m tools.static_figures")):
-            path = Path(self.env.srcdir) / FOLDER / f"{name}{kind}"
-            if not path.is_file():
-                raise self.error(f"the figure {name} needs {FOLDER}/{name}{kind}: {advice}")
-            self.env.note_dependency(str(path))
 
     def _head(self, name: str) -> str:
         """Return the elements that load style and scripts; the shared ones once on each page."""

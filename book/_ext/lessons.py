@@ -2,15 +2,15 @@
 
 ``lesson`` stands below the title, ``cards`` at the end of the page, ``lessons`` on the first page
 of a chapter, ``exercise-list`` on the page of an assignment, ``card-list`` on that of all cards.
-The role ``number`` prints what a cell has computed; `tools.execution` evaluates it. What a reader
-has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
+The role ``number`` prints what a cell has computed; `tools.site.execution` evaluates it. What a
+reader has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
 """
 
 import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
@@ -140,13 +140,7 @@ def visit_list(writer: Any, node: unfilled) -> None:
 
 def in_order(env: BuildEnvironment) -> list[str]:
     """Return all lessons in the order of the contents."""
-
-    def below(page: str) -> Iterator[str]:
-        yield page
-        for child in env.toctree_includes.get(page, ()):
-            yield from below(child)
-
-    return [page for page in dict.fromkeys(below(env.config.root_doc)) if page in lessons_of(env)]
+    return [page for page in env.collect_relations() if page in lessons_of(env)]
 
 
 @cache
@@ -185,7 +179,7 @@ class NumberRole(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the number as text."""
-        # `tools.book` writes the numbers of all pages beside the folder of the site
+        # `tools.site.book` writes the numbers of all pages beside the folder of the site
         numbers = _numbers(Path(self.env.app.outdir).parent / "numbers.json")
         name = " ".join(self.text.split())
         if value := numbers.get(self.env.docname, {}).get(name):

@@ -15,21 +15,13 @@ from sphinx.environment.collectors.toctree import TocTreeCollector
 
 
 def executed(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
-    """Return the pages whose outputs have changed, although their text may not have.
-
-    The folder of scripts is among their names where it has changed: Sphinx copies it when it
-    writes a page, and the first page of the book is that page.
-    """
-    root = app.config.root_doc
+    """Return the pages with other outputs, and the first page where the scripts have changed."""
+    root = app.config.root_doc  # Sphinx copies the scripts when it writes a page
     return [name if name in env.found_docs else root for name in app.config.executed_pages]
 
 
 def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Return all pages when something has changed that any of them may show.
-
-    These are titles and numbers (in the sidebar and in references), lessons, labels and the names
-    of the API.
-    """
+    """Return all pages when a title, a number, a lesson, a label or a name of the API changed."""
     standard, python = env.get_domain("std"), env.get_domain("py")
     titles = {name: title.astext() for name, title in env.titles.items()}
     tables = [titles, env.toc_secnumbers, env.toc_fignumbers, lessons.lessons_of(env)]

@@ -133,10 +133,7 @@ def _tidy(text: str) -> str:
 
 
 def rows(doctree: nodes.document, page: str) -> dict[str, list[list[str]]]:
-    """Return where each row of the course is taught and asked: pages, anchors and titles.
-
-    The last place of a row is its own, in the tables of this page.
-    """
+    """Return pages, anchors and titles where each row is taught, asked, and last its own place."""
     result: dict[str, list[list[str]]] = {}
     for row in doctree.findall(lambda n: isinstance(n, html) and n["tag"] == "tr" and n[0]["ids"]):
         places = []

@@ -1,5 +1,5 @@
 /* Search the words of all pages, and show what was found with the words around it. They come with a script that the
-   build writes, because a page from the disk may not fetch another one. */
+   build writes, because a page from the disk may not fetch another one. Both are loaded with the first search. */
 (function () {
   "use strict";
 
@@ -79,7 +79,7 @@
       return name.endsWith(query) ? 0 : 1;
     }
     if (!terms.every((term) => begins(term).test(title))) return 4;
-    return /\/(?:appendix-|exercises)/.test(page) || /^Exercise \d/.test(name) ? 2 : 1;
+    return /\/(?:appendix-|exercises|coverage)/.test(page) || /^Exercise \d/.test(name) ? 2 : 1;
   }
 
   /* Return the places for a query, and the words to be marked in them: of each page that has all words the section that
@@ -132,13 +132,20 @@
     return row[other.length];
   }
 
-  /* Return the words of a query that no page has, each with the most frequent of the words next to it. */
-  function correct(query) {
+  /* How often each word stands in the course. */
+  function countWords() {
     const counts = new Map();
     for (const section of Object.values(TEXTS).flat()) {
       const all = `${section[1]} ${section[2]}`.toLowerCase().match(/[\p{L}\p{N}_]{3,}/gu) || [];
       for (const word of all) counts.set(word, (counts.get(word) || 0) + 1);
     }
+    return counts;
+  }
+  let counts;
+
+  /* Return the words of a query that no page has, each with the most frequent of the words next to it. */
+  function correct(query) {
+    counts ??= countWords();
     const known = [...counts.keys()];
     const wrong = split(query).filter(
       (word) => word.length > 2 && !COMMON.has(word) && !known.some((term) => term.includes(stem(word))));
@@ -154,31 +161,66 @@
     }).filter(([, found]) => found);
   }
 
-  const typed = new URLSearchParams(location.search).get("q") || "";
-  const query = typed.trim();
-  if (!query) return;
-  document.querySelector(".bd-search-container input").value = typed;
-  let said = "";
-  let [places, words] = [findRow(query), []];
-  if (!places.length) [places, words] = find(query);
-  if (!places.length) {
-    let other = query;
-    for (const [word, found] of correct(query)) {
-      other = other.replace(new RegExp(escape(word), "giu"), found);
-      said += `Nothing for “${word}”; shown: ${found}. `;
+  /* Return the places for a query, the words to be marked in them, and what is said of a misspelled word. */
+  function answer(query) {
+    const row = findRow(query);
+    if (row.length) return [row, [], ""];
+    const found = find(query);
+    if (found[0].length) return [...found, ""];
+    let other = query, said = "";
+    for (const [word, near] of correct(query)) {
+      other = other.replace(new RegExp(escape(word), "giu"), near);
+      said += `Nothing for “${word}”; shown: ${near}. `;
     }
-    if (said) [places, words] = find(other);
+    return said ? [...find(other), said] : [[], [], ""];
   }
-  const found = [...new Map(places.map((one) => [one.address, one])).values()];
-  const output = document.getElementById("search-results");
-  output.appendChild(document.createElement("h2")).textContent = "Search results";
-  const summary = output.appendChild(document.createElement("p"));
-  summary.className = "search-summary";
-  summary.setAttribute("role", "status");
-  summary.textContent = found.length
-    ? `${said}${found.length} place${found.length === 1 ? "" : "s"} found.`
-    : "Nothing was found. Check the spelling, or use fewer words.";
-  const list = output.appendChild(document.createElement("ul"));
-  list.className = "search";
-  list.append(...found.map((one) => show(one, words)));
+
+  /* Search while somebody types in a field. The arrow keys go to what was found and back, and a letter goes to the field. */
+  function attach(field) {
+    const box = field.form.parentElement;
+    const [summary, list] = box.querySelector(".search-results").children;
+    const isPage = !field.closest("[role=search]");
+    let waiting;
+    function search() {
+      clearTimeout(waiting);
+      waiting = undefined;
+      const query = field.value.trim();
+      const [places, words, said] = query ? answer(query) : [[], [], ""];
+      const found = [...new Map(places.map((one) => [one.address, one])).values()];
+      list.replaceChildren(...found.map((one) => show(one, words)));
+      summary.textContent = !query ? "" : found.length
+        ? `${said}${found.length} place${found.length === 1 ? "" : "s"} found.`
+        : "Nothing was found. Check the spelling, or use fewer words.";
+      // so that Back leads to what was found
+      if (isPage) history.replaceState(null, "", `?${new URLSearchParams({ q: field.value })}`);
+    }
+    field.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(search, 150);
+    });
+    field.form.addEventListener("submit", (event) => {
+      if (!isPage) return;
+      event.preventDefault();
+      search();
+    });
+    box.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) {
+        if (waiting) search();
+        const stops = [field, ...list.querySelectorAll("a")];
+        stops[Math.max(0, stops.indexOf(event.target) + step)]?.focus();
+        event.preventDefault();
+      } else if (event.target !== field && event.key.length === 1) {
+        field.focus();
+        event.stopPropagation(); // the letter is no key of the page
+      }
+    });
+    if (field.value) search();
+  }
+
+  const typed = new URLSearchParams(location.search).get("q");
+  const field = document.querySelector(".bd-search-container input");
+  if (field && typed) field.value = typed;
+  attach(field ?? document.querySelector(".search-button__wrapper input"));
 })();

@@ -64,10 +64,11 @@
     return made;
   }
 
-  /** A paragraph of these sentences: of a long one its first, what is in bold, and questions are shown at once. */
-  function paragraphOf(sentences) {
-    const short = count(sentences) <= LONG;
-    const shown = ({ text, nodes }, index) => short || index === 0 || nodes.querySelector("strong") || /\?\s*$/.test(text);
+  /** A paragraph of these sentences: of a long one its first, what is in bold, and questions are shown at once. What opens
+      a lesson is shown whole: the rest is about it. */
+  function paragraphOf(sentences, opens) {
+    const whole = opens || count(sentences) <= LONG;
+    const shown = ({ text, nodes }, index) => whole || index === 0 || nodes.querySelector("strong") || /\?\s*$/.test(text);
     return copy("p", "", ...sentences.map((one, index) => make("span", { class: shown(one, index) ? "" : "slide-more" }, one.nodes)));
   }
 
@@ -103,7 +104,7 @@
       const nodes =
         slide.kind === "slide-cards"
           ? [slide.place.querySelector(".cards-title").firstChild.data]
-          : [...slide.heading.cloneNode(true).childNodes].filter((node) => !node.matches?.(".headerlink"));
+          : [...slide.heading.cloneNode(true).childNodes].filter((node) => !node.matches?.(".headerlink, .report"));
       slide.title = copy("h1", `slide-title ${slide.kind}`, ...nodes);
       slide.title.tabIndex = -1;
       block.before(slide.title);
@@ -124,7 +125,7 @@
       } else if (block.matches("p")) {
         let end = block;
         const say = (sentences) => {
-          const made = paragraphOf(sentences);
+          const made = paragraphOf(sentences, heading.matches("h1"));
           end.after(made);
           end = made;
           add(made);

@@ -9,23 +9,24 @@ import pytest
 from figures import Figures
 from serving import Server
 
-from tools import book, chapters, pages, static_figures
 from tools.layout import ROOT
+from tools.site import book, chapters, pages, static_figures
 
 REPOSITORY = "https://github.com/ada/course"
 
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the small book as the course is built; return its root. It leads to Colab, too."""
+    """Build the small book as the course is built; return its root. It leads to GitHub, too."""
     root = tmp_path_factory.mktemp("book") / "toy"
     shutil.copytree(Path(__file__).with_name("toy"), root)
     for name in ("_ext", "_static", "_templates", "references.bib"):
         (root / "book" / name).symlink_to(ROOT / "book" / name)
     shutil.copy(ROOT / "requirements.txt", root)
     settings = (ROOT / "_config.yml").read_text("utf-8")
-    launch = f'launch_repository: "{REPOSITORY}"'
-    (root / "_config.yml").write_text(settings.replace('launch_repository: ""', launch), "utf-8")
+    settings = settings.replace('launch_repository: ""', f'launch_repository: "{REPOSITORY}"')
+    settings = settings.replace('report_to: ""', f'report_to: "{REPOSITORY}/issues/new"')
+    (root / "_config.yml").write_text(settings, "utf-8")
 
     def hand_out(site: Path) -> None:  # Python itself takes longer than all else
         notebooks = site / "_static" / "python" / "notebooks"

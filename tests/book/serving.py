@@ -75,9 +75,9 @@ def results(page: Any, query: str) -> tuple[str, list[tuple[str, str]]]:
     page.keyboard.press("Enter")
     page.wait_for_function(
         """query => new URLSearchParams(location.search).get("q") === query
-          && /found/.test(document.querySelector(".search-summary")?.textContent)""",
+          && /found/.test(document.querySelector("#search-results > p")?.textContent)""",
         arg=query,
     )
     links = page.eval_on_selector_all("#search-results li a", "a => a.map(a => [a.href, a.text])")
-    message = page.inner_text("#search-results .search-summary")
+    message = page.inner_text("#search-results > p")
     return message, [(href.split("/book/")[1], title.split(" › ")[-1]) for href, title in links]

@@ -9,8 +9,7 @@ from tools.layout import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 
-from api import shortened, source
-from public_names import ApiError, public, summary
+from api import ApiError, public, shortened, source, summary
 
 
 @pytest.mark.parametrize(

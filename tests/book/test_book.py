@@ -13,15 +13,16 @@ import psutil
 import pytest
 from bs4 import BeautifulSoup
 
-from tools import book, execution, imported_modules, pages
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT
+from tools.site import book, execution, imported_modules, pages
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("book")
 
 HEADER = "---\nfile_format: mystnb\nkernelspec: {name: python3}\n---\n\n# A title\n\n"
-EXECUTE = """import sys, threading; from pathlib import Path; from tools import execution, pages
+EXECUTE = """import sys, threading; from pathlib import Path
+from tools.site import execution, pages
 root = Path(sys.argv[1]); found, store = pages.find(root), pages.Store(root)
 execution.execute(found, store, lambda *_: None, threading.Event())"""
 
@@ -118,14 +119,14 @@ def test_imported_modules_are_those_that_python_loads() -> None:
 
 
 def test_pages_share_all_that_extensions_import() -> None:
-    waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/sphinx_build.py"}
+    waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/site/sphinx_build.py"}
     for file in waiting:  # which grows
         for module in imported_modules.named(file.read_text("utf-8")):
             name = f"{module.replace('.', '/')}.py"
             if name.startswith("tools/") and (ROOT / name).is_file() and name not in names:
                 names.add(name)
                 waiting.append(ROOT / name)
-    assert names == {name for name in book.SHARED if name.startswith("tools")}
+    assert names == {name for name in book.EXTENSIONS if name.startswith("tools")}
 
 
 def test_executions_are_kept_for_each_page(toy: Toy) -> None:
@@ -230,7 +231,7 @@ def test_build_writes_what_changed_and_refuses_errors(
         return " ".join(BeautifulSoup(text, "html.parser").article.get_text().split())
 
     def refusal() -> str:
-        with pytest.raises(book.BookError) as raised:
+        with pytest.raises(ToolError) as raised:
             book.build(out=toy.root)
         assert len(str(raised.value).splitlines()) <= 10
         return str(raised.value)
@@ -247,7 +248,7 @@ def test_build_writes_what_changed_and_refuses_errors(
 
     # Where nothing has changed, nothing is done.
     with monkeypatch.context() as patch:
-        patch.setattr(book, "_write", lambda *_: pytest.fail("nothing has changed"))
+        patch.setattr(book, "_Build", lambda *_: pytest.fail("nothing has changed"))
         assert book.build(out=toy.root) == site
 
     # Code, words and the format of a number: their page alone is executed and written. A script.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from serving import Server
 
-from tools import cards
+from tools.site import cards
 
 pytestmark = pytest.mark.xdist_group("toy")
 

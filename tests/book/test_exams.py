@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tools import exams, handout, syllabus
+from tools.classroom import handout
 from tools.layout import ROOT, Course, contents
+from tools.site import exams, syllabus
 from tools.terminal import ToolError
 
 FILES = sorted((ROOT / "exams").glob("exam-*.md"))
@@ -152,9 +153,9 @@ def test_sheets_have_no_solutions_and_students_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ToolError, match="no exams"):
-        exams.command(exams.parser().parse_args([]), Course(tmp_path))
+        exams.main(course=Course(tmp_path))
     (tmp_path / "exams").symlink_to(ROOT / "exams")
-    exams.command(exams.parser().parse_args([]), Course(tmp_path))
+    exams.main(course=Course(tmp_path))
     pages = [(tmp_path / name).read_text("utf-8") for name in capsys.readouterr().out.split()]
     for sheet, full in zip(pages[::2], pages[1::2], strict=True):
         assert not re.search("Solution|Partial credit|{number}", sheet)

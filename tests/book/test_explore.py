@@ -9,8 +9,8 @@ import pytest
 from docutils.parsers.rst import DirectiveError
 from figures import Figures
 
-from tools import static_figures
 from tools.layout import ROOT
+from tools.site import static_figures
 
 pytestmark = pytest.mark.xdist_group("site")
 

@@ -66,6 +66,7 @@ FILES = {
     "conf.py": """
 extensions = "myst_nb sphinx.ext.autodoc elements article formulas reading api".split()
 myst_enable_extensions, nb_execution_mode = ["dollarmath"], "off"
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # its default outlives a build
 python_maximum_signature_line_length, html_math_renderer = 20, "formulas"
 html_static_path = ["css"]
 """,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from serving import Server
 
-from tools import offline
 from tools.layout import ROOT
+from tools.site import offline
 
 pytestmark = pytest.mark.xdist_group("toy")
 

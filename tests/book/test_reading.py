@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,8 @@ from bs4 import BeautifulSoup
 from conftest import REPOSITORY
 from sphinx.errors import ConfigError
 
-from tools import book, chapters, pages, pdf
 from tools.layout import ROOT, contents
+from tools.site import book, chapters, pages, pdf
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("toy")
@@ -83,7 +84,7 @@ def test_downloaded_notebook_runs(tmp_path: Path) -> None:
         ),
         (
             "```{literalinclude} ../toy.py\n:pyobject: A.f\n```\n\nMore.",
-            "```python\ndef f(self):\n    return {2}\n```\n\nMore.",
+            "```python\n@cache\ndef f(self):\n    return {2}\n```\n\nMore.",
         ),
         ("```{literalinclude} ../empty.py\n```", "```python\n\n```"),
         (
@@ -137,7 +138,7 @@ def test_stale_notebook_and_wrong_repository_are_named(
     monkeypatch.setattr(book, "ROOT", toy)
     with monkeypatch.context() as patch:
         patch.setattr(chapters, "FOLDER", "elsewhere")
-        with pytest.raises(book.BookError, match=r"elsewhere/chapter-sheets\.ipynb"):
+        with pytest.raises(ToolError, match=r"elsewhere/chapter-sheets\.ipynb"):
             book._hand_out_notebooks(pages.find(toy), tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     reading = importlib.import_module("reading")
@@ -149,19 +150,23 @@ def test_stale_notebook_and_wrong_repository_are_named(
 # --- the PDF ---
 
 
+def flattened(outline: list[Any]) -> Iterator[Any]:
+    """Yield the items of an outline, those below others after them."""
+    for item in outline:
+        yield from flattened(item) if isinstance(item, list) else [item]
+
+
 def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
-    """The oracle for the contents is the text of the pages that they name."""
+    """The oracle for the outline is the text of the pages that it names."""
     if pdf.find_chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine: nothing can print the pages")
     pypdf = pytest.importorskip("pypdf")
     out = tmp_path / "book.pdf"
     with ThreadPoolExecutor(1) as apart:  # another test may have left a loop of events here
-        count = apart.submit(pdf.write_pdf, toy_site, toy, out).result()
+        apart.submit(pdf.write_pdf, toy_site, toy, out).result()
     reader = pypdf.PdfReader(out)
     texts = [" ".join(page.extract_text().split()) for page in reader.pages]
-    assert len(texts) == count
-    # the title page, then the contents
-    assert texts[0] == "Learning as Optimization"
+    assert texts[0] == reader.metadata.title == "Learning as Optimization"
     sources = [
         (toy / f"{name}.md").read_text("utf-8")
         for name in contents(toy)
@@ -170,31 +175,27 @@ def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
     text = "\n".join(sources).replace("$1-p$", "1−p")
     marks = {title: mark for mark, title in re.findall("^(##?) (?!Ref)(.+)", text, re.MULTILINE)}
     assert len(marks) > 15
-    listed = dict(re.findall(rf"({'|'.join(map(re.escape, marks))}) (\d+)", texts[1]))
-    assert list(listed) == list(marks)
-    for title, number in listed.items():
-        words = title.replace("1−p", "1 − p")
-        if marks[title] == "#":  # a page of the book begins a sheet
-            assert texts[int(number) - 1].startswith(f"{number} {words}"), title
+    places = {
+        " ".join(item.title.split()): reader.get_destination_page_number(item)
+        for item in flattened(reader.outline)
+    }
+    assert [title for title in places if title in marks] == list(marks)
+    for title, mark in marks.items():
+        if mark == "#":  # a page of the book begins a sheet
+            assert texts[places[title]].startswith(f"{places[title] + 1} {title}"), title
         else:
-            assert words in texts[int(number) - 1], title
-            assert words not in " ".join(texts[2 : int(number) - 1]), title
+            assert title in texts[places[title]], title
+            assert title not in " ".join(texts[1 : places[title]]), title
     # each page but the first has its number, which Chromium writes before the text
-    assert [text.split()[0] for text in texts[1:]] == [str(n) for n in range(2, count + 1)]
-    # the outline leads where the contents do
-    flat = [
-        item for part in reader.outline for item in (part if isinstance(part, list) else [part])
-    ]
-    places = {item.title: reader.get_destination_page_number(item) + 1 for item in flat}
-    assert places == {title: int(number) for title, number in listed.items()}
+    assert [text.split()[0] for text in texts[1:]] == [str(n) for n in range(2, len(texts) + 1)]
     # a link leads from one page to another
     known = reader.named_destinations
     linked = {
-        reader.get_destination_page_number(known[note["/Dest"]]) + 1
-        for note in (note.get_object() for note in reader.pages[2].get("/Annots", []))
+        reader.get_destination_page_number(known[note["/Dest"]])
+        for note in (note.get_object() for note in reader.pages[1].get("/Annots", []))
         if note.get("/Dest") in known
     }
-    assert linked == {int(listed["Lesson one"])}
+    assert linked == {places["Lesson one"]}
     # nothing is written outside the page, formulas and code that are too long included
     outside: list[str] = []
 

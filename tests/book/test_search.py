@@ -30,19 +30,42 @@ def test_explanations_come_before_code(page: Any) -> None:
     assert results(page, "mask_rows")[1][0][0] == "api.html#optdl.mask_rows"
 
 
-@pytest.mark.parametrize(
-    ("typed", "word"),
-    [("momentm", "momentum"), ("Adma", "adam"), ("expecttaion", "expectation")],
-)
-def test_misspelled_word_finds_its_neighbor(page: Any, typed: str, word: str) -> None:
-    message, places = results(page, typed)
-    assert message.startswith(f"Nothing for “{typed.lower()}”; shown: {word}. ")
-    assert results(page, word) == (message.split("; shown: ")[1].split(". ")[1], places)
-
-
-def test_word_without_a_neighbor_is_not_replaced(page: Any) -> None:
+def test_misspelled_word_finds_its_neighbor(page: Any) -> None:
+    words = {"momentm": "momentum", "Adma": "adam", "expecttaion": "expectation"}
+    for typed, word in words.items():
+        message, places = results(page, typed)
+        shown = f"Nothing for “{typed.lower()}”; shown: {word}. "
+        assert message.startswith(shown)
+        assert results(page, word) == (message.removeprefix(shown), places)
     nothing = "Nothing was found. Check the spelling, or use fewer words."
     assert results(page, "eigenvalue") == (nothing, [])
+
+
+def test_places_are_found_while_somebody_types(
+    contexts: Callable[..., Any], toy_server: Server, page: Any
+) -> None:
+    over = contexts(viewport={"width": 390, "height": 700}).new_page()
+    over.goto(toy_server.at("book/methods"))
+    for opened in (page, over):  # the page of the search, and what opens over another one
+        places = opened.locator(".search-results li a:visible")
+        opened.keyboard.press("Control+k")
+        opened.keyboard.type("ada")
+        places.first.wait_for()
+        found = places.all_inner_texts()
+        for key, number in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)):
+            opened.keyboard.press(key)
+            assert opened.evaluate("document.activeElement.textContent") == found[number]
+        opened.keyboard.type("m")  # goes to the field
+        assert opened.evaluate("document.activeElement.value") == "adam"
+        for key in ("ArrowDown", "Control+k", "ArrowDown"):  # nothing is lost
+            opened.keyboard.press(key)
+        target = opened.evaluate("document.activeElement.href")
+        with opened.expect_navigation():
+            opened.keyboard.press("Enter")
+        assert opened.url == target
+    page.go_back()
+    page.locator(".search-results li").first.wait_for()
+    assert page.locator(".bd-search-container input").input_value() == "adam"
 
 
 @pytest.mark.parametrize("typed", ["L1-26", "l1 26"])
@@ -63,7 +86,7 @@ def test_keys_before_the_scripts_are_not_lost(
     contexts: Callable[..., Any], toy_server: Server
 ) -> None:
     page, held = contexts().new_page(), []
-    for name in ("course", "searchtools"):
+    for name in ("course", "search"):
         page.route(f"**/{name}.js*", lambda route: held.append(route))
     page.goto(toy_server.at("book/methods"), wait_until="commit")
     page.wait_for_selector(".prev-next-footer", state="attached")
@@ -72,7 +95,8 @@ def test_keys_before_the_scripts_are_not_lost(
     field = page.locator(".search-button__wrapper input")
     assert field.is_visible()
     assert page.evaluate("scrollY") == 0
-    held.pop().continue_()
+    while held:
+        held.pop().continue_()
     page.wait_for_load_state()
     assert field.input_value() == "momentum helps"
     page.keyboard.press("Enter")

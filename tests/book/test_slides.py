@@ -4,9 +4,12 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from serving import Server
+
+import optdl
 
 pytestmark = pytest.mark.xdist_group("toy")
 
@@ -58,7 +61,7 @@ def test_lesson_is_cut_into_slides(visit: Visit) -> None:
     page.keyboard.press("p")
     page.wait_for_selector(".slides-bar")
     for place, (heading, begins) in enumerate(SLIDES, 1):
-        assert page.url.endswith(f"#slide={place}")
+        assert page.evaluate("location.hash") == f"#slide={place}"
         title, *blocks = page.evaluate(SHOWN)
         assert title.endswith(heading), place
         assert len(blocks) == len(begins), (place, blocks)
@@ -68,11 +71,14 @@ def test_lesson_is_cut_into_slides(visit: Visit) -> None:
     # there is no other text than that of the page, and it is there again at the end
     page.keyboard.press("Escape")
     assert page.evaluate("document.querySelectorAll('[class*=slide-]').length") == 0
-    assert "#" not in page.url
+    assert page.evaluate("location.hash") == ""
 
 
 def test_rest_of_a_long_paragraph_is_asked_for(visit: Visit) -> None:
-    page = visit("#slide=2")
+    page = visit("#slide=1")
+    assert page.evaluate(SHOWN)[1].endswith("adds even more of it. Guess where each ends.")
+    page.keyboard.press("ArrowRight")
+    assert "count e.g. the words" not in page.evaluate(SHOWN)[1]
     page.keyboard.press("n")
     assert "count e.g. the words" in page.evaluate(SHOWN)[1]
     page.get_by_role("button", name="More of the text").click()
@@ -228,6 +234,19 @@ def test_reference_shows_what_it_leads_to(visit: Visit) -> None:
         card.wait_for()
         link.blur()
         card.wait_for(state="hidden")
+
+
+def test_something_wrong_is_reported_from_its_heading(visit: Visit) -> None:
+    page = visit()
+    page.context.route("https://github.com/**", lambda route: route.fulfill(body="A form"))
+    with page.expect_popup() as form:
+        page.locator("h2").first.get_by_role("link", name="Something wrong here?").press("Enter")
+    form.value.wait_for_url("https://github.com/**")
+    title = "title=Something wrong in “Lesson slides — Learning as Optimization”"
+    body = f"What is wrong?\n\nPage: {page.url}#what-is-shown-first\nVersion: {optdl.__version__}"
+    assert (
+        unquote(form.value.url) == f"https://github.com/ada/course/issues/new?{title}&body={body}"
+    )
 
 
 def test_tap_shows_and_a_second_one_follows(visit: Visit) -> None:

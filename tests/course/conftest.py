@@ -6,8 +6,12 @@ import pytest
 from toy_course import blocks, hand_in_wrong_records, make_course, use
 
 from optdl.checks import catalog
-from tools import course, grade, release, sample_class
+from tools import course
+from tools.classroom import grade, release, sample_class
 from tools.layout import Course
+from tools.terminal import PIPE_WIDTH, console
+
+console.width = PIPE_WIDTH  # workers of the tests have the variable COLUMNS
 
 
 @pytest.fixture

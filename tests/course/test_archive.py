@@ -8,9 +8,10 @@ import pytest
 from nbgrader.api import Gradebook
 from toy_course import MARKS, make_course, use
 
-from tools import archive, notebooks, release
-from tools.backend import Backend
-from tools.layout import Course
+from tools import notebooks
+from tools.classroom import archive, release
+from tools.classroom.backend import Backend
+from tools.layout import RECORD, Course
 from tools.terminal import ToolError
 
 pytestmark = MARKS
@@ -19,12 +20,13 @@ CLASS = {
     "ada": {"first_name": "Ada", "last_name": "Lovelace", "email": "al@example.org"},
     "ben.nevis": {"first_name": "Ben", "last_name": "Ng", "lms_user_id": "moodle-4711"},
     "code": {},  # a word of every notebook
+    "s001": {},  # what another student may become
 }
 
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """Return a course in which three students have marks."""
+    """Return a course in which four students have marks."""
     course = make_course(tmp_path_factory.mktemp("marked") / "course")
     release.write(course, "toy")
     release.record(course, "toy")
@@ -43,6 +45,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Course:
             released.metadata.authors = [{"name": who}]
             (folder / "toy.ipynb").write_bytes(notebooks.to_bytes(released))
             (folder / "picture.png").write_bytes(b"\x89PNG\xff")
+            (folder / RECORD).write_text("{}")  # whose seed follows from the name
         book.db.commit()
     page = course.feedback / "ada" / "toy" / "toy.html"
     page.parent.mkdir(parents=True)
@@ -67,7 +70,7 @@ def marks(book: Path) -> dict[str, float]:
 
 def test_a_term_is_kept_whole(marked: Course, tmp_path: Path) -> None:
     out = packed(marked, tmp_path)
-    assert marks(out / "gradebook.db") == {"ada": 0, "ben.nevis": 1, "code": 2}
+    assert marks(out / "gradebook.db") == {"ada": 0, "ben.nevis": 1, "code": 2, "s001": 3}
     for place in (marked.submitted, marked.feedback):
         for path in place.rglob("*.*"):
             if path.is_file():
@@ -79,8 +82,8 @@ def test_an_anonymous_copy_has_marks_without_names(marked: Course, tmp_path: Pat
     before = {path: path.read_bytes() for path in marked.submitted.rglob("*.*") if path.is_file()}
     out = packed(marked, tmp_path, "--anonymize")
     found = marks(out / "gradebook.db")
-    assert sorted(found.values()) == [0, 1, 2]
-    assert sorted(found) == ["s001", "s002", "s003"]
+    assert sorted(found.values()) == [0, 1, 2, 3]
+    assert sorted(found) == ["s001", "s002", "s003", "s004"]
     for path in out.rglob("*"):
         content = path.read_bytes().lower() if path.is_file() else b""
         for name in (b"lovelace", b"ben.nevis", b"al@example.org", b"moodle-4711"):
@@ -96,7 +99,7 @@ def test_an_anonymous_copy_has_marks_without_names(marked: Course, tmp_path: Pat
         notebook = notebooks.read(out / "submitted" / code / "toy" / "toy.ipynb")
         assert {one.cell_type for one in notebook.cells} == {"code", "markdown"}
         assert (out / "submitted" / code / "toy" / "picture.png").read_bytes() == b"\x89PNG\xff"
-    assert not (out / "feedback").exists()
+    assert not [*out.rglob(RECORD), *out.glob("feedback")]
     with Gradebook(f"sqlite:///{out / 'gradebook.db'}", "optdl") as book:
         comments = {one.manual_comment for one in book.find_assignment("toy").submissions[0]
                     .notebooks[0].comments if one.manual_comment}  # fmt: skip

@@ -144,10 +144,11 @@ class Hub:
     def teach(self, tool: str, *arguments: str) -> str:
         """Run one of the course's commands as the teacher."""
         code = (
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tools import {tool} as tool; "
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+            f"from tools.classroom import {tool} as tool; "
             "from tools.layout import Course; from pathlib import Path; "
-            f"arguments = tool.parser().parse_args({[*arguments]!r}); "
-            f"sys.exit(tool.command(arguments, Course(Path('{SRV}/home/grace/course'))))"
+            f"course = Course(Path('{SRV}/home/grace/course')); "
+            f"sys.exit(tool.main(*{arguments!r}, course=course))"
         )
         output = self.run_as("grace", "python", "-c", code)
         assert output.endswith("exit status 0"), output
@@ -202,7 +203,7 @@ def make_course_of(root: Path) -> Any:
     exchange = 'str(BUILD / "exchange")'
     assert exchange in text
     config.write_text(text.replace(exchange, f'"{SRV}/exchange"'))
-    shutil.copytree(ROOT / "tools" / "hub", root / "tools" / "hub")
+    shutil.copytree(ROOT / "tools" / "classroom" / "hub", root / "tools" / "classroom" / "hub")
     return course
 
 

@@ -1,7 +1,9 @@
 """The pages about a class: what they count, which answers are alike, and a copy without names."""
 
 import csv
+import io
 import re
+from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,58 +12,62 @@ import pytest
 from bs4 import BeautifulSoup
 from toy_course import MARKS, answered, make_course, use
 
-from tools import grade, release, report, roster, similarity
-from tools.backend import Backend
-from tools.layout import Course
+from tools.classroom import exercises, release, report, results, similarity
+from tools.classroom.backend import Backend
+from tools.classroom.results import NOT_HANDED_IN, Row
 from tools.terminal import ToolError
 
 pytestmark = MARKS
 
-LIST = (
-    "Username;First name;Last name\nada77;Ada;Lovelace\nben77;Ben;Nevis\ncleo77;Cleo;Berg\n"
-    "dora77;Dora;Sayed\nfinn77;Finn;Ohm\n"
-)
+DUE = datetime(2020, 3, 1, 12)
+SQUARE = "you square; doubling adds."
 WORK = {
-    "ada77": ("2 * x", "3 * x", timedelta(hours=30)),
-    "ben77": ("x * x", "3 * x", timedelta(hours=2)),
-    "cleo77": ("x * x", "x / 'ben77'", timedelta(minutes=5)),
-    "dora77": ("2 * x", "x", -timedelta(1)),
+    "ada77": ("Ada", "Lovelace", 3, 3, 4, 30),
+    "ben77": ("Ben", "Nevis", 0, 3, 1, 2),
+    "cleo77": ("Cleo", "Berg", 0, 0, None, 0.1),
+    "dora77": ("Dora", "Sayed", 3, 0, None, -24),
 }
-"""What each student writes, and how long before the deadline; finn hands in nothing."""
+"""Names, the points of two exercises and of a written answer, and hours before the deadline."""
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """Return a course in which an assignment was graded."""
-    course = make_course(tmp_path_factory.mktemp("report"))
-    (course.root / "class.csv").write_text(LIST)
-    use(roster, course, str(course.root / "class.csv"), "--yes")
-    due = datetime(2020, 3, 1, 12)
-    use(release, course, "toy", "--due", "2020-03-01 12:00")
-    for student, (double, triple, before) in WORK.items():
-        folder = course.submitted / student / "toy"
-        folder.mkdir(parents=True)
-        folder.joinpath("toy.ipynb").write_bytes(
-            answered(course.released("toy"), double, triple, "Because.")
+def row(
+    student: str, first: str, last: str, double: int, triple: int, words: Any, left: float
+) -> Row:
+    return Row(
+        *(student, first, last, "toy", 6, 4), graded=True, auto=double + triple, written=words or 0,
+        pending=words is None, hours_late=max(0, -left), late_penalty=3 if left < 0 else 0,
+        handed_in=DUE - timedelta(hours=left), due=DUE,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def toy() -> report.Assignment:
+    """Return what four students did, and one who did nothing."""
+    rows = [row(student, *work) for student, work in WORK.items()]
+    rows.append(Row("finn77", "Finn", "Ohm", "toy", 6, 4, why=NOT_HANDED_IN))
+    double, triple = (
+        exercises.Report(
+            "toy", title, [], 3, {student: work[place] for student, work in WORK.items()}
         )
-        folder.joinpath("timestamp.txt").write_text(f"{due - before:%Y-%m-%d %H:%M:%S} UTC")
-    use(grade, course, "toy")
-    with Backend(course).gradebook() as book:
-        for student, points in (("ada77", 4), ("ben77", 1)):
-            entry = book.find_grade("toy-why", "toy", "toy", student)
-            entry.manual_score, entry.needs_manual_grade = points, False
-        book.db.commit()
-    use(report, course, "toy")
-    return course
+        for place, title in ((2, "1 · Double"), (3, "2 · Triple"))
+    )
+    double.why.update(ben77=SQUARE, cleo77=SQUARE)
+    double.named.add(SQUARE)
+    triple.why.update(cleo77="fails with TypeError", dora77="ask ben77")
+    triple.named.add("ask ben77")  # a student's function can raise such a text
+    return report.Assignment("toy", rows, [double, triple])
+
+
+def page(toy: report.Assignment, are_named: bool = True) -> BeautifulSoup:
+    groups = [similarity.Group(("ben77", "dora77"), ["1 · Double"], [])]
+    alike = {"toy": similarity.Similarity(groups, ["1 · Double"], ["2 · Triple"], [])}
+    shown = [toy] if are_named else report.without_names([toy])
+    made = report.page(shown, [*shown, *shown], alike if are_named else None)
+    return BeautifulSoup(made, "html.parser")
 
 
 def text(part: Any) -> str:
     return " ".join(part.get_text(" ").split())
-
-
-def page(course: Course, suffix: str = "") -> BeautifulSoup:
-    file = course.build / "report" / f"toy{suffix}.html"
-    return BeautifulSoup(file.read_text("utf-8"), "html.parser")
 
 
 def below(page: BeautifulSoup, heading: str) -> list[list[str]]:
@@ -74,93 +80,82 @@ def below(page: BeautifulSoup, heading: str) -> list[list[str]]:
     ]
 
 
-def test_a_page_counts_what_the_class_did(graded: Course) -> None:
-    made = page(graded)
-    # double has 3 points: ada and dora have all; in triple ada and ben do
+def test_a_page_counts_what_the_class_did(toy: report.Assignment) -> None:
+    made = page(toy)
     double, triple, words = below(made, "Points by exercise")
-    assert double == ["double", "2 with all of the points 2 with none of the points",
+    assert double == ["1 · Double", "2 with all of the points 2 with none of the points",
                       "50 %", "1.5 of 3"]  # fmt: skip
     assert triple[2:] == ["50 %", "1.5 of 3"]
     assert words[1:] == ["1 with all of the points 1 with less than half of the points",
                          "50 %", "2.5 of 4"]  # fmt: skip
-
-    wrong = below(made, "What went wrong")
-    assert ["2", "you square; doubling adds.", "Ben Nevis, Cleo Berg"] in wrong
-    assert made.find("q", string="you square; doubling adds.")
+    assert ["2", SQUARE, "Ben Nevis, Cleo Berg"] in below(made, "What went wrong")
+    assert made.find("q", string=SQUARE)
 
     rows = {row[0]: row[1:] for row in below(made, "Who is stuck where")}
     assert rows == {
-        "Ada Lovelace": ["3", "3", "6"],
-        "Ben Nevis": ["0", "3", "3"],
-        "Cleo Berg": ["0", "0", "0"],
-        "Dora Sayed": ["3", "0", "3"],
+        "Ada Lovelace": ["3", "3", "6", "4", "10", ""],
+        "Ben Nevis": ["0", "3", "3", "1", "4", ""],
+        "Cleo Berg": ["0", "0", "0", "✎", "0", ""],
+        # all that she has is taken off for being late
+        "Dora Sayed": ["3", "0", "3", "✎", "0", "24 h late, 3 points taken off"],
         "Finn Ohm": ["not handed in"],
     }
     times = [(row[0], row[2], row[3]) for row in below(made, "Time of hand-in and points")]
-    assert (
-        times
-        == [
-            ("late", "1", "3.0"),
-            ("in the last hour", "1", "0.0"),
-            ("1 to 6 hours before", "1", "3.0"),
-            ("1 to 3 days before", "1", "6.0"),
-        ][::-1]
-    )
+    assert times == [
+        ("1 to 3 days before", "1", "6.0"),
+        ("1 to 6 hours before", "1", "3.0"),
+        ("in the last hour", "1", "0.0"),
+        ("late", "1", "3.0"),
+    ]
+    assert below(made, "Alike answers, to look at") == [
+        ["Ben Nevis, Dora Sayed", "1", "the same: 1 · Double"]
+    ]
+    assert below(made, "Assignments")[0][2:] == ["50 %", "1", f"2 × {SQUARE}"]
+    assert ["Ben Nevis", "50", "50"] in below(made, "Students")
+    assert ["Finn Ohm", "–", "–"] in below(made, "Students")
 
 
-def test_the_copy_without_names_names_nobody(graded: Course) -> None:
-    names = re.compile("|".join(re.findall(r"\w{3,}", LIST.split("\n", 1)[1])), re.IGNORECASE)
-    for kind in ("html", "csv"):
-        content = (graded.build / "report" / f"toy-without-names.{kind}").read_text("utf-8")
-        assert names.findall(content) == []
-    with_names, without = page(graded), page(graded, "-without-names")
+def test_the_copy_without_names_names_nobody(toy: report.Assignment) -> None:
+    with_names, without = page(toy), page(toy, are_named=False)
+    names = [name for student, work in WORK.items() for name in (student, *work[:2])]
+    assert re.findall("|".join([*names, "Finn", "Ohm"]), str(without), re.IGNORECASE) == []
     for heading in ("Points by exercise", "Time of hand-in and points"):
         assert below(with_names, heading) == below(without, heading)
     students = below(without, "Who is stuck where")
     assert [row[0] for row in students] == [f"Student {number}" for number in range(1, 6)]
-    assert sorted(row[1:] for row in students) == sorted(
-        row[1:] for row in below(with_names, "Who is stuck where")
+    assert sorted(row[1:6] for row in students) == sorted(
+        row[1:6] for row in below(with_names, "Who is stuck where")
     )
+    [nobody] = report.without_names([toy])
+    assert nobody.reports[1].causes == Counter([report.OTHER, "fails with TypeError"])
+    orders = {tuple(row.auto for row in report.without_names([toy])[0].rows) for _ in range(40)}
+    assert len(orders) > 1  # numbers are drawn anew
 
 
-def test_causes_with_names_are_left_out(graded: Course) -> None:
-    [toy] = report.gather(graded, ["toy"])
-    double, triple = toy.reports
-    double.why["ada77"] = "expected the seed of ben77"
-    triple.why["ada77"] = "ask ben77"
-    triple.named.add("ask ben77")  # a student's function can raise such a text
-    nobody = report.without_names([toy])
-    assert "ben77" not in report.page(nobody, nobody) + report.to_csv(nobody)
-    assert nobody[0].reports[0].causes == {"you square; doubling adds.": 2, report.OTHER: 1}
-    assert nobody[0].reports[1].causes["fails with TypeError"] == 1
-
-
-def test_numbers_are_drawn_anew(graded: Course) -> None:
-    class_ = report.gather(graded, ["toy"])
-    orders = {tuple(row.auto for row in report.without_names(class_)[0].rows) for _ in range(40)}
-    assert len(orders) > 1
-
-
-def test_the_file_holds_the_same(graded: Course) -> None:
-    with (graded.build / "report" / "toy.csv").open(encoding="utf-8-sig", newline="") as file:
-        lines = list(csv.DictReader(file))
+def test_the_file_holds_the_same(toy: report.Assignment) -> None:
+    lines = list(csv.DictReader(io.StringIO(report.to_csv([toy]))))
     cleo = [line for line in lines if line["student"] == "cleo77"]
     assert [(line["exercise"], line["points"], line["why_not"]) for line in cleo] == [
-        ("double", "0", "you square; doubling adds."),
-        ("triple", "0", "fails with TypeError"),
+        ("1 · Double", "0", SQUARE),
+        ("2 · Triple", "0", "fails with TypeError"),
         ("answers in words", "", "not read yet"),
     ]
     assert {line["hours_before_deadline"] for line in lines} == {"30", "2", "0", "-24", ""}
-    assert [line["why_not"] for line in lines if line["student"] == "finn77"] == ["not handed in"]
+    assert [line["notes"] for line in lines if line["student"] == "finn77"] == ["not handed in"]
+    for student, total in (("ada77", 10), ("ben77", 4), ("dora77", 0)):
+        points = [line["points"] for line in lines if line["student"] == student]
+        assert sum(map(float, filter(None, points))) == total
 
 
-def test_the_term_has_every_assignment(graded: Course) -> None:
-    [toy] = report.gather(graded, ["toy"])
-    made = BeautifulSoup(report.page([], [toy, toy], {}), "html.parser")
-    assert [row[0] for row in below(made, "Assignments")] == ["toy", "toy"]
-    assert below(made, "Assignments")[0][2:] == ["50 %", "1", "2 × you square; doubling adds."]
-    assert ["Ben Nevis", "50", "50"] in below(made, "Students")
-    assert ["Finn Ohm", "–", "–"] in below(made, "Students")
+def test_a_spreadsheet_computes_no_text_of_a_student() -> None:
+    text = results.comma_separated(["name"], [["=1+1"], ["@x"], [-1.0]])
+    assert text == "name\n'=1+1\n'@x\n-1\n"
+    assert results.for_spreadsheets("é") == b"\xef\xbb\xbf\xc3\xa9"
+
+
+@pytest.mark.parametrize(("hours", "told"), [(0, ""), (0.5, "0.5 h late"), (72, "3 d late")])
+def test_lateness_is_told_in_hours_or_days(hours: float, told: str) -> None:
+    assert Row("ada", "", "", "toy", 1, 0, hours_late=hours).late == told
 
 
 def test_what_was_not_graded_has_no_page(tmp_path: Path) -> None:
@@ -189,33 +184,25 @@ def test_copied_answers_are_found(tmp_path: Path) -> None:
             why = "We wondered why, and then we saw it." if number in (0, 1, 2) else ""
             file.write_bytes(answered(course.released("toy"), "2 * x", triple, why))
     found = similarity.find(course, "toy")
-    assert (found.natural, found.compared, found.few) == (
-        ["toy-double"],
-        ["toy-triple"],
-        ["toy-why"],
-    )
-    assert {pair.students: (pair.same, pair.near) for pair in found.pairs} == {
-        ("s6", "s7"): (["toy-triple"], []),
-        ("s6", "s8"): ([], ["toy-triple"]),
-        ("s7", "s8"): ([], ["toy-triple"]),
-    }
-    assert similarity.to_csv({"toy": found}).splitlines()[1] == "toy,s6,s7,toy-triple,"
+    assert (found.natural, found.compared, found.few) == (["double"], ["triple"], ["triple"])
+    assert found.groups == [similarity.Group(("s6", "s7", "s8"), [], ["triple"])]
 
 
 def test_words_are_compared_as_words() -> None:
     said = "The risk is an expected value, so the sample mean estimates it without bias."
     other = "A mean over more examples has a smaller variance, and its bias stays zero."
     again = similarity.runs(said.upper().replace(",", ";"), is_code=False)
-    assert similarity.likeness(similarity.runs(said, is_code=False), again) == 1
-    assert similarity.likeness(similarity.runs(other, is_code=False), again) == 0
+    assert similarity.runs(said, is_code=False) == again
+    assert not {*similarity.runs(other, is_code=False)} & {*again}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_loads_nothing_and_fits_a_phone(graded: Course, browser: Any, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    opened, asked = context.new_page(), []
+def test_a_page_loads_nothing_and_fits_a_phone(
+    toy: report.Assignment, browser: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "toy.html"
+    file.write_text(str(page(toy)), encoding="utf-8")
+    opened, asked = browser.new_page(viewport={"width": 390, "height": 800}), []
     opened.on("request", lambda request: asked.append(request.url))
-    file = graded.build / "report" / "toy.html"
     opened.goto(file.as_uri())
     assert asked == [file.as_uri()]
     assert opened.evaluate("document.documentElement.scrollWidth") == 390
@@ -223,4 +210,4 @@ def test_a_page_loads_nothing_and_fits_a_phone(graded: Course, browser: Any, sch
     parts = opened.locator("tbody tr").first.locator(".bar > [class^=level]")
     widths = [parts.nth(number).bounding_box()["width"] for number in range(2)]
     assert widths[0] == pytest.approx(widths[1], rel=0.02)
-    context.close()
+    opened.close()

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from toy_course import MARKS, make_course
+from toy_course import MARKS, make_course, use
 
-from tools import class_state, roster
-from tools.backend import Backend
+from tools.classroom import class_state, roster
+from tools.classroom.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -28,14 +28,21 @@ WORKSHEET = (
     "Participant 501,Ada Lovelace,ada,ada@example.org,No submission,,10.00\n"
     "Participant 502,Ben Nevis,ben,ben@example.org,No submission,,10.00\n"
 )
+WORKSHEET_DE = (
+    "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung\n"
+    'Teilnehmer/in501,Ada Lovelace,ada@example.org,Keine Abgabe,,"10,00"\n'
+    'Teilnehmer/in502,Ben Nevis,ben@example.org,Keine Abgabe,,"10,00"\n'
+)
 CANVAS = (
     'Student,ID,SIS User ID,SIS Login ID,Section,"Toy, first (4711)",Final Score\n'
     ",,,,,Manual Posting,\n    Points Possible,,,,,10.00,(read only)\n"
-    '"Lovelace, Ada",77,S1,ada,ML,9,90\n"Nevis, Ben",78,S2,ben,ML,,\n"Student, Test",99,,f00,ML,,\n'
+    '"Lovelace, Ada",77,S1,ada,ML,9,90\n"Nevis, Ben",78,S2,ben,ML,,\n'
+    '"Student, Test",99,,f00,ML,,\n"Student,Test",98,,f01,ML,,\n'
 )
 CANVAS_NAMES = (
-    "LastName,FirstName,ID,SIS Login ID,Root Account,Section\n    Points Possible,,,,,\n"
-    "Lovelace,Ada,77,ada,canvas.example,ML\nNevis,Ben,78,ben,canvas.example,ML\n"
+    "LastName,FirstName,ID,SIS User ID,Root Account,Section\n    Points Possible,,,,,\n"
+    "Lovelace,Ada,77,S1,canvas.example,ML\nNevis,Ben,78,S2,canvas.example,ML\n"
+    "Student,Test,99,,canvas.example,ML\n"
 )
 CANVAS_ROSTER = (
     "name,canvas_user_id,user_id,login_id,sections\nAda Lovelace,77,S1,ada,ML\n"
@@ -52,15 +59,17 @@ BOM = b"\xef\xbb\xbf"
         (BOM + MOODLE.encode(), "ID number", ["2027001", "2027002"], ""),
         (MOODLE_DE.encode("utf-16"), "E-Mail-Adresse", ["ada@example.org", "ben@example.org"], ""),
         (WORKSHEET.encode(), "Username", ["ada", "ben"], ""),
+        (WORKSHEET_DE.encode(), "E-Mail-Adresse", ["ada@example.org", "ben@example.org"], ""),
         (BOM + CANVAS.encode(), "SIS Login ID", ["ada", "ben"], "77"),
-        (CANVAS_NAMES.encode(), "SIS Login ID", ["ada", "ben"], "77"),
+        (CANVAS_NAMES.encode(), "SIS User ID", ["S1", "S2"], "77"),
         (CANVAS_ROSTER.encode(), "login_id", ["ada", "ben"], "77"),
         (EXCEL.encode("utf-16"), "Matrikelnummer", ["2027001", "2027002"], ""),
         (PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n", "id", ["ada", "ben"], ""),
     ],
     ids=[
-        *("plain", "Moodle", "Moodle in German, without numbers", "Moodle's worksheet", "Canvas"),
-        *("Canvas with two names", "Canvas's roster", "Excel", "tabs"),
+        *("plain", "Moodle", "Moodle in German, without numbers", "Moodle's worksheet"),
+        *("the same in German", "Canvas", "Canvas with two names", "Canvas's roster"),
+        *("Excel", "tabs"),
     ],
 )
 def test_a_list_is_read_whoever_wrote_it(
@@ -69,16 +78,14 @@ def test_a_list_is_read_whoever_wrote_it(
     file = tmp_path / "class.csv"
     file.write_bytes(content)
     found = roster.read(file)
-    assert found.sheet.header[found.columns["id"]] == column
+    assert found.layout.sheet.header[found.columns["id"]] == column
     assert [student["id"] for student in found.students] == ids
     names = [(student["first_name"], student["last_name"]) for student in found.students]
     assert names == [("Ada", "Lovelace"), ("Ben", "Nevis")]
     assert found.students[0].get("lms_user_id", "") == number
 
 
-def test_ids_stay_in_the_known_column(
-    tmp_path: Path,
-) -> None:
+def test_ids_stay_in_the_known_column(tmp_path: Path) -> None:
     file = tmp_path / "class.csv"
     file.write_text(CANVAS)
     for found in (roster.read(file, known_ids=["S1"]), roster.read(file, "sis user id")):
@@ -96,7 +103,8 @@ def test_ids_stay_in_the_known_column(
         ("id\nada\nAda\n", "line 3 .* 'Ada' is there twice, first in line 2"),
         ("id\nada+1\n", "line 2 .* 'ada\\+1' cannot be an id"),
         ("id,email\n../ada,x\n", "line 2 .* cannot be an id"),
-        ("id,email\n,x\n", "line 2 .* '' cannot be an id"),
+        ("id,name,email\n,Ada,x\n", "line 2 .*: Ada has no id\nTo fix: give one, or take another"),
+        ("name,email\nAda,a@x\nSøren Ågård,\n", "line 3 .*: Søren Ågård has no email"),
         ("id,email\n", "has no students"),
         ("ID number,E-mail\nada@example.org,S1\n", "line 2 .* 'S1' is no e-mail address"),
         ("id,name\nada,Lovelace, Ada\n", "line 2 of .* has 3 cells for 2 columns"),
@@ -114,10 +122,6 @@ def test_a_wrong_list_is_refused_with_its_line(
         roster.read(file)
 
 
-def _roster(course: Course, *arguments: str) -> int:
-    return roster.command(roster.parser().parse_args(arguments), course)
-
-
 def _students(course: Course) -> dict[str, tuple[str, str]]:
     with Backend(course).gradebook() as book:
         return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
@@ -129,19 +133,19 @@ def test_a_list_is_shown_entered_and_taken_back(
     course = make_course(tmp_path)
     file = tmp_path / "class.csv"
     file.write_text(PLAIN)
-    assert _roster(course, str(file)) == 1  # nobody can be asked, so nothing is entered
+    assert use(roster, course, str(file)) == 1  # nobody can be asked, so nothing is entered
     output = capsys.readouterr().out
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)
-    assert re.search(r"^ new +2 +ada, ben *$", output, re.M)
+    assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)
     assert _students(course) == {}
 
-    assert _roster(course, str(file), "--yes") == 0
+    assert use(roster, course, str(file), "--yes") == 0
     file.write_text("id,last_name,email\nben,Bell,\ncleo,,\n")
     capsys.readouterr()
-    assert _roster(course, str(file), "--yes") == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-6:-1]]
-    assert [row[-2:] for row in rows[1:]] == [
-        ["1", "cleo"], ["1", "ben"], ["before", "0"], ["1", "ada"],
+    assert use(roster, course, str(file), "--yes") == 0
+    rows = [line.strip() for line in capsys.readouterr().out.splitlines()[-5:-1]]
+    assert [re.split("  +", row)[1:] for row in rows] == [
+        ["1", "cleo"], ["1", "ben (Bell)"], ["0"], ["1", "ada (Ada Lovelace)"],
     ]  # fmt: skip
     entered = {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Bell"), "cleo": (None, None)}
     assert _students(course) == entered
@@ -149,18 +153,21 @@ def test_a_list_is_shown_entered_and_taken_back(
 
     # who would be there twice is refused, and so is all else in the file
     file.write_text("id,email\nzoe,zoe@example.org\n4711,ADA@example.org\n")
-    with pytest.raises(ToolError, match=r"'4711' has the e-mail address of 'ada'"):
-        _roster(course, str(file), "--yes")
+    with pytest.raises(ToolError, match=r"4711 has the e-mail address of ada \(Ada Lovelace\)"):
+        use(roster, course, str(file), "--yes")
+    file.write_text("id,name\n4711,Ada Lovelace\n")
+    with pytest.raises(ToolError, match="people of the gradebook under other ids"):
+        use(roster, course, str(file), "--yes")
     assert _students(course) == entered
 
     # cleo has handed in, so her work stays, off the list
     (course.submitted / "cleo" / "toy").mkdir(parents=True)
-    assert _roster(course, "--undo") == 0
+    assert use(roster, course, "--undo") == 0
     assert _students(course) == entered | {"ben": ("Ben", "Nevis")}
     assert class_state.read(course).students.keys() == {"ada", "ben"}
     with pytest.raises(ToolError, match="no class list to take back"):
-        _roster(course, "--undo")
-    assert _roster(course, "--remove", "ada") == 0
+        use(roster, course, "--undo")
+    assert use(roster, course, "--remove", "Ada Lovelace") == 0
     assert _students(course).keys() == {"ben", "cleo"}
 
 

@@ -9,7 +9,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from optdl.checks.exercise import Exercise, Misconception
-from tools import notebooks, release, results, sample_class
+from tools import notebooks
+from tools.classroom import release, results, sample_class
 from tools.layout import RECORD, ROOT, Course
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
@@ -75,10 +76,7 @@ def _tests(cell: str, test: str) -> list[Any]:
         new_code_cell(
             source, id=name, metadata=_about(name, points=points, grade=True, locked=True)
         )
-        for name, source, points in (
-            (f"{cell}-visible", test, 1),
-            (f"{cell}-hidden", hidden, 2),
-        )
+        for name, source, points in ((f"{cell}-visible", test, 1), (f"{cell}-hidden", hidden, 2))
     ]
 
 
@@ -218,7 +216,7 @@ def answered(notebook: Path, double: str, triple: str, why: str = "") -> bytes:
 
 def use(module: object, course: Course, *arguments: str) -> int:
     """Run one of the course's commands."""
-    return module.command(module.parser().parse_args(arguments), course) or 0  # type: ignore[attr-defined]
+    return int(module.main(*arguments, course=course))  # type: ignore[attr-defined]
 
 
 def rows(course: Course) -> dict[str, results.Row]:

@@ -19,6 +19,7 @@ TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 # of labs are apart: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
     "files": set(),
+    "moments": set(),
     "special": set(),
     "problems": {"special"},
     "data": set(),
@@ -36,7 +37,7 @@ MAY_IMPORT = {
     "plotting": {"records"},
     "checks": {"checks", "objectives", "observation", "topic", "problems", "data"},
     "checks of labs": {
-        *("checks", "drivers", "labs", "observation"),
+        *("checks", "drivers", "images", "labs", "observation"),
         *("topic", "problems", "data", "networks", "records"),
     },
 }
@@ -47,13 +48,14 @@ LAYERS = {
     "configuration": set(),
     "events": set(),
     "files": set(),
+    "moments": set(),
     "observation": set(),
     "processors": set(),
     "values": set(),
     "sandbox": set(),
     "workers": {"observation", "values", "sandbox"},
     "nbgrader": {"configuration", "events", "files", "sandbox", "workers"},
-    "run": {"events", "files", "sandbox", "workers", "nbgrader"},
+    "run": {"events", "files", "moments", "sandbox", "workers", "nbgrader"},
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},

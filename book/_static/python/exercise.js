@@ -1,6 +1,6 @@
 /* Exercises that are solved on the page: an editor, a check, and what the check says. */
 
-import { Ended, Kernel, core, isKept, obstacle, weight } from "./kernel.js";
+import { Ended, Kernel, core, isKept, isMemory, obstacle, weight } from "./kernel.js";
 import { Notebook } from "./notebook.js";
 import * as store from "./store.js";
 
@@ -103,6 +103,7 @@ class Cell {
     // what an answer begins with in place of the placeholder; it is checked on the first press
     this.begun = box.classList.contains("exercise-begun") ? this.blank : undefined;
     this.title = box.closest(".exercise").querySelector(".exercise-title").textContent.trim();
+    this.label = this.title.split(" · ")[0];
     this.solution = box.parentElement.querySelector(`#cell-${this.name} ~ .exercise-solution`);
     this.hinted = box.nextElementSibling?.matches(".exercise-hints");
     this.build();
@@ -235,6 +236,8 @@ class Cell {
     const buttons = this.kind === "written" ? [this.previewer, this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
     if (this.kind === "try") buttons.splice(2, 1);
     this.bar.prepend(...buttons);
+    const seen = () => ({ Code: this.editor.text, Message: `${this.status.textContent}\n${this.output.textContent}`.trim() });
+    if (this.kind === "answer" && window.reportLink) this.bar.append(window.reportLink(this.box.id, "Something wrong here?", seen));
   }
 
   /** Show an answer in words as people will read it, or let the reader go on. */
@@ -291,8 +294,7 @@ class Cell {
   }
 
   failed(error) {
-    const memory = /memory|alloc/i.test(error.message);
-    const why = memory ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message;
+    const why = isMemory(error) ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message;
     this.say(why, "error", ...this.offer("."));
   }
 
@@ -397,7 +399,8 @@ class Cell {
   }
 
   explain(answer, source) {
-    const { kind, text, line, cell } = answer;
+    const { kind, line, cell } = answer;
+    const text = answer.text.replace(/^✗ \w+:/, `✗ ${this.label}:`);
     const lines = text.endsWith("\n") ? text : `${text}\n`;
     this.print(...(kind === "CheckFailed" ? marked(lines) : [lines])); // a traceback shows code as it is
     if (kind === "CheckFailed") {
@@ -408,8 +411,10 @@ class Cell {
       this.show();
       const help = [!cause && this.hinted ? " Hints are below the cell." : "", this.solution && !this.solution.hidden ? " A solution is below the cell." : ""];
       this.say(cause ? `✗ Not yet. Likely cause: ${cause}` : text.split("\n")[0], "wrong", ...help);
-    } else if (cell !== this.name) this.say(`The cell ${cell} above ends with an error: ${kind}.`, "error");
-    else {
+    } else if (cell !== this.name) {
+      const where = this.notebook.tests(this.name).includes(cell) ? "The check" : `The cell of ${cells.get(cell)?.label ?? cell} above`;
+      this.say(`${where} ends with an error: ${kind}.`, "error");
+    } else {
       const advice = kind === "NameError" && this.kind !== "try" ? " If a cell above defines this name: “Run all above”." : "";
       this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error", advice);
       if (line) this.editor?.mark?.(line, text.trim().split("\n").pop());
@@ -453,7 +458,7 @@ async function checkAll(notebook, names, tell) {
         cell.quiet = false;
       }
     }
-    const link = (name) => (cells.has(name) ? element("a", { href: `#cell-${name}` }, cells.get(name).title.split(" · ")[0]) : name);
+    const link = (name) => (cells.has(name) ? element("a", { href: `#cell-${name}` }, cells.get(name).label) : name);
     const rest = wrong.flatMap((name, number) => [number ? ", " : " Not yet: ", link(name)]);
     tell(`${names.length - wrong.length} of ${names.length} answers agree.`, "", ...rest, rest.length ? "." : "");
   } catch (error) {

@@ -16,24 +16,44 @@ export function obstacle() {
     : "This browser cannot run Python in a page. Chrome and Edge can from version 137, Firefox from 131 and Safari from 18.4 on.";
 }
 
+export const isMemory = (error) => /memory|alloc/i.test(error.message);
+
 /** Python stopped, or ended, while a cell was running. */
 export class Ended extends Error {}
 
-/** Fetch a file of the site. */
-async function ask(address, options) {
+const LOST = "A part of Python could not be loaded. Connect to the network, and run the cell again.";
+const STALLED = "The site has sent nothing for a minute. Check the network, and run the cell again.";
+const PATIENCE = 60_000;
+
+/** A part does not come; the message says what to do. */
+class Missing extends Error {}
+
+/** Ask the site for something, and say what to do where it does not come, or is not what it should be. */
+async function ask(act) {
+  const waiting = new AbortController();
+  let timer;
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => waiting.abort(), PATIENCE);
+  };
   try {
-    return await fetch(address, options);
-  } catch {
-    throw new Error("A part of Python could not be loaded. Connect to the network, and run the cell again.");
+    wait();
+    return await act(waiting.signal, wait);
+  } catch (error) {
+    if (error instanceof Missing || isMemory(error)) throw error;
+    throw new Missing(waiting.signal.aborted ? STALLED : LOST);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
 /** Read the list of the parts of Python, with their sizes. */
-async function listParts() {
-  const answer = await ask(new URL("parts.json", HERE), { cache: "no-cache" });
-  if (!answer.ok) throw new Error(`Python is not part of this site (${answer.status}).`);
-  return answer.json();
-}
+const listParts = () =>
+  ask(async (signal) => {
+    const answer = await fetch(new URL("parts.json", HERE), { cache: "no-cache", signal });
+    if (!answer.ok) throw new Missing(`Python is not part of this site (${answer.status}).`);
+    return answer.json();
+  });
 
 /** Open the browser's store of parts; a page without https has none. */
 async function openStore() {
@@ -60,24 +80,38 @@ export async function isKept(parts) {
   return found.every(Boolean);
 }
 
-/** Fetch a part from the store or the site, and return its unpacked bytes as a response. */
-async function fetchPart(part, store, count) {
+/** Unpack bytes; some servers call them encoded, and then the browser has unpacked them before. */
+async function unpacked(bytes) {
+  const [beginning, all] = bytes.tee();
+  const reader = beginning.getReader();
+  const { value } = await reader.read();
+  reader.cancel();
+  return value?.[0] === 0x1f && value[1] === 0x8b ? all.pipeThrough(new DecompressionStream("gzip")) : all;
+}
+
+/** Fetch a part from the store or the site, and return what `read` makes of it. */
+function fetchPart(part, store, count, read) {
   const address = new URL(part.file, HERE);
-  let answer = await store?.match(address);
-  if (!answer) {
-    answer = await ask(address);
-    if (!answer.ok) throw new Error(`${part.file} could not be loaded (${answer.status}).`);
-    const kept = answer.clone();
-    store?.put(address, kept).catch(() => {});
-  }
-  const counting = new TransformStream({
-    transform(piece, controller) {
-      count(piece.length);
-      controller.enqueue(piece);
-    },
+  return ask(async (signal, wait) => {
+    let answer = await store?.match(address);
+    if (!answer) {
+      answer = await fetch(address, { signal });
+      if (!answer.ok) throw new Missing(`${part.file} could not be loaded (${answer.status}).`);
+      store?.put(address, answer.clone()).catch(() => {});
+    }
+    const counting = new TransformStream({
+      transform(piece, controller) {
+        wait();
+        count(piece.length);
+        controller.enqueue(piece);
+      },
+    });
+    const bytes = await unpacked(answer.body.pipeThrough(counting));
+    return read(new Response(bytes, { headers: { "Content-Type": part.type } }));
+  }).catch((error) => {
+    if (error instanceof Missing) store?.delete(address); // what came may be another page's
+    throw error;
   });
-  const bytes = answer.body.pipeThrough(counting).pipeThrough(new DecompressionStream("gzip"));
-  return new Response(bytes, { headers: { "Content-Type": part.type } });
 }
 
 /** Drop what an older build of the site has left in the store. */
@@ -116,9 +150,9 @@ export class Kernel {
     let [come, failed] = [0, false];
     const count = (bytes) => failed || progress((come += bytes), total);
     const [module, library, course] = await Promise.all([
-      fetchPart(parts.python, store, count).then((answer) => WebAssembly.compileStreaming(answer)),
-      fetchPart(parts.library, store, count).then((answer) => answer.arrayBuffer()),
-      fetchPart(parts.course, store, count).then((answer) => answer.json()),
+      fetchPart(parts.python, store, count, (answer) => WebAssembly.compileStreaming(answer)),
+      fetchPart(parts.library, store, count, (answer) => answer.arrayBuffer()),
+      fetchPart(parts.course, store, count, (answer) => answer.json()),
     ]).catch((error) => {
       failed = true; // the other parts still come, and say nothing more
       throw error;
@@ -163,8 +197,8 @@ export class Kernel {
 
   async loadArchive(part, progress) {
     let come = 0;
-    const answer = await fetchPart(part, await openStore(), (bytes) => progress((come += bytes), part.bytes));
-    return new Uint8Array(await answer.arrayBuffer());
+    const count = (bytes) => progress((come += bytes), part.bytes);
+    return new Uint8Array(await fetchPart(part, await openStore(), count, (answer) => answer.arrayBuffer()));
   }
 
   /** Send the worker a message and wait for its answer; output goes to `print`. */

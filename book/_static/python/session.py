@@ -5,6 +5,7 @@ import builtins
 import importlib
 import json
 import linecache
+import re
 import sys
 import traceback
 import zipimport
@@ -12,6 +13,8 @@ from pathlib import Path
 
 NAMES = {"__name__": "__main__", "__builtins__": builtins}
 """The names of the page's cells, which share them as the cells of a notebook do."""
+
+ELSEWHERE = "What needs more runs in JupyterLab."
 
 
 def main():
@@ -123,21 +126,32 @@ def describe(error, filename):
     last = traceback.format_exception_only(error)
     if isinstance(error, SyntaxError) and not own:
         last = [text for text in last if not text.startswith("  File ")]
-    if isinstance(error, ModuleNotFoundError):
-        last = [f"{kind}: {missing(error)}\n"]
+    if sentence := lacking(error, frames):
+        last[-1] = f"{kind}: {sentence}\n"
     text = "".join(traceback.format_list(frames[-8:]) + last)
     answer = {"kind": kind, "text": text[-6000:], "line": line}
     return answer | {"missing": error.name} if isinstance(error, ModuleNotFoundError) else answer
 
 
-def missing(error):
-    """Say that a module is not here, and where it is; Python's own advice is for a terminal."""
-    if not error.name or error.name.partition(".")[0] == "optdl":
-        return error.msg
-    return (
-        f"{error.name} is not part of this page's Python, which has NumPy, matplotlib and the "
-        "course's own modules. What needs more runs in JupyterLab."
-    )
+def lacking(error, frames):
+    """Say what this page's Python lacks, and where it is; Python's own advice is for a terminal."""
+    command = isinstance(error, SyntaxError) and re.match(r"\s*([%!]+\w+)", error.text or "")
+    if command:
+        return f"{command[1]} is a command of Jupyter, and this page has Python alone. {ELSEWHERE}"
+    if isinstance(error, SyntaxError) and "await" in error.msg:
+        return f"await stands only inside an async function on this page. {ELSEWHERE}"
+    if "start new thread" in str(error):
+        return f"This page's Python has one thread: call the function itself. {ELSEWHERE}"
+    if any(re.search(r"/(urllib|http|socket)\b", frame.filename) for frame in frames):
+        return f"This page's Python has no network. {ELSEWHERE}"
+    if isinstance(error, ModuleNotFoundError):
+        if not error.name or error.name.partition(".")[0] == "optdl":
+            return error.msg
+        return (
+            f"{error.name} is not part of this page's Python, which has NumPy, matplotlib and the "
+            f"course's own modules. {ELSEWHERE}"
+        )
+    return ""
 
 
 def figures(filename):

@@ -49,10 +49,19 @@
           "opened from a file load Python: run “python -m http.server” in the folder, and open http://localhost:8000.",
       );
     else {
+      const script = new URL("exercise.js", here);
       const begin = () =>
-        import(new URL("exercise.js", here)).catch(() =>
-          tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
-        );
+        import(script).catch(async () => {
+          const answer = await fetch(script).catch(() => undefined);
+          const kind = answer?.headers.get("Content-Type") ?? "";
+          if (!answer?.ok) tell("A part of this page could not be loaded. Connect to the network, and load the page again.");
+          else if (!/javascript/.test(kind))
+            tell(
+              `The server of this site sends scripts as “${kind}”, and a browser runs only what is sent as “text/javascript”. ` +
+                "Whoever runs the server can set this for files whose names end in .js; the notebook of the assignment has this exercise, too.",
+            );
+          else tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too.");
+        });
       // when the reader comes near the first exercise
       const near = new IntersectionObserver(
         (entries) => {

@@ -1,0 +1,77 @@
+"""Ways to answer an exercise, right and wrong, as the source of its answer cell."""
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from optdl.checks import catalog
+
+Answer = Callable[[str], str]
+"""Takes the right answer's source, gives another."""
+
+Definition = ast.FunctionDef | ast.ClassDef
+"""What an answer cell holds one of."""
+
+MARKS = re.compile(r"^[^\n]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.M)
+SCHEME = re.compile(r"^[^\n]*### BEGIN MARK SCHEME.*?### END MARK SCHEME[^\n]*\n?", re.M | re.S)
+
+
+def right(source: str) -> str:
+    """Return an instructor's cell as a student would have written it."""
+    return SCHEME.sub("", MARKS.sub("", source)).strip("\n")
+
+
+def defined_name(source: str) -> str | None:
+    """Return the name of the last function or class at the top level of a cell, if any."""
+    names = [node.name for node in ast.parse(source).body if isinstance(node, Definition)]
+    return names[-1] if names else None
+
+
+def with_body(source: str, body: str) -> str:
+    """Keep signature and docstring of the last definition, and put another body there.
+
+    Of a class, each method gets that body.
+    """
+    tree = ast.parse(source)
+    answer = next(node for node in reversed(tree.body) if isinstance(node, Definition))
+    inside = answer.body if isinstance(answer, ast.ClassDef) else [answer]
+    for function in inside:
+        if isinstance(function, ast.FunctionDef):
+            has_docstring = ast.get_docstring(function) is not None
+            function.body = [*function.body[:has_docstring], *ast.parse(body).body]
+    return ast.unparse(tree)
+
+
+def never_ends(source: str) -> str:
+    """Wait for a condition that never comes."""
+    return with_body(source, "error = 1.0\nwhile error > 0:\n    error = abs(error)")
+
+
+def syntax_error(source: str) -> str:
+    """Forget the colon after the signature."""
+    lines = source.splitlines()
+    last = max(number for number, line in enumerate(lines) if line.startswith(("def ", "class ")))
+    closing = next(n for n in range(last, len(lines)) if lines[n].rstrip().endswith(":"))
+    lines[closing] = lines[closing].rstrip()[:-1]
+    return "\n".join(lines)
+
+
+def under_another_name(source: str) -> str:
+    """Define the function under a name of one's own, and assign it to the right one.
+
+    A class stays as it is: its name is part of what it does.
+    """
+    name = defined_name(source)
+    renamed = re.sub(rf"^def {name}\b", f"def my_{name}", source, flags=re.M)
+    return source if renamed == source else f"{renamed}\n\n\n{name} = my_{name}"
+
+
+def hints(key: str) -> tuple[str, ...]:
+    """Return the hints of an exercise, from a question to nearly the line, in Markdown."""
+    return catalog.find(key).hinted
+
+
+def files_with_hints(topic: str) -> list[Path]:
+    """Return the files in which the hints of a topic are written."""
+    return sorted((Path(catalog.__file__).parent / topic).glob("*.py"))

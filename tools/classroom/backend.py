@@ -1,0 +1,178 @@
+"""Call nbgrader from Python: quietly, for one course, with failures told in one sentence."""
+
+import contextlib
+import copy
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy.orm import joinedload, selectinload, undefer
+from traitlets.config import Config
+
+import gradebox
+from gradebox.exchange import left_out
+from tools.fingerprints import write_if_changed
+from tools.layout import Course
+from tools.terminal import ToolError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader.api import (
+        Assignment,
+        Comment,
+        Grade,
+        Gradebook,
+        MissingEntry,
+        Student,
+        SubmittedAssignment,
+        SubmittedNotebook,
+    )
+    from nbgrader.apps.api import NbGraderAPI
+
+
+SHARE = str(Path(gradebox.__file__).parent / "share")
+"""Where gradebox keeps templates of nbconvert."""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which nbgrader and its kernels run."""
+    programs = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", "")
+    shared = os.environ.get("JUPYTER_PATH", "")
+    return {
+        # nbgrader calls alembic by name, and .venv need not be activated.
+        "PATH": path if path.startswith(programs) else programs + os.pathsep + path,
+        # A kernel of the same name elsewhere on the machine is not ours.
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        # The formgrader's pages load no MathJax: their formulas are typeset already.
+        "JUPYTER_PATH": shared if SHARE in shared else SHARE + os.pathsep * bool(shared) + shared,
+        # Small arrays gain nothing from threads.
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@cache
+def _empty_gradebook(course_id: str) -> bytes:
+    """Return a gradebook without entries; nbgrader takes seconds to make one."""
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Gradebook(f"sqlite:///{folder}/gradebook.db", course_id).close()
+        return Path(folder, "gradebook.db").read_bytes()
+
+
+FAILURES = {
+    "generate_assignment": "{} cannot be released",
+    "release_assignment": "{} cannot be published",
+    "collect": "{} cannot be collected",
+    "autograde": "{1}'s {0} fails",
+    "generate_feedback": "no feedback on {1}'s {0}",
+    "release_feedback": "the pages of {} cannot be released",
+}
+"""What is said of an action of nbgrader's that fails."""
+
+
+class Failed(ToolError):
+    """An nbgrader action did not succeed; ``log`` holds all that it said."""
+
+    def __init__(self, action: str, log: str) -> None:
+        super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
+        self.action, self.reason, self.log = action, _reason(log), log
+
+    def __reduce__(self) -> tuple[type["Failed"], tuple[str, str]]:
+        """Come back whole from another process."""
+        return type(self), (self.action, self.log)
+
+
+class Backend:
+    """nbgrader for one course; a ``timeout`` in seconds and ``changes`` go before its settings."""
+
+    def __init__(
+        self, course: Course, timeout: int | None = None, changes: Config | None = None
+    ) -> None:
+        course.prepare()
+        config = copy.deepcopy(course.config)
+        if timeout is not None:
+            config.Execute.timeout = timeout
+        config.merge(changes or Config())
+        os.environ.update(environment())
+        directory: Any = config.CourseDirectory
+        url = str(directory.db_url)
+        if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+            empty = _empty_gradebook(str(directory.course_id))
+            write_if_changed(Path(url.removeprefix("sqlite:///")), empty)
+        self.course = course
+        self.api = NbGraderAPI(config=config)
+
+    def do(self, action: str, *names: str) -> str:
+        """Run an action of nbgrader's on an assignment, or on a student's work; return its log."""
+        with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):  # nbgrader goes elsewhere
+            warnings.simplefilter("ignore")
+            result = getattr(self.api, action)(*names)
+        log = str(result.get("log", ""))
+        if not result["success"]:
+            error = str(result.get("error", ""))
+            if error.rstrip().endswith("KeyboardInterrupt"):
+                raise KeyboardInterrupt
+            raise Failed(FAILURES[action].format(*names), f"{error}\n{log}")
+        return log
+
+    def release_feedback(self, topic: str) -> dict[str, Path]:
+        """Put pages where students fetch them; return the folders of those that cannot be."""
+        self.do("release_feedback", topic)
+        directory = self.api.coursedir
+        directory.assignment_id, directory.student_id = topic, "*"
+        return left_out(directory)
+
+    @contextlib.contextmanager
+    def gradebook(self) -> Iterator[Any]:
+        """Open the gradebook, and close it again."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Gradebook(self.api.coursedir.db_url, self.api.course_id) as book:
+                yield book
+
+
+SCORES = [f"{most}{kind}_score" for kind in ("code", "written", "task") for most in ("", "max_")]
+
+
+def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
+    """Return the graded submissions of the assignments, with all their scores and comments.
+
+    A handful of queries reads them all; nbgrader's objects would ask for each score by itself.
+    """
+    notebook = selectinload(SubmittedAssignment.notebooks)
+    query = (
+        book.db.query(SubmittedAssignment)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .filter(Assignment.name.in_(topics))
+        .options(
+            joinedload(SubmittedAssignment.student),
+            joinedload(SubmittedAssignment.assignment),
+            notebook.joinedload(SubmittedNotebook.notebook),
+            notebook.selectinload(SubmittedNotebook.grades).joinedload(Grade.cell),
+            notebook.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
+            *(undefer(getattr(SubmittedAssignment, name)) for name in SCORES),
+        )
+    )
+    return [submission for submission in query.all() if submission.notebooks]
+
+
+def _reason(log: str) -> str:
+    """Return the line of a log that says why: an exception, if it is not nbgrader's own."""
+    patterns = (
+        r"^\s*+((?!\[|.*NbGraderException)[^:\n]*(?:Error|Exception|Missing): .*)$",
+        r"^\s*\[ERROR\] (.*)$",
+        r"^\s*(\S.*)$",
+    )
+    reasons = (re.search(pattern, log, re.MULTILINE) for pattern in patterns)
+    reason = next(filter(None, reasons), None)
+    return reason[1].strip()[:300] if reason else "it gave no reason"
+
+
+__all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions"]

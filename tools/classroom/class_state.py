@@ -1,0 +1,71 @@
+"""Keep what the gradebook has no place for: the class list, extensions, and what came by zip.
+
+It is one file below ``build``, which is written whole or not at all.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tools.fingerprints import write_if_changed
+from tools.layout import Course
+from tools.terminal import ToolError
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What a learning platform's zip tells of a submission besides its files.
+
+    ``platform`` is "Moodle", "Canvas", or an empty string for a folder that bears the student's id;
+    ``names`` has by notebook the name under which the platform takes feedback, without its suffix.
+    """
+
+    platform: str
+    names: dict[str, str]
+    late: bool = False
+
+
+@dataclass
+class ClassState:
+    """What is known of a class."""
+
+    columns: list[str] = field(default_factory=list)
+    """The columns of the class list that tell who a student is, by their own names."""
+    students: dict[str, list[str]] = field(default_factory=dict)
+    """The cells of these columns, by id: who is on the list."""
+    undo: dict[str, Any] = field(default_factory=dict)
+    """What the last list changed: the fields of each student before, None for a new one."""
+    extensions: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By assignment and id, the moment until which a student may hand in."""
+    collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    """By assignment and id, what came in a zip: a :class:`HandIn` as a dictionary."""
+
+    def hand_in(self, topic: str, student: str) -> HandIn | None:
+        """Return what is known of a submission that came in a zip."""
+        fields = self.collected.get(topic, {}).get(student)
+        return HandIn(**fields) if fields else None
+
+
+def read(course: Course) -> ClassState:
+    """Return what is known of a class, or an empty state."""
+    file = course.build / "class" / "register.json"
+    if not file.exists():
+        return ClassState()
+    try:
+        return ClassState(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ToolError(
+            f"{file} cannot be read: {error}",
+            "restore it from a copy of build/; or remove it, and enter the class list again",
+        ) from None
+
+
+@contextmanager
+def changed(course: Course) -> Iterator[ClassState]:
+    """Give the state of a class to change; it is written at the end, unless there was an error."""
+    state = read(course)
+    yield state
+    text = json.dumps(asdict(state), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write_if_changed(course.build / "class" / "register.json", text.encode())

@@ -1,0 +1,534 @@
+"""Take in a zip of submissions: ``python -m tools.classroom.collect TOPIC FILE``.
+
+FILE is what Moodle's or Canvas's *download all submissions* gives, as it came or unpacked, or holds
+a folder for each student's id. Zips inside of it are looked into. Nothing is entered of a file that
+cannot be read whole, and whoever is not on the class list is named with the nearest names.
+
+Neither platform's zip tells when something came. Moodle's grading worksheet does (``--sheet``), and
+its numbers tell who is who. Times are in UTC, except those of a worksheet, which are in the time
+zone of this machine. A STUDENT is an id, a number or a name; several pairs are divided by commas.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import sys
+import zipfile
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from gradebox.moments import read as read_time
+from tools.classroom import class_state, layouts, moments
+from tools.classroom.backend import Backend, MissingEntry
+from tools.classroom.class_state import HandIn
+from tools.classroom.student_matching import (
+    Person,
+    class_members,
+    described,
+    find,
+    is_test_student,
+    match,
+)
+from tools.fingerprints import files, write_if_changed
+from tools.layout import HERE, RECORD, Course
+from tools.terminal import ToolError, argument, command, console, need_disk, tell
+
+MOODLE = re.compile(
+    r"(?P<name>.*)_(?P<number>\d+)_assign(submission|feedback)_(?P<kind>[a-z]+)(_(?P<file>.*))?"
+)
+"""The name of a student's folder, or the beginning of a file's, in a zip of Moodle's."""
+CANVAS = re.compile(
+    r"(?P<prefix>(?P<name>.+?)_((?P<late>LATE)_)?(?P<number>\d+|(?<=anon_|LATE_)[^\W_]+)_"
+    r"((?P<attachment>\d+)_|(?=text\.|link\.)))(?P<file>.+)"
+)
+"""The name of a file in a zip of Canvas's; *anon* and no number where it grades anonymously."""
+WANTED = re.compile(r"(?P<stem>.+?)(-\d+|\s*\(\d+\)|_\d+)?\.(ipynb|json)([-_. (].*)?(?<!\.zip)")
+"""How files are named whose content is of interest.
+
+Browsers, editors and platforms add a number to a name that is there already, or a suffix.
+"""
+MAX_FILE = 100 * 2**20
+"""So many bytes a file may have."""
+MAX_TOTAL = 2 * 2**30
+"""So many bytes all files may have together, however small the zip is."""
+MAX_DEPTH = 4
+"""So deep may zips lie in zips."""
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
+"""What goes wrong with a zip that is damaged, locked, or none."""
+TIME = "timestamp.txt"
+KINDS = ("new", "replaced", "time now known", "as before", "later work kept")
+"""What may become of a submission."""
+
+
+class Sender(NamedTuple):
+    """Who handed in, as the names in a zip tell it.
+
+    The platform is "Moodle", "Canvas", or an empty string for a folder that bears an id; the number
+    is Moodle's of the participant, or Canvas's of the user.
+    """
+
+    platform: str
+    name: str
+    number: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.number}".strip()
+
+
+@dataclass
+class Parcel:
+    """What one sender handed in: files by their names in the zip, and what the platform says.
+
+    ``prefixes`` are what it wants before the names of files that go back, ``attachments`` Canvas's
+    numbers, which grow with time.
+    """
+
+    late: bool = False
+    contents: dict[str, bytes] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
+    attachments: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Intake:
+    """What became of a zip.
+
+    ``ready`` are the files to enter by student and name, ``hand_ins`` what else is known of them.
+    The others say why: of senders who are nobody on the class list, of students of whom nothing
+    can be entered, and which of several files of a student was taken.
+    """
+
+    ready: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    hand_ins: dict[str, HandIn] = field(default_factory=dict)
+    unmatched: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    choices: dict[str, str] = field(default_factory=dict)
+
+
+# --- what is in a zip
+
+
+def contents(source: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a zip or a folder, and of the zips inside, with their names.
+
+    A zip inside that cannot be read is a file like others: it costs one student and not the class.
+    """
+    if not source.exists():
+        raise ToolError(f"there is no file {source}", "give the zip that the platform made")
+    left = MAX_TOTAL
+
+    def unpacked(archive: Path | BytesIO, before: str, depth: int) -> Iterator[tuple[str, bytes]]:
+        with zipfile.ZipFile(archive) as opened:
+            for entry in opened.infolist():
+                name = before + entry.filename.replace("\\", "/")
+                if entry.file_size > MAX_FILE:
+                    yield f"{name} (more than {MAX_FILE >> 20} MB)", b""
+                elif not entry.is_dir():
+                    yield from looked_into(name, opened.read(entry), depth)
+
+    def looked_into(name: str, content: bytes, depth: int) -> list[tuple[str, bytes]]:
+        nonlocal left
+        left -= len(content)
+        if left < 0:
+            raise ToolError(f"{name}: all unpacks to more than {MAX_TOTAL >> 30} GB", "split it")
+        if name.lower().endswith(".zip") and depth < MAX_DEPTH:
+            with contextlib.suppress(*UNREADABLE):
+                return list(unpacked(BytesIO(content), f"{name}/", depth + 1))
+        return [(name, content if WANTED.fullmatch(_bare(name)) else b"")]
+
+    try:
+        found = (
+            unpacked(source, "", 0)
+            if source.is_file()
+            else (
+                item
+                for path in files(source)
+                for item in looked_into(path.relative_to(source).as_posix(), path.read_bytes(), 1)
+            )
+        )
+        for name, content in found:
+            if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts):
+                yield name, content
+    except UNREADABLE as error:
+        raise ToolError(
+            f"{source} cannot be read as a zip: {error}; nothing was entered", "download it again"
+        ) from None
+
+
+def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Sender, Parcel], list[str]]:
+    """Return who handed in what, and the files that name no sender."""
+    parcels, unclear = defaultdict[Sender, Parcel](Parcel), []
+    for name, content in contents(source):
+        parts = PurePosixPath(name).parts
+        senders = (_sender(part, part is parts[-1], members) for part in parts)
+        if not (recognized := next(filter(None, senders), None)):
+            unclear.append(name)
+            continue
+        sender, fields = recognized
+        parcel = parcels[sender]
+        if fields.get("kind", "file") == "file":  # and not what else Moodle has
+            parcel.contents[name] = content
+            parcel.prefixes[name] = fields.get("prefix") or ""
+            parcel.attachments[name] = int(fields.get("attachment") or 0)
+            parcel.late |= bool(fields.get("late"))
+    return parcels, unclear
+
+
+def _sender(
+    part: str, is_file: bool, members: Mapping[str, Person]
+) -> tuple[Sender, dict[str, str]] | None:
+    """Return who sent a file, told from a part of its name, and what was found in it."""
+    packed = part[:-4].rpartition("-")[0] if part.endswith(".zip") else ""  # by make submit
+    if who := [who for who in members if who.casefold() in (part.casefold(), packed.casefold())]:
+        return Sender("", who[0]), {}
+    if match := MOODLE.fullmatch(part):
+        fields = {"prefix": f"{match['name']}_{match['number']}_assignsubmission_file_"}
+        return Sender("Moodle", match["name"], match["number"]), match.groupdict() | fields
+    if (match := CANVAS.fullmatch(part)) and (is_file or part.lower().endswith(".zip")):
+        return Sender("Canvas", match["name"], match["number"]), match.groupdict()
+    return None
+
+
+def _bare(path: str) -> str:
+    """Return a file's name without what platforms put before it, in small letters."""
+    name = PurePosixPath(path).name
+    match = CANVAS.fullmatch(name) or MOODLE.fullmatch(name)
+    return ((match["file"] if match else "") or name).casefold()
+
+
+# --- who a sender is
+
+
+def recognize(
+    senders: Collection[Sender],
+    members: Mapping[str, Person],
+    worksheet: Mapping[str, Person],
+    who: Mapping[str, str],
+) -> tuple[dict[Sender, Person], dict[Sender, str]]:
+    """Return who the senders are, and of the others why that is not clear.
+
+    What the teacher says of a name or a number comes first. A number that Moodle's worksheet has
+    beats a name, for in a team's submission the name is the group's as well.
+    """
+    names = Counter(sender.name for sender in senders)
+    claims = {}
+    for sender in senders:
+        keys = [sender.number, str(sender), *([sender.name] if names[sender.name] == 1 else [])]
+        if given := next((who[key] for key in keys if key in who), ""):
+            claims[sender] = Person(find(given, members).id)
+        elif not sender.platform:
+            claims[sender] = Person(sender.name)
+        elif (row := worksheet.get(sender.number)) and (row.logins or row.name):
+            claims[sender] = row
+        else:
+            number = sender.number if sender.platform == "Canvas" else ""
+            claims[sender] = Person(last_name=sender.name, number=number)
+    return match(claims, members)
+
+
+def read_worksheet(file: Path) -> tuple[dict[str, Person], dict[str, datetime]]:
+    """Return by number who the participants of Moodle's worksheet are, and when each handed in."""
+    layout, people, times = layouts.read(file), {}, {}
+    if layout.platform != "Moodle":
+        raise ToolError(
+            f"{file} is no grading worksheet: its first column holds no numbers of participants",
+            "get it in Moodle's assignment: Submissions, Download grading worksheet",
+        )
+    for _, cells in layout.sheet.rows:
+        number = layouts.PARTICIPANT.sub(r"\2", cells[0])
+        people[number] = layout.person(cells)
+        if (changed := layout.submitted) and (moment := moments.in_words(cells[changed])):
+            times[number] = moment
+    return people, times
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Return what ``A=1, B=2`` says; a comma within a name divides nothing."""
+    given: dict[str, str] = {}
+    for text in texts:
+        if not re.fullmatch(r"[^=]+=[^=,;]+([,;][^=]+=[^=,;]+)*[,;]?\s*", text):
+            raise ToolError(f"{text!r} is no pair", "write NAME=STUDENT, or several: A=1, B=2")
+        found = re.findall(r"([^=]+)=([^=,;]+)(?:[,;]|$)", text)
+        given |= {name.strip(): value.strip() for name, value in found}
+    return given
+
+
+# --- which file is which
+
+
+def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], str]:
+    """Return which file of the assignment is which of a parcel, and what there is to say of it.
+
+    A notebook is told by its cells, whatever it is called; one that breaks off, by its name. Where
+    it cannot be told there is no file, and the reason.
+    """
+    of_cells = {
+        name: _cells(course.source(topic, name).read_bytes()) for name in course.notebooks(topic)
+    }
+    releases = [course.released(topic, name) for name in of_cells]
+    blank = [_cells(release.read_bytes()) for release in releases if release.exists()]
+    by_name = {name: f"{name}.ipynb" for name in of_cells} | {Path(RECORD).stem: RECORD}
+    known = {name for cells in of_cells.values() for name in cells}
+    candidates: dict[str, list[str]] = {}
+    unknown = []
+    for path, content in parcel.contents.items():
+        wanted, cells = WANTED.fullmatch(_bare(path)), _cells(content, known)
+        best = max(of_cells, key=lambda name: len(cells.keys() & of_cells[name]))
+        if cells.keys() & of_cells[best]:
+            candidates.setdefault(by_name[best], []).append(path)
+        elif wanted and content and not cells and wanted["stem"] in by_name:
+            candidates.setdefault(by_name[wanted["stem"]], []).append(path)
+        elif content and not cells and ".ipynb" in _bare(path):
+            unknown.append(PurePosixPath(path).name)
+    if not candidates.keys() - {RECORD}:
+        listed = ", ".join(PurePosixPath(path).name for path in parcel.contents) or "no file"
+        return {}, f"no notebook of {topic} among: {listed}"
+    chosen: dict[str, str] = {}
+    notes = [f"{name} has no cells of {topic} and is left" for name in unknown]
+    for file, paths in candidates.items():
+        latest = max(parcel.attachments[path] for path in paths)
+        last = [path for path in paths if parcel.attachments[path] == latest]
+        left = [path for path in paths if parcel.contents[path] != parcel.contents[last[0]]]
+        is_blank = _cells(parcel.contents[last[0]]) in blank
+        if len({parcel.contents[path] for path in last}) > 1 or (left and is_blank):
+            return {}, f"several files are {file}, keep one of: {', '.join(paths)}"
+        chosen[file] = last[0]
+        if left:
+            notes.append(f"{last[0]} came last and is taken, not {', '.join(left)}")
+    return chosen, "; ".join(notes)
+
+
+def _cells(content: bytes, known: Collection[str] = ()) -> dict[str, str]:
+    """Return the cells of a notebook by nbgrader's names; none, if it cannot be read.
+
+    Where a program has dropped the names, the ids of cells remain, which are the same.
+    """
+    try:
+        cells = [(cell, "".join(cell["source"])) for cell in json.loads(content)["cells"]]
+        named = {
+            cell["metadata"]["nbgrader"]["grade_id"]: source
+            for cell, source in cells
+            if "nbgrader" in cell["metadata"]
+        }
+        return named or {cell["id"]: source for cell, source in cells if cell.get("id") in known}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+# --- into the folder of submissions
+
+
+def take(
+    course: Course, topic: str, source: Path, worksheet: Path | None, who: Mapping[str, str]
+) -> Intake:
+    """Read a zip or a folder, and say what of it is whose; nothing is written.
+
+    Moodle's worksheet has the times; ``who`` has students by the names or numbers of senders.
+    """
+    members = class_members(course)
+    if not members:
+        raise ToolError("there is no class list yet", "enter it: make class LIST=class.csv")
+    for text in who.values():
+        find(text, members)
+    people, times = read_worksheet(worksheet) if worksheet else ({}, {})
+    if people and not who and not any(row.logins or row.name for row in people.values()):
+        raise ToolError(
+            f"{worksheet} has numbers and no names, for the marking is blind",
+            "reveal the student identities in Moodle, and get the worksheet again",
+        )
+    parcels, nobodys = sort(source, members)
+    matched, unclear = recognize(parcels, members, people, who)
+    intake = Intake(
+        unmatched={
+            str(sender): "Canvas's test student" if is_test_student(sender.name) else reason
+            for sender, reason in unclear.items()
+        }
+    )
+    intake.unmatched |= dict.fromkeys(nobodys, "the name of the file tells no student")
+    for sender, person in matched.items():
+        parcel, student = parcels[sender], person.id
+        chosen, note = choose(course, topic, parcel)
+        if note:
+            (intake.choices if chosen else intake.refused)[student] = note
+        if not chosen:
+            continue
+        intake.ready[student] = {name: parcel.contents[path] for name, path in chosen.items()}
+        names = {Path(name).stem: parcel.prefixes[path] for name, path in chosen.items()}
+        intake.hand_ins[student] = HandIn(sender.platform, names, parcel.late)
+        if sender.number in times:
+            intake.ready[student][TIME] = _time_file(times[sender.number])
+    return intake
+
+
+def _time_file(moment: datetime) -> bytes:
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
+
+
+def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
+    """Put submissions where grading looks for them, all or none; return whose is of which kind.
+
+    What lay there is kept in ``build/class/replaced``. Work that came later than what the zip holds
+    stays.
+    """
+    done: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
+    replaced = course.build / "class" / "replaced" / now
+    scratch = course.build / "class" / "arriving"
+    shutil.rmtree(scratch, ignore_errors=True)
+    moved: list[tuple[Path, Path]] = []
+    try:
+        with class_state.changed(course) as state:
+            for student, contents_ in intake.ready.items():
+                folder = course.submitted / student / topic
+                kind = _kind(folder, contents_)
+                done[kind].append(student)
+                if kind != "later work kept":
+                    hand_in = asdict(intake.hand_ins[student])
+                    state.collected.setdefault(topic, {})[student] = hand_in
+                if kind in ("new", "replaced"):
+                    for name, content in contents_.items():
+                        write_if_changed(scratch / student / name, content)
+            # from here on folders are only renamed
+            for student in [*done["new"], *done["replaced"]]:
+                folder = course.submitted / student / topic
+                if folder.exists():
+                    _move(folder, replaced / student / topic, moved)
+                _move(scratch / student, folder, moved)
+            with Backend(course).gradebook() as book:
+                # when earlier work came says nothing of the work that replaced it
+                for student in done["replaced"]:
+                    if TIME not in intake.ready[student]:
+                        with contextlib.suppress(MissingEntry):
+                            book.find_submission(topic, student).timestamp = None
+                book.db.commit()
+    except BaseException:
+        for source, target in reversed(moved):
+            target.rename(source)
+        raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    for student in done["time now known"]:
+        write_if_changed(course.submitted / student / topic / TIME, intake.ready[student][TIME])
+    return done
+
+
+def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+    moved.append((source, target))
+
+
+def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
+    """Return which of ``KINDS`` a submission is."""
+    if not folder.exists():
+        return "new"
+    work = {name: content for name, content in contents.items() if name != TIME}
+    there = [path for path in folder.iterdir() if path.suffix in (".ipynb", ".json")]
+    is_same = {path.name: path.read_bytes() for path in there} == work
+    new = contents.get(TIME) and moments.parse(contents[TIME].decode())
+    old = read_time(folder / TIME)
+    if new and old and old > new:
+        return "as before" if is_same else "later work kept"
+    if not is_same:
+        return "replaced"
+    return "time now known" if new and new != old else "as before"
+
+
+def set_times(course: Course, topic: str, times: Mapping[str, str]) -> None:
+    """Write when submissions came, as the teacher knows it, in UTC: all times, or none."""
+    members, files_ = class_members(course), {}
+    for text, moment in times.items():
+        student = text if text in course.submitters(topic) else find(text, members).id
+        folder = course.submitted / student / topic
+        if not folder.is_dir():
+            raise ToolError(f"{members[student]} has not handed in {topic}", "name another student")
+        files_[folder / TIME] = _time_file(moments.parse(moment))
+    for path, content in files_.items():
+        write_if_changed(path, content)
+
+
+def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence[str]]) -> None:
+    """Print who handed in, who could not be entered, and what is not known."""
+    members = class_members(course)
+    numbers = ", ".join(f"{len(who)} {kind}" for kind, who in done.items() if who) or "nobody"
+    console.print(Text(f"Handed in {topic}: {numbers}."))
+    if done["replaced"]:
+        console.print("What lay there before is kept in build/class/replaced/.")
+    for title, reasons in (
+        ("nobody on the class list", intake.unmatched),
+        ("not entered", intake.refused),
+        ("several files", intake.choices),
+    ):
+        if reasons:
+            table = Table(title, "why", box=None)
+            for who, why in reasons.items():
+                table.add_row(Text(str(members.get(who, who))), Text(why))
+            console.print(table)
+    if intake.unmatched:
+        console.print(
+            "Not entered. Correct the name in the class list, or say who it is, by name or number: "
+            'WHO="NAME=STUDENT, 501=STUDENT". Moodle\'s worksheet tells it, too: SHEET=FILE.',
+            soft_wrap=True,
+        )
+    unknown = [
+        who for who in sorted(intake.ready) if not read_time(course.submitted / who / topic / TIME)
+    ]
+    late = [who for who in unknown if intake.hand_ins[who].late]
+    absent = {*members} - {*course.submitters(topic), *intake.refused}
+    lists = {
+        "Late, as the platform says, and the time unknown": late,
+        "Time unknown": [student for student in unknown if student not in late],
+        "Nothing handed in by": sorted(absent),
+    }
+    tell({title: described(students, members) for title, students in lists.items()})
+
+
+@command(
+    argument("topic", nargs="?", metavar="TOPIC", help="the assignment"),
+    argument("file", nargs="?", metavar="FILE", help="the zip, or a folder"),
+    argument("--sheet", metavar="CSV", help="Moodle's grading worksheet, for the times"),
+    argument(
+        "--who", action="append", metavar="NAME=STUDENT", help="who a sender is that nobody matches"
+    ),
+    argument(
+        "--time", action="append", metavar="STUDENT=WHEN", help="when a submission came, in UTC"
+    ),
+)
+def main(
+    topic: str,
+    file: str,
+    sheet: str | None,
+    who: list[str] | None,
+    time: list[str] | None,
+    course: Course = HERE,
+) -> int:
+    """Take in a zip, or set the times of submissions."""
+    if not topic or not (file or time):
+        raise ToolError(
+            "which assignment, and which zip?", "make collect A=erm ZIP=submissions.zip"
+        )
+    [topic] = course.choose([topic])
+    if time:
+        times = pairs(time)
+        set_times(course, topic, times)
+        console.print(f"Set {len(times)} times. Grade again: make grade A={topic}")
+        return 0
+    need_disk(course.root)
+    worksheet = Path(sheet) if sheet else None
+    intake = take(course, topic, Path(file), worksheet, pairs(who or ()))
+    show(course, topic, intake, enter(course, topic, intake))
+    return 1 if (intake.unmatched or intake.refused) and not intake.ready else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,100 @@
+"""Give pages back to students: ``python -m tools.classroom.feedback TOPIC``.
+
+A page goes through the exchange to each student who submitted in JupyterLab. Pages of those whose
+work came in a zip of Moodle's or Canvas's are packed as that platform takes them. The others, whose
+work came by mail or in a folder, are named with the places of their pages.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from rich.text import Text
+
+from optdl.files import atomic_write
+from tools.classroom import class_state, results
+from tools.classroom.backend import Backend
+from tools.layout import HERE, Course
+from tools.terminal import ToolError, argument, command, console, tell
+
+
+def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
+    """Release the pages of an assignment.
+
+    The first are who can fetch a page now, the second the others with their folders.
+    """
+    backend = Backend(course)
+    pages = sorted(course.feedback.glob(f"*/{topic}/*.html"))
+    students = list(dict.fromkeys(page.parent.parent.name for page in pages))
+    if not students:
+        raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
+    rest = backend.release_feedback(topic)
+    return [student for student in students if student not in rest], rest
+
+
+def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
+    """Pack pages for the platforms from which the work came; return whose are in which zip."""
+    state, packed = class_state.read(course), {}
+    for platform in ("Moodle", "Canvas"):
+        pages: dict[str, Path] = {}
+        students = []
+        for student, folder in folders.items():
+            hand_in = state.hand_in(topic, student)
+            if hand_in is None or hand_in.platform != platform:
+                continue
+            students.append(student)
+            for page in sorted(folder.glob("*.html")):
+                prefix = hand_in.names.get(page.stem, "")
+                # Moodle wants a folder for each student, Canvas the name of what it replies to
+                name = f"{prefix}/{page.name}" if platform == "Moodle" else f"{prefix}{page.name}"
+                if prefix:
+                    pages[name] = page
+        if pages:
+            target = course.feedback / f"{topic}-{platform.lower()}.zip"
+            with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+                for name, page in pages.items():
+                    archive.write(page, name)
+            packed[target] = students
+    return packed
+
+
+UPLOAD = {
+    "moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
+    "canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
+    "under the name of the notebook; students save it as .html.",
+}
+"""Where the zips go."""
+
+
+@command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
+def main(topics: list[str], course: Course = HERE) -> None:
+    """Release the pages of the assignments named, and say who gets none."""
+    for topic in course.named(topics, "make feedback A="):
+        released, rest = release(course, topic)
+        rows = results.rows(course, [topic])
+        names = {row.student: row.who for row in rows}
+        missing = {*course.submitters(topic)} - {*released, *rest}
+
+        def number(students: Sequence[str]) -> str:
+            return "1 student" if len(students) == 1 else f"{len(students)} students"
+
+        if released:
+            console.print(f"Released the pages of {topic} to {number(released)}.")
+        for target, students in pack(course, topic, rest).items():
+            where = target.relative_to(course.root)
+            console.print(Text(f"Packed the pages of {number(students)}: {where}"))
+            console.print(UPLOAD[target.stem.rpartition("-")[2]])
+            rest = {student: folder for student, folder in rest.items() if student not in students}
+        unread = ", ".join(row.who for row in rows if row.pending)
+        not_graded = ", ".join(names[student] for student in sorted(missing))
+        tell({"Written answers still to be read": unread, "Handed in, and not graded": not_graded})
+        if rest:
+            console.print("Not released, as the exchange does not know them. Send their pages:")
+        for student, folder in rest.items():
+            where = folder.relative_to(course.root)
+            console.print(Text(f" {names.get(student, student)}  {where}"), soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,313 @@
+"""Grade what is new or changed, and write its feedback: ``python -m tools.classroom.grade TOPIC``.
+
+The scores are gradebox's: a submission is graded again when it, the assignment, or the code that
+checks it has changed. The pages are nbgrader's, written again when the work or a mark has changed.
+"""
+
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+import gradebox.nbgrader.course
+from gradebox.exchange import NEEDED
+from gradebox.processors import cores
+from gradebox.run import batch
+from gradebox.run.report import recorded, warn
+from gradebox.run.store import Busy
+from gradebox.sandbox.probe import survey
+from tools.classroom import extend, gradebook, release, report
+from tools.classroom.backend import Backend, Failed, submissions
+from tools.classroom.class_state import read as read_register
+from tools.classroom.student_matching import class_members, nearest
+from tools.fingerprints import Fingerprints, digest, files
+from tools.layout import HERE, Course
+from tools.progress import OnProgress, Stages
+from tools.terminal import ToolError, argument, command, console, need_disk
+
+FEW = 6
+"""So many pages are written sooner than other processes have started."""
+
+PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "nbgrader", "share")]
+"""What pages are made by: when it changes, all are written anew."""
+
+MAX_FAILURES = 10
+"""How many of the submissions that failed are listed."""
+
+
+@dataclass
+class Summary:
+    """What became of submissions: students with their assignments, and why some were refused.
+
+    ``lost`` are those whose work was graded, and whose feedback page could not be written.
+    """
+
+    graded: list[tuple[str, str]] = field(default_factory=list)
+    unchanged: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[tuple[str, str, str]] = field(default_factory=list)
+    lost: list[tuple[str, str, str]] = field(default_factory=list)
+    pages: int = 0
+
+    def add(self, other: "Summary") -> None:
+        """Take over the results of another summary."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+def collect(course: Course, topic: str) -> bool:
+    """Take from the exchange what students submitted there; return whether there was any."""
+    inbound = course.exchange / str(course.config.CourseDirectory.course_id) / "inbound"
+    if not any(f"+{topic}+" in path.name for path in inbound.glob("*")):
+        return False
+    Backend(course).do("collect", topic)
+    return True
+
+
+def grade(
+    course: Course,
+    topic: str,
+    timeout: int | None = None,
+    on_progress: OnProgress = lambda done, total, now: None,
+    force: bool = False,
+) -> Summary:
+    """Grade the submissions of one assignment that are new or changed.
+
+    A submission counts twice in the progress: when it is graded, and when its page is there.
+    ``timeout`` is how many seconds a cell may run, and ``force`` grades every submission again.
+    """
+    total, summary = 2 * len(course.submitters(topic)), Summary()
+    on_progress(0, total, topic)
+    graded = _graded if FORKS else _one_by_one
+    extend.apply(course, topic)
+    for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
+        if outcome.state == "failed":
+            summary.refused.append((outcome.student, topic, outcome.why))
+        else:
+            done = summary.graded if outcome.state == "graded" else summary.unchanged
+            done.append((outcome.student, topic))
+        on_progress(number, total, f"{topic} · {outcome.student}")
+    if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
+        for _ in graded(course, topic, timeout, False, extended):
+            pass
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
+    stale = _stale(
+        course, topic, fingerprints, [student for student, _ in summary.graded + summary.unchanged]
+    )
+    for number, (student, failure) in enumerate(_pages(course, topic, list(stale)), 1):
+        if failure:
+            summary.lost.append((student, topic, failure))
+        else:
+            fingerprints.record(f"feedback/{student}/{topic}", stale[student])
+            summary.pages += 1
+        on_progress(total - len(stale) + number, total, f"{topic} · {student} · feedback")
+    on_progress(total, total, "")
+    return summary
+
+
+FORKS = sys.platform != "win32"
+"""Whether the system can fork; without it nbgrader grades, one submission after another."""
+
+
+def _graded(
+    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
+) -> Iterator[batch.Outcome]:
+    """Grade side by side; yield what became of each submission."""
+    Backend(course)  # makes the folders and the gradebook
+    grader = gradebox.nbgrader.course.Course(course.root, topic, timeout)
+    try:
+        with batch.grading():
+            run = batch.Batch(grader, cores(), resume=not force)
+            tests = run.prepare()
+            if not students:  # and not a second time
+                warn(console, tests, topic)
+            yield from recorded(grader, run.grade([*students] or grader.students()))
+    except batch.Unready as error:
+        raise ToolError(str(error), f"make release A={topic}") from error
+    except Busy as error:
+        raise ToolError(str(error), "wait for the end of the other run") from error
+
+
+def _one_by_one(
+    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
+) -> Iterator[batch.Outcome]:
+    """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
+    console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
+    backend = Backend(course, timeout)
+    for student in students or course.submitters(topic):
+        try:
+            log = backend.do("autograde", topic, student)
+            if not course.executed(student, topic):
+                raise Failed(f"{student}'s {topic} fails", log)
+            yield batch.Outcome(student, "graded")
+        except Failed as error:
+            yield batch.Outcome(student, "failed", why=error.reason)
+
+
+def _stale(
+    course: Course, topic: str, fingerprints: Fingerprints, students: Sequence[str]
+) -> dict[str, str]:
+    """Return whose pages are to be written, with the checksums of what they are made from."""
+    checksums = {}
+    made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
+    with Backend(course).gradebook() as book:
+        scores = {entry.student.id: _scores(entry) for entry in submissions(book, [topic])}
+    for student in sorted(students):
+        work, folder = course.executed(student, topic), course.feedback / student / topic
+        # With the secret of a submission its page goes to the student: one who hands in the same
+        # again fetches the page of the last submission.
+        given = [course.autograded / student / topic / name for name in NEEDED]
+        made_from = [*work.values(), *filter(Path.exists, given)]
+        checksum = digest([*made_from, *scores[student], *made_by])
+        are_there = all((folder / f"{name}.html").exists() for name in work)
+        if not (are_there and fingerprints.matches(f"feedback/{student}/{topic}", checksum)):
+            checksums[student] = checksum
+    return checksums
+
+
+def _scores(submission: Any) -> list[str]:
+    """Return the scores, penalties and comments that feedback pages show."""
+    shown: list[tuple[Any, ...]] = []
+    for notebook in submission.notebooks:
+        shown.append((notebook.name, notebook.late_submission_penalty))
+        for one in notebook.grades:
+            scores = one.auto_score, one.manual_score, one.extra_credit
+            shown.append((notebook.name, one.name, *scores))
+        for one in notebook.comments:
+            shown.append((notebook.name, one.name, one.auto_comment, one.manual_comment))
+    return sorted(map(str, shown))
+
+
+def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Write feedback pages, many of them in other processes; yield whose are done, or why not."""
+    if len(students) <= FEW:
+        for student in students:
+            yield _page(course.root, topic, student)
+        return
+    running = [_processes().submit(_page, course.root, topic, student) for student in students]
+    try:
+        for future in as_completed(running):
+            yield future.result()
+    finally:
+        for future in running:
+            future.cancel()
+
+
+@cache
+def _processes() -> ProcessPoolExecutor:
+    """Return the processes that write pages; they start when first asked for."""
+    return ProcessPoolExecutor(
+        cores(),
+        get_context("spawn"),  # a fork would take over half of what other threads are doing
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for the one that called
+    )
+
+
+@cache
+def _nbgrader(root: Path) -> Backend:
+    return Backend(Course(root))
+
+
+def _page(root: Path, topic: str, student: str) -> tuple[str, str]:
+    """Write a page; an error goes back as a text, since not every exception can cross processes."""
+    try:
+        _nbgrader(root).do("generate_feedback", topic, student)
+    except ToolError as error:
+        return student, error.problem
+    except Exception as error:
+        return student, f"{type(error).__name__}: {error}"
+    return student, ""
+
+
+def _show_class(course: Course, topic: str, names: Mapping[str, str]) -> None:
+    """Print who is not on the class list, and whose notebooks are the same file."""
+    submitters, listed = course.submitters(topic), read_register(course).students
+    for student in submitters if listed else []:
+        if student not in listed:
+            near = nearest(student, class_members(course))
+            console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
+    for path in sorted(course.submitted.glob(f"*/{topic}*.ipynb")):
+        here, there = path.relative_to(course.root), f"{path.parent.name}/{topic}/"
+        console.print(Text(f"Not graded, as it lies outside of {there}: {here}"))
+    for name in course.notebooks(topic):
+        by_digest = defaultdict[str, list[str]](list)
+        for student in submitters:
+            file = course.submitted / student / topic / f"{name}.ipynb"
+            if file.is_file():
+                by_digest[digest([file])].append(names.get(student, student))
+        by_digest.pop(digest([course.released(topic, name)]), None)  # nothing is written in it
+        for students in by_digest.values():
+            if len(students) > 1:
+                console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(students)}"))
+
+
+def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
+    """Print how many submissions were graded, and which could not be graded and why."""
+    console.print(
+        f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
+        f"cannot be graded {len(summary.refused)}; {summary.pages} feedback pages written."
+    )
+    if summary.graded:
+        console.print(f"Notebooks ran {str(survey()).splitlines()[0]}.")
+    for title, failed in (("Not graded", summary.refused), ("No page", summary.lost)):
+        for student, topic, why in failed[:MAX_FAILURES]:
+            line = Text(f"{title}: {names.get(student, student)}, {topic}: {why}")
+            console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+        if len(failed) > MAX_FAILURES:
+            console.print(f"and {len(failed) - MAX_FAILURES} more; see build/gradebox/")
+    if summary.refused:
+        where = course.submitted.relative_to(course.root)
+        console.print(
+            f"[bold]To fix:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT,\n"
+            "then grade again; the others are done."
+        )
+
+
+@command(
+    argument("topics", nargs="*", metavar="TOPIC", help="an assignment"),
+    argument("--force", action="store_true", help="grade unchanged submissions too"),
+    argument("--timeout", type=int, metavar="S", help="seconds that a cell may run"),
+)
+def main(topics: list[str], force: bool, timeout: int | None, course: Course = HERE) -> int:
+    """Grade the assignments named."""
+    topics = course.named(topics, "make grade A=")
+    need_disk(course.root)
+    for topic in topics:
+        collect(course, topic)
+        if not course.submitters(topic):
+            where = (course.submitted / "STUDENT" / topic).relative_to(course.root)
+            raise ToolError(
+                f"nobody has handed in {topic} yet",
+                f"take in a zip of Moodle's or Canvas's: make collect A={topic} "
+                f"ZIP=submissions.zip; or put notebooks into {where}/, or let students submit in "
+                "JupyterLab; `python -m tools.classroom.sample_class` makes a class to try",
+            )
+    total = Summary()
+    with Stages() as stages:
+        callbacks = {topic: stages.add(f"Grade {topic}") for topic in topics}
+        for topic, on_progress in callbacks.items():
+            release.write(course, topic)
+            release.record(course, topic)
+            total.add(grade(course, topic, timeout, on_progress, force))
+    class_ = report.gather(course)
+    names = {row.student: row.who for one in class_ for row in one.rows}
+    shown = [one for one in class_ if one.topic in topics]
+    if shown:
+        written = report.write(course, [one.topic for one in shown], class_)
+        gradebook.show(shown, written[0])
+    for topic in topics:
+        _show_class(course, topic, names)
+    show(course, total, names)
+    return 1 if total.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

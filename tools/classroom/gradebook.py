@@ -1,0 +1,94 @@
+"""Tell how a class did, in a few lines: ``python -m tools.classroom.gradebook [TOPIC …]``.
+
+Each assignment has a line; the report, a page that is written anew, has the rest. ``--student``
+tells all that is known of a student.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tools.classroom import report
+from tools.classroom.report import Assignment
+from tools.layout import HERE, Course
+from tools.terminal import ToolError, argument, command, console
+
+SEVERAL = 8
+"""How many students whose work a teacher must look at are named."""
+
+
+def show(class_: Sequence[Assignment], page: Path | None = None) -> None:
+    """Print a line for each assignment, whom to look at first, and where the report lies."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, expand=True)
+    for title in ("assignment", "graded", "mean for code", "late", "to read"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("most frequent mistake", no_wrap=True, overflow="ellipsis", ratio=1)
+    for one in class_:
+        late = str(sum(row.hours_late > 0 for row in one.graded) or "")
+        if unknown := sum(bool(row.time) for row in one.graded):
+            late += f" ({unknown} unknown)"
+        if penalty := sum(row.late_penalty for row in one.graded):
+            late += f" (−{penalty:g} points)"
+        graded, points = f"{len(one.graded)} of {len(one.rows)}", f"{one.mean:.1f}/{one.max_auto:g}"
+        common = Text("".join(f"{number} × {hint}" for hint, number in one.mistakes[:1]))
+        table.add_row(one.topic, graded, points, late, str(one.pending or ""), common)
+    console.print(table)
+    rows = [row for one in class_ for row in one.rows if row.look_at]
+    # who left out a notebook, and no more, comes last
+    rows.sort(key=lambda row: row.look_at == {"missing-notebook"})
+    for row in rows[:SEVERAL]:
+        line = Text(f"Look at {row.who}, {row.assignment}: {row.summary}")
+        console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+    if len(rows) > SEVERAL:
+        console.print(f"and at {len(rows) - SEVERAL} more: see the report")
+    if page:
+        # soft: an address that is broken over two lines cannot be copied
+        console.print(Text(f"Report: {page.as_uri()}"), soft_wrap=True)
+
+
+def show_student(class_: Sequence[Assignment], student: str) -> None:
+    """Print the points of a student, who is named by id or by name, and all that happened."""
+    people = {row.student: row.who for one in class_ for row in one.rows}
+    meant = [who for who, name in people.items() if student.lower() in name.lower()]
+    if student not in people and len(meant) != 1:
+        near = ", ".join(people[who] for who in meant or people)
+        raise ToolError(f"{student!r} is not one student of the class", f"name one of {near}")
+    for row in (one.by_student[student if student in people else meant[0]] for one in class_):
+        console.print(Text(f"{row.who}, {row.assignment}: {points(row)}"))
+        for remark in row.remarks:
+            console.print(Text(f"  {remark}"))
+
+
+def points(row: report.Row) -> str:
+    """Return the points of a student in an assignment."""
+    if not row.graded:
+        return f"– of {row.max_total:g} points"
+    parts = [f"code {row.auto:g}/{row.max_auto:g}", f"in words {row.written:g}/{row.max_written:g}"]
+    parts += [f"{row.pending} to read"] if row.pending else []
+    return f"{row.total:g} of {row.max_total:g} points ({', '.join(parts)})"
+
+
+@command(
+    argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"),
+    argument("--student", metavar="NAME", help="all that is known of one student"),
+)
+def main(topics: list[str], student: str | None, course: Course = HERE) -> None:
+    """Print the gradebook, or all of a student."""
+    chosen = course.choose(topics)
+    class_ = report.gather(course)
+    shown = [one for one in class_ if one.topic in chosen]
+    if not shown:
+        raise ToolError("nothing has been graded yet", f"make grade A={chosen[0]}")
+    if student:
+        show_student(shown, student)
+    else:
+        named = [one.topic for one in shown] if topics else []
+        show(shown, report.write(course, named, class_)[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,236 @@
+"""Write a file of grades for a learning platform: ``python -m tools.classroom.grades [TOPIC …]``.
+
+Without more it has the columns of the class list, as the platform named them, and a column of
+points for each assignment. ``--into FILE`` fills a file that the platform made: Moodle's grading
+worksheet, or Canvas's gradebook as it was exported. Such a file goes back as it is.
+
+Everyone on the class list is in it, with a blank where there is no grade. A cell that holds no
+number, such as Canvas's EX for *excused*, stays as it is.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+from rich.text import Text
+
+from tools.classroom import class_state, layouts, results
+from tools.classroom.layouts import Layout, plain
+from tools.classroom.results import Row
+from tools.classroom.student_matching import class_members, described, everybody, match
+from tools.fingerprints import write_if_changed
+from tools.layout import HERE, Course
+from tools.terminal import ToolError, argument, command, console, tell
+
+Grades = Mapping[str, Mapping[str, Row]]
+"""Results by student and assignment."""
+
+
+def grades(course: Course, topics: Sequence[str]) -> dict[str, dict[str, Row]]:
+    """Return the results of everyone on the class list, or, without one, in the gradebook."""
+    by_student: dict[str, dict[str, Row]] = {who: {} for who in class_state.read(course).students}
+    for row in results.rows(course, topics, everybody=True):
+        if row.is_listed:
+            by_student.setdefault(row.student, {})[row.assignment] = row
+    return by_student
+
+
+def points(row: Row | None, factor: float = 1) -> str:
+    """Return the points of a result, rounded to two digits, or nothing where there is no grade."""
+    return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
+
+
+def _maximum(by_student: Grades, topic: str) -> float:
+    return next((rows[topic].max_total for rows in by_student.values() if topic in rows), 0)
+
+
+def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
+    """Return a file with the columns of the class list, and a column for each assignment.
+
+    It is comma-separated text in UTF-8; for a spreadsheet with a byte order mark, for Canvas
+    without. Assignments without any result get no column.
+    """
+    state = class_state.read(course)
+    topics = [topic for topic in topics if any(topic in rows for rows in by_student.values())]
+    header, cells = state.columns, {who: state.students.get(who) or [] for who in by_student}
+    if not header or not all(map(len, cells.values())):  # not all from the same list
+        header = ["id", "first_name", "last_name", "email", "lms_user_id"]
+        people = everybody(course)
+        cells = {who: [*astuple(people[who])[: len(header)]] for who in by_student}
+    rows = [
+        [*cells[who], *(points(by_topic.get(topic)) for topic in topics)]
+        for who, by_topic in by_student.items()
+    ]
+    is_canvas = "id" in map(plain, header) and bool(layouts.CANVAS & {*map(plain, header)})
+    if is_canvas:
+        blank = [""] * (len(header) - 1)
+        maxima = [f"{_maximum(by_student, topic):g}" for topic in topics]
+        rows.insert(0, ["    Points Possible", *blank, *maxima])
+    text = results.comma_separated([*header, *topics], rows)
+    # Canvas takes a mark before its first header for a part of it
+    return text.encode() if is_canvas else results.for_spreadsheets(text)
+
+
+def fill(
+    course: Course,
+    layout: Layout,
+    topics: Sequence[str],
+    by_student: Grades,
+    column: str,
+    scale: bool,
+) -> tuple[bytes, dict[str, str]]:
+    """Fill a file that a platform made, and say what was not; what it has besides is as it was."""
+    sheet, members = layout.sheet, class_members(course)
+    columns = _columns(course, layout, topics, column)
+    rows = {
+        index: cells for index, (_, cells) in enumerate(sheet.rows, 1) if layout.is_student(cells)
+    }
+    students, reasons = match({i: layout.person(cells) for i, cells in rows.items()}, members)
+    if not students:
+        raise ToolError(
+            f"{sheet.file} names nobody on the class list",
+            "give the platform's own file: Moodle's grading worksheet or Canvas's gradebook",
+        )
+    raw, kept = [[*cells] for cells in sheet.raw], []
+    for topic, index in columns.items():
+        theirs, ours = _points_possible(layout, index), _maximum(by_student, topic)
+        if theirs and ours and theirs != ours and not scale:
+            raise ToolError(
+                f"{sheet.header[index]} has {theirs:g} points there, {topic} has {ours:g} here",
+                f"set {ours:g} points on the platform and get the file again, or add --scale",
+            )
+        factor = theirs / ours if theirs and ours and scale else 1
+        nearby = [cell for _, cells in sheet.rows for cell in cells[index : index + 2]]
+        decimal_sign = "," if any(re.fullmatch(r"-?\d+,\d+", cell) for cell in nearby) else "."
+        for row, person in students.items():
+            new, old = points(by_student[person.id].get(topic), factor), rows[row][index]
+            if new and _is_number(old or "0"):
+                raw[row][index] = new.replace(".", decimal_sign)
+            elif new:
+                kept.append(f"{person}: {old}")
+    graded = {row.student for rows in by_student.values() for row in rows.values() if row.graded}
+    missing = sorted(graded - {person.id for person in students.values()})
+    unclear = [
+        f"line {sheet.rows[row - 1][0]}, {layout.person(rows[row])}: {reason}"
+        for row, reason in reasons.items()
+        if not reason.startswith("nearest")
+    ]
+    return layouts.write(raw, sheet), {
+        "Filled": ", ".join(f"{topic}: {sheet.header[i]}" for topic, i in columns.items()),
+        "Left as they were": ", ".join(kept),
+        "Left blank, for it is not clear whose row it is": "; ".join(unclear),
+        "Graded, but not in the file": described(missing, members),
+    }
+
+
+def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str) -> dict[str, int]:
+    """Return which column takes the points of which assignment."""
+    sheet = layout.sheet
+    listed = ", ".join(sheet.header)
+    if layout.platform == "Moodle" or column:
+        if len(topics) != 1:
+            raise ToolError("that file has a column for one assignment", "name it: A=erm")
+        fitting = layout.find((plain(column),) if column else layouts.GRADE)
+        if len(fitting) != 1:
+            raise ToolError(
+                f"{sheet.file} has {len(fitting) or 'no'} columns for grades among {listed}",
+                "name it: --column NAME",
+            )
+        return {topics[0]: fitting[0]}
+    titles = {
+        index: f" {plain(header)} "
+        for index, header in enumerate(sheet.header)
+        if re.search(r"\(\d+\)$", header)
+    }
+    columns: dict[str, int] = {}
+    for topic in sorted(course.topics(), key=len, reverse=True):  # bnp_cnn takes its own before bnp
+        fitting = [index for index, title in titles.items() if f" {plain(topic)} " in title]
+        if len(fitting) > 1 and topic in topics:
+            both = [sheet.header[index] for index in fitting]
+            raise ToolError(
+                f"the titles {' and '.join(both)} hold the name of {topic}",
+                f'say which: make grades A={topic} INTO=file.csv COLUMN="{both[0]}"',
+            )
+        for index in fitting:
+            del titles[index]
+            columns[topic] = index
+    columns = {topic: columns[topic] for topic in topics if topic in columns}
+    if not columns:
+        listed = ", ".join(header for header in sheet.header if re.search(r"\(\d+\)$", header))
+        raise ToolError(
+            f"no title in {sheet.file} holds the name of an assignment; its titles are "
+            f"{listed or 'none'}",
+            'say which: make grades A=erm INTO=file.csv COLUMN="Homework 1 (4711)"',
+        )
+    return columns
+
+
+def _is_number(cell: str) -> bool:
+    return bool(re.fullmatch(r"-|-?\d+([.,]\d+)?", cell))
+
+
+def _points_possible(layout: Layout, index: int) -> float:
+    """Return how many points a platform gives for an assignment; 0 where it does not say."""
+    cell = ""
+    for _, cells in layout.sheet.rows:
+        if layout.platform == "Moodle":  # the maximum stands after the grade, in every language
+            cell = layout.maximum(cells, index)
+            if cell and not _is_number(cell):
+                raise ToolError(
+                    f"{layout.sheet.file} takes no points: its grades are words of a scale, {cell}",
+                    "in the settings of Moodle's assignment choose the grade type Point, "
+                    "and get the worksheet again",
+                )
+        elif cells[0].startswith("Points Possible"):
+            cell = cells[index]
+    return float(cell.replace(",", ".")) if _is_number(cell) and cell != "-" else 0
+
+
+@command(
+    argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"),
+    argument("--into", metavar="FILE", help="a file of the platform's to fill"),
+    argument("--column", metavar="TITLE", default="", help="the column that is filled"),
+    argument("--scale", action="store_true", help="convert to the platform's points"),
+    argument("--to", metavar="FILE", help="where to write it, instead of build/"),
+)
+def main(
+    topics: list[str],
+    into: str | None,
+    column: str,
+    scale: bool,
+    to: str | None,
+    course: Course = HERE,
+) -> None:
+    """Write a file of grades, and say of whom."""
+    topics = course.choose(topics)
+    by_student, people = grades(course, topics), everybody(course)
+    rows = [row for by_topic in by_student.values() for row in by_topic.values()]
+    graded = Counter(row.assignment for row in rows if row.graded)
+    notes = {"Graded": ", ".join(f"{topic}: {number}" for topic, number in graded.items())}
+    if into:
+        if not graded:
+            raise ToolError(
+                f"nothing of {', '.join(topics)} has been graded", f"make grade A={topics[0]}"
+            )
+        source = Path(into)
+        options = column, scale
+        content, more = fill(course, layouts.read(source), topics, by_student, *options)
+        notes |= more
+        target = course.build / f"grades-{source.name}"
+    else:
+        content, target = new_sheet(course, topics, by_student), course.build / "grades.csv"
+    target = Path(to or target)
+    write_if_changed(target, content)
+    unlisted = {row.student for row in results.rows(course, topics) if not row.is_listed}
+    unread = {row.student for row in rows if row.pending}
+    notes["Not on the class list, and left out"] = described(sorted(unlisted), people)
+    notes["Written answers still to be read"] = described(sorted(unread), people)
+    tell(notes)
+    console.print(Text(f"Wrote {target}"))
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

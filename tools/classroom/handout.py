@@ -1,0 +1,197 @@
+"""Pack the course for students, without the solutions: ``python -m tools.classroom.handout``.
+
+It holds the released notebooks, the code that their checks import, what opens JupyterLab, and what
+says how this class hands in: students upload a zip, or submit to an exchange, which they share with
+the instructor or find on a JupyterHub.
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from optdl.files import atomic_write
+from tools.classroom import class_state, lab, layouts, release
+from tools.fingerprints import files
+from tools.layout import HERE, ROOT, Course, is_result
+from tools.progress import Stages, each
+from tools.site.imported_modules import named
+from tools.terminal import ToolError, argument, command, console, need_disk
+
+NAME = "learning-as-optimization"
+TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml")
+PINS = "requirements.txt"
+FOLDERS = ("exercises", "src/gradebox", "src/optdl")
+COMMANDS = ("tools.install", "tools.classroom.lab", "tools.classroom.submit")
+OWN = ROOT / "tools" / "classroom" / "handout_files"
+"""What students get in place of the instructor's files of the same names."""
+README = "README.md"
+HAND_IN = OWN / "hand_in"
+"""How to hand in, for each way; the first line is also told at the end of each notebook."""
+PLACE = "<!-- hand in -->"
+"""Where it goes in the students' README."""
+LOGINS = (*layouts.OWN_ID, *layouts.LOGIN)
+"""Columns of a class list whose ids students know as their user names."""
+USER_NAME = "user name"
+"""What students call the id under which they hand in, if nothing else is said."""
+WAYS = (lab.UPLOAD, "exchange", "hub")
+
+
+def instructions(course: Course, how: str, called: str) -> str:
+    """Return how to hand in, as students read it; a terminal shows the first line."""
+    text = (HAND_IN / f"{how}.md").read_text(encoding="utf-8")
+    return text.format(id=called, exchange=course.exchange).strip()
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].replace("`", "")
+
+
+def pack(
+    course: Course,
+    target: Path,
+    site: Path | None = None,
+    how: str = lab.UPLOAD,
+    called: str = USER_NAME,
+) -> list[str]:
+    """Write the archive whole or not at all; return the names of the files in it.
+
+    Its only folder has the archive's name. The built site can go with it.
+    """
+    content, text = dict(_content(course, site)), instructions(course, how, called)
+    readme = (OWN / README).read_text(encoding="utf-8").replace(PLACE, text)
+    written = {
+        README: readme,
+        lab.HOW_TO_SUBMIT: json.dumps({"how": how, "text": _first_line(text), "id": called}),
+        PINS: _pins((ROOT / PINS).read_text(encoding="utf-8")),
+    }
+    with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+        for name, path in content.items():
+            archive.write(path, f"{target.stem}/{name}")
+        for name, text_ in written.items():
+            archive.writestr(f"{target.stem}/{name}", text_)
+    return [*content, *written]
+
+
+def _pins(text: str) -> str:
+    """Return the pins of what students need: not what builds the site or tests the code."""
+    needed, waiting = set(), [Requirement("learning-as-optimization[assignments]")]
+    while waiting:
+        asked = waiting.pop()
+        if str(asked) in needed:
+            continue
+        needed |= {str(asked), canonicalize_name(asked.name)}
+        with contextlib.suppress(PackageNotFoundError):  # it is one of another system
+            for one in map(Requirement, requires(asked.name) or ()):
+                # on any system: students have others than this one
+                marker = one.marker if "extra" in str(one.marker) else None
+                if not marker or any(marker.evaluate({"extra": name}) for name in asked.extras):
+                    waiting.append(one)
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        line
+        for line in lines
+        if line.startswith("#") or canonicalize_name(line.partition("==")[0]) in needed
+    )
+
+
+def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
+    """Give names in the archive with the files that stand for them."""
+    for path in files(OWN):
+        if path.name != README and not path.is_relative_to(HAND_IN):
+            yield path.relative_to(OWN).as_posix(), path
+    roots = [course.root / name for name in (*TOP, *FOLDERS)]
+    for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
+        left = path.suffix == ".pyc" or is_result(path)
+        if ".egg-info" not in str(path) and not left:
+            base = ROOT if path.is_relative_to(ROOT / "tools") else course.root
+            yield path.relative_to(base).as_posix(), path
+    if site:
+        yield from ((f"site/{path.relative_to(site).as_posix()}", path) for path in files(site))
+
+
+def _tools() -> list[Path]:
+    """Return the files of the commands that students have, and of all that these import."""
+    waiting, paths = list(COMMANDS), set[Path]()
+    while waiting:
+        path = ROOT / waiting.pop().replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if path in paths or not path.exists():
+            continue
+        paths.add(path)
+        waiting.append(".".join(path.parent.relative_to(ROOT).parts))
+        imported = named(path.read_text(encoding="utf-8"))
+        waiting += [name for name in imported if name.partition(".")[0] == "tools"]
+    return sorted(paths)
+
+
+def column_of_ids(course: Course) -> str:
+    """Return what the class list calls its column of ids; nothing where there is no list."""
+    state = class_state.read(course)
+    for index, column in enumerate(state.columns if state.students else []):
+        if all(cells[index : index + 1] == [who] for who, cells in state.students.items()):
+            return column
+    return ""
+
+
+@command(
+    argument("--to", metavar="FILE", help="where to write it, instead of build/handout"),
+    argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in"),
+    argument(
+        "--id",
+        dest="called",
+        default=USER_NAME,
+        help="what students call the id under which they hand in",
+    ),
+    argument("--site", action="store_true", help="put the built site into it, as site/"),
+)
+def main(to: str | None, how: str, called: str, site: bool, course: Course = HERE) -> None:
+    """Release what is not released yet, and pack it."""
+    course.need_solutions()
+    need_disk(course.root)
+    topics = course.choose([])
+    if how != lab.UPLOAD and course.exchange.is_relative_to(course.root):
+        raise ToolError(
+            f"students do not share the exchange, {course.exchange}: it lies in your copy",
+            "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
+            "or let them upload a zip: make handout HOW=upload",
+        )
+    pages = course.root / "_build" / "html" if site else None
+    if pages and not (pages / "index.html").exists():
+        raise ToolError("the site is not built", "run `make book`, then this again")
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    target = Path(to or course.build / "handout" / f"{NAME}-{day}.zip").resolve()
+    with Stages() as stages:
+        for topic in each(topics, stages.add("Release")):
+            release.write(course, topic)
+    names = pack(course, target, pages, how, called)
+    size, text = target.stat().st_size / 1e6, instructions(course, how, called)
+    console.print(
+        f"{target}: {len(names)} files, {size:.1f} MB, without solutions. Students unpack it and "
+        f"follow its README.md. How to hand in: {_first_line(text)}",
+        soft_wrap=True,
+    )
+    column = column_of_ids(course)
+    if called == USER_NAME and column and layouts.plain(column) not in LOGINS:
+        remedy = (
+            'if students call it something else, say it: make handout ID="student number"'
+            if how == lab.UPLOAD
+            else "enter a list that has the names with which they log in"
+        )
+        console.print(
+            f"Students hand in under their {called}. The ids of your class list are those of "
+            f"its column {column}: {remedy}",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,186 @@
+"""Open JupyterLab on the released notebooks, with nbgrader: ``python -m tools.classroom.lab``.
+
+The notebooks open as copies in ``work``, so that ``exercises`` stays as released. Work that has
+begun is never overwritten, and what was edited in ``exercises`` is gathered.
+The user's own Jupyter settings are neither read nor changed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nbformat import NotebookNode
+from rich.text import Text
+
+from gradebox.exchange import Releases, copy, gather
+from gradebox.nbgrader.cells import of
+from tools import notebooks
+from tools.classroom import release
+from tools.classroom.backend import environment
+from tools.fingerprints import files, write_if_changed
+from tools.layout import HERE, Course
+from tools.progress import Stages, each
+from tools.terminal import ToolError, argument, command, console, need_disk
+
+# No question about news and no look for updates: the course works without a network.
+DISABLED = ("@jupyterlab/apputils-extension:announcements",)
+FOR_INSTRUCTORS = tuple(
+    f"@jupyter/nbgrader:{name}" for name in ("create-assignment", "formgrader", "course-list")
+)
+# Where students upload a zip there is no exchange, and the menu would have nothing to offer.
+OF_THE_EXCHANGE = tuple(f"@jupyter/nbgrader:{name}" for name in ("menu", "assignment-list"))
+
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
+"""What make tells those that it starts."""
+
+
+HOW_TO_SUBMIT = "handin.json"
+"""In the folder of a handout: how students submit, as the instructor chose it."""
+UPLOAD = "upload"
+
+
+def submission_method(course: Course) -> dict[str, str]:
+    """Return ``how`` students submit, the ``text`` that tells it, and their ``id``, if any is."""
+    file = course.root / HOW_TO_SUBMIT
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
+    """Put copies of released notebooks where they can be worked on; gather what is elsewhere.
+
+    Work can be taken over from an older copy of the course, too. Returns whether the copies have
+    the tests of the latest release: work that has begun is never overwritten.
+    """
+    releases = Releases(course.exercises)
+    folders = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
+    for said in gather(course.work, topic, folders, releases, course.root):
+        console.print(f"[yellow]{said}[/]")
+    for path in files(course.exercises / topic):
+        name = path.relative_to(course.exercises / topic).as_posix()
+        target = course.work / topic / name
+        if not target.exists() or releases.knows(topic, name, target):
+            copy(path, target)
+    return all(
+        _tests(course.work / topic / f"{name}.ipynb") == _tests(course.released(topic, name))
+        for name in course.notebooks(topic)
+    )
+
+
+def _tests(notebook: Path) -> dict[str, str] | None:
+    """Return the locked cells of a notebook; None of one that is damaged."""
+    try:
+        return locked(notebooks.read(notebook))
+    except Exception:  # whatever nbformat finds wrong with somebody's file
+        return None
+
+
+def locked(notebook: NotebookNode) -> dict[str, str]:
+    """Return the cells that nobody may change, by nbgrader's names."""
+    cells = notebooks.named(notebook).items()
+    return {name: cell.source for name, cell in cells if of(cell).get("locked")}
+
+
+def settings(course: Course) -> dict[str, str]:
+    """Return the environment that keeps Jupyter's settings and caches inside the course."""
+    home = course.build / "jupyter"
+    disabled = DISABLED if course.has_solutions else DISABLED + FOR_INSTRUCTORS
+    if submission_method(course).get("how") == UPLOAD:
+        disabled += OF_THE_EXCHANGE
+    page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
+    write_if_changed(home / "config" / "labconfig" / "page_config.json", page.encode())
+    # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
+    shared = f'load_subconfig("nbgrader_config.py", path={str(course.root)!r})\n'
+    write_if_changed(home / "config" / "nbgrader_config.py", shared.encode())
+    folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
+    for folder in folders.values():
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    # Only Jupyter's user may read the keys of running kernels.
+    (home / "runtime").chmod(0o700)
+    own_folders = {f"JUPYTER_{key}_DIR": str(home / folder) for key, folder in folders.items()}
+    return environment() | own_folders
+
+
+def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> list[str]:
+    """Return the command that opens JupyterLab on one assignment."""
+    notebook = (course.work / topic / f"{topic}.ipynb").relative_to(course.root).as_posix()
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={course.root}",
+        f"--LabApp.default_url=/lab/tree/{notebook}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    command += [] if browser else ["--no-browser"]
+    # In a container everyone is root, and Jupyter would refuse.
+    command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return command + ([f"--port={port}"] if port else [])
+
+
+@command(
+    argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open"),
+    argument(
+        "--from",
+        dest="older",
+        type=lambda text: Path(text).resolve(),
+        metavar="FOLDER",
+        help="an older copy of the course; your work in it is taken along",
+    ),
+    argument("--no-browser", action="store_true", help="only print the address"),
+    argument("--port", type=int, help="where to listen; 8888 or the next free one"),
+)
+def main(
+    topic: str | None, older: Path | None, no_browser: bool, port: int | None, course: Course = HERE
+) -> int:
+    """Release what is not released yet, then open JupyterLab until it is stopped."""
+    topics = course.choose([])
+    first = course.choose([topic] if topic else [])[0]
+    need_disk(course.root)
+    course.prepare()
+    if older and not (older / "exercises").is_dir():
+        raise ToolError(
+            f"{older} is no copy of the course: it has no exercises/",
+            "name the folder in which you started JupyterLab before",
+        )
+    if course.has_solutions:
+        with Stages() as stages:
+            for topic in each(topics, stages.add("Release")):
+                release.write(course, topic)
+                release.record(course, topic)
+    for topic in topics:
+        if not copy_for_work(course, topic, older):
+            where = (course.work / topic).relative_to(course.root)
+            console.print(
+                f"[yellow]{topic} was released anew;[/] your work in {where}/ was begun before "
+                "and stays. Move it away to get the new one."
+            )
+    where = course.work.relative_to(course.root)
+    menu = "Under Nbgrader in the menu: assignment list"
+    menu += " (students), formgrader (instructors)." if course.has_solutions else "."
+    console.print(
+        f"You work in {where}/, on {', '.join(topics)}. [bold]Validate[/] runs the visible tests. "
+        "Ctrl-C twice stops."
+    )
+    text = submission_method(course).get("text")
+    console.print(Text(f"How to hand in: {text}" if text else menu))
+    sys.stdout.flush()
+    return _serve(jupyterlab(course, first, not no_browser, port), course)
+
+
+def _serve(command: Sequence[str], course: Course) -> int:
+    """Run the server; Ctrl-C goes to it, which asks whether to stop."""
+    # A make in a terminal of JupyterLab is no part of the one that started it.
+    own_environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    server = subprocess.Popen(command, cwd=course.root, env=own_environment | settings(course))
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,248 @@
+"""Make students' notebooks from the instructor's: ``python -m tools.classroom.release [TOPIC …]``.
+
+The same source gives the same bytes, on every machine and at any time.
+"""
+
+import contextlib
+import json
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from gradebox.events import Event
+from gradebox.exchange import Releases, gather
+from gradebox.files import read_json
+from gradebox.nbgrader.cells import of
+from tools import notebooks
+from tools.classroom import moments
+from tools.classroom.backend import Backend, Failed, MissingEntry
+from tools.classroom.moments import MOMENT
+from tools.fingerprints import Fingerprints, digest, files, write_if_changed
+from tools.layout import HERE, LAB, Course, is_result
+from tools.progress import Stages, each
+from tools.terminal import ToolError, argument, command, console, need_disk
+
+SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
+REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
+NO_DEADLINE = "none"
+GO_ON = "raises-exception"
+"""With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
+REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
+"""What nbgrader says when an assignment no longer fits its graded submissions."""
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def render(course: Course, topic: str) -> dict[str, bytes]:
+    """Return the students' notebooks of a topic by name; nothing of the course is changed."""
+    with TemporaryDirectory() as folder:
+        changes = Config()
+        changes.CourseDirectory.release_directory = f"{folder}/release"
+        changes.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
+        Backend(course, changes=changes).do("generate_assignment", topic)
+        made = Path(folder, "release", topic)
+        return {
+            name: _finished(course, topic, name, notebooks.read(made / f"{name}.ipynb"))
+            for name in course.notebooks(topic)
+        }
+
+
+def _finished(course: Course, topic: str, name: str, notebook: NotebookNode) -> bytes:
+    """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
+    notebook.metadata = notebooks.node(METADATA)
+    for cell in notebook.cells:
+        # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
+        metadata = cell.metadata.get("nbgrader", {"locked": name == LAB})
+        if cell.cell_type == "code" and metadata.get("locked"):
+            cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
+    problems = faults(notebooks.read(course.source(topic, name)), notebook)
+    if problems:
+        raise ToolError(
+            f"{topic}/{name} would be wrong to hand out: {'; '.join(problems)}",
+            f"correct solutions/{topic}/{name}.ipynb; the exercise in place was left as it was",
+        )
+    return notebooks.to_bytes(notebook)
+
+
+def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
+    """Return what is wrong with what students would get of a notebook, in words."""
+    result = []
+    before, after = notebooks.named(source), notebooks.named(released)
+    if list(before) != list(after):
+        result.append("its graded cells are not those of the source")
+    for name, cell in after.items():
+        if cell.get("id") != name:
+            result.append(f"cell {cell.get('id')!r} has the grade id {name!r}; make them equal")
+        points = before.get(name, cell).metadata.nbgrader.get("points")
+        if cell.metadata.nbgrader.get("points") != points:
+            result.append(f"cell {name} has other points than in the source")
+    ids = [cell.get("id") for cell in released.cells]
+    if len(set(ids)) < len(ids):
+        result.append("two cells have the same id")
+    lines = {line.strip() for cell in released.cells for line in cell.source.splitlines()}
+    text = "\n".join(lines)
+    result += [f"it still holds {secret!r}" for secret in SECRETS if secret in text]
+    result += [f"it gives away {line!r}" for line in _secret_lines(source) if line in lines]
+    if any(cell.get("outputs") for cell in released.cells):
+        result.append("it has outputs")
+    return result
+
+
+def _secret_lines(source: NotebookNode) -> list[str]:
+    """Return the lines of the solutions that are long enough to be recognized."""
+    regions = [text for cell in source.cells for text in REGION.findall(cell.source)]
+    regions += [
+        cell.source
+        for cell in source.cells
+        if cell.cell_type == "markdown" and of(cell).get("solution")
+    ]
+    lines = [line.strip() for text in regions for line in text.splitlines()]
+    return [line for line in lines if len(line) >= 16]
+
+
+def write(course: Course, topic: str) -> bool:
+    """Write the students' notebooks and their data files; return whether anything changed.
+
+    What somebody edited there is copied to the place of work before. What the instructor's runs
+    left is no data: it would solve the students' own.
+    """
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
+    if fingerprints.matches(f"release/{topic}", _fingerprint(course, topic)):
+        return False
+    rendered, releases = render(course, topic), Releases(course.exercises)
+    for said in gather(course.work, topic, [course.exercises], releases, course.root):
+        console.print(f"[yellow]{said}[/]")
+    contents = {course.released(topic, name): content for name, content in rendered.items()}
+    for path in files(course.solutions / topic):
+        if path.suffix != ".ipynb" and not is_result(path):
+            target = course.exercises / topic / path.relative_to(course.solutions / topic)
+            contents[target] = path.read_bytes()
+    changed = [write_if_changed(target, content) for target, content in contents.items()]
+    releases.remember(contents)  # and not what somebody else put there
+    fingerprints.record(f"release/{topic}", _fingerprint(course, topic))
+    return any(changed)
+
+
+def _fingerprint(course: Course, topic: str) -> str:
+    """Return the checksum of what a release is made from, and of the release itself."""
+    sources = [Path(__file__), course.root / "nbgrader_config.py"]
+    return digest([*sources, *files(course.solutions / topic), *files(course.exercises / topic)])
+
+
+def record(course: Course, topic: str, due: datetime | str | None = None) -> bool:
+    """Record the cells of an assignment in the gradebook, and publish it to the exchange.
+
+    The deadline, in UTC, stays as it was when none is given; ``"none"`` takes it away. Returns
+    whether there was anything to do.
+    """
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
+    checksum = digest(
+        version(topic, name)
+        for name in course.notebooks(topic)
+        for version in (course.source, course.released)
+    )
+    outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
+    done = fingerprints.matches(f"record/{topic}", checksum) and _is_recorded(course, topic)
+    if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
+        return False
+    with TemporaryDirectory() as folder:
+        changes = Config()
+        changes.CourseDirectory.release_directory = folder
+        backend = Backend(course, changes=changes)
+        try:
+            backend.do("generate_assignment", topic)
+        except Failed as error:
+            if not any(text in error.log for text in REFUSALS):
+                raise
+            raise ToolError(
+                f"{topic} has other cells or notebooks than when its submissions were graded",
+                "keep the graded cells as they were; or, when only the sample class was graded, "
+                "`python -m tools.classroom.sample_class --remove` and release again",
+            ) from None
+    if due is not None:
+        with backend.gradebook() as book:
+            duedate = None if due == NO_DEADLINE else due
+            book.update_or_create_assignment(topic, duedate=duedate)
+    if sys.platform != "win32":
+        Backend(course).do("release_assignment", topic)
+    _remember(course, topic)
+    fingerprints.record(f"record/{topic}", checksum)
+    return True
+
+
+def _versions(course: Course) -> Path:
+    """Return the file of the cells that each release had, by assignment and notebook."""
+    return course.build / "class" / "releases.json"
+
+
+def _remember(course: Course, topic: str) -> None:
+    known = read_json(_versions(course))
+    for name in course.notebooks(topic):
+        cells = list(notebooks.named(notebooks.read(course.released(topic, name))))
+        versions = known.setdefault(topic, {}).setdefault(name, [])
+        versions += [cells] if cells not in versions else []
+    write_if_changed(_versions(course), json.dumps(known, indent=1, sort_keys=True).encode())
+
+
+def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], list[Event]]:
+    """Return the exercises that came after the release of a hand-in, and what else happened to it.
+
+    What such a hand-in misses, its student has not deleted.
+    """
+    lacks: list[str] = []
+    for name in {event.notebook for event in events if event.kind == "missing"}:
+        of_notebook = [e for e in events if e.kind == "missing" and e.notebook == name]
+        missing = {event.cell for event in of_notebook}
+        versions = read_json(_versions(course)).get(topic, {}).get(name, [])
+        if any(missing.isdisjoint(cells) for cells in versions):
+            titles = notebooks.headings(notebooks.read(course.source(topic, name)))
+            lacks += dict.fromkeys(f"exercise {titles[cell]}" for cell in titles if cell in missing)
+            events = [event for event in events if event not in of_notebook]
+    return lacks, events
+
+
+def _is_recorded(course: Course, topic: str) -> bool:
+    with Backend(course).gradebook() as book, contextlib.suppress(MissingEntry):
+        return bool(book.find_assignment(topic).notebooks)
+    return False
+
+
+@command(
+    argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"),
+    argument(
+        "--due",
+        metavar="WHEN",
+        help="when it is due, UTC: '2026-03-01 23:59'; none takes a deadline away",
+    ),
+)
+def main(topics: list[str], due: str | None, course: Course = HERE) -> None:
+    """Release the assignments named, or all."""
+    course.need_solutions()
+    topics = course.choose(topics)
+    until = moments.parse(due) if due not in (None, NO_DEADLINE) else due
+    need_disk(course.root)
+    with Stages() as stages:
+        for topic in each(topics, stages.add("Release")):
+            changed = "[green]new[/]" if write(course, topic) else "as it was"
+            published = ", published" if record(course, topic, until) else ""
+            names = ", ".join(f"{name}.ipynb" for name in course.notebooks(topic))
+            where = course.exercises.relative_to(course.root) / topic
+            console.print(f"{topic}: {names} in {where}/: {changed}{published}", soft_wrap=True)
+    with Backend(course).gradebook() as book:
+        for topic in topics if until else ():
+            said = "has no deadline"
+            if moment := book.find_assignment(topic).duedate:
+                here = f"{moment.replace(tzinfo=UTC).astimezone():%a %d %b %Y, %H:%M %Z}"
+                said = f"is due {moment:{MOMENT}} UTC (here: {here})"
+            console.print(f"{topic} {said}")
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,154 @@
+"""Find answers of different students that are the same, or nearly so, as a list to look at.
+
+Answers are compared as code: without comments, spaces and the names that a student chose. Two of
+them are as alike as the runs of three tokens that they have in common, in the same order. Where an
+exercise has one natural answer, strangers write it alike: an exercise is left out if the median of
+all pairs of students is high.
+
+Libraries such as copydetect compare files, with fingerprints of 25 characters and more in common;
+most answers are shorter than two of these.
+"""
+
+import builtins
+import io
+import keyword
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from rapidfuzz import process
+from rapidfuzz.distance import Indel
+from scipy.sparse.csgraph import connected_components
+
+from gradebox.nbgrader.cells import of
+from tools import notebooks
+from tools.layout import Course
+
+NATURAL = 0.5
+"""An exercise is left out where half of all pairs of students are at least so much alike."""
+NEAR = 0.9
+"""Answers that are at least so much alike are listed."""
+FEWEST = 5
+"""The fewest students for whom the median of all pairs tells what strangers write."""
+RUN = 3
+"""How many tokens in a row are compared."""
+_LAYOUT = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    *(tokenize.ENDMARKER, tokenize.ENCODING),
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Students, and the titles of the answers that are the ``same``, or that are ``near``.
+
+    An answer is that of each student, or nearly that of another one in the group.
+    """
+
+    students: tuple[str, ...]
+    same: list[str] = field(default_factory=list)
+    near: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """What is alike in an assignment: groups, those with most answers first.
+
+    ``compared``, ``natural`` and ``few`` have the titles of exercises: those that were compared,
+    that strangers answer alike, and that too few students have answered.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
+    natural: list[str] = field(default_factory=list)
+    few: list[str] = field(default_factory=list)
+
+
+def tokens(source: str, is_code: bool = True) -> list[str]:
+    r"""Return what an answer says: its tokens, or the words of an answer in words.
+
+    A name that the answer chose itself counts as any other.
+
+    >>> tokens("def f(x):  # twice\n    return 2 * np.abs(x)\n") == tokens(
+    ...     "def f(value):\n  return 2*np.abs(value)"
+    ... )
+    True
+    """
+    if not is_code:
+        return re.findall(r"\w+", source.lower())
+    result: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type in _LAYOUT:
+                continue
+            is_own = (
+                token.type == tokenize.NAME
+                and not keyword.iskeyword(token.string)
+                and token.string not in vars(builtins)
+                and result[-1:] != ["."]
+            )
+            result.append("a name" if is_own else token.string)
+    except (tokenize.TokenError, IndentationError):
+        pass  # of code that is no Python, what came before
+    return result
+
+
+def runs(source: str, is_code: bool = True, blank: str = "") -> list[tuple[str, ...]]:
+    """Return each run of tokens in an answer, less those that stood there before."""
+    words, given = tokens(source, is_code), Counter[tuple[str, ...]]()
+    if blank:
+        given.update(runs(blank, is_code))
+    result = []
+    for run in zip(*(words[start:] for start in range(RUN)), strict=False):
+        if given[run]:
+            given[run] -= 1
+        else:
+            result.append(run)
+    return result
+
+
+def _answers(course: Course, topic: str) -> Iterator[tuple[str, bool, str, dict[str, str]]]:
+    """Yield title, whether it is code, what stood there, and the students' answers by id."""
+    for name in course.notebooks(topic):
+        released = notebooks.read(course.released(topic, name))
+        titles = notebooks.headings(released)
+        paths = {who: course.executed(who, topic).get(name) for who in course.submitters(topic)}
+        given = {
+            who: notebooks.named(notebooks.read_graded(path)) for who, path in paths.items() if path
+        }
+        for key, cell in notebooks.named(released).items():
+            if of(cell).get("solution"):
+                written = {who: cells[key].source for who, cells in given.items() if key in cells}
+                own = {who: text for who, text in written.items() if text != cell.source}
+                yield titles[key], cell.cell_type == "code", cell.source, own
+
+
+def find(course: Course, topic: str) -> Similarity:
+    """Return which answers of an assignment are alike."""
+    result, groups = Similarity(), dict[tuple[str, ...], Group]()
+    for title, is_code, blank, answers in _answers(course, topic):
+        if len(answers) < FEWEST:
+            result.few.append(title)
+            continue
+        students, sources = [*answers], np.array([*answers.values()])
+        written = [runs(source, is_code, blank) for source in answers.values()]
+        alike = process.cdist(written, written, scorer=Indel.normalized_similarity)
+        empty = np.array([not run for run in written])
+        alike[empty[:, None] | empty] = 0  # two answers of which nothing is left are not alike
+        if np.median(alike[np.triu_indices(len(sources), 1)]) >= NATURAL:
+            result.natural.append(title)
+            continue
+        result.compared.append(title)
+        number, labels = connected_components((sources[:, None] == sources) | (alike >= NEAR))
+        for label in range(number):
+            members = np.flatnonzero(labels == label)
+            if len(members) > 1:
+                who = tuple(students[member] for member in members)
+                group = groups.setdefault(who, Group(who))
+                are_same = len({*sources[members]}) == 1
+                (group.same if are_same else group.near).append(title)
+    result.groups.extend(sorted(groups.values(), key=lambda one: -len(one.same) - len(one.near)))
+    return result

@@ -1,0 +1,266 @@
+"""Check an assignment and pack it to hand it in: ``python -m tools.classroom.submit [TOPIC]``.
+
+The zip holds the notebooks and the record of a lab, under the names that the grader expects. All
+checks that the student can see run before, in a new kernel, and those that fail are listed. Nothing
+is refused, and no notebook is changed.
+"""
+
+import ast
+import os
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from nbformat import NotebookNode
+from rich.table import Table
+from rich.text import Text
+
+from gradebox.exchange import Releases
+from gradebox.nbgrader.cells import errors, name_of, of
+from gradebox.run import intake
+from optdl.files import atomic_write
+from tools import notebooks
+from tools.classroom import lab
+from tools.classroom.backend import environment
+from tools.fingerprints import write_if_changed
+from tools.layout import HERE, LAB, RECORD, Course
+from tools.progress import OnProgress, Stages
+from tools.terminal import ToolError, argument, command, console, need_disk
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader.preprocessors import Execute
+
+STUDENT = ".student"
+"""In the place of work: the id under which its owner hands in."""
+USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")
+"""Ids that a class list can have."""
+CHECK = re.compile(r"check\w*\(")
+"""The call of a check."""
+REASONS = (re.compile(r"^Likely cause: (.+)", re.M), re.compile(r"^Why: (.+)", re.M))
+KERNELS_FILE = re.compile(r"\(\d+\.py, ")
+"""What a kernel puts before the line of a syntax error."""
+CELL_SECONDS = 60
+"""An endless loop costs so many seconds."""
+RECORD_SECONDS = 1800
+"""The check of a record trains again."""
+AGREES, FAILS, WRITTEN, UNWRITTEN = "✓", "✗", "·", "–"
+STATES = {AGREES: "agree", FAILS: "fail", WRITTEN: "in words", UNWRITTEN: "not written yet"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the visible checks say of the answer to an exercise: a sign, and why it fails."""
+
+    name: str
+    sign: str
+    reason: str = ""
+
+
+class Checks(Execute):  # type: ignore[misc]
+    """nbgrader's way to execute a notebook, with a report of its progress."""
+
+    on_progress: OnProgress
+    titles: dict[str, str]
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> Any:
+        """Execute a cell, and say which exercise is checked next."""
+        if CHECK.search(cell.source):
+            self.on_progress(index, len(self.nb.cells), self.titles.get(name_of(cell), ""))
+        return super().preprocess_cell(cell, resources, index)
+
+
+def executed(
+    course: Course, path: Path, released: NotebookNode, student: str, on_progress: OnProgress
+) -> NotebookNode:
+    """Return a copy of a notebook after all its cells but those that train have run.
+
+    Its checks are those of the release, as they are when it is graded. The seed of a lab follows
+    from the id of the student.
+    """
+    notebook, own_cells = notebooks.read(path), lab.locked(released)
+    for cell in notebook.cells:
+        cell.source = own_cells.get(name_of(cell), cell.source)
+    checks = Checks(config=course.config)
+    checks.on_progress, checks.titles = on_progress, notebooks.headings(released)
+    checks.timeout_func = lambda cell: (
+        RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
+    )
+    # the record of a lab has to be that of whoever hands in, here as in grading
+    cell_environment = environment() | {
+        "GRADEBOX_STUDENT": student,
+        "NBGRADER_EXECUTION": "validate",
+    }
+    with patch.dict(os.environ, cell_environment), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    return notebooks.node(result)
+
+
+def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
+    """Yield what the executed cells of a notebook say of its answers.
+
+    An answer in words that is still the text of the release is not written.
+    """
+    placeholders = {cell.id: cell.source.strip() for cell in released.cells}
+    titles, earlier = notebooks.headings(released), None
+    for cell in notebook.cells:
+        about, failures = of(cell), errors(cell)
+        title = titles.get(name_of(cell), name_of(cell))
+        if not about.get("grade"):
+            earlier = failures[0] if failures and about.get("solution") else earlier
+        elif cell.cell_type == "markdown":
+            empty = cell.source.strip() in ("", placeholders.get(name_of(cell)))
+            yield Answer(title, UNWRITTEN if empty else WRITTEN)
+        elif ast.parse(cell.source).body:  # and no place of hidden checks
+            # what the cell of an answer defines is not there if the cell has an error
+            error = earlier if failures and failures[0].ename == "NameError" else None
+            yield Answer(title, *(_judged(error or failures[0]) if failures else (AGREES,)))
+            earlier = None
+
+
+def _judged(error: NotebookNode) -> tuple[str, str]:
+    """Return the sign of an answer whose check raised, and the reason."""
+    if error.ename == "NotImplementedError" or ": not written yet" in error.evalue:
+        return UNWRITTEN, ""
+    if error.ename in ("Stopped", "CellTimeoutError"):
+        _, _, where = error.evalue.partition(": stopped, ")
+        return FAILS, "it took too long and was stopped" + (f", {where}" if where else "")
+    for reason in REASONS:
+        if match := reason.search(error.evalue):
+            return FAILS, match[1]
+    first = error.evalue.strip().partition("\n")[0]
+    return FAILS, f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
+
+
+def others_checks(notebook: NotebookNode, released: NotebookNode) -> list[str]:
+    """Return the exercises with locked cells that are not those of the release, or are missing."""
+    now, before, titles = lab.locked(notebook), lab.locked(released), notebooks.headings(released)
+    other = [titles[name] for name, source in before.items() if now.get(name) != source]
+    return list(dict.fromkeys(other))
+
+
+def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
+    """Write the zip to hand in, whole or not at all; return it, and the names in it."""
+    files = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
+    names = [f"{topic}/{file}" for file in files if (course.work / topic / file).is_file()]
+    target = course.work / f"{student}-{topic}.zip"
+    with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(course.work / name, name)
+    return target, names
+
+
+def choose(course: Course, topic: str | None) -> str:
+    """Return the assignment named, or else the one that was saved last."""
+    if topic:
+        return course.choose([topic])[0]
+    releases = Releases(course.exercises)
+    edited = [
+        (path.stat().st_mtime, name)
+        for name in course.topics()
+        for path in (course.work / name).glob("*.ipynb")
+        if not releases.knows(name, path.name, path)
+    ]
+    if not edited:
+        raise ToolError("nothing is written in work/ yet", "save your notebook in JupyterLab first")
+    return max(edited)[1]
+
+
+def identify(course: Course, given: str, called: str) -> str:
+    """Return the id under which the student hands in: the one given, remembered, or asked for."""
+    file = course.work / STUDENT
+    student = given or (file.read_text(encoding="utf-8").strip() if file.is_file() else "")
+    if not student:
+        try:
+            student = console.input(f"Your {called}, as your course knows it: ").strip()
+        except EOFError:
+            raise ToolError(
+                f"your {called} is not known", "python -m tools.classroom.submit --id NAME"
+            ) from None
+    if not USABLE.fullmatch(student):
+        raise ToolError(
+            f"{student!r} is no {called} that a course can have: it becomes part of a file's name",
+            "write it as your course does, without spaces and without + / \\ : * ? [ ]: "
+            "make submit ID=NAME, or python -m tools.classroom.submit --id NAME",
+        )
+    write_if_changed(file, f"{student}\n".encode())
+    return student
+
+
+def check(course: Course, topic: str, student: str) -> None:
+    """Print what the visible checks say of each notebook of an assignment."""
+    table, notes = Table(box=None, show_header=False), []
+    with Stages() as stages:
+        for name in course.notebooks(topic):
+            path, on_progress = course.work / topic / f"{name}.ipynb", stages.add(name)
+            released = notebooks.read(course.released(topic, name))
+            if Releases(course.exercises).knows(topic, path.name, path):
+                notes.append(f"{path.name}: nothing is written yet.")
+                continue
+            try:
+                intake.parse(name, path.read_bytes())
+                notebook = executed(course, path, released, student, on_progress)
+                results = list(answers(notebook, released))
+            except intake.Refused as error:
+                notes.append(f"{error}. As it is, it cannot be graded.")
+                continue
+            except Exception as error:  # whatever is wrong with it, it can be handed in
+                notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
+                continue
+            on_progress(len(notebook.cells), len(notebook.cells), "")
+            signs = Counter(answer.sign for answer in results)
+            numbers = [f"{signs[sign]} {word}" for sign, word in STATES.items() if signs[sign]]
+            table.add_row("", Text(path.name, "bold"), ", ".join(numbers))
+            for answer in results:
+                reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
+                table.add_row(answer.sign, answer.name, Text(reason))
+            if changed := others_checks(notebooks.read(path), released):
+                notes.append(
+                    f"{path.name}: you have changed or deleted checks of: {', '.join(changed)}. "
+                    "The grader uses its own."
+                )
+    console.print(table)
+    for note in notes:
+        console.print(Text(note))
+
+
+@command(
+    argument(
+        "topic", nargs="?", metavar="TOPIC", help="the assignment; the one saved last when none"
+    ),
+    argument("--id", dest="user", default="", help="the id under which your course knows you"),
+)
+def main(topic: str | None, user: str, course: Course = HERE) -> None:
+    """Check an assignment, say what is unwritten and what fails, and pack it."""
+    way = lab.submission_method(course)
+    if way and way["how"] != lab.UPLOAD:
+        raise ToolError("your class does not hand in a zip", way["text"])
+    need_disk(course.root)
+    for name in course.topics():
+        lab.copy_for_work(course, name)
+    topic = choose(course, topic)
+    student = identify(course, user, way.get("id", "user name"))
+    check(course, topic, student)
+    target, names = pack(course, topic, student)
+    console.print(
+        f"\n[bold]{target.relative_to(course.root)}[/] is what you hand in, as {student}. In it: "
+        f"{', '.join(names)}.",
+        soft_wrap=True,
+    )
+    if f"{topic}/{LAB}.ipynb" in names and f"{topic}/{RECORD}" not in names:
+        console.print(f"There is no {RECORD}: it is written by the cell of the lab that trains.")
+    console.print(
+        "Nothing was sent. Upload this file to the assignment on the page of your course."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

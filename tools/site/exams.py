@@ -1,0 +1,118 @@
+"""Write the exams as pages to print: ``python -m tools.site.exams``.
+
+Each file in ``exams`` becomes two pages in ``build/exams``: the questions, with a table for the
+points, and the questions with their solutions. A browser prints them; they load nothing. The
+numbers of a solution are computed: its first cell is run, and after it each role ``number``, which
+is a field of an f-string, as in the book. Both know the names of NumPy.
+"""
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from gradebox.feedback.formulas import rendered
+from tools.fingerprints import write_if_changed
+from tools.layout import HERE, Course
+from tools.terminal import ToolError, command, console
+
+QUESTION = re.compile(r"^## (\d+) · (.+) · (\d+) points$", re.MULTILINE)
+SOLUTION = re.compile(r"^### Solution$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+COMPUTED = re.compile(
+    r"^```\{code-cell\}\n(?P<code>.*?)^```\n\n|\{number\}`(?P<value>[^`]+):(?P<form>[^`:]+)`",
+    re.MULTILINE | re.DOTALL,
+)
+STYLE = """
+body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 11pt/1.45 serif; }
+h1 { font-size: 1.5em; }
+h2 { font-size: 1.15em; margin-top: 2em; }
+h3 { font-size: 1em; }
+h1, h2, h3 { font-family: sans-serif; break-after: avoid; }
+p, li, math[display=block] { break-inside: avoid; }
+p { orphans: 3; widows: 3; }
+/* without a font for formulas the parentheses of a matrix stay small */
+math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "DejaVu Math TeX Gyre"; }
+table { border-collapse: collapse; margin: 1.5em 0; }
+th, td { border: 1px solid; padding: 0.25em 0.55em; text-align: center; }
+.name { display: flex; gap: 2em; margin-top: 2em; }
+.name span { flex: 1; border-bottom: 1px solid; }
+@page { size: A4; margin: 2cm; }
+@media print { body { margin: 0; padding: 0; max-width: none; } }
+"""
+
+
+def computed(text: str) -> str:
+    """Return an exam with its numbers in the place of what computes them."""
+    names: dict[str, Any] = dict(vars(numpy))
+
+    def result(match: re.Match[str]) -> str:
+        if match["code"]:
+            exec(match["code"], names)
+            return ""
+        number = format(eval(match["value"], names), match["form"])
+        number = number.lstrip("-") if float(number) == 0 else number.replace("-", "−")
+        digits, power, exponent = number.partition("e")
+        return f"${digits}\\cdot10^{{{int(exponent.replace('−', '-'))}}}$" if power else number
+
+    return COMPUTED.sub(result, text)
+
+
+def questions(text: str) -> str:
+    """Return an exam without its solutions."""
+    return SOLUTION.sub("", text)
+
+
+def sheet(text: str) -> str:
+    """Return the head of a student's copy: a line for the name, and a table for the points."""
+    numbers, points = zip(*[(match[1], match[3]) for match in QUESTION.finditer(text)], strict=True)
+    total = str(sum(map(int, points)))
+    rows = [
+        ("Question", [*numbers, "Together"]),
+        ("Points", [*points, total]),
+        ("Reached", [""] * (len(numbers) + 1)),
+    ]
+    table = "".join(
+        f"<tr><th>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for name, cells in rows
+    )
+    return f'<p class="name"><span>Name:</span><span>Number:</span></p><table>{table}</table>'
+
+
+def page(text: str, head: str = "") -> str:
+    """Return an exam in Markdown as a page that loads nothing; `head` stands below its title."""
+    title = text.partition("\n")[0].removeprefix("# ")
+    body = rendered(text).replace("</h1>", f"</h1>{head}", 1)
+    return (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{STYLE}</style><body>{body}</body></html>"
+    )
+
+
+def write(source: Path, target: Path) -> list[Path]:
+    """Write the two pages of an exam into a folder, and return their paths."""
+    text = computed(source.read_text(encoding="utf-8"))
+    pages = {
+        target / f"{source.stem}.html": page(questions(text), sheet(text)),
+        target / f"{source.stem}-solutions.html": page(text),
+    }
+    for path, content in pages.items():
+        write_if_changed(path, content.encode())
+    return list(pages)
+
+
+@command()
+def main(course: Course = HERE) -> None:
+    """Write the pages of all exams."""
+    sources = sorted((course.root / "exams").glob("exam-*.md"))
+    if not sources:
+        raise ToolError("there are no exams here", "run the command in an instructor's copy")
+    for source in sources:
+        for path in write(source, course.build / "exams"):
+            console.print(f"{path.relative_to(course.root)}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

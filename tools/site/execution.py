@@ -1,0 +1,287 @@
+"""Execute pages of the book side by side, each in a process of its own, and keep the outputs.
+
+The processes are forked from one that has imported what the pages import: to start Python and to
+import Matplotlib and torch takes longer than to run a short page. Only Linux forks safely what has
+imported so much; elsewhere each page imports for itself.
+"""
+
+import contextlib
+import faulthandler
+import gc
+import importlib
+import json
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from multiprocessing import connection, get_context
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from gradebox.processors import cores
+from gradebox.workers.shell import Shell
+from tools.fingerprints import write_if_changed
+from tools.progress import OnProgress
+from tools.site import imported_modules
+from tools.site.pages import Execution, Page, Store, checksum, typeset
+from tools.terminal import ToolError
+
+PROCESSOR_SECONDS = 600.0
+"""A cell that computes longer is taken to be in an endless loop; Windows does not count."""
+WALL_SECONDS = 1800.0
+"""A cell that has not ended by then hangs, however slow the machine is."""
+POLL_SECONDS = 0.5
+
+HERE = Path(__file__).resolve().parents[2]
+INLINE = "module://matplotlib_inline.backend_inline"
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
+READING = {"open", "os.listdir", "os.scandir"}
+
+
+class PageFailed(ToolError):
+    """A cell of a page raised, hung, or ended its process.
+
+    ``cell`` counts the code cells from 0; ``error`` says in one line what happened, ``remedy`` what
+    to do about it, and ``log`` all that is known, such as the traceback.
+    """
+
+    def __init__(self, page: Page, cell: int, error: str, remedy: str, log: str) -> None:
+        self.page, self.error, self.log = page, error, log
+        source = page.cells[cell].source.strip().splitlines()
+        beyond = [line for line in source if not line.startswith(("import ", "from "))]
+        self.code = (beyond or source)[0]
+        where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
+        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}", remedy)
+
+
+class CellFailed(Exception):
+    """A cell, or a number in the text after it, raised: what, what to do about it, and the log."""
+
+
+def execute(
+    pages: Sequence[Page], store: Store, on_progress: OnProgress, stop: threading.Event
+) -> list[PageFailed]:
+    """Execute pages side by side and keep each as soon as it has ended; return what failed.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When ``stop`` is set; processes are ended, and pages that had been executed stay kept.
+    """
+    if not pages:
+        return []
+    # what a page shows depends neither on the reader's own settings nor on the number of threads
+    own = {"MPLBACKEND": INLINE, "OMP_NUM_THREADS": "1"}
+    with (
+        tempfile.TemporaryDirectory(prefix="pages-", ignore_cleanup_errors=True) as folder,
+        subprocess.Popen(
+            [sys.executable, "-m", "tools.site.execution"],
+            cwd=HERE,
+            env=os.environ | own | {"IPYTHONDIR": os.path.join(folder, "ipython")},  # noqa: PTH118
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for this process, which then ends that one
+        ) as server,
+    ):
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            limits = PROCESSOR_SECONDS, WALL_SECONDS
+            with server.stdin:
+                pickle.dump((pages, store, Path(folder), limits), server.stdin)
+            failures: list[Any] = []
+            for line in server.stdout:
+                done, now, failures = json.loads(line)
+                on_progress(done, len(pages), now)
+                if stop.is_set():
+                    raise KeyboardInterrupt
+            if server.wait():
+                raise RuntimeError(f"the execution of the pages exited with {server.returncode}")
+        except BaseException:
+            with contextlib.suppress(psutil.Error):
+                first = psutil.Process(server.pid)
+                for process in [first, *first.children(recursive=True)]:
+                    process.kill()
+            raise
+    failed = [PageFailed(pages[number], *rest) for number, *rest in failures]
+    for failure in failed:
+        write_if_changed(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
+    return failed
+
+
+def _imported(pages: Sequence[Page]) -> set[str]:
+    """Return what pages import, and what the modules of ``optdl`` do that they import."""
+    files = {file for page in pages for file in page.code}
+    sources = [source for page in pages for source in page.python]
+    sources += [file.read_text("utf-8") for file in files]
+    names = {name for source in sources for name in imported_modules.named(source)}
+    # the backend for figures looks for IPython's shell when it is imported
+    return {name for name in names if not name.startswith(("optdl", "matplotlib_inline"))}
+
+
+def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
+    """Execute pages; print twice a second how many are done, which run, and what failed."""
+    context: Any = get_context("fork" if sys.platform == "linux" else "spawn")
+    if sys.platform == "linux":
+        with contextlib.redirect_stdout(sys.stderr):
+            for name in sorted(_imported(pages)):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+            Shell.make()
+        # what is there by now is shared, and nobody need look through it again
+        gc.collect()
+        gc.freeze()
+    waiting, failures = list(enumerate(pages)), []
+    running: dict[Any, tuple[int, Any, Any]] = {}
+    while waiting or running:
+        while waiting and len(running) < cores():
+            number, page = waiting.pop(0)
+            cell = context.Value("i", 0, lock=False)
+            process = context.Process(target=_run, args=(page, store, folder, limits, cell))
+            process.start()
+            running[process.sentinel] = number, process, cell
+        for sentinel in connection.wait(list(running), POLL_SECONDS):
+            number, process, cell = running.pop(sentinel)
+            process.join()
+            if failure := _failure(folder / pages[number].name, process.exitcode, limits):
+                failures.append([number, cell.value, *failure])
+        now = [
+            f"{pages[n].name} {cell.value}/{len(pages[n].cells)}" for n, _, cell in running.values()
+        ]
+        done = len(pages) - len(waiting) - len(running)
+        try:
+            print(json.dumps([done, " · ".join(now), failures]), flush=True)
+        except OSError:  # whoever asked for the pages is gone
+            for _, process, _ in running.values():
+                process.kill()
+            os._exit(1)
+
+
+def _failure(file: Path, status: int, limits: tuple[float, float]) -> list[str]:
+    """Return what went wrong in the process of a page, what to do about it, and the log."""
+    raised = file.with_name(f"{file.name}.json")
+    if raised.exists():
+        return list(json.loads(raised.read_text("utf-8")))
+    log = file.with_name(f"{file.name}.log").read_text("utf-8", "replace")
+    if not status:
+        return []
+    if status == -getattr(signal, "SIGPROF", 0):
+        error = f"the cell computed for more than {limits[0]:g} s of processor time"
+        remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
+    elif "Timeout (" in log:
+        error = f"the cell had not ended after {limits[1] / 60:g} minutes"
+        remedy = "look for what it waits for: the cell hangs"
+    else:
+        error = f"its process ended with status {status}"
+        remedy = "look for a crash of compiled code, or for too little memory"
+    return [error, remedy, log]
+
+
+def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], cell: Any) -> None:
+    """Execute the cells of a page in this process, and keep what they show."""
+    start = time.monotonic()
+    log = (folder / f"{page.name}.log").open("w")
+    os.dup2(log.fileno(), 1)
+    os.dup2(log.fileno(), 2)
+    if sys.platform != "win32":
+        faulthandler.register(signal.SIGPROF, log, chain=True)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "optdl"]:
+        del sys.modules[name]  # the page may be one of another repository
+    sys.path.insert(0, str(page.root / "src"))
+    # one folder for all pages, so that a cell reads the same files on each of them
+    os.chdir(page.root / "book")
+    shell: Any = Shell.instance() if Shell.initialized() else Shell.make()
+    shell.kernel = True  # by this, optdl.plotting sees that figures stand in a page
+    shell.outputs.longest = sys.maxsize
+    shell.capture()
+    reads = _note_reads(page.root)
+    result = Execution(outputs=[])
+    try:
+        for number, source in enumerate(page.cells):
+            cell.value = number
+            before = sum(os.times()[:4])
+            if sys.platform != "win32":
+                signal.setitimer(signal.ITIMER_PROF, limits[0])
+            faulthandler.dump_traceback_later(limits[1], exit=True, file=log)
+            _run_cell(shell, source.source)
+            for name in page.numbers[number]:
+                _print_number(shell, name, result.numbers)
+            result.outputs.append(shell.outputs.items)
+            result.seconds.append(round(sum(os.times()[:4]) - before, 2))
+    except CellFailed as error:
+        (folder / f"{page.name}.json").write_text(json.dumps(error.args), "utf-8")
+        return
+    finally:
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    faulthandler.cancel_dump_traceback_later()
+    result.data.update(_checksums(page.root.resolve(), reads))
+    store.save(page, replace(result, wall=round(time.monotonic() - start, 1)))
+
+
+def _run_cell(shell: Shell, source: str) -> None:
+    if shell.execute(source)[1]:
+        return
+    error = next(output for output in shell.outputs.items if output["output_type"] == "error")
+    printed = [output["text"] for output in shell.outputs.items if "text" in output]
+    raise CellFailed(
+        f"{error['ename']}: {error['evalue']}".splitlines()[0][:200],
+        "correct the cell, or what it calls: the log has the traceback",
+        COLORS.sub("", "\n".join([source, *printed, *error["traceback"]])),
+    )
+
+
+def _print_number(shell: Shell, name: str, numbers: dict[str, str]) -> None:
+    """Compute a number that the text after a cell prints, as a field of an f-string."""
+    try:
+        value = typeset(eval(f"f'''{{{name}}}'''", shell.user_ns))
+    except Exception as error:
+        problem = f": {type(error).__name__}: {error}"
+    else:
+        if numbers.setdefault(name, value) == value:
+            return
+        problem = (
+            f" is {numbers[name]} in one place of the page and {value} in another: "
+            "give the variables names of their own"
+        )
+    message = f"{{number}}`{name}`{problem}"
+    raise CellFailed(message, "correct the expression, or the cell above it", message)
+
+
+def _note_reads(root: Path) -> set[str]:
+    """Begin to gather which files and folders below ``root`` this process reads."""
+    below = os.path.join(os.path.realpath(root), "")  # noqa: PTH118
+    reads: set[str] = set()
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in READING and isinstance(arguments[0], str | os.PathLike):
+            path = os.path.realpath(arguments[0])
+            if path.startswith(below):
+                reads.add(path)
+
+    sys.addaudithook(note)
+    return reads
+
+
+def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
+    """Return the checksums of the data among what a page read."""
+    paths = [Path(name) for name in sorted(reads)]
+    names = [path.relative_to(root) for path in paths if path.exists()]
+    return {
+        name.as_posix(): checksum(root / name)
+        for name in names
+        if not UNCOUNTED & set(name.parts) and name.parts[:1] not in {("src",), ("tools",), ()}
+    }
+
+
+if __name__ == "__main__":
+    _serve(*pickle.load(sys.stdin.buffer))

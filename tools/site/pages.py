@@ -1,0 +1,206 @@
+"""The pages of the book that hold code, what their outputs depend on, and the outputs kept of each.
+
+An execution is kept in a file whose name is the page's and a checksum of what the page ran: its
+code cells, the numbers that its text prints, the modules of ``optdl`` that the cells import, and
+the pinned packages. The file also lists the data that the page read, with checksums. The other
+words between the cells play no part.
+"""
+
+import json
+import platform
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml  # type: ignore[import-untyped]
+from IPython.core.inputtransformer2 import TransformerManager
+from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+from nbformat import NotebookNode
+
+from tools.fingerprints import digest, write_if_changed
+from tools.layout import contents
+from tools.site import imported_modules
+from tools.terminal import ToolError
+
+FORMAT = "2"
+"""Raise it when executions must be made anew although nothing that they are made from changed."""
+KEPT = 3
+"""So many executions of each page are kept: those of other branches, for example."""
+NUMBER = re.compile(r"\{number\}`([^`]+)`")
+"""A number that a page prints in its text: an expression, and after a colon its format."""
+LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
+"""What a notebook says about its language."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the book that holds code, and the same as a notebook without outputs."""
+
+    root: Path
+    path: Path
+    notebook: NotebookNode
+
+    @property
+    def name(self) -> str:
+        """Return the name: of a lesson its chapter's and its own, of a chapter's first page one."""
+        *folders, stem = self.path.relative_to(self.root / "book").with_suffix("").parts
+        return "-".join([*folders, stem] if stem != "index" or not folders else folders)
+
+    @property
+    def doc(self) -> str:
+        """Return the name by which Sphinx knows the page."""
+        return self.path.relative_to(self.root).with_suffix("").as_posix()
+
+    @cached_property
+    def cells(self) -> list[NotebookNode]:
+        """Return the code cells, in order."""
+        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    @cached_property
+    def numbers(self) -> list[list[str]]:
+        """Return what is to be printed in the text after each code cell, and in its caption."""
+        result: list[list[str]] = []
+        for cell in self.notebook.cells:
+            if cell.cell_type == "code":
+                figure = cell.metadata.get("mystnb", {}).get("figure", {})
+                result.append(expressions(figure.get("caption", "")))
+            elif asked := expressions(cell.source):
+                if not result:
+                    raise ToolError(
+                        f"{self.doc}.md prints the number {asked[0]} before its first code cell",
+                        "move it behind the cell that computes it",
+                    )
+                result[-1] += asked
+        return result
+
+    @cached_property
+    def python(self) -> list[str]:
+        """Return the sources of the code cells without what IPython alone understands."""
+        plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
+        return [plain(cell.source) for cell in self.cells]
+
+    @cached_property
+    def code(self) -> list[Path]:
+        """Return the files of ``optdl`` on which the outputs depend."""
+        return imported_modules.needed(self.python, self.root / "src")
+
+    @cached_property
+    def key(self) -> str:
+        """Return the checksum of all that the page runs."""
+        environment = [FORMAT, sys.platform, platform.python_version()]
+        names = [path.relative_to(self.root).as_posix() for path in self.code]
+        sources = [json.dumps([cell.source, cell.metadata]) for cell in self.cells]
+        sources.append(json.dumps(self.numbers))
+        pins = self.root / "requirements.txt"
+        return digest([*environment, *sources, *names, *self.code, pins])[:20]
+
+    def line(self, cell: int) -> int:
+        """Return the line of the page on which a code cell begins."""
+        starts = self.notebook.metadata.source_map
+        numbers = [n for n, other in enumerate(self.notebook.cells) if other.cell_type == "code"]
+        return int(starts[numbers[cell]]) + 1
+
+
+def typeset(number: str) -> str:
+    """Return a formatted number as a text shows it.
+
+    >>> typeset("-1.5e-07"), typeset("2e+05, 3"), typeset("68%").split()
+    ('−1.5·10⁻⁷', '2·10⁵, 3', ['68', '%'])
+    """
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    powers = re.sub(
+        r"(?<=\d)e([+-]\d+)", lambda power: f"·10{str(int(power[1])).translate(raised)}", number
+    )
+    spaced = re.sub(r"(?<=\d)%", "\u00a0%", powers)
+    return re.sub(r"(?<![\w)])-(?=\.?\d)", "−", spaced)
+
+
+def expressions(text: str) -> list[str]:
+    """Return what the numbers of a text are computed from, each once."""
+    return list(dict.fromkeys(" ".join(expression.split()) for expression in NUMBER.findall(text)))
+
+
+def find(root: Path) -> list[Page]:
+    """Return the pages of the book that hold code, in the order of the contents."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    extensions = config["sphinx"]["config"]["myst_enable_extensions"]
+    syntax = MdParserConfig(enable_extensions=set(extensions))
+    pages = []
+    for name in contents(root):
+        path = root / f"{name}.md"
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if is_myst_markdown_notebook(text):
+            notebook = read_myst_markdown_notebook(text, syntax, add_source_map=True, path=path)
+            if any(cell.cell_type == "code" for cell in notebook.cells):
+                pages.append(Page(root, path, notebook))
+    return pages
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the code cells of a page showed."""
+
+    outputs: list[list[dict[str, Any]]]
+    """The outputs of each code cell."""
+    data: dict[str, str] = field(default_factory=dict)
+    """The checksum of each file, and of each folder's listing, that the page read."""
+    seconds: list[float] = field(default_factory=list)
+    """The processor time of each cell."""
+    wall: float = 0.0
+    """Seconds from the start of its process to its end."""
+    numbers: dict[str, str] = field(default_factory=dict)
+    """Each number that the text prints, by the expression that it is computed from."""
+
+    def fill(self, page: Page) -> NotebookNode:
+        """Return the page as a notebook with these outputs."""
+        notebook: NotebookNode = nbformat.from_dict(page.notebook)  # type: ignore[no-untyped-call]
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        for number, (cell, outputs) in enumerate(zip(cells, self.outputs, strict=True), 1):
+            cell.execution_count = number
+            cell.outputs = nbformat.from_dict(outputs)  # type: ignore[no-untyped-call]
+        notebook.metadata["language_info"] = LANGUAGE
+        return notebook
+
+
+def checksum(path: Path) -> str:
+    """Return the checksum of a file's content, or of the names in a folder."""
+    if path.is_dir():
+        return digest(sorted(child.name for child in path.iterdir()))
+    return digest([path])
+
+
+class Store:
+    """The executions that were kept in ``build/pages``, below the folder of the repository."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder = root, root / "build" / "pages"
+
+    def _file(self, page: Page) -> Path:
+        return self.folder / f"{page.name}.{page.key}.json"
+
+    def log(self, page: Page) -> Path:
+        """Return the file for the log of a page that failed."""
+        return self.folder / f"{page.name}.log"
+
+    def load(self, page: Page) -> Execution | None:
+        """Return the kept execution of a page; None if there is none or its data has changed."""
+        try:
+            execution = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        fresh = all(checksum(self.root / name) == value for name, value in execution.data.items())
+        return execution if fresh and len(execution.outputs) == len(page.cells) else None
+
+    def save(self, page: Page, execution: Execution) -> None:
+        """Keep an execution, and of older ones the newest."""
+        content = json.dumps(execution.__dict__, ensure_ascii=False)
+        write_if_changed(self._file(page), content.encode())
+        self.log(page).unlink(missing_ok=True)
+        kept = self.folder.glob(f"{page.name}.*.json")
+        for file in sorted(kept, key=lambda file: file.stat().st_mtime)[:-KEPT]:
+            file.unlink(missing_ok=True)

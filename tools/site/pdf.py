@@ -1,0 +1,253 @@
+"""Print the book as one PDF: a title page, then the chapters in their order, with an outline.
+
+Run as ``python -m tools.site.pdf``. It builds the site where anything has changed, joins its pages,
+and has Chromium print them, without a network. The PDF is in ``_build``.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+import yaml  # type: ignore[import-untyped]
+from bs4 import BeautifulSoup, Tag
+
+from optdl.files import atomic_write
+from tools.layout import ROOT, contents
+from tools.progress import OnProgress, Stages
+from tools.site import book
+from tools.terminal import ToolError, argument, command, console
+
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
+PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+OLDEST = 131
+"""The first Chromium that writes numbers into the margins of pages as a style sheet says."""
+WIDTH = 665
+"""Pixels between the margins of a page."""
+PATIENCE = 1_800_000
+"""Milliseconds that laying out or printing may take; only what hangs takes so long."""
+STYLE = """
+@page { margin: 18mm 17mm 20mm; size: A4;
+  @bottom-center { content: counter(page); font: 9pt "Liberation Sans", Arial, sans-serif; } }
+@page :first { @bottom-center { content: none; } }
+article.bd-article { break-before: page; }
+/* the outline would lack the space at which a line ends */
+:is(h1, h2, h3, h4) { white-space: pre-wrap; }
+.title-page { padding-top: 30%; text-align: center; }
+.title-page p { font-size: 34pt; font-weight: 650; line-height: 1.2; margin: 2rem 0 1rem; }
+.title-page img { height: 90px; }
+"""
+HEADING = re.compile(r"<(h[1-6])>.*?</\1>", re.DOTALL)
+FORMULA = re.compile(r"<mjx-container[^>]*>(.*?)</mjx-container>", re.DOTALL)
+MATHML = re.compile(r"<math.*</math>", re.DOTALL)
+# A formula or a table that is wider than the page is drawn smaller.
+FIT = """(width) => {
+  for (const block of document.querySelectorAll(
+      "article div.math mjx-container, article span.math mjx-container, article table")) {
+    const math = block.querySelector("mjx-math");
+    const wide = Math.max(block.scrollWidth, math ? math.getBoundingClientRect().width : 0);
+    const number = block.parentElement.querySelector(".eqno");
+    const room = width - (number ? number.getBoundingClientRect().width + 12 : 0);
+    if (wide > room) block.style.zoom = Math.max(0.4, 0.98 * room / wide);
+  }
+}"""
+OVERFLOW = """(width) => [...document.querySelectorAll("article *")].filter((e) => {
+  const box = e.getBoundingClientRect();
+  const hidden = e.closest("mjx-assistive-mml, .visually-hidden");
+  return box.width > 1 && box.right > width + 2 && !hidden;
+}).map((e) => e.outerHTML.slice(0, 120))"""
+
+
+def find_chromium() -> str | None:
+    """Return a Chromium or Chrome of this machine; the variable CHROMIUM names one."""
+    named = os.environ.get("CHROMIUM")
+    programs = map(shutil.which, [named] if named else [*NAMES, *PLACES])
+    return next((path for path in programs if path), None)
+
+
+def join(site: Path, root: Path) -> str:
+    """Return the pages of a site as one document, in the order of the contents below ``root``."""
+    # what is looked up on a screen, by links and by search, is not printed
+    pages = [page for page in contents(root) if not page.startswith(("book/api", "book/review"))]
+    articles: list[str] = []
+    styles: dict[str, None] = {}
+    formulas: list[str] = []
+
+    def plain(heading: re.Match[str]) -> str:
+        # the outline has letters only, and no space for the end of a line
+        text = FORMULA.sub(lambda formula: "".join(MATHML.findall(formula[0])), heading[0])
+        return " ".join(re.sub(r"</?m\w+[^>]*>", "", text).split())
+
+    def aside(formula: re.Match[str]) -> str:
+        # On paper the letters are what is read: their MathML is not printed.
+        formulas.append(formula[0].replace(' aria-hidden="true"', ""))
+        return f"<mjx-container>{len(formulas) - 1}</mjx-container>"
+
+    for page in pages:
+        file = site / f"{page}.html"
+        # Formulas are most of a page, and stay as they are.
+        text = FORMULA.sub(aside, HEADING.sub(plain, file.read_text("utf-8")))
+        soup = BeautifulSoup(text, "html.parser")
+        article = soup.select_one("article.bd-article")
+        if article is None:
+            raise ToolError(f"{file} has no text", "build the site again: make book")
+        _localize(article, page, pages, file)
+        articles.append(str(article))
+        sheets = soup.select('link[rel="stylesheet"]')
+        styles |= dict.fromkeys(_address(str(sheet["href"]), file) for sheet in sheets)
+    title = escape(yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"])
+    logo = next(iter(sorted((site / "_static").glob("logo.*"))), None)
+    picture = f'<img src="{logo.as_uri()}" alt="">' if logo else ""
+    links = "".join(f'<link rel="stylesheet" href="{style}">' for style in styles)
+    document = (
+        f'<!DOCTYPE html><html lang="en" data-theme="light" data-mode="light"><head>'
+        f'<meta charset="utf-8"><title>{title}</title>{links}<style>{STYLE}</style></head>'
+        f'<body><div class="title-page">{picture}<p>{title}</p></div>'
+        f'<div class="bd-main"><div class="bd-content"><div class="bd-article-container">'
+        f"{''.join(articles)}</div></div></div></body></html>"
+    )
+    return FORMULA.sub(lambda match: formulas[int(match[1])], document)
+
+
+def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None:
+    """Give what a page refers to its place in the joined document."""
+    for control in article.select("script, link, style, button, .headerlink"):
+        control.decompose()
+    for folded in article.select(".cell:not(.tag_setup) > details.hide"):
+        folded.decompose()
+    for folded in article.select("details:not(table details)"):
+        folded["open"] = ""
+    for tag in article.select("[id]"):
+        tag["id"] = f"{_key(page)}--{tag['id']}"
+    article["id"] = _key(page)
+    for image in article.select("[src]"):
+        image["src"] = _address(str(image["src"]), file)
+        image.attrs.pop("loading", None)
+    for link in article.select("a[href]"):
+        address, anchor = urldefrag(str(link["href"]))
+        if re.match(r"[a-z]+:", address):
+            continue
+        path = os.path.normpath(Path(page).parent / unquote(address)).replace(os.sep, "/")
+        target = path.removesuffix(".html") if address else page
+        if target in pages:
+            link["href"] = f"#{_key(target)}" + (f"--{unquote(anchor)}" if anchor else "")
+        else:
+            del link["href"]  # a file beside the site, such as a notebook
+
+
+def _key(page: str) -> str:
+    return page.replace("/", "-")
+
+
+def _address(source: str, file: Path) -> str:
+    if source.startswith("data:"):
+        return source
+    return (file.parent / unquote(source.split("?")[0])).resolve().as_uri()
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start a Chromium that reads files and nothing else, or say which is needed."""
+    path = find_chromium()
+    if path is None:
+        raise ToolError(
+            "no Chromium or Chrome was found, which prints the pages",
+            "install one (Debian and Ubuntu: apt install chromium; others: chromium.org), "
+            "or name its program in the environment variable CHROMIUM",
+        )
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
+        try:
+            if int(browser.version.split(".")[0]) < OLDEST:
+                raise ToolError(
+                    f"{path} is Chromium {browser.version}; {OLDEST} or later can number pages",
+                    "install a newer one, or name it in the environment variable CHROMIUM",
+                )
+            context = browser.new_context(
+                offline=True, viewport={"width": WIDTH, "height": 940}, color_scheme="light"
+            )
+            context.set_default_timeout(PATIENCE)
+            yield context.new_page()
+        finally:
+            browser.close()
+
+
+def lay_out(page: Any, document: Path) -> None:
+    """Open the joined document and let everything fit the page, or say what is too wide."""
+    page.emulate_media(media="print")
+    page.goto(document.as_uri(), wait_until="load")
+    # also those that the browser has not met while laying out the first sheet
+    page.evaluate("Promise.all([...document.fonts].map((font) => font.load())).then(() => 0)")
+    page.evaluate(FIT, WIDTH)
+    if wide := page.evaluate(OVERFLOW, WIDTH):
+        raise ToolError(
+            f"{len(wide)} parts are wider than the page, the first of them: {wide[0]}",
+            "break the formula or the table into lines, in its page below book/",
+        )
+
+
+def write_pdf(
+    site: Path, root: Path, out: Path, on_progress: OnProgress = lambda done, total, now: None
+) -> None:
+    """Print a built site as one PDF, in the order of the contents below ``root``.
+
+    A file that is in place is replaced by one that is whole.
+
+    Raises
+    ------
+    ToolError
+        When there is no Chromium, or something is wider than the page.
+    """
+    on_progress(0, 100, "joining the pages")
+    with tempfile.TemporaryDirectory(prefix="pdf-") as folder, chromium() as page:
+        document = Path(folder) / "book.html"
+        document.write_text(join(site, root), "utf-8")
+        on_progress(20, 100, "laying the pages out")
+        lay_out(page, document)
+        on_progress(60, 100, "printing")
+        with atomic_write(out) as file:
+            options = {"prefer_css_page_size": True, "print_background": True}
+            page.pdf(path=str(file), outline=True, tagged=True, **options)
+    on_progress(100, 100, "")
+
+
+@command(
+    argument(
+        "--out",
+        type=Path,
+        default=ROOT / "_build" / "learning-as-optimization.pdf",
+        help="the file to write (default: _build/learning-as-optimization.pdf)",
+    )
+)
+def main(out: Path) -> None:
+    """Build the site, print it and say where the PDF is."""
+    with Stages() as stages:
+        site = book.build(on_progress=stages.add("Site"))
+        write_pdf(site, ROOT, out, stages.add("PDF"))
+    console.print(f"The book is printed: {out.resolve().as_uri()}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

@@ -1,0 +1,188 @@
+"""Write the tables of ``experiments/README.md``: ``python -m tools.site.result_tables``.
+
+A comment above a table says which runs are its rows: ``fig4/cifar10-fc3-1-*-raw of vanilla bnp``
+are two runs at the best rates of their searches. The names of the columns say what is told of them.
+With ``--check`` nothing is written, and a table that differs from the results is an error.
+"""
+
+import re
+import runpy
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from optdl.experiments import Experiment, accuracy, tuning
+from optdl.experiments.runs import rates_name
+from optdl.records import Record
+from tools.layout import ROOT
+from tools.site.written_pages import CHECK, write
+from tools.terminal import ToolError, command
+
+README = ROOT / "experiments" / "README.md"
+RESULTS = ROOT / "experiments" / "results"
+TABLE = re.compile(r"(<!-- rows: (.+?) -->\n(\|.+\n)\|[-:|]+\n)(?:\|.*\n)*")
+NEXT_RUN = re.compile(r"(?:\w+: )?rate|one rate|first layer")
+"""The columns from which on a row tells of the next of its runs."""
+load = cache(Record.load)
+
+
+def records(name: str) -> list[Record]:
+    """Return the seeds of a run, such as ``fig3/cifar10-fc3-60-bn-raw-0.01``."""
+    files = sorted(RESULTS.glob(f"{name}-[0-9].json"))
+    if not files:
+        raise ToolError(f"there is no result of {name}", "correct the comment above the table")
+    return [load(file) for file in files]
+
+
+def ended(name: str) -> list[Record]:
+    """Return the seeds of a run that did not diverge."""
+    return [record for record in records(name) if not record.stop.startswith("diverged")]
+
+
+def last(name: str, curve: str = "test_error") -> np.ndarray:
+    """Return a curve's last value for each seed that did not diverge; of errors, the accuracy."""
+    values = np.array([record.curves[curve][-1] for record in ended(name)])
+    return 100 - 100 * values if curve.endswith("error") else values
+
+
+def search(curve: str) -> dict[Any, float]:
+    """Return the validation accuracy of each rate, or pair of rates, that a search tried."""
+    file = RESULTS / re.sub("/", "/tuning/", f"{curve}.json")
+    return tuning.scores(load(file), 10) if file.exists() else {}
+
+
+def chosen(curve: str) -> str:
+    """Return the run with the best rate of a search; where there was none, the name as it is."""
+    scores = search(curve)
+    return f"{curve}-{rates_name(tuning.best_rate(scores))}".replace(" ", "-") if scores else curve
+
+
+def of_paper(name: str) -> str:
+    """Return the rate of the paper, the other one that was trained, and its accuracy."""
+    here = f"{records(name)[0].config['rate']:g}"
+    curve = name.removesuffix(f"-{here}")
+    trained = {
+        str(file)[len(f"{RESULTS / curve}-") : -7] for file in RESULTS.glob(f"{curve}-[0-9]*")
+    }
+    [rate] = trained - {here} or {here}
+    told = "the same runs" if rate == here else accuracy(records(f"{curve}-{rate}"), "test_error")
+    return f"{plain(float(rate))}: {told}"
+
+
+def plain(number: float) -> str:
+    """Return a number without an exponent."""
+    return np.format_float_positional(number, trim="-")
+
+
+def loss(name: str) -> str:
+    """Return mean and range of the training loss of the last epoch."""
+    values = last(name, "minibatch_loss")
+    spread = f" ({values.min():.3f}–{values.max():.3f})" if len(values) > 1 else ""
+    return f"{values.mean():.3f}{spread}"
+
+
+def by_epoch(name: str) -> np.ndarray:
+    """Return the test accuracy after each epoch, a row for each seed."""
+    return 100 - 100 * np.array([record.curves["test_error"] for record in ended(name)])
+
+
+def at_epoch(number: int, name: str) -> str:
+    """Return the mean test accuracy after an epoch."""
+    return f"{by_epoch(name).mean(axis=0)[number - 1]:.1f}"
+
+
+def setting(field: str, default: float, name: str) -> str:
+    """Return what all seeds were run with."""
+    config = records(name)[0].config
+    value = config.get(field, config["settings"].get(field, default))
+    return value if isinstance(value, str) else plain(value)
+
+
+COLUMNS: dict[str, Callable[[str], str]] = {
+    "method": partial(setting, "label", 0),
+    "data": partial(setting, "data", 0),
+    "optimizer": partial(setting, "optimizer", 0),
+    "rate": partial(setting, "rate", 0),
+    "one rate": partial(setting, "rate", 0),
+    "other layers": partial(setting, "rate", 0),
+    "first layer": partial(setting, "first_rate", 0),
+    "epochs": partial(setting, "epochs", 0),
+    "weights times": partial(setting, "init_scale", 1),
+    "weight decay": partial(setting, "weight_decay", 0),
+    "seeds": lambda name: str(len(records(name))),
+    "accuracy": lambda name: accuracy(records(name), "test_error"),
+    "validation": lambda name: accuracy(records(name), "validation_error"),
+    "anew": lambda name: accuracy(records(name), "recomputed_error").partition(" ")[0],
+    "training loss": loss,
+    "at the paper's rate": of_paper,
+    **{f"epoch {number}": partial(at_epoch, number) for number in (1, 2, 3, 4, 8)},
+    "gain in epoch 9": lambda name: f"{np.diff(by_epoch(name).mean(axis=0))[7]:.1f}",
+}
+
+
+def filled(head: str, text: str) -> list[list[str]]:
+    """Return the cells below the names of columns: a row for each name that stands for ``*``."""
+    patterns, _, names = text.partition(" of ")
+    columns = [column.strip().lower() for column in head.strip("|\n").split("|")]
+    rows = []
+    for name in names.split():
+        runs = [chosen(pattern.replace("*", name)) for pattern in patterns.split()]
+        place, row = -1, []
+        for column in columns:
+            place += bool(NEXT_RUN.fullmatch(column))
+            shown = runs[max(place, 0)]
+            lacks = place > 0 and not list(RESULTS.glob(f"{shown}-[0-9].json"))
+            row.append("" if lacks else COLUMNS[column.rpartition(": ")[2]](shown))
+        rows.append(row)
+    return rows
+
+
+def totals() -> list[list[str]]:
+    """Return how many runs there are, how many of them diverged, and the hours they took."""
+    files = [file for file in RESULTS.glob("*/*.json") if file.parent.name != "recorded"]
+    finals = [load(file) for file in files]
+    short = [load(file) for file in RESULTS.glob("*/tuning/*.json")]
+    lost = sum(record.stop.startswith("diverged") for record in finals)
+    tried, failed = (
+        sum(len(part) for part in parts)
+        for parts in ([r.curves for r in short], [r.config["diverged"] for r in short])
+    )
+    hours = [f"{sum(r.seconds for r in runs) / 3600:.1f}" for runs in (finals, short)]
+    return [
+        ["final", f"{len(finals)}", f"{lost}", hours[0]],
+        ["in searches for a rate", f"{tried}", f"{failed}", hours[1]],
+    ]
+
+
+def of_figure(name: str) -> list[list[str]]:
+    """Return the table that an experiment prints itself."""
+    file = str(ROOT / "experiments" / f"{name}.py")
+    program = runpy.run_path(file)
+    rows: list[list[str]] = program["table"](Experiment(file, program["PANELS"], []))
+    return rows
+
+
+def written(text: str) -> str:
+    """Return the text with all its tables made of the results."""
+
+    def table(match: re.Match[str]) -> str:
+        if " of " in match[2]:
+            rows = filled(match[3], match[2])
+        else:
+            rows = totals() if match[2] == "totals" else of_figure(match[2])
+        return match[1] + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+    return TABLE.sub(table, text)
+
+
+@command(CHECK)
+def main(check: bool) -> None:
+    """Write the page, or say what it should say."""
+    write(README, written, check)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())

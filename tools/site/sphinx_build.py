@@ -1,0 +1,62 @@
+"""Run Jupyter Book's build of the site as strictly as Sphinx can, with several processes.
+
+``python -m tools.site.sphinx_build SOURCE OUT JOBS``: Jupyter Book's own command has no option for
+the number of processes, nor for pages that are to be read again because their outputs have changed.
+These are read from the standard input, after the word ``build``, so that this process can import
+Sphinx and its extensions while the pages are executed; nothing is built without that word. Where
+no site is yet, all pages are written. The exit status is not 0 if anything warned.
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pybtex.plugin
+import yaml  # type: ignore[import-untyped]
+from jupyter_book.sphinx import build_sphinx
+
+HERE = Path(__file__).resolve().parents[2]
+# Each reference asks for its style, and each time all installed packages are searched for it. What
+# imports the function later imports this one.
+pybtex.plugin.find_plugin = functools.cache(pybtex.plugin.find_plugin)
+
+
+def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
+    """Build the site of ``source`` in ``out/_build/html``; return Sphinx's exit status."""
+    settings = {
+        "external_toc_path": (source / "_toc.yml").as_posix(),
+        "latex_individualpages": False,
+        "nitpicky": True,
+        "executed_pages": list(executed),
+    }
+    site = out / "_build" / "html"
+    status = build_sphinx(
+        source,
+        site,
+        noconfig=True,
+        path_config=source / "_config.yml",
+        confoverrides=settings,
+        warningiserror=True,
+        keep_going=True,
+        force_all=not (site / "index.html").is_file(),
+        jobs=jobs,
+    )
+    return status if isinstance(status, int) else 1
+
+
+def import_extensions(source: Path) -> None:
+    """Import what Sphinx will load, so that it need not wait for it."""
+    # the extensions of the book, and the packages of this tree, whatever is installed
+    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
+    config = yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8"))["sphinx"]
+    for name in config["config"]["extensions"]:
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    root, target, number = sys.argv[1:]
+    import_extensions(Path(root))
+    word, *pages = sys.stdin.read().split() or ["nothing"]
+    sys.exit(build(Path(root), Path(target), int(number), pages) if word == "build" else 1)

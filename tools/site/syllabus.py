@@ -1,0 +1,128 @@
+"""Write what follows from the lessons of each week into ``book/syllabus.md``.
+
+Run as ``python -m tools.site.syllabus``: exercises, hours and due dates, their totals, and the
+points of the short course. With ``--check`` nothing is written, and a page that differs is an
+error.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.layout import ROOT, contents
+from tools.site.written_pages import CHECK, write
+from tools.terminal import command
+
+PAGE = ROOT / "book" / "syllabus.md"
+MINUTES_OF_AN_EXERCISE = 15
+LINK = re.compile(r"\{ref\}`[^`<]*<([\w-]+)>`")
+PLAN = re.compile(r"^## [^\n]* in \d+ weeks\n.*?(?=^## )", re.MULTILINE | re.DOTALL)
+WEEK = re.compile(r"^(\| Week.\d+ \|.*?\|) \d+ (\|.*?\|) [\d.]+ \|(.*?)\|$", re.MULTILINE)
+POINTS = re.compile(r"^\| (\w+) \| [\d, ]*\| \d+ of \d+ \|$", re.MULTILINE)
+
+
+class Lesson(NamedTuple):
+    """What the plans ask of a lesson."""
+
+    topic: str
+    minutes: int
+    needs: list[str]
+    exercises: list[str]
+    labs: list[str]
+    options: str
+
+
+def lessons(root: Path = ROOT) -> dict[str, Lesson]:
+    """Return the lessons by their labels, such as ``erm-risk``, in the order of the book."""
+    found = {}
+    for name in contents(root):
+        text = (root / f"{name}.md").read_text(encoding="utf-8")
+        if line := re.search(r"^```\{lesson\}\n((?::.*\n)*)", text, re.MULTILINE):
+            needs = re.search(r"^:needs: (.*)", line[1], re.MULTILINE)
+            minutes = re.search(r"^:minutes: (\d+)", line[1], re.MULTILINE)
+            _, topic, *_ = parts = name.split("/")
+            found["-".join(parts[1:])] = Lesson(
+                topic,
+                int(minutes[1]) if minutes else 0,
+                re.findall(r"[\w-]+", needs[1]) if needs else [],
+                re.findall(r"^```\{exercise\} (\S+)", text, re.MULTILINE),
+                re.findall(r"^\((LAB-\d+)\)=", text, re.MULTILINE),
+                line[1],
+            )
+    return found
+
+
+def assignment(topic: str, root: Path = ROOT) -> dict[int, tuple[str, int]]:
+    """Return the name and the points of each exercise of an assignment by its number."""
+    found: dict[int, tuple[str, int]] = {}
+    file, number = root / "exercises" / topic / f"{topic}.ipynb", 0
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        if heading := re.match(r"## (\d+) · ", "".join(cell["source"])):
+            number = int(heading[1])
+        if number:
+            marks = cell["metadata"].get("nbgrader", {})
+            name, points = found.get(number, ("", 0))
+            found[number] = (name or marks.get("grade_id", ""), points + marks.get("points", 0))
+    return found
+
+
+def planned(plan: str, root: Path) -> str:
+    """Return the section of a plan with all that can be computed."""
+    every, last, minutes = lessons(root), dict[str, int](), list[int]()
+    topic_of = {lab: lesson.topic for lesson in every.values() for lab in lesson.labs}
+    weeks = [(LINK.findall(week[1]), LINK.findall(week[2])) for week in WEEK.finditer(plan)]
+    read = [label for chosen, _ in weeks for label in chosen]
+    for number, (chosen, labs) in enumerate(weeks):
+        last |= {every[label].topic: number for label in chosen}
+        last |= {topic_of[lab]: number for lab in labs}
+
+    def week(match: re.Match[str]) -> str:
+        chosen, labs = weeks[len(minutes)]
+        ends = ", ".join(topic for topic in last if last[topic] == len(minutes) - 1)
+        due = "; ".join([ends] * bool(ends) + re.findall(r"exam \d", match[3]))
+        exercises = sum(len(every[label].exercises) for label in chosen)
+        files = [root / "exercises" / topic_of[lab] / "lab.ipynb" for lab in labs]
+        planned = [re.findall(r"Plan (\d+) minutes", file.read_text("utf-8"))[0] for file in files]
+        spent = MINUTES_OF_AN_EXERCISE * exercises + sum(map(int, planned))
+        minutes.append(spent + sum(every[label].minutes for label in chosen))
+        hours = f"{minutes[-1] / 60:.1f}"
+        return f"{match[1]} {exercises} {match[2]} {hours} | {due}{' ' * bool(due)}|"
+
+    def points(match: re.Match[str]) -> str:
+        names = tuple(name for label in read for name in every[label].exercises)
+        asked = assignment(match[1], root)
+        chosen = {k: points for k, (name, points) in asked.items() if name.startswith(names)}
+        together = sum(points for _, points in asked.values())
+        return (
+            f"| {match[1]} | {', '.join(map(str, chosen))} | {sum(chosen.values())} of {together} |"
+        )
+
+    plan = WEEK.sub(week, plan)
+    hours = sum(minutes) / 60
+    plan = re.sub(r"take [\d.]+ hours together", f"take {hours:.1f} hours together", plan)
+    # with the classes, three exams, and the hours to prepare for them
+    whole = hours + 1.5 * (len(weeks) + 3) + 20
+    return POINTS.sub(
+        points, re.sub(r"takes about \d+ hours", f"takes about {whole:.0f} hours", plan)
+    )
+
+
+def written(text: str, root: Path = ROOT) -> str:
+    """Return the page with what follows from its choice of lessons."""
+    main = [lesson for lesson in lessons(root).values() if ":appendix:" not in lesson.options]
+    within = sum(len(lesson.exercises) for lesson in main)
+    beside = sum(len(assignment(topic, root)) for topic in {x.topic for x in main}) - within
+    text = re.sub(r"\d+ exercises are not counted", f"{beside} exercises are not counted", text)
+    return PLAN.sub(lambda plan: planned(plan[0], root), text)
+
+
+@command(CHECK)
+def main(check: bool) -> None:
+    """Write the page, or say what it should say."""
+    write(PAGE, written, check)
+
+
+if __name__ == "__main__":
+    sys.exit(main.run())
