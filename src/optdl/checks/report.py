@@ -82,6 +82,10 @@ def _show_items(value: Any, names: Any, digits: int) -> str:
 
 def _show_array(array: np.ndarray, digits: int) -> str:
     # 0.0083 beside 11.14 needs no exponent; where four digits would hide something, it does.
+    if array.dtype == float and digits == 4:  # what rounding leaves of a zero, or its sign
+        size = np.abs(array)
+        limit = 1e-15 * size.max(initial=0, where=np.isfinite(array))
+        array = np.where(size < limit, 0, array) + 0.0
     with np.errstate(over="ignore"):  # of a float16
         short = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
     text = np.array2string(
