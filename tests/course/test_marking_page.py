@@ -38,7 +38,8 @@ def test_keys_give_points(graded: Course, tmp_path: Path, browser: Any) -> None:
         page.keyboard.press("ArrowUp")
         press(".")
         page.get_by_text(f"2 of {len(waiting)} answers have points.").wait_for()
-        page.get_by_label("Comment for ada-all-correct").fill("Short.")
+        page.get_by_label(f"Comment for {waiting[2]}").focus()  # who has no points
+        page.keyboard.type("1 word.")  # which gives no point
         press("Tab")
         page.close()
         body = {"student": waiting[2], "points": 5, "comment": ""}
@@ -51,4 +52,5 @@ def test_keys_give_points(graded: Course, tmp_path: Path, browser: Any) -> None:
         grades = [book.find_grade("toy-why", "toy", "toy", student) for student in waiting[:3]]
         assert [grade.manual_score for grade in grades] == [3, 2.5, None]
         assert [bool(grade.needs_manual_grade) for grade in grades] == [False, False, True]
-        assert book.find_comment("toy-why", "toy", "toy", waiting[0]).manual_comment == "Short."
+        comment = book.find_comment("toy-why", "toy", "toy", waiting[2])
+        assert comment.manual_comment == "1 word."

@@ -76,14 +76,15 @@ def answers(course: Course, topic: str, question: Question) -> list[dict[str, An
 
 
 def mark(course: Course, topic: str, question: Question, given: dict[str, Any]) -> None:
-    """Save points and comment of an answer as the formgrader does."""
-    points = float(given["points"])
-    if not 0 <= points <= question.max_points:
+    """Save points, if there are any, and comment of an answer as the formgrader does."""
+    points = given["points"] if given["points"] is None else float(given["points"])
+    if points is not None and not 0 <= points <= question.max_points:
         raise ValueError(f"there are 0 to {question.max_points:g} points")
     place = question.cell, question.notebook, topic, str(given["student"])
     with Backend(course).gradebook() as book:
         grade, comment = book.find_grade(*place), book.find_comment(*place)
-        grade.manual_score, grade.needs_manual_grade = points, False
+        if points is not None:
+            grade.manual_score, grade.needs_manual_grade = points, False
         comment.manual_comment = str(given["comment"]) or None
         book.db.commit()
 

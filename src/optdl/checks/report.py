@@ -37,6 +37,8 @@ def show(value: Any, names: Any = "", digits: int = 4) -> str:
     --------
     >>> show(np.array([0.5, 1 / 3]))
     '[0.5    0.3333]  (shape (2,))'
+    >>> show(np.array([1.0, -1e-17]))  # what rounding leaves of a zero
+    '[1. 0.]  (shape (2,))'
     >>> show(0.1)
     '0.1'
     >>> print(show((np.array([1.0]), (np.array([2.0]), np.array([3.0])))))
