@@ -219,12 +219,13 @@ SECOND = "(label)=\n## A section\n\nWords.\n"
 INDEX = cell("from optdl.number import VALUE", "rate, small = 0.25, -2e-7", "2 * VALUE") + (
     "\nIt is {number}`rate:.1%`, not {number}`small:.0e`. See {ref}`there <label>`.\n"
 )
+COUNTS = cell("from optdl.number import VALUE", "VALUE + 1")  # only the module's text changes it
 
 
 def test_build_writes_what_changed_and_refuses_errors(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site, first = toy.root / "_build" / "html", []
+    site, first, progress = toy.root / "_build" / "html", [], set()
 
     def words(page: str = "index") -> str:
         text = (site / "book" / f"{page}.html").read_text("utf-8")
@@ -238,9 +239,15 @@ def test_build_writes_what_changed_and_refuses_errors(
 
     # All is written, with the numbers that the cells computed, also in the notebook.
     (toy.optdl / "number.py").write_text("VALUE = 1234")
-    toy.write(index=INDEX, second=SECOND, once=ONCE)
-    assert book.build(out=toy.root, on_page=first.append) == site
+    texts = {"index": INDEX, "second": SECOND, "once": ONCE, "counts": COUNTS}
+    toy.write(**texts)
+    seen = {
+        "on_page": first.append,
+        "on_progress": lambda done, total, _: progress.add((done, total)),
+    }
+    assert book.build(out=toy.root, **seen) == site
     assert [page.name for page in first] == ["index.html"]
+    assert (100, 100) in progress
     assert "2468 It is 25.0 %, not −2·10⁻⁷. See there" in words()
     notebook = (site / "_notebooks" / "chapter-index.ipynb").read_text("utf-8")
     assert "It is 25.0\N{NO-BREAK SPACE}%, not −2·10⁻⁷." in notebook
@@ -256,22 +263,24 @@ def test_build_writes_what_changed_and_refuses_errors(
     before = written.stat().st_mtime_ns
     (toy.optdl / "number.py").write_text("VALUE = 1235")
     changed = INDEX.replace(":.1%", ":.1f").replace("See", "Look at")
-    toy.write(index=changed, second=SECOND, once=ONCE)
+    toy.write(**texts | {"index": changed})
     static = toy.root / "book" / "_static"
     static.unlink()
     shutil.copytree(ROOT / "book" / "_static", static)
     (static / "slides.js").write_text("// changed", "utf-8")
     book.build(out=toy.root)
     assert "2470 It is 0.2, not −2·10⁻⁷. Look at there" in words()
+    assert "1236" in words("counts")
     assert (site / "_static" / "slides.js").read_text("utf-8") == "// changed"
     assert written.stat().st_mtime_ns == before
 
     # A cell that raises, then a label that is gone and a picture that is not there: each is told
     # with its place, and the old site stays.
-    toy.write(index=changed, second=SECOND, once=ONCE, bad=cell("1 / 0"))
+    toy.write(**texts | {"index": changed, "bad": cell("1 / 0")})
     assert re.search(r"bad\.md:\d+, cell 1: 1 / 0\nZeroDivisionError: .*\nTo fix: ", refusal())
     named = changed.replace("there <label>", "label")
-    toy.write(index=named, second="## Section\n", once=f"{ONCE}\n![A picture](missing.svg)\n")
+    wrong = {"second": "## Section\n", "once": f"{ONCE}\n![A picture](missing.svg)\n"}
+    toy.write(**texts | {"index": named} | wrong)
     for _ in range(2):  # the second build finds the pages unchanged
         message = refusal()
         assert re.search(r"book/index\.md:.*label", message)
@@ -279,7 +288,7 @@ def test_build_writes_what_changed_and_refuses_errors(
         assert "Look at there" in words()
 
     # Put right, with another title of the section: the page that refers to it shows that.
-    toy.write(index=named, second=SECOND.replace("A section", "Another"), once=ONCE)
+    toy.write(**texts | {"index": named, "second": SECOND.replace("A section", "Another")})
     book.build(out=toy.root)
     assert "Look at Another" in words()
     assert toy.outputs("once") == once
