@@ -7,61 +7,44 @@ Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
 
 import warnings
 
-from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
+from optdl.experiments import Panel, Run, Settings, Tuning, main
 from optdl.experiments.runs import INPUTS
 
-# where no paper has a rate, the usual one
-USUAL = {"momentum": 0.01, "adam": 0.001}
 METHODS = {
     "vanilla": ("vanilla", Settings()),
     "BNP": ("BNP", Settings()),
     "BNP, split": ("BNP", Settings(split=True)),
 }
-RATES = {"momentum": (0.001, 0.003, 0.01, 0.03, 0.1), "adam": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)}
+RATES = {  # where no paper has a rate, the usual one
+    "momentum": (0.01, (0.001, 0.003, 0.01, 0.03, 0.1)),
+    "adam": (0.001, (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)),
+}
+AVERAGES = {"BNP": Settings(), "BNP, corrected": Settings(corrected=True)}
 OTHERS = [
     Panel(
-        f"{optimizer}, {inputs} inputs",
+        f"{name}, {inputs} inputs",
         [
-            Run(
-                f"{label}, {optimizer}",
-                "cifar10",
-                "fc3",
-                method,
-                60,
-                USUAL[optimizer],
-                10,
-                optimizer,
-                inputs,
-                settings,
-            )
-            for label, (method, settings) in METHODS.items()
+            Run(f"{label}, {name}", "cifar10", "fc3", method, 60, usual, 10, name, inputs, own)
+            for label, (method, own) in METHODS.items()
         ],
         Tuning(rates, epochs=3, paper=0),
     )
-    for optimizer, rates in RATES.items()
+    for name, (usual, rates) in RATES.items()
     for inputs in INPUTS
 ]
 STARTS = [
     Panel(
-        f"{data}, rate {rate:g}",
+        f"averages that begin at once, {data}",
         [
-            Run("BNP", data, "fc3", "BNP", 60, rate, epochs),
-            Run(
-                "BNP, corrected",
-                data,
-                "fc3",
-                "BNP",
-                60,
-                rate,
-                epochs,
-                settings=Settings(corrected=True),
-            ),
+            Run(label, data, "fc3", "BNP", 60, common, epochs, settings=settings)
+            for label, settings in AVERAGES.items()
         ],
+        Tuning((0.03, 0.1, 0.3), epochs=short, paper=5),
     )
-    for data, (rate, epochs) in {
-        "digits": (0.3, 15),
-        "mnist": (0.5, 5),
-        "cifar10": (0.1, 5),
+    for data, (common, epochs, short) in {
+        "digits": (0.3, 15, 5),
+        "mnist": (0.5, 5, 2),
+        "cifar10": (0.1, 5, 2),
     }.items()
 ]
 PANELS = [*OTHERS, *STARTS]
@@ -69,8 +52,4 @@ PANELS = [*OTHERS, *STARTS]
 if __name__ == "__main__":
     # the form that BNP warns of is one of the two that are compared
     warnings.filterwarnings("ignore", message=r"bnp\.step\(\) before")
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

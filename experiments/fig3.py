@@ -5,7 +5,7 @@
     python experiments/fig3.py
 """
 
-from optdl.experiments import Experiment, Tuning, dense_panels, draw_curves, table
+from optdl.experiments import Tuning, dense_panels, main
 
 # Table 2
 PAPER = {
@@ -21,8 +21,4 @@ PANELS = [
 ]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

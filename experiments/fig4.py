@@ -7,15 +7,7 @@
     python experiments/fig4.py --only=cnn5-1- --seeds 3
 """
 
-from optdl.experiments import (
-    Experiment,
-    Settings,
-    Tuning,
-    convolutional_panel,
-    dense_panels,
-    draw_curves,
-    table,
-)
+from optdl.experiments import Settings, Tuning, convolutional_panel, dense_panels, main
 
 # Tables 2 and 3; BN and Batch Renorm cannot be trained with one example
 SIX = {"vanilla": 5e-3, "BN": 5e-2, "Renorm": 5e-2, "LN": 5e-2, "BNP": 5e-2}
@@ -33,8 +25,4 @@ PANELS = [
 ]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

@@ -6,32 +6,18 @@ Table 3 gives vanilla at 128 the rate 0.1, and the text says that it has Adam: b
     python experiments/fig5.py --only=cnn5-2- --seeds 3
 """
 
-from optdl.experiments import Experiment, Settings, Tuning, convolutional_panel, draw_curves, table
+from optdl.experiments import Settings, Tuning, convolutional_panel, main
 
 LARGE = {"vanilla": 0.1, "Adam": 0.1, "BN": 0.1, "4 Things": 5e-3, "BNP": 0.1}
 SMALL = {"vanilla": 1e-3, "BN": 1e-3, "Renorm": 1e-2, "4 Things": 1e-4, "BNP": 1e-2}
+LONG = Tuning((0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=2, examples=15_000, paper=1)
+SHORT = Tuning((0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000, paper=1)
 PANELS = [
     convolutional_panel(
-        "five layers, minibatches of 128",
-        128,
-        10,
-        LARGE,
-        Tuning((0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=2, examples=15_000, paper=1),
-        Settings(ghost_size=32),
+        "five layers, minibatches of 128", 128, 10, LARGE, LONG, Settings(ghost_size=32)
     ),
-    convolutional_panel(
-        "five layers, minibatches of 2",
-        2,
-        4,
-        SMALL,
-        Tuning((0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000, paper=1),
-        Settings(groups=8),
-    ),
+    convolutional_panel("five layers, minibatches of 2", 2, 4, SMALL, SHORT, Settings(groups=8)),
 ]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

@@ -10,7 +10,7 @@ In small on a CPU, a network of 14 layers with one drop of the rate, then for a 
 
 from dataclasses import replace
 
-from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
+from optdl.experiments import Panel, Run, Settings, Tuning, main
 
 METHODS = ("BN", "GN", "BNP", "BNP+GN")
 LARGE = {
@@ -31,39 +31,17 @@ def large(title):
         "BNP+GN": Settings(**common, weight_decay=weight_decay, warmup_epochs=2, init_scale=scale),
     }
     runs = [
-        Run(
-            name,
-            data,
-            network,
-            name,
-            128,
-            rate if name == "BNP" else 0.1,
-            epochs,
-            "momentum",
-            inputs="standardized",
-            settings=settings[name],
-        )
-        for name in METHODS
+        Run(name, data, network, name, 128, 0.1, epochs, "momentum", "standardized", own)
+        for name, own in settings.items()
     ]
-    return Panel(title, runs)
+    return Panel(title, [run.at(rate) if run.method == "BNP" else run for run in runs])
 
 
 def small():
     """Return the runs in small: the four methods are trained alike, but for the rate."""
     settings = Settings(augment=True, decay=(8,), weight_decay=1e-4, warmup_epochs=1)
     runs = [
-        Run(
-            name,
-            "cifar10",
-            "resnet14",
-            name,
-            128,
-            0.1,
-            10,
-            "momentum",
-            inputs="standardized",
-            settings=settings,
-        )
+        Run(name, "cifar10", "resnet14", name, 128, 0.1, 10, "momentum", "standardized", settings)
         for name in METHODS
     ]
     tuning = Tuning(rates=(0.03, 0.1, 0.3), epochs=2, seeds=2, examples=15_000, paper=0)
@@ -77,7 +55,6 @@ def other_rates():
     return Panel(
         "ResNet-14, other rates",
         [replace(runs[name].at(rate), label=f"{name}, rate {rate:g}") for name, rate in pairs],
-        paper=False,
     )
 
 
@@ -104,8 +81,4 @@ def paper_weights():
 PANELS = [small(), *map(large, LARGE), paper_weights(), other_rates()]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

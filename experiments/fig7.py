@@ -7,7 +7,7 @@ The images come from a folder in ImageNet's layout; for a GPU::
 
 from dataclasses import replace
 
-from optdl.experiments import Experiment, Panel, Run, Settings, draw_curves
+from optdl.experiments import Panel, Run, Settings, main
 
 COMMON = Settings(size=224, decay=(30, 60, 90), weight_decay=1e-4)
 METHODS = {
@@ -19,24 +19,11 @@ PANELS = [
     Panel(
         "ResNet-18 on ImageNet",
         [
-            Run(
-                name,
-                "imagenet",
-                "resnet18",
-                name,
-                256,
-                0.1,
-                100,
-                "momentum",
-                inputs="standardized",
-                settings=settings,
-            )
-            for name, settings in METHODS.items()
+            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", "standardized", own)
+            for name, own in METHODS.items()
         ],
     )
 ]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
+    main(__file__, PANELS, __doc__)

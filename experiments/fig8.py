@@ -10,7 +10,7 @@ and of the minibatch's own statistics; with ε₁ = 0.01 and with ε₁ = 0. ::
 import numpy as np
 from matplotlib import pyplot as plt
 
-from optdl.experiments import Experiment, Panel, Run, draw_spreads
+from optdl.experiments import Panel, Run, draw_spreads, main
 from optdl.plotting import plot_curves, use_style
 
 RUNS = [
@@ -77,7 +77,4 @@ def draw(experiment):
 
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    print("P, ε₁, gain, κ(D), gain/κ(D), gain/κ(D)²", *table(experiment), sep="\n")
-    draw(experiment)
+    main(__file__, PANELS, __doc__, draw)

@@ -9,19 +9,8 @@ in the later layers, with plain gradient descent and with LN. ::
 
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
-from optdl.experiments import (
-    DENSE_METHODS,
-    Experiment,
-    Panel,
-    Run,
-    Tuning,
-    accuracy,
-    draw_curves,
-    spread,
-)
-from optdl.records import Record
+from optdl.experiments import DENSE_METHODS, Panel, Run, Tuning, main
 
 METHODS = ("BNP, not the first layer", "vanilla", "LN")
 # the rates for all layers alike that figures 3 and 4 chose: where the searches begin
@@ -50,9 +39,7 @@ def run_of(label: str, inputs: str, batch: int, rate: float) -> Run:
     """Return a run as figures 3 and 4 have it."""
     method, settings = DENSE_METHODS[label]
     epochs = SCHEDULES[batch][1]
-    return Run(
-        label, "cifar10", "fc3", method, batch, rate, epochs, inputs=inputs, settings=settings
-    )
+    return Run(label, "cifar10", "fc3", method, batch, rate, epochs, "sgd", inputs, settings)
 
 
 PANELS = [
@@ -82,41 +69,5 @@ PANELS += [
     for (inputs, batch), pairs in SECOND.items()
 ]
 
-HEAD = (
-    "| Method | One rate | Accuracy | Training loss | First layer | Other layers "
-    "| Accuracy, two rates | Training loss, two rates |\n|---|---:|---|---:|---:|---:|---|---:|"
-)
-
-
-def comparison(experiment: Experiment, panel: Panel) -> str:
-    """Return the runs of a panel as a table: with one rate, from figures 3 and 4, and with two."""
-    rows = []
-    for run in panel.runs:
-        folder = Path(__file__).parent / "results" / SCHEDULES.get(run.batch, SCHEDULES[60])[0]
-        one_rate = [Record.load(file) for file in sorted(folder.glob(f"{run.name}-[0-9].json"))]
-        chosen = experiment.chosen(panel, run)
-        two_rates = experiment.ended(chosen) if chosen else []
-        rates = (chosen.settings.first_rate, chosen.rate) if chosen and two_rates else ("", "")
-        cells = [
-            run.label,
-            run.rate if panel.tuning and not panel.tuning.rates else "",
-            *_last(one_rate),
-            *rates,
-            *_last(two_rates),
-        ]
-        rows.append("| " + " | ".join(f"{cell}" for cell in cells) + " |")
-    return "\n".join([f"**{panel.title}**", "", HEAD, *rows])
-
-
-def _last(records: list[Record]) -> list[str]:
-    """Return the test accuracy and the training loss after the last epoch."""
-    loss = f"{spread(records, 'minibatch_loss')[0][-1]:.3f}" if records else ""
-    return [accuracy(records, "test_error"), loss]
-
-
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{comparison(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

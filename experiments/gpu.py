@@ -40,7 +40,7 @@ import pytest
 import torch
 
 from optdl.data import load
-from optdl.experiments import Experiment, draw_curves, models, table
+from optdl.experiments import Experiment, draw_curves, models
 from optdl.experiments.packed import pack
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.labs import bnp_cnn as lab
@@ -234,7 +234,6 @@ def figure_6(loan):
             say(f"{run.label}, epoch {upto}: test accuracy {100 * (1 - error):.1f} %")
             if upto == epochs:
                 loan.done(run.name, "all epochs")
-    print(table(experiment, panel))
     draw_curves(experiment)
 
 

@@ -5,7 +5,7 @@ Three hidden layers of 100 units, by the protocol of figures 3 and 4. ::
     python experiments/mnist.py
 """
 
-from optdl.experiments import Experiment, Tuning, dense_panels, draw_curves, table
+from optdl.experiments import Tuning, dense_panels, main
 
 # The paper has no rates for these; those of its Table 2 for minibatches of 60 name the runs.
 RATES = {"vanilla": 0.1, "BN": 0.5, "LN": 0.1, "BNP": 0.5}
@@ -17,8 +17,4 @@ PANELS = [
 ]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for panel in experiment.panels:
-        print(f"\n{table(experiment, panel)}")
+    main(__file__, PANELS, __doc__)

@@ -11,7 +11,7 @@ for one. With Adam it has BN as a control, and parts of P and a longer run follo
 
 from dataclasses import replace
 
-from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
+from optdl.experiments import Panel, Run, Settings, Tuning, main
 
 SPLIT = Settings(split=True)
 HIDDEN = Settings(split=True, first=False)
@@ -33,25 +33,15 @@ EPOCHS = {"cnn5": 3, "resnet14": 1}
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
 
 
-def panel(network: str, optimizer: str) -> Panel:
+def panel(network: str, name: str) -> Panel:
     """Return the methods of a network with one optimizer."""
+    rates, last = RATES[name], (EPOCHS[network], name, "standardized")
     runs = [
-        Run(
-            f"{label}, {optimizer}",
-            "cifar10",
-            network,
-            method,
-            8,
-            RATES[optimizer][1],
-            EPOCHS[network],
-            optimizer,
-            "standardized",
-            settings,
-        )
+        Run(f"{label}, {name}", "cifar10", network, method, 8, rates[1], *last, settings)
         for label, (method, settings) in METHODS[network].items()
     ]
-    tuning = Tuning(RATES[optimizer], epochs=1, seeds=2, examples=15_000, paper=0)
-    return Panel(f"{network}, {optimizer}", runs, tuning)
+    tuning = Tuning(rates, epochs=1, seeds=2, examples=15_000, paper=0)
+    return Panel(f"{network}, {name}", runs, tuning)
 
 
 RESIDUAL, ADAM = panel("resnet14", "momentum"), panel("resnet14", "adam")
@@ -62,7 +52,6 @@ OTHER_RATES = Panel(  # the search hardly tells the rates of GN apart
     "resnet14, other rates",
     [replace(RESIDUAL.runs[0].at(rate), label=f"GN, rate {rate:g}") for rate in (0.01, 0.03)]
     + [replace(GN.at(rate), label=f"GN, adam, rate {rate:g}") for rate in (3e-4, 3e-3)],
-    paper=False,
 )
 PARTS = Panel(  # what of P the lead comes from
     "resnet14, adam, parts of P",
@@ -83,14 +72,9 @@ LONGER = Panel(  # whether the lead lasts
         )
         for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
     ],
-    paper=False,
 )
 PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum")]
 PANELS += [RESIDUAL, OTHER_RATES, ADAM, PARTS, LONGER]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform()
-    draw_curves(experiment)
-    for each in experiment.panels:
-        print(f"\n{table(experiment, each)}")
+    main(__file__, PANELS, __doc__)

@@ -34,7 +34,6 @@ from optdl.experiments import (
     models,
     report,
     spread,
-    table,
     tuning,
 )
 from optdl.experiments import (
@@ -112,7 +111,7 @@ def test_runs_have_distinct_names_networks_and_optimizers(name):
 
 @pytest.mark.row("P-20", "P-27", "LAB-6")
 def test_gpu_program_runs_small_on_cpu(tmp_path, monkeypatch):
-    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=2", "--results", tmp_path]
+    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=10", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     log = (tmp_path / "gpu.log").read_text("utf-8")
@@ -265,23 +264,12 @@ def test_diverged_run_is_recorded_and_not_repeated(tmp_path, capsys, network, da
 def test_diverged_seeds_are_counted_separately(tmp_path, capsys):
     one = experiment(tmp_path)
     one.perform()
-    [panel], [run] = one.panels, one.panels[0].runs
+    [run] = one.panels[0].runs
     Record({}, run.config(), 1, "diverged: the loss is nan at step 7").save(one.file(run, 1))
     [records] = one.records().values()
     assert len(records) == 2
-    assert "1 of 2 diverged" in table(one, panel)
+    assert report.accuracy(records, "test_error").endswith(", 1 of 2 diverged")
     assert draw_curves(one)
-
-
-def test_paper_column_holds_only_paper_rates(tmp_path):
-    one = experiment(tmp_path)
-    one.perform()
-    [panel], [run] = one.panels, one.panels[0].runs
-    rows = [table(one, each).splitlines()[-1] for each in (panel, replace(panel, paper=False))]
-    paper, other = ([cell.strip() for cell in row.split("|")[1:-1]] for row in rows)
-    rate, end = paper[4:]
-    assert (rate, paper[1:3]) == (f"{run.rate:g}", ["", ""])
-    assert (other[1:3], other[4:]) == ([rate, end], ["", ""])
 
 
 @pytest.mark.row("F-12")
@@ -623,12 +611,8 @@ def test_best_rate_is_inside_the_grid(tmp_path, capsys):
     }
     for record in records[chosen.name]:
         assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
-    *_, row = table(one, panel).splitlines()
     mean = np.mean([100 * (1 - r.curves["test_error"][-1]) for r in records[chosen.name]])
-    cells = [cell.strip() for cell in row.split("|")[1:-1]]
-    assert cells[:2] == ["vanilla", f"{chosen.rate:g}"]
-    assert cells[2].startswith(f"{mean:.1f} (")
-    assert cells[4] == "0.02"
+    assert report.accuracy(records[chosen.name], "test_error").startswith(f"{mean:.1f} (")
     [file] = (tmp_path / "toy" / "tuning").glob("*.json")
     assert not any("test" in name for name in Record.load(file).curves)
     before = file.stat().st_mtime_ns
@@ -863,7 +847,8 @@ def test_committed_results_are_small_and_match_the_code():
         one, panel = runs[file.parent.name, curve]
         expected = Record({}, one.config()).config | {"epochs": None, "rate": None}
         expected["settings"].pop("first_rate", None)
-        assert record.config | {"epochs": None, "rate": None} == expected, file.name
+        found = record.config | {"epochs": None, "rate": None}
+        assert {key: found[key] for key in expected} == expected, file.name
         assert record.seed == int(seed)
         assert record.stop.startswith(("all ", "diverged"))
         if panel.tuning and rates != one.rate:  # then it was chosen, and inside the grid

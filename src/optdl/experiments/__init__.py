@@ -13,8 +13,8 @@ from optdl.experiments.report import (
     draw_panel,
     draw_rates,
     draw_spreads,
+    main,
     spread,
-    table,
 )
 from optdl.experiments.runs import Panel, Run, Settings, Tuning
 
@@ -34,7 +34,7 @@ __all__ = [
     "draw_spreads",
     "examples",
     "generated_images",
+    "main",
     "spread",
-    "table",
     "tuning",
 ]

@@ -27,32 +27,20 @@ def dense_panels(
 ) -> list[Panel]:
     """Return two panels, raw and standardized inputs, with every method that takes the batch size.
 
-    Parameters
-    ----------
-    paper : mapping
-        Methods to the paper's rates. Where it has none, the rate of BN or of vanilla serves, with
-        which the method shares most.
+    Where the paper has no rate, that of BN or of vanilla serves, with which the method shares most.
 
-    Notes
-    -----
     Source: P-19, F-10
     """
+
+    def rate(method: str) -> float:
+        return paper.get(method, paper.get("BN", paper["vanilla"]))
+
     return [
         Panel(
             f"{title}, {inputs} inputs",
             [
-                Run(
-                    label,
-                    data,
-                    "fc3",
-                    method,
-                    batch,
-                    paper.get(method, paper.get("BN", paper["vanilla"])),
-                    epochs,
-                    inputs=inputs,
-                    settings=settings,
-                )
-                for label, (method, settings) in DENSE_METHODS.items()
+                Run(label, data, "fc3", method, batch, rate(method), epochs, "sgd", inputs, own)
+                for label, (method, own) in DENSE_METHODS.items()
                 if batch > 1 or method not in ("BN", "Renorm")
             ],
             tuning,
@@ -72,14 +60,7 @@ def convolutional_panel(
     """Return a panel of the network of five layers on CIFAR-10, with standardized inputs.
 
     "Adam" is the network without any method, "4 Things" has Adam, too, and a weight decay of
-    0.0001.
-
-    Parameters
-    ----------
-    paper : mapping
-        Labels to the paper's rates.
-    four_settings : Settings
-        Groups or ghost minibatches of 4 Things.
+    0.0001. ``paper`` has the rates, ``four_settings`` groups or ghost minibatches of 4 Things.
     """
     methods = {
         "Adam": ("vanilla", "adam", Settings()),
@@ -88,18 +69,6 @@ def convolutional_panel(
     runs = []
     for label, rate in paper.items():
         method, optimizer, settings = methods.get(label, (label, "sgd", Settings()))
-        runs.append(
-            Run(
-                label,
-                "cifar10",
-                "cnn5",
-                method,
-                batch,
-                rate,
-                epochs,
-                optimizer,
-                "standardized",
-                settings,
-            )
-        )
+        training = (batch, rate, epochs, optimizer, "standardized", settings)
+        runs.append(Run(label, "cifar10", "cnn5", method, *training))
     return Panel(title, runs, tuning)

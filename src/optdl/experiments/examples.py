@@ -31,22 +31,11 @@ class Parts:
 
 
 def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
-    """Return the three parts of a data set.
+    """Return the three parts of a data set, as images or flat.
 
     The training images are split at random, the same way in every run. For standardized inputs
-    mean and variance are those of the training part.
-
-    Parameters
-    ----------
-    data : Dataset
-        What is split.
-    inputs : {"raw", "standardized"}
-        Pixels between 0 and 1, or standardized by channel.
-    batch : int
-        The training part is one shorter where a minibatch of one example would be left, which
-        BN refuses.
-    images : bool
-        Whether examples have the shape of an image, or are flat.
+    mean and variance are those of the training part. It is one shorter where a minibatch of one
+    example would be left, which BN refuses.
     """
     split = data.split(VALIDATION)
     train, validation, test = split.train, split.validation, split.test
@@ -65,20 +54,8 @@ def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
 def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
     """Subtract the mean of each channel and divide by its deviation, both those of the first part.
 
-    Parameters
-    ----------
-    examples : iterable of Examples
-        The training part first; features of any shape whose rows are channel by channel.
-    channels : int
-        Number of channels of an image.
+    Rows are channel by channel, in any shape. A channel whose deviation is 0 becomes NaN.
 
-    Returns
-    -------
-    list of Examples
-        In single precision and in the shapes given. A channel whose deviation is 0 becomes NaN.
-
-    Examples
-    --------
     >>> x = np.array([[0.0, 2.0], [0.0, 2.0]], dtype=np.float32)
     >>> standardized([Examples(x, np.array([0, 1]))], channels=1)[0].x.tolist()
     [[-1.0, 1.0], [-1.0, 1.0]]
@@ -101,18 +78,8 @@ def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
 def image_files(root: Path, size: int, seed: int, most: int | None, readers: int) -> Parts:
     """Return the parts of a folder in ImageNet's layout, read while training: none chooses.
 
-    Parameters
-    ----------
-    root : Path
-        The folder, with ``train/CLASS/FILE`` and ``val/CLASS/FILE``.
-    size : int
-        Images are cropped to so many pixels in height and width.
-    seed : int
-        Seed of the random crops and flips of training images.
-    most : int or None
-        So many images of each part at most.
-    readers : int
-        Number of threads that read files.
+    The folder has ``train/CLASS/FILE`` and ``val/CLASS/FILE``. Images are cropped to ``size``
+    pixels in height and width; so many ``readers`` are threads that read files.
     """
     folders = [ImageFolder(root / "train", size, train=True, seed=seed)]
     folders.append(ImageFolder(root / "val", size))
@@ -125,20 +92,8 @@ def image_files(root: Path, size: int, seed: int, most: int | None, readers: int
 def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
     """Return 32 × 32 images in three colors, each a noisy copy of the pattern of its class.
 
-    Parameters
-    ----------
-    examples : int
-        Number of images; four fifths are for training.
-    seed : int
-        Seed of the patterns and the noise.
+    There are ten classes; features are flat, between 0 and 1. Four fifths are for training.
 
-    Returns
-    -------
-    Dataset
-        Ten classes; features are flat, (m, 3072), between 0 and 1, in single precision.
-
-    Examples
-    --------
     >>> generated_images(20).x_train.shape
     (16, 3072)
     """

@@ -44,17 +44,9 @@ RECOMPUTED = 10_000
 class Experiment:
     """The runs of one figure, on this machine.
 
-    Parameters
-    ----------
-    file : path
-        The file of the figure, such as ``experiments/fig3.py``; its results lie in ``results/fig3``
-        beside it.
-    panels : sequence of Panel
-        What the figure shows.
-    arguments : sequence of str, optional
-        The command line; that of the process when not given.
-    description : str, optional
-        What ``--help`` says first.
+    ``file`` is that of the figure, such as ``experiments/fig3.py``; its results lie in
+    ``results/fig3`` beside it. ``arguments`` are the command line; that of the process when not
+    given. ``--help`` begins with the ``description``.
     """
 
     def __init__(
@@ -131,15 +123,7 @@ class Experiment:
         return self.seeds[: panel.tuning.paper] if panel.tuning and aside else self.seeds
 
     def variants(self, panel: Panel, run: Run) -> list[Run]:
-        """Return a run with its chosen rate, if one was chosen, and with that of the paper.
-
-        Parameters
-        ----------
-        panel : Panel
-            The panel that says how rates are chosen.
-        run : Run
-            One of its runs.
-        """
+        """Return a run of a panel with its chosen rate, if there is one, and with the paper's."""
         chosen = self.chosen(panel, run)
         paper = [run] if panel.tuning is None or panel.tuning.paper else []
         if chosen is None:
@@ -173,10 +157,7 @@ class Experiment:
         return [record for record in records if _ended(record)]
 
     def file(self, run: Run, seed: int) -> Path:
-        """Return where the record of a run and a seed lies.
-
-        There is no such file before the run is done.
-        """
+        """Return where the record of a run and a seed lies once the run is done."""
         return self.results / f"{run.name}-{seed}.json"
 
     def tuning_file(self, run: Run) -> Path:
@@ -200,13 +181,6 @@ class Experiment:
         """Train with one rate after the other until the best one is not at an end of the grid.
 
         The record of the tuning is written after each rate, so an interruption costs one at most.
-
-        Parameters
-        ----------
-        run : Run
-            The run, whose epochs are replaced by those of the tuning.
-        how : Tuning
-            The rates of the first round, epochs, seeds and examples.
         """
         record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
         accuracies = tuning.scores(record, self._classes(run))
@@ -334,15 +308,7 @@ class Experiment:
     # --- Data
 
     def parts(self, run: Run, seed: int = 0) -> Parts:
-        """Return the examples of a run; they are read once.
-
-        Parameters
-        ----------
-        run : Run
-            Names the data, the inputs, and by its network whether examples are images or flat.
-        seed : int
-            Seed of the random crops of images that are read from files.
-        """
+        """Return the examples of a run, which are read once; the seed is that of random crops."""
         if run.data == "imagenet":
             root = Path(self.options.imagenet or "imagenet")
             size, most = run.settings.size or 224, self.options.examples
@@ -367,15 +333,7 @@ class Experiment:
     # --- Figures
 
     def save(self, fig: Figure, name: str = "") -> list[Path]:
-        """Write a figure as SVG, and as PNG on white, and close it.
-
-        Parameters
-        ----------
-        fig : Figure
-            The figure, which cannot be changed afterwards.
-        name : str, optional
-            Name of the files; that of the experiment when not given.
-        """
+        """Write a figure as SVG, and as PNG on white, and close it."""
         from matplotlib import pyplot as plt
 
         self.figures.mkdir(parents=True, exist_ok=True)
@@ -404,15 +362,7 @@ def _table(accuracies: dict[Any, float]) -> str:
 
 
 def is_done(file: Path, run: Run) -> bool:
-    """Tell whether a record is that of this run, or of the same with more epochs.
-
-    Parameters
-    ----------
-    file : Path
-        Where the record would be.
-    run : Run
-        The configuration asked for.
-    """
+    """Tell whether a file has the record of this run, or of the same with more epochs."""
     if not file.exists():
         return False
     record, expected = Record.load(file), plain(run)

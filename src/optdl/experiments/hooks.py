@@ -28,18 +28,8 @@ class RecomputedStatistics(Hook):
     """Measure, after each epoch, the loss and the error with statistics computed anew.
 
     It adds the curves ``recomputed_loss`` and ``recomputed_error`` and leaves training as it is.
+    The statistics come from the ``source``; device and precision are those of ``like``.
 
-    Parameters
-    ----------
-    source : Examples
-        The training examples that give the statistics.
-    judging : Examples
-        The examples that are classified.
-    like : Module
-        The network, whose first parameter says on which device and in which precision.
-
-    Notes
-    -----
     Source: F-12
     """
 
@@ -83,15 +73,10 @@ class CorrectedAverages(Hook):
 class PartOfP(BNP):
     r"""BNP with a part of P alone, which tells where a gain comes from.
 
-    Parameters
-    ----------
-    model : Module
-        As for :class:`optdl.bnp.BNP`.
-    part : "center", "scale" or "rate"
-        ``center``: :math:`P = \tfrac1{qs}U` with one number s for all features, the root of their
-        mean variance. ``scale``: :math:`P = \tfrac1q D` about zero, with the mean squares in the
-        place of the variances. ``rate``: neither, :math:`P = \tfrac1{qs}` for the weights and
-        :math:`\tfrac1q` for the bias, so that nothing but a rate for each layer is left.
+    ``center``: :math:`P = \tfrac1{qs}U` with one number s for all features, the root of their
+    mean variance. ``scale``: :math:`P = \tfrac1q D` about zero, with the mean squares in the place
+    of the variances. ``rate``: neither, :math:`P = \tfrac1{qs}` for the weights and
+    :math:`\tfrac1q` for the bias, so that nothing but a rate for each layer is left.
     """
 
     def __init__(self, model: nn.Module, part: str, **constants: Any) -> None:
@@ -126,19 +111,9 @@ class LastUnitConditioning(Hook):
     ``hessian`` is its condition number, ``rank`` the rank of :math:`\hat H`. With P of the
     running or the minibatch's statistics, ε₁ = 10⁻² or 0, and ε₂ = 10⁻⁴, ``running P 0.01`` is
     the condition number of :math:`P^T\hat H^T S\hat HP` and ``running D 0.01`` that of D. The curve
-    ``watched_step`` counts the steps.
+    ``watched_step`` counts the steps; the first is step 1, then every so many. The last dense
+    layer of the model is preconditioned by ``bnp``, a hook that comes earlier.
 
-    Parameters
-    ----------
-    model : Module
-        The network, whose last dense layer is preconditioned and gives the scores.
-    bnp : BNP
-        A hook that comes earlier.
-    every : int
-        Steps from one measurement to the next; the first is after step 1.
-
-    Notes
-    -----
     Source: P-18
     """
 

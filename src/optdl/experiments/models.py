@@ -29,13 +29,7 @@ __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 def build(
     run: Run, shape: tuple[int, int, int], classes: int, seed: int, depth: int | None = None
 ) -> nn.Module:
-    """Return the network of a run, with its initial weights.
-
-    Parameters
-    ----------
-    depth : int, optional
-        Another number of layers of a residual network than its name says.
-    """
+    """Return the network of a run, with its initial weights; a ResNet may have another depth."""
     normalization = _normalization(run)
     if run.network in FULLY_CONNECTED:
         pixels = math.prod(shape)
@@ -81,17 +75,7 @@ def _normalization(run: Run) -> Normalization:
 
 
 def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
-    """Return BNP where the method has it, as a list of hooks.
-
-    Parameters
-    ----------
-    run : Run
-        Its settings choose ρ, ε₁, ε₂, the form, a part of P, and whether the first layer is out.
-    model : Module
-        Its network, on its device.
-    check_finite : bool
-        Whether BNP looks at each gradient, for which a GPU is waited for.
-    """
+    """Return BNP where the method has it, as a list of hooks; the model is on its device."""
     if not run.method.startswith("BNP"):
         return []
     settings = run.settings.given()
@@ -105,15 +89,7 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer of a run.
-
-    Parameters
-    ----------
-    run : Run
-        Names the optimizer, its rate, its weight decay and perhaps the rate of the first layer.
-    model : Module
-        Its network, already on its device: on a GPU the learning rate is a tensor there.
-    """
+    """Return the optimizer of a run; the model is on its device, on a GPU its rate, too."""
     on_gpu = next(model.parameters()).is_cuda
     groups = _parameter_groups(run, model, on_gpu)
     decay = run.settings.weight_decay or 0.0
@@ -140,17 +116,7 @@ def _parameter_groups(run: Run, model: nn.Module, on_gpu: bool) -> list[dict[str
 
 
 def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
-    """Return what changes the rate; an epoch has so many steps.
-
-    Parameters
-    ----------
-    run : Run
-        Its settings have the epochs of the decay and the length of the warm-up.
-    optimizer : Optimizer
-        The optimizer whose rates are set.
-    steps : int
-        Steps in an epoch.
-    """
+    """Return what changes the rate; an epoch has so many steps."""
     settings = run.settings
     warmup = settings.warmup_steps or (settings.warmup_epochs or 0) * steps
     linear = settings.warmup_steps is None

@@ -65,15 +65,7 @@ class RecordedRun:
 
 
 class FirstLosses(Hook):
-    """Keep the losses of the first minibatches, each before its step.
-
-    Parameters
-    ----------
-    steps : int
-        Number of minibatches.
-    halt : bool
-        Whether to end the training after them.
-    """
+    """Keep the losses of the first minibatches, each before its step; with ``halt``, then end."""
 
     def __init__(self, steps: int, halt: bool = False) -> None:
         self.steps, self.halt = steps, halt
@@ -115,20 +107,7 @@ def perform(run: RecordedRun) -> Record:
 
 
 def first_losses(run: RecordedRun, label: str) -> list[float]:
-    """Repeat the first steps of a training, and return the losses before them.
-
-    Parameters
-    ----------
-    run : RecordedRun
-        The recorded run.
-    label : str
-        One of its trainings.
-
-    Returns
-    -------
-    list of float
-        The losses of the first ten minibatches, each before its step.
-    """
+    """Repeat the first steps of a training, and return the losses before them."""
     first = FirstLosses(STEPS, halt=True)
     run.train(**run.settings, **run.trainings[label], hooks=[first])
     return first.losses
@@ -137,19 +116,7 @@ def first_losses(run: RecordedRun, label: str) -> list[float]:
 def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) -> int:
     """Make the files that are missing or have another configuration; return an exit status.
 
-    Parameters
-    ----------
-    runs : sequence of RecordedRun
-        All that can be asked for.
-    folder : Path
-        Where ``NAME.json`` lies for each.
-    arguments : sequence of str
-        The command line: topics or names, and ``--again``.
-
-    Returns
-    -------
-    int
-        2 if a name is unknown, else 0.
+    The arguments are topics or names, and ``--again``; the status is 2 if a name is unknown.
     """
     names = {part for run in runs for part in (run.topic, run.name)}
     parser = argparse.ArgumentParser(description="Make the recorded runs of the book.")

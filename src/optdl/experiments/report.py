@@ -1,9 +1,9 @@
-"""Results as curves of several runs in one style, and as tables, with the range of the seeds."""
+"""Results as curves of several runs in one style, with the range of the seeds."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,37 +17,28 @@ from optdl.records import Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "accuracy",
-    "draw_curves",
-    "draw_panel",
-    "draw_rates",
-    "draw_spreads",
-    "spread",
-    "table",
-]
+__all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "draw_spreads", "main", "spread"]
+
+
+def main(
+    file: str,
+    panels: Sequence[Panel],
+    description: str,
+    draw: Callable[[Experiment], object] | None = None,
+) -> None:
+    """Do what a figure lacks, as the command line asks, say how accurate each run is, and draw."""
+    experiment = Experiment(file, panels, description=description)
+    for name, records in experiment.perform().items():
+        print(f"{name}: {accuracy(records, 'test_error')}")
+    (draw or draw_curves)(experiment)
 
 
 def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean, the least and the largest value of a curve over the seeds, by epoch.
 
-    Seeds that diverged have no part in it. Curves of different lengths are taken as far as the
-    shortest goes.
+    Seeds that diverged have no part in it, unless all did. Curves of different lengths are taken
+    as far as the shortest goes.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        The seeds of one run.
-    curve : str
-        A curve that all of them have.
-
-    Returns
-    -------
-    three (epochs,) arrays
-        Mean, least and largest value. If all seeds diverged, they are those of all seeds.
-
-    Examples
-    --------
     >>> one, two = Record({"loss": [1.0, 2.0]}), Record({"loss": [3.0, 2.0, 1.0]})
     >>> [values.tolist() for values in spread([one, two], "loss")]
     [[2.0, 2.0], [1.0, 2.0], [3.0, 2.0]]
@@ -111,17 +102,11 @@ def draw_panel(
     axes: Sequence[Axes] | None = None,
     methods: Container[str] | None = None,
 ) -> None:
-    """Draw a panel's training loss and test accuracy, with the chosen rates.
+    """Draw a panel's training loss, and its test accuracy in percent, with the chosen rates.
 
-    Runs without a chosen rate, or without results, are left out.
-
-    Parameters
-    ----------
-    axes : two Axes, optional
-        That of the loss, and that of the accuracy, which is in percent. A new figure has them
-        one above the other, so that they can be read on a phone.
-    methods : container of str, optional
-        Labels of the runs to draw; all when not given.
+    Runs without a chosen rate, or without results, are left out, and so are those whose label is
+    not among the ``methods``. Without axes a new figure has them one above the other, so that they
+    can be read on a phone.
     """
     from matplotlib import pyplot as plt
 
@@ -147,16 +132,7 @@ def draw_rates(
     """Draw the validation accuracy of the search for rates, one panel on each of the axes.
 
     A method has the color and the dashes that it has in :func:`draw_panel`. A seed that diverged
-    counts as a guess.
-
-    Parameters
-    ----------
-    axes : sequence of Axes
-        One for each panel.
-    classes : int
-        Number of classes: the accuracy of a guess is 1/classes.
-    methods : container of str, optional
-        Labels of the runs to draw; all when not given.
+    counts as a guess, with the accuracy 1/classes.
     """
     from optdl.plotting import plot_curves
 
@@ -195,18 +171,10 @@ def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
 def draw_spreads(
     ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
 ) -> None:
-    """Draw the mean and the range of a curve for each run; errors become accuracies.
+    """Draw the mean and the range of a curve for each run with its seeds.
 
-    Parameters
-    ----------
-    ax : Axes
-        Where to draw.
-    runs : sequence of (Run, records)
-        Each run with the records of its seeds.
-    curve : str
-        The curve; if its name ends in ``error``, one minus its values is drawn.
-    name : str
-        What the y axis shows.
+    Of a curve whose name ends in ``error`` one minus its values is drawn; ``name`` is the label of
+    the y axis.
     """
     from optdl.plotting import COLORS, plot_curves
 
@@ -252,75 +220,11 @@ def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:
     ]
 
 
-# --- Tables ------------------------------------------------------------------------------------
-
-HEAD = (
-    "| Method | Rate | Test accuracy | Statistics anew | The paper's rate | Test accuracy |\n"
-    "|---|---:|---|---|---:|---|"
-)
-
-
-def table(experiment: Experiment, panel: Panel) -> str:
-    """Return the runs of a panel, a row each, with the chosen rate and with that of the paper.
-
-    Accuracies are those after the last epoch in percent: mean, and range of the seeds. Seeds that
-    diverged are counted and have no part in the mean. "Statistics anew" is the accuracy of a
-    network with BN or Renorm whose averages are replaced by statistics of training images.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        Where the records are.
-    panel : Panel
-        Its runs become the rows; a run without records has none.
-
-    Returns
-    -------
-    str
-        Markdown, with the title of the panel above.
-    """
-    rows = [_row(experiment, panel, run) for run in panel.runs]
-    return "\n".join([f"**{panel.title}**", "", HEAD, *(row for row in rows if row)])
-
-
-def _row(experiment: Experiment, panel: Panel, run: Run) -> str:
-    chosen = experiment.chosen(panel, run)
-    ended = experiment.ended(chosen) if chosen else []
-    of_paper = panel.tuning.paper if panel.tuning else panel.paper
-    paper = experiment.ended(run) if of_paper else []
-    if not ended and not paper:
-        return ""
-    alone = not panel.tuning and panel.paper  # there are no other rates than the paper's
-    cells = [
-        run.label,
-        f"{chosen.rate:g}" if chosen and not alone else "",
-        "" if alone else accuracy(ended, "test_error"),
-        accuracy(ended, "recomputed_error"),
-        f"{run.rate:g}" if paper else "",
-        accuracy(paper, "test_error"),
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
 def accuracy(records: Sequence[Record], curve: str) -> str:
-    """Return mean and range of the last accuracies in percent, and how many diverged.
+    """Return mean and range of a curve's last accuracies in percent, and how many seeds diverged.
 
-    A single seed has no range.
+    A single seed has no range; where no record has the curve, the text is empty.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        The seeds of one run.
-    curve : str
-        A curve of errors between 0 and 1. A record without it is left out.
-
-    Returns
-    -------
-    str
-        An empty string if no record has the curve.
-
-    Examples
-    --------
     >>> one, two = Record({"error": [0.5, 0.4]}), Record({"error": [0.5, 0.5]})
     >>> accuracy([one, two, Record({"error": [0.9]}, stop="diverged at step 3")], "error")
     '55.0 (50.0–60.0), 1 of 3 diverged'

@@ -303,11 +303,8 @@ class Panel:
         With the rates of the paper.
     tuning : Tuning, optional
         How other rates are chosen; without it there are none.
-    paper : bool
-        False if the rates of the runs are not those of the paper.
     """
 
     title: str
     runs: Sequence[Run]
     tuning: Tuning | None = None
-    paper: bool = True

@@ -13,22 +13,12 @@ from optdl.records import Record
 
 __all__ = ["best_rate", "beyond", "next_pairs", "next_rates", "scores"]
 
-LEAST, MOST = 1e-7, 1e3
-"""No rate outside is tried."""
+MIN_RATE, MAX_RATE = 1e-7, 1e3
 
 
 def beyond(rate: float, up: bool) -> float:
-    """Return the next rate of the grid 1, 3, 10, 30, ...
+    """Return the larger or the smaller neighbor of a rate in the grid 1, 3, 10, 30, ...
 
-    Parameters
-    ----------
-    rate : float
-        A rate of the grid: 1 or 3 times a power of ten.
-    up : bool
-        Whether the larger neighbor is meant, or the smaller one.
-
-    Examples
-    --------
     >>> beyond(0.1, up=True), beyond(0.3, up=True), beyond(0.1, up=False), beyond(0.003, up=False)
     (0.3, 1.0, 0.03, 0.001)
     """
@@ -37,39 +27,17 @@ def beyond(rate: float, up: bool) -> float:
 
 
 def entry(rates: float | Pair, seed: int) -> str:
-    """Return under which name the record of a tuning holds the errors of a rate and a seed.
-
-    Parameters
-    ----------
-    rates : float or pair of float
-        The learning rate; or that of the later layers and that of the first.
-    seed : int
-        The seed of the run.
-    """
+    """Return under which name the record of a tuning holds the errors of a rate and a seed."""
     return f"{rates_name(rates)}, seed {seed}"
 
 
 def scores(record: Record, classes: int) -> dict[Any, float]:
-    """Return the validation accuracy of each rate, or of each pair of rates.
+    """Return the validation accuracy of each rate, or pair of rates, in ascending order.
 
-    It is the accuracy after the last epoch, the mean of the seeds. A seed that diverged counts as a
-    guess, and so does one that is worse.
+    It is the accuracy after the last epoch, the mean of the seeds. The curves of the record are
+    validation errors by epoch, named as :func:`entry` says. A seed that its configuration lists as
+    ``diverged`` counts as a guess, with the accuracy 1/classes, and so does one that is worse.
 
-    Parameters
-    ----------
-    record : Record
-        A tuning: its curves are validation errors by epoch, named as :func:`entry` says, and its
-        configuration lists under ``diverged`` the names of runs that diverged.
-    classes : int
-        Number of classes: a guess has the accuracy 1/classes.
-
-    Returns
-    -------
-    dict
-        Rates, or pairs of rates, in ascending order, to accuracies between 0 and 1.
-
-    Notes
-    -----
     Source: F-07
     """
     by_rate: dict[Any, list[float]] = {}
@@ -81,40 +49,15 @@ def scores(record: Record, classes: int) -> dict[Any, float]:
 
 
 def best_rate(accuracies: dict[Any, float]) -> Any:
-    """Return the rate, or the pair, with the highest score; of equal ones the smallest.
-
-    Parameters
-    ----------
-    accuracies : dict
-        Learning rates, or pairs of them, to validation accuracies between 0 and 1, as
-        :func:`scores` gives them.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
+    """Return the rate, or the pair, with the highest of the :func:`scores`; of equal the least."""
     return max(sorted(accuracies), key=lambda rates: accuracies[rates])
 
 
 def next_rates(accuracies: dict[float, float], first: Sequence[float]) -> list[float]:
     """Return which rates are to be tried now: those of the first round, then beyond its ends.
 
-    Parameters
-    ----------
-    accuracies : dict
-        Learning rates, or pairs of them, to validation accuracies between 0 and 1, as
-        :func:`scores` gives them.
-    first : sequence of float
-        The rates of the first round.
+    There are none once the best one lies between two others, or at the end of what is allowed.
 
-    Returns
-    -------
-    list of float
-        No rate at all once the best one lies between two others, or at the end of what is allowed.
-
-    Examples
-    --------
     >>> next_rates({}, (0.1, 0.3)), next_rates({0.1: 0.4, 0.3: 0.5}, (0.1, 0.3))
     ([0.1, 0.3], [1.0])
     >>> next_rates({0.1: 0.4, 0.3: 0.5, 1.0: 0.1}, (0.1, 0.3))
@@ -123,9 +66,9 @@ def next_rates(accuracies: dict[float, float], first: Sequence[float]) -> list[f
     if missing := [rate for rate in first if rate not in accuracies]:
         return missing
     best, rates = best_rate(accuracies), sorted(accuracies)
-    if best == rates[-1] and best < MOST:
+    if best == rates[-1] and best < MAX_RATE:
         return [beyond(best, up=True)]
-    if best == rates[0] and best > LEAST:
+    if best == rates[0] and best > MIN_RATE:
         return [beyond(best, up=False)]
     return []
 
@@ -135,23 +78,9 @@ def next_pairs(accuracies: dict[Pair, float], start: float) -> list[Pair]:
 
     The search begins with the same rate for all layers. It changes the rate of the later layers
     until the best one that was tried lies between two others that were tried; then, with this
-    rate, that of the first layer; and so on, until neither changes.
+    rate, that of the first layer; and so on, until neither changes. A pair is the rate of the
+    later layers, and that of the first.
 
-    Parameters
-    ----------
-    accuracies : dict
-        Learning rates, or pairs of them, to validation accuracies between 0 and 1, as
-        :func:`scores` gives them.
-    start : float
-        The rate of all layers with which the search begins.
-
-    Returns
-    -------
-    list of pairs
-        Rates of the later layers and of the first; none once the search has ended.
-
-    Examples
-    --------
     >>> next_pairs({}, 0.01)
     [(0.01, 0.01), (0.003, 0.01), (0.03, 0.01)]
     >>> next_pairs({(0.01, 0.01): 0.4}, 0.01)
@@ -176,4 +105,4 @@ def _neighbors(pair: Pair, index: int) -> list[Pair]:
     """Return a pair, and its neighbors with another rate in one place."""
     rates = (pair[index], beyond(pair[index], up=False), beyond(pair[index], up=True))
     pairs = [(rate, pair[1]) if index == 0 else (pair[0], rate) for rate in rates]
-    return [each for each in pairs if LEAST <= each[index] <= MOST]
+    return [each for each in pairs if MIN_RATE <= each[index] <= MAX_RATE]
