@@ -8,6 +8,7 @@
 """
 
 import copy
+import itertools
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
@@ -25,6 +26,50 @@ from optdl.training import Hook, Schedule, State, order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS = range(3)
+
+
+def product(label, **axes):
+    """Return the trainings of all combinations of values, each with its label."""
+    combined = (
+        dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+    )
+    return {label.format(**one): one for one in combined}
+
+
+def by_rates(label, grids, seeds=SEEDS, of=("method",), **axes):
+    """Return the trainings of what has a grid of its own: values of the axes ``of``."""
+    found = {}
+    for own, rates in grids.items():
+        named = zip(of, own if isinstance(own, tuple) else [own], strict=True)
+        axes |= {name: [value] for name, value in named}
+        found |= product(label, **axes, lr=rates, seed=seeds)
+    return found
+
+
+def by_sgd(network, lr, examples, hooks, **loop):
+    """Train a network by SGD."""
+    return train(
+        network, examples, torch.optim.SGD(network.parameters(), lr=lr), hooks=hooks, **loop
+    )
+
+
+def untrained():
+    """Return the state that hooks see of what no loop of ``optdl.training`` does."""
+    return State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
+
+
+def append(state, **values):
+    """Append to the curves."""
+    for name, value in values.items():
+        state.curves.setdefault(name, []).append(float(value))
+
+
+def seen(state, loss, hooks):
+    """Show the loss of a step to the hooks; tell whether one of them wants to end."""
+    state.loss = loss
+    for hook in hooks:
+        hook.after_step(state)
+    return state.stop
 
 
 # --- Empirical risk minimization --------------------------------------------------------------
@@ -49,13 +94,10 @@ def two_layers(seed, hidden, bias):
 def train_past_zero(seed, few, hidden, lr, hooks, **loop):
     """Train on few digits, far past the last training error, and watch the margins."""
     x, y = all_digits(seed)
-    network = two_layers(seed, hidden, bias=False)
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
-    margins = erm.MarginHook(torch.from_numpy(x[:few]), y[:few])
+    hooks = [erm.MarginHook(torch.from_numpy(x[:few]), y[:few]), *hooks]
     examples, rest = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
-    return train(
-        network, examples, sgd, validation=rest, hooks=[margins, *hooks], seed=seed, **loop
-    )
+    network = two_layers(seed, hidden, bias=False)
+    return by_sgd(network, lr, examples, hooks, validation=rest, seed=seed, **loop)
 
 
 def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
@@ -64,16 +106,10 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
     rows, noisy = rng.choice(500, size=wrong, replace=False), y[:500].copy()
     noisy[rows] = (noisy[rows] + rng.integers(1, 10, size=wrong)) % 10
     network = two_layers(seed, hidden, bias=True)
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
-    tensors, loss = (
-        (torch.from_numpy(x[:500]), torch.from_numpy(noisy)),
-        torch.nn.CrossEntropyLoss(),
-    )
-    hooks = [erm.GradientNormHook(*tensors, loss), *hooks]
-    held_out = Examples(x[500:1000], y[500:1000])
-    return train(
-        network, Examples(x[:500], noisy), sgd, validation=held_out, hooks=hooks, seed=seed, **loop
-    )
+    tensors = torch.from_numpy(x[:500]), torch.from_numpy(noisy)
+    hooks = [erm.GradientNormHook(*tensors, torch.nn.CrossEntropyLoss()), *hooks]
+    examples, held_out = Examples(x[:500], noisy), Examples(x[500:1000], y[500:1000])
+    return by_sgd(network, lr, examples, hooks, validation=held_out, seed=seed, **loop)
 
 
 ERM = [
@@ -81,7 +117,7 @@ ERM = [
         "erm-after-zero",
         train_past_zero,
         {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
-        {f"seed {seed}": {"seed": seed} for seed in range(10)},
+        product("seed {seed}", seed=range(10)),
         ("train_error", "validation_error", "normalized_margin"),
     ),
     RecordedRun(
@@ -104,24 +140,19 @@ def fit_students(seed, units, epochs, hooks):
     """
     x, y, _ = conditioning.student_teacher(seed)
     problem = conditioning.tanh_regression(x, y, units)
-    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
-    starts = np.random.default_rng([seed, units]).normal(size=(epochs, 4 * units))
-    for start in starts:
+    state = untrained()
+    for start in np.random.default_rng([seed, units]).normal(size=(epochs, 4 * units)):
         early = conditioning.fit_from(x, y, start[None], evaluations=5)
-        state.loss = problem.value(early[0])
-        for hook in hooks:
-            hook.after_step(state)
-        if state.stop:
-            return Record(state.curves)
+        if seen(state, problem.value(early[0]), hooks):
+            break
         [end] = conditioning.fit_from(x, y, early, evaluations=3000)
-        description = {
-            "loss": problem.value(end),
-            "gradient_norm": np.linalg.norm(problem.gradient(end)),
-            "smallest_eigenvalue": np.linalg.eigvalsh(problem.hessian(end))[0],
-            "largest_weight": np.abs(end).max(),
-        }
-        for name, value in description.items():
-            state.curves.setdefault(name, []).append(value)
+        append(
+            state,
+            loss=problem.value(end),
+            gradient_norm=np.linalg.norm(problem.gradient(end)),
+            smallest_eigenvalue=np.linalg.eigvalsh(problem.hessian(end))[0],
+            largest_weight=np.abs(end).max(),
+        )
     return Record(state.curves)
 
 
@@ -132,26 +163,18 @@ def search_critical_points(seed, epochs, hooks):
     """
     x, y, _ = conditioning.student_teacher(seed)
     problem = conditioning.tanh_regression(x, y, 3)
-    state = State(
-        torch.nn.Identity(),
-        torch.optim.SGD([torch.zeros(1)]),
-        {"loss": [], "negative_eigenvalues": []},
-    )
-    rng = np.random.default_rng(seed)
+    state, rng = untrained(), np.random.default_rng(seed)
     for epoch in range(epochs):
         point = rng.normal(size=12)
         for _ in range((0, 5, 20, 60, 200)[epoch % 5]):
             point = point - 0.3 * problem.gradient(point)
         point = point + 0.1 * rng.normal(size=12)
-        state.loss = problem.value(point)
-        for hook in hooks:
-            hook.after_step(state)
-        if state.stop:
+        if seen(state, problem.value(point), hooks):
             break
         solution = conditioning.critical_points(problem, point[None])
         found = len(solution.points) == 1 and np.abs(solution.points).max() < 20
-        state.curves["loss"].append(solution.losses[0] if found else state.loss)
-        state.curves["negative_eigenvalues"].append(solution.indices[0] if found else -1)
+        loss, index = (solution.losses[0], solution.indices[0]) if found else (state.loss, -1)
+        append(state, loss=loss, negative_eigenvalues=index)
     return Record(state.curves)
 
 
@@ -171,9 +194,8 @@ def train_with_curvature(seed, lr, hooks, drop=(), **loop):
     x, y = torch.from_numpy(digits.x), torch.from_numpy(digits.y)
     curvature = conditioning.CurvatureHook(x, y, conditioning.squared_error)
     hooks = [curvature, Schedule(sgd, steps=30, decay=drop), *hooks]
-    return train(
-        network, digits, sgd, hooks=hooks, seed=seed, loss=conditioning.squared_error, **loop
-    )
+    loop |= {"seed": seed, "loss": conditioning.squared_error}
+    return train(network, digits, sgd, hooks=hooks, **loop)
 
 
 def descend_to_the_edge(seed, lr, epochs, hooks, every=30):
@@ -183,22 +205,20 @@ def descend_to_the_edge(seed, lr, epochs, hooks, every=30):
     state = State(network, torch.optim.SGD(network.parameters(), lr=lr), {})
     for _ in range(epochs):
         run = conditioning.track_descent(network, *data, lr, steps=every, every=every)
-        for state.loss in run.losses[:-1]:
-            for hook in hooks:
-                hook.after_step(state)
+        for loss in run.losses[:-1]:
+            seen(state, loss, hooks)
         if state.stop:
             break
-        description = {
-            "loss": run.losses[-1],
-            "rises": np.mean(np.diff(run.losses) > 0),
-            "sharpness": run.sharpness[0],
-            "gradient_norm": run.gradient_norms[0],
-            "curvature": run.curvatures[0],
-            "opposed": np.mean(run.cosines < 0),
-            "cosine": np.median(run.cosines),
-        }
-        for name, value in description.items():
-            state.curves.setdefault(name, []).append(float(value))
+        append(
+            state,
+            loss=run.losses[-1],
+            rises=np.mean(np.diff(run.losses) > 0),
+            sharpness=run.sharpness[0],
+            gradient_norm=run.gradient_norms[0],
+            curvature=run.curvatures[0],
+            opposed=np.mean(run.cosines < 0),
+            cosine=np.median(run.cosines),
+        )
     return Record(state.curves)
 
 
@@ -223,29 +243,21 @@ CONDITIONING = [
         "conditioning-edge",
         descend_to_the_edge,
         {"epochs": 50},
-        {
-            f"{lr}, seed {seed}": {"lr": lr, "seed": seed}
-            for lr in (0.05, 0.15, 0.25)
-            for seed in SEEDS
-        },
+        product("{lr}, seed {seed}", lr=(0.05, 0.15, 0.25), seed=SEEDS),
         ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"),
     ),
     RecordedRun(
         "conditioning-students",
         fit_students,
         {"epochs": 30},
-        {
-            f"teacher {seed}, {units} units": {"seed": seed, "units": units}
-            for seed in range(8)
-            for units in (3, 5, 8)
-        },
+        product("teacher {seed}, {units} units", seed=range(8), units=(3, 5, 8)),
         ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"),
     ),
     RecordedRun(
         "conditioning-saddles",
         search_critical_points,
         {"epochs": 300},
-        {f"teacher {seed}": {"seed": seed} for seed in range(8)},
+        product("teacher {seed}", seed=range(8)),
         ("loss", "negative_eigenvalues"),
     ),
 ]
@@ -356,12 +368,8 @@ class GradientNoise(Hook):
         rows = torch.cat([g.flatten(1) for g in each.values()], dim=1).double()
         mean = rows.mean(0)
         squares = (rows - mean).square().sum(1).mean()
-        curves = {
-            "batch_gradient_norm": mean.norm().item(),
-            "gradient_noise": (self.factor * squares).sqrt().item(),
-        }
-        for name, value in curves.items():
-            state.curves.setdefault(name, []).append(value)
+        noise = (self.factor * squares).sqrt()
+        append(state, batch_gradient_norm=mean.norm(), gradient_noise=noise)
 
 
 def train_at_constant_rate(seed, hidden, lr, batch_size, hooks, **loop):
@@ -371,10 +379,10 @@ def train_at_constant_rate(seed, hidden, lr, batch_size, hooks, **loop):
     together. With 4 it cannot, and at the minimum gradients of examples remain that cancel.
     """
     examples, _ = prepared_digits("normalized")
-    network = fully_connected((64, hidden, 10), seed=seed)
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
-    hooks = [GradientNoise(examples, batch_size), *hooks]
-    return train(network, examples, sgd, batch_size=batch_size, hooks=hooks, seed=seed, **loop)
+    network, loop = fully_connected((64, hidden, 10), seed=seed), loop | {"batch_size": batch_size}
+    return by_sgd(
+        network, lr, examples, [GradientNoise(examples, batch_size), *hooks], seed=seed, **loop
+    )
 
 
 def count_steps(seed, method, batch_size, target, limit, smallest, epochs, hooks):
@@ -387,14 +395,13 @@ def count_steps(seed, method, batch_size, target, limit, smallest, epochs, hooks
     """
     split = load("digits").split(validation=300, seed=0)
     examples = torch.from_numpy(split.train.x[:1024]), torch.from_numpy(split.train.y[:1024])
-    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {"rate": [], "steps": []})
+    state = untrained()
     for number in range(epochs):
         state.model = fully_connected((64, 32, 10), seed=seed)
         lr = smallest * 2**number
         state.optimizer = getattr(torch.optim, method)(state.model.parameters(), lr=lr)
         steps = steps_to(target, limit, state, *examples, batch_size, seed, hooks)
-        state.curves["rate"].append(lr)
-        state.curves["steps"].append(steps)
+        append(state, rate=lr, steps=steps)
         if state.stop:
             break
     return Record(state.curves)
@@ -410,13 +417,10 @@ def steps_to(target, limit, state, x, y, batch_size, seed, hooks):
             rows = iter(torch.randperm(len(y), generator=generator).split(batch_size))
             batch = next(rows)
         loss = cross_entropy(state.model(x[batch]), y[batch])
-        state.loss = loss.item()
         state.optimizer.zero_grad()
         loss.backward()
         state.optimizer.step()
-        for hook in hooks:
-            hook.after_step(state)
-        if state.stop or not np.isfinite(state.loss):
+        if seen(state, loss.item(), hooks) or not np.isfinite(state.loss):
             return 0
         if step * batch_size % 32 == 0:
             with torch.no_grad():
@@ -464,12 +468,7 @@ OPTIMIZERS = [
         "optimizers-rates",
         train_by_method,
         {"batch_size": 32, "epochs": 10},
-        {
-            f"{method}, {lr:g}, {seed}": {"method": method, "lr": lr, "seed": seed}
-            for method, rates in METHOD_RATES.items()
-            for lr in rates
-            for seed in range(5)
-        },
+        by_rates("{method}, {lr:g}, {seed}", METHOD_RATES, range(5)),
         ("train_loss", "validation_error"),
         digits=4,
     ),
@@ -477,45 +476,23 @@ OPTIMIZERS = [
         "optimizers-curves",
         train_by_method,
         {"batch_size": 32, "epochs": 10},
-        {
-            f"{method}, seed {seed}": {"method": method, "lr": lr, "seed": seed}
-            for method, lr in CHOSEN_RATES.items()
-            for seed in range(5, 10)
-        }
-        | {
-            f"SGD at {lr:g}, seed {seed}": {"method": "SGD", "lr": lr, "seed": seed}
-            for lr in (0.03, 1, 3)
-            for seed in range(5, 10)
-        },
+        by_rates("{method}, seed {seed}", {m: [lr] for m, lr in CHOSEN_RATES.items()}, range(5, 10))
+        | by_rates("SGD at {lr:g}, seed {seed}", {"SGD": (0.03, 1, 3)}, range(5, 10)),
         ("train_loss", "validation_error"),
     ),
     RecordedRun(
         "optimizers-rotation",
         train_turned,
         {"batch_size": 32, "epochs": 10},
-        {
-            f"{method}, {name}, {lr:g}, {seed}": {
-                "method": method,
-                "turned": name == "turned",
-                "lr": lr,
-                "seed": seed,
-            }
-            for method, rates in TURNED_RATES.items()
-            for name in ("straight", "turned")
-            for lr in rates
-            for seed in SEEDS
-        },
+        by_rates("{method}, straight, {lr:g}, {seed}", TURNED_RATES, turned=[False])
+        | by_rates("{method}, turned, {lr:g}, {seed}", TURNED_RATES, turned=[True]),
         ("train_loss",),
     ),
     RecordedRun(
         "optimizers-interpolation",
         train_at_constant_rate,
         {"lr": 0.2, "batch_size": 32, "epochs": 200},
-        {
-            f"{hidden} hidden units, seed {seed}": {"hidden": hidden, "seed": seed}
-            for hidden in (32, 4)
-            for seed in SEEDS
-        },
+        product("{hidden} hidden units, seed {seed}", hidden=(32, 4), seed=SEEDS),
         ("train_loss", "batch_gradient_norm", "gradient_noise"),
     ),
     RecordedRun(
@@ -523,15 +500,13 @@ OPTIMIZERS = [
         count_steps,
         {"target": 0.1, "limit": 3000, "epochs": 7},
         {
-            f"{method}, {size}, seed {seed}": {
-                "method": method,
-                "batch_size": size,
-                "smallest": smallest,
-                "seed": seed,
-            }
-            for method, smallest in BATCH_RATES.items()
-            for size in BATCH_SIZES
-            for seed in SEEDS
+            label: one | {"smallest": BATCH_RATES[one["method"]]}
+            for label, one in product(
+                "{method}, {batch_size}, seed {seed}",
+                method=BATCH_RATES,
+                batch_size=BATCH_SIZES,
+                seed=SEEDS,
+            ).items()
         },
         ("rate", "steps"),
     ),
@@ -581,22 +556,11 @@ def train_hidden_layers(seed, activation, factor, inputs, lr, hooks, depth=3, **
     """Train hidden layers of 64 units on digits; a run that diverges counts as a guess."""
     network = hidden_layers(activation, factor, seed, depth)
     examples, validation = prepared_digits(inputs)
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
     try:
-        return train(network, examples, sgd, validation=validation, hooks=hooks, seed=seed, **loop)
+        return by_sgd(network, lr, examples, hooks, validation=validation, seed=seed, **loop)
     except FloatingPointError:
         guess = {"train_loss": np.log(10), "validation_error": 0.9}
         return Record({name: [value] * loop["epochs"] for name, value in guess.items()})
-
-
-def grid_of_rates(rates, seeds, **own):
-    """Return the trainings of one network: every rate and every seed."""
-    label = ", ".join(str(value) for value in own.values())
-    return {
-        f"{label}, rate {lr:g}, seed {seed}": {**own, "lr": lr, "seed": seed}
-        for lr in rates
-        for seed in seeds
-    }
 
 
 ACTIVATION_RATES = {
@@ -620,37 +584,27 @@ DEEP_RATES = {
     ("ReLU", 2): (0.00025, 0.0005, 0.001),  # at twice the largest rate all runs diverge
     ("ReLU", 4): (1e-8, 1e-7, 1e-6),
 }
-INPUT_RATES = {
-    "raw": (0.05, 0.1, 0.2, 0.4, 0.8),
-    "centered": (0.05, 0.1, 0.2, 0.4, 0.8),
-    "normalized": (0.05, 0.1, 0.2, 0.4, 0.8),
-}
+HIDDEN_CURVES = ("train_loss", "validation_error")
+ON_NORMALIZED = {"inputs": "normalized", "batch_size": 32, "epochs": 8}
+BY_FACTOR = "{activation}, {factor}, rate {lr:g}, seed {seed}"
 
 INITIALIZATION = [
     RecordedRun(
         "initialization-rates",
         train_hidden_layers,
-        {"factor": 1, "inputs": "normalized", "batch_size": 32, "epochs": 8},
-        {
-            label: own
-            for name, rates in ACTIVATION_RATES.items()
-            for label, own in grid_of_rates(rates, range(5), activation=name).items()
-        },
-        ("train_loss", "validation_error"),
+        ON_NORMALIZED | {"factor": 1},
+        by_rates(
+            "{activation}, rate {lr:g}, seed {seed}", ACTIVATION_RATES, range(5), ("activation",)
+        ),
+        HIDDEN_CURVES,
     ),
     *(
         RecordedRun(
             name,
             train_hidden_layers,
-            {"depth": depth, "inputs": "normalized", "batch_size": 32, "epochs": 8},
-            {
-                label: own
-                for (kind, factor), rates in grids.items()
-                for label, own in grid_of_rates(
-                    rates, range(5), activation=kind, factor=factor
-                ).items()
-            },
-            ("train_loss", "validation_error"),
+            ON_NORMALIZED | {"depth": depth},
+            by_rates(BY_FACTOR, grids, range(5), ("activation", "factor")),
+            HIDDEN_CURVES,
         )
         for name, depth, grids in (
             ("initialization-factors", 3, FACTOR_RATES),
@@ -661,12 +615,13 @@ INITIALIZATION = [
         "initialization-inputs",
         train_hidden_layers,
         {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
-        {
-            label: own
-            for kind, rates in INPUT_RATES.items()
-            for label, own in grid_of_rates(rates, SEEDS, inputs=kind).items()
-        },
-        ("train_loss", "validation_error"),
+        product(
+            "{inputs}, rate {lr:g}, seed {seed}",
+            inputs=INPUTS,
+            lr=(0.05, 0.1, 0.2, 0.4, 0.8),
+            seed=SEEDS,
+        ),
+        HIDDEN_CURVES,
     ),
 ]
 
@@ -697,18 +652,9 @@ def few_digits():
 def train_by_size(seed, normalization, batch_size, hooks, **loop):
     """Train two hidden layers at a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
-    sgd = torch.optim.SGD(network.parameters(), lr=0.1 * batch_size / 32)
     examples, validation = few_digits()
-    return train(
-        network,
-        examples,
-        sgd,
-        validation=validation,
-        batch_size=batch_size,
-        hooks=hooks,
-        seed=seed,
-        **loop,
-    )
+    loop |= {"validation": validation, "batch_size": batch_size, "seed": seed}
+    return by_sgd(network, 0.1 * batch_size / 32, examples, hooks, **loop)
 
 
 def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
@@ -718,11 +664,10 @@ def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
     with torch.no_grad():
         for layer in dense(network):
             layer.weight *= factor
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
     examples, validation = few_digits()
-    loop |= {"validation": validation, "hooks": hooks, "seed": order_seed(seed)}
+    loop |= {"validation": validation, "seed": order_seed(seed)}
     try:
-        return train(network, examples, sgd, **loop)
+        return by_sgd(network, lr, examples, hooks, **loop)
     except FloatingPointError:
         return Record({"validation_error": [0.9] * loop["epochs"]})
 
@@ -756,14 +701,14 @@ class WeightVectors(Hook):
                 for pair in ((layer.weight, layer.bias), (layer.weight.grad, layer.bias.grad))
             )
             growth.append((rows - 1.6 * slopes).norm(dim=1) / rows.norm(dim=1) - 1)
-        state.curves.setdefault("longer", []).append(100 * torch.cat(growth).mean().item())
+        append(state, longer=100 * torch.cat(growth).mean().item())
 
     def after_epoch(self, state):
         """Append to the curves of angles."""
         for number, layer in enumerate(dense(state.model)):
             cosines = torch.cosine_similarity(self.start[number], layer.weight, dim=1)
             turned = cosines.clamp(max=1).arccos().rad2deg().mean().item()
-            state.curves.setdefault(f"turned {number + 1}", []).append(turned)
+            append(state, **{f"turned {number + 1}": turned})
 
 
 def dense(network):
@@ -780,12 +725,11 @@ def train_and_turn(seed, factor, hooks, **loop):
 def train_along_steps(seed, normalization, batch_size, hooks, **loop):
     """Train two hidden layers, and look along the gradient after the first step of each epoch."""
     network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
-    sgd = torch.optim.SGD(network.parameters(), lr=0.1)
     examples, _ = few_digits()
     whole = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
     along = batchnorm.AlongStepHook(*whole, AHEAD, every=len(examples.y) // batch_size)
-    loop |= {"batch_size": batch_size, "hooks": [along, *hooks], "seed": seed}
-    train(network, examples, sgd, **loop)
+    loop |= {"batch_size": batch_size, "seed": seed}
+    by_sgd(network, 0.1, examples, [along, *hooks], **loop)
     return Record(
         {
             f"{what} {rate:g}": [float(getattr(step, what)[k]) for step in along.results]
@@ -818,15 +762,14 @@ BATCHNORM = [
         train_by_size,
         {"epochs": 5},
         {
-            f"{name}, {size}, seed {seed}": {
-                "normalization": name,
-                "batch_size": size,
-                "seed": seed,
-            }
-            for name in RELATIVES
-            for size in SIZES
-            for seed in SEEDS
-            if size > 1 or name not in ("BN", "ghost BN")
+            label: one
+            for label, one in product(
+                "{normalization}, {batch_size}, seed {seed}",
+                normalization=RELATIVES,
+                batch_size=SIZES,
+                seed=SEEDS,
+            ).items()
+            if one["batch_size"] > 1 or one["normalization"] not in ("BN", "ghost BN")
         },
         ("validation_error",),
     ),
@@ -845,11 +788,7 @@ BATCHNORM = [
         "batchnorm-smoothness",
         train_along_steps,
         {"batch_size": 32, "epochs": 10},
-        {
-            f"{name}, seed {seed}": {"normalization": name, "seed": seed}
-            for name in ("none", "bn")
-            for seed in range(5)
-        },
+        product("{normalization}, seed {seed}", normalization=("none", "bn"), seed=range(5)),
         [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD],
     ),
 ]
@@ -884,12 +823,10 @@ def train_dropped(seed, p, epochs, hooks, **network):
     The losses that the hooks see are those of the training digits before each epoch.
     """
     examples, wrong, validation, test = relabelled_digits(seed)
-    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
+    state = untrained()
     early = dropout.train_with_dropout(examples, wrong, p, seed, epochs=9, **network)
-    for state.loss in early.train_loss:
-        for hook in hooks:
-            hook.after_step(state)
-        if state.stop:
+    for loss in early.train_loss:
+        if seen(state, loss, hooks):
             return Record(state.curves)
     for name, part in {"wrong": wrong, "validation": validation, "test": test}.items():
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
@@ -904,11 +841,7 @@ DROPOUT = [
         "dropout-digits",
         train_dropped,
         {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
-        {
-            f"p = {p:g}, seed {seed}": {"p": p, "seed": seed}
-            for p in (0.0, 0.25, 0.5, 0.75, 0.95)
-            for seed in range(8)
-        },
+        product("p = {p:g}, seed {seed}", p=(0.0, 0.25, 0.5, 0.75, 0.95), seed=range(8)),
         ("train_loss", "wrong_error", "validation_loss", "validation_error", "test_error"),
     ),
 ]
@@ -928,13 +861,11 @@ def train_dense(seed, method, lr, hooks, **loop):
     """Train three hidden layers of 100 units on digits by one of the methods."""
     layers = {"BN": "bn", "LN": "ln"}.get(method)
     network = fully_connected((64, 100, 100, 100, 10), layers, seed=seed)
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
     if method.startswith("BNP"):
         hooks = [bnp.BNP(network, 0.9 if "ρ" in method else 0.99), *hooks]
     split = load("digits").split(validation=238, seed=0)
-    return train(
-        network, split.train, sgd, validation=split.validation, hooks=hooks, seed=seed, **loop
-    )
+    loop |= {"validation": split.validation, "seed": seed}
+    return by_sgd(network, lr, split.train, hooks, **loop)
 
 
 DENSE = [
@@ -942,11 +873,7 @@ DENSE = [
         f"bnp-minibatch-{size}",
         train_dense,
         {"batch_size": size, "epochs": EPOCHS[size]},
-        {
-            f"{method}, seed {seed}": {"method": method, "lr": lr, "seed": seed}
-            for method, lr in rates.items()
-            for seed in SEEDS
-        },
+        by_rates("{method}, seed {seed}", {method: [lr] for method, lr in rates.items()}),
         ("validation_error",),
     )
     for size, rates in RATES.items()
@@ -961,8 +888,11 @@ CNN_METHODS = {
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
     "BNP": None,
 }
-CNN_RATES = {32: (0.1, 0.3, 0.1, 1.0), 2: (0.03, 0.03, 0.01, 0.3), 1: (0.03, None, 0.003, 1.0)}
-CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
+CNN_TRAININGS = {  # minibatch: the rates of the methods, and what they share
+    32: (0.1, 0.3, 0.1, 1.0, {"epochs": 10, "seed": 0}),
+    2: (0.03, 0.03, 0.01, 0.3, {"epochs": 5, "seed": 0}),
+    1: (0.03, None, 0.003, 1.0, {"epochs": 4, "seed": 0}),
+}
 
 
 def large_digits():
@@ -975,11 +905,10 @@ def large_digits():
 def train_convolutions(method, lr, hooks, **loop):
     """Train the network of five layers by one of the methods."""
     network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
     if method == "BNP":
         hooks = [bnp.BNP(network), *hooks]
     examples, test = large_digits()
-    return train(network, examples, sgd, validation=test, hooks=hooks, **loop)
+    return by_sgd(network, lr, examples, hooks, validation=test, **loop)
 
 
 CONVOLUTIONS = [
@@ -988,14 +917,8 @@ CONVOLUTIONS = [
         train_convolutions,
         {},
         {
-            f"{method}, {size}": {
-                "method": method,
-                "lr": lr,
-                "batch_size": size,
-                "epochs": CNN_EPOCHS[size],
-                "seed": 0,
-            }
-            for size, rates in CNN_RATES.items()
+            f"{method}, {size}": own | {"method": method, "lr": lr, "batch_size": size}
+            for size, (*rates, own) in CNN_TRAININGS.items()
             for method, lr in zip(CNN_METHODS, rates, strict=True)
             if lr is not None
         },
@@ -1003,16 +926,8 @@ CONVOLUTIONS = [
     ),
 ]
 
-RUNS = [
-    *ERM,
-    *CONDITIONING,
-    *OPTIMIZERS,
-    *INITIALIZATION,
-    *BATCHNORM,
-    *DROPOUT,
-    *DENSE,
-    *CONVOLUTIONS,
-]
+RUNS = [*ERM, *CONDITIONING, *OPTIMIZERS, *INITIALIZATION, *BATCHNORM, *DROPOUT]
+RUNS += [*DENSE, *CONVOLUTIONS]
 
 if __name__ == "__main__":
     sys.exit(main(RUNS, FOLDER, sys.argv[1:]))
