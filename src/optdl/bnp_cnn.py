@@ -63,6 +63,8 @@ Square = Float[np.ndarray, "c*{k}*{k}+1 c*{k}*{k}+1"]
 def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
     r"""Return the images with :math:`\frac{k-1}2` rows and columns of zeros on each side.
 
+    Source: P-21
+
     Parameters
     ----------
     h : (N, c, r, s) array
@@ -74,10 +76,6 @@ def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
     ------
     ValueError
         If k is not odd: no border is then the same on both sides.
-
-    Notes
-    -----
-    Source: P-21
 
     Examples
     --------
@@ -96,6 +94,8 @@ def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
 
 def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"]:
     r"""Return :math:`\mathcal H`, so that a convolution is :math:`\mathcal H\,\mathrm{vec}(w)`.
+
+    Source: P-21
 
     Row ``(n * r + u) * s + v`` holds the window of the padded image n around position (u, v), in
     the order of ``weight[d].reshape(-1)``:
@@ -122,10 +122,6 @@ def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"
     ValueError
         If k is not odd.
 
-    Notes
-    -----
-    Source: P-21
-
     Examples
     --------
     >>> h = np.array([[[[1.0, 2.0, 3.0]]]])
@@ -141,12 +137,10 @@ def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"
 def rows(h: Images) -> int:
     r"""Return :math:`N r s`, the rows of :math:`\mathcal H`: how many examples a kernel sees.
 
+    Source: P-21, P-25
+
     A dense layer has N of them, and with N = 1 nothing to center or scale. A convolution still
     has rs.
-
-    Notes
-    -----
-    Source: P-21, P-25
 
     Examples
     --------
@@ -160,7 +154,7 @@ def rows(h: Images) -> int:
 def conv_forward(
     h: Images, w: Float[np.ndarray, "o c k k"], b: Float[np.ndarray, " o"]
 ) -> Float[np.ndarray, "N o r s"]:
-    r"""Return the output of the layer, from one matrix product.
+    r"""Return the output of the layer, from one matrix product. Source: P-21.
 
     .. math:: \hat a = [e, \mathcal H]\,\hat w, \qquad
         \hat w = \begin{bmatrix} b_d \\ \mathrm{vec}(w_d) \end{bmatrix}
@@ -185,10 +179,6 @@ def conv_forward(
     ValueError
         If the shapes disagree, or k is not odd.
 
-    Notes
-    -----
-    Source: P-21
-
     Examples
     --------
     >>> h, w = np.array([[[[1.0, 2.0, 3.0]]]]), np.zeros((1, 1, 3, 3))
@@ -209,6 +199,8 @@ def conv_forward(
 
 def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r*s"]) -> Square:
     r"""Return the Hessian of the mean loss with respect to one output channel's bias and kernel.
+
+    Source: P-22
 
     .. math:: \nabla^2_{\hat w}\mathcal L = \hat{\mathcal H}^T S\,\hat{\mathcal H}, \qquad
         S = \tfrac1N \operatorname{diag}\bigl(S_1, \dots, S_N\bigr), \quad
@@ -236,10 +228,6 @@ def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r
     ValueError
         If there is not one rs × rs matrix for each image, or k is not odd.
 
-    Notes
-    -----
-    Source: P-22
-
     Examples
     --------
     >>> h = np.array([[[[1.0, 3.0]]]])
@@ -264,6 +252,8 @@ def relu_curvatures(
 ) -> Float[np.ndarray, "N rs rs"]:
     r"""Return :math:`S_n` of a channel that ReLU, a dense layer and the cross entropy follow.
 
+    Source: P-22, P-24
+
     .. math:: S_n = B_n^T\bigl(\operatorname{diag}(p_n) - p_np_n^T\bigr)B_n, \qquad
         B_n = V\operatorname{diag}\bigl([a_n > 0]\bigr)
 
@@ -281,10 +271,6 @@ def relu_curvatures(
     -------
     (N, r s, r s) array
         As :func:`conv_layer_hessian` takes them.
-
-    Notes
-    -----
-    Source: P-22, P-24
 
     Examples
     --------
@@ -307,7 +293,7 @@ def relu_curvatures(
 
 
 def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
-    r"""Return the mean and the variance of each column of :math:`\mathcal H`.
+    r"""Return the mean and the variance of each column of :math:`\mathcal H`. Source: P-23.
 
     The column of :math:`w(p, i, j)` is the padded feature map of channel p under the window that
     this entry of the kernel runs over. Its zeros count as numbers like any other:
@@ -335,10 +321,6 @@ def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
     ValueError
         If k is not odd.
 
-    Notes
-    -----
-    Source: P-23
-
     Examples
     --------
     >>> mean, var = exact_column_statistics(np.array([[[[1.0, 3.0]]]]), 3)
@@ -351,7 +333,7 @@ def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
 
 
 def channel_statistics(h: Images) -> tuple[Channels, Channels]:
-    r"""Return the mean and the variance of each channel, over images and positions.
+    r"""Return the mean and the variance of each channel, over images and positions. Source: P-23.
 
     .. math::
         \mu(p) = \frac1{Nrs}\sum_{n,u,v} h(n,p,u,v), \qquad
@@ -368,10 +350,6 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
     -------
     mean, var : (c,) arrays
 
-    Notes
-    -----
-    Source: P-23
-
     Examples
     --------
     >>> channel_statistics(np.array([[[[1.0, 3.0]]]]))
@@ -381,7 +359,7 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
 
 
 def border_share(height: int, width: int, k: int) -> float:
-    r"""Return the largest share of a feature map that a kernel's entry misses.
+    r"""Return the largest share of a feature map that a kernel's entry misses. Source: P-23.
 
     A corner of the kernel is :math:`\frac{k-1}2` rows and columns off the center. It misses so
     many rows and columns of the map and meets zeros in their place:
@@ -407,8 +385,6 @@ def border_share(height: int, width: int, k: int) -> float:
     rows can be missed than there are: with r = s = 1 and k = 5 the formula gives 0, and the corner
     misses everything. Here the number of missed rows stops at r, that of columns at s.
 
-    Source: P-23
-
     Examples
     --------
     >>> border_share(32, 32, 3), border_share(1, 1, 5)
@@ -420,6 +396,8 @@ def border_share(height: int, width: int, k: int) -> float:
 
 def statistics_bound(h: Images, k: int) -> Channels:
     r"""Return how far a column's mean can be from its channel's mean, for each channel.
+
+    Source: P-23
 
     .. math:: |\mu_H(p,i,j) - \mu(p)| \le
         (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr) \max_{n,u,v} |h(n,p,u,v)|
@@ -441,8 +419,6 @@ def statistics_bound(h: Images, k: int) -> Channels:
     -----
     For kernels that are larger than the feature map see :func:`border_share`.
 
-    Source: P-23
-
     Examples
     --------
     >>> statistics_bound(np.full((1, 1, 4, 4), -2.0), 3)
@@ -453,6 +429,8 @@ def statistics_bound(h: Images, k: int) -> Channels:
 
 def variance_bound(h: Images, k: int) -> Channels:
     r"""Return how far a column's variance can be from its channel's variance, for each channel.
+
+    Source: P-23
 
     .. math:: |\sigma_H^2(p,i,j) - \sigma^2(p)| \le 3\,\nu \max_{n,u,v} |h(n,p,u,v)|^2
 
@@ -476,8 +454,6 @@ def variance_bound(h: Images, k: int) -> Channels:
     the channel's from μ_H: the entries that the zeros replace add at most
     :math:`\nu(h^2 - 2h\mu_H)`. With all numbers in [−M, M], neither exceeds 3νM².
 
-    Source: P-23
-
     Examples
     --------
     >>> variance_bound(np.full((1, 1, 4, 4), -2.0), 3)
@@ -491,6 +467,8 @@ def variance_bound(h: Images, k: int) -> Channels:
 
 def normalize_channels(h: Images) -> Images:
     r"""Return :math:`(h - \mu(p))/\sigma(p)`, each channel by its own mean and deviation.
+
+    Source: P-25
 
     It is what batch normalization makes of feature maps, and what the preconditioner makes of the
     columns of :math:`\mathcal H`, up to their zeros. With one image (N = 1) there are still rs
@@ -510,10 +488,6 @@ def normalize_channels(h: Images) -> Images:
     ValueError
         If a channel is constant.
 
-    Notes
-    -----
-    Source: P-25
-
     Examples
     --------
     >>> normalize_channels(np.array([[[[1.0, 3.0]], [[70.0, 50.0]]]]))[0, :, 0]
@@ -531,6 +505,8 @@ def normalize_channels(h: Images) -> Images:
 
 def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, Square]:
     r"""Return U, which centers, and D, which scales; all columns of a channel share its numbers.
+
+    Source: P-24
 
     .. math:: U = \begin{bmatrix} 1 & -(\mu \otimes e)^T \\ 0 & I \end{bmatrix}, \qquad
         D = \begin{bmatrix} 1 & 0 \\ 0 & \operatorname{diag}(\sigma \otimes e) \end{bmatrix}^{-1}
@@ -555,10 +531,6 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
     ValueError
         If a standard deviation is not positive.
 
-    Notes
-    -----
-    Source: P-24
-
     Examples
     --------
     >>> U, D = preconditioner_conv(np.array([3.0]), np.array([2.0]), 1)
@@ -572,6 +544,8 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
 
 def preconditioned_norm(h: Images, k: int, hessian: Square) -> float:
     r"""Return the largest eigenvalue of a layer's Hessian after centering and scaling.
+
+    Source: P-24
 
     .. math:: \lambda_{max}\bigl(P^T\,\nabla^2_{\hat w}\mathcal L\,P\bigr), \qquad P = UD
 
@@ -595,10 +569,6 @@ def preconditioned_norm(h: Images, k: int, hessian: Square) -> float:
     ------
     ValueError
         If the Hessian does not have one row for the bias and one for each entry of the kernel.
-
-    Notes
-    -----
-    Source: P-24
 
     Examples
     --------

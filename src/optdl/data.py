@@ -104,7 +104,7 @@ class Dataset:
     classes: tuple[str, ...] = field(repr=False)
 
     def split(self, validation: int | float, seed: int = 0) -> Split:
-        """Hold out part of the training examples for validation, at random.
+        """Hold out part of the training examples for validation, at random. Source: L1-05.
 
         Parameters
         ----------
@@ -122,10 +122,6 @@ class Dataset:
         ------
         ValueError
             If nothing would be held out, or nothing left to train on.
-
-        Notes
-        -----
-        Source: L1-05
 
         Examples
         --------

@@ -89,7 +89,7 @@ def empirical_risk(
     x: Shaped[np.ndarray, "m ..."],
     y: Shaped[np.ndarray, "m ..."],
 ) -> float:
-    r"""Return the empirical risk, the mean loss over a sample.
+    r"""Return the empirical risk, the mean loss over a sample. Source: L1-01.
 
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
 
@@ -108,10 +108,6 @@ def empirical_risk(
     ------
     ValueError
         If the sample is empty or x and y differ in length.
-
-    Notes
-    -----
-    Source: L1-01
 
     Examples
     --------
@@ -136,6 +132,8 @@ def risk_estimate(
 ) -> tuple[float, float]:
     r"""Estimate the risk of a fixed model, and the standard deviation of this estimate.
 
+    Source: L1-01
+
     The parameters are those of :func:`empirical_risk`.
 
     Returns
@@ -145,10 +143,6 @@ def risk_estimate(
     deviation : float
         s/√m, with s² the mean square deviation of the m losses from their mean. For the 0–1 loss
         it is √(J(1 − J)/m).
-
-    Notes
-    -----
-    Source: L1-01
 
     Examples
     --------
@@ -177,7 +171,7 @@ def empirical_risks(
     repeats: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "s r"]:
-    """Return the empirical risk of one fixed model on many samples of each size.
+    """Return the empirical risk of one fixed model on many samples of each size. Source: L1-01.
 
     Parameters
     ----------
@@ -196,8 +190,6 @@ def empirical_risks(
     -----
     Its mean is the risk J*, at every m; its standard deviation is σ/√m with σ that of one loss.
 
-    Source: L1-01
-
     Examples
     --------
     >>> coin = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
@@ -211,13 +203,9 @@ def empirical_risks(
 
 
 def generalization_gap(risk: float, sample_risk: float) -> float:
-    """Return the generalization gap J* − J.
+    """Return the generalization gap J* − J. Source: L1-01.
 
     It is positive if the model does worse on new data than on its sample.
-
-    Notes
-    -----
-    Source: L1-01
 
     Examples
     --------
@@ -229,7 +217,7 @@ def generalization_gap(risk: float, sample_risk: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearPopulation:
-    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²).
+    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²). Source: L1-01, L1-11.
 
     For the loss ½(wᵀx − y)² the risk has a closed form:
 
@@ -248,10 +236,6 @@ class LinearPopulation:
     ------
     ValueError
         If the shapes disagree, or the noise is negative.
-
-    Notes
-    -----
-    Source: L1-01, L1-11
 
     Examples
     --------
@@ -293,11 +277,7 @@ class LinearPopulation:
 
 
 def least_squares(x: Features, y: Labels) -> Weights:
-    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)².
-
-    Notes
-    -----
-    Source: L1-01
+    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)². Source: L1-01.
 
     Examples
     --------
@@ -312,8 +292,6 @@ def least_squares_risks(
 ) -> tuple[Float[np.ndarray, "s r"], Float[np.ndarray, "s r"]]:
     """Fit by least squares on many samples; return empirical risk J and risk J* of each fit.
 
-    Notes
-    -----
     Source: L1-01
 
     Examples
@@ -332,7 +310,7 @@ def least_squares_risks(
 
 
 def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, float]:
-    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`.
+    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`. Source: L1-01.
 
     .. math::
         \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
@@ -344,10 +322,6 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
     ------
     ValueError
         If m ≤ d + 1: the second expectation is then infinite.
-
-    Notes
-    -----
-    Source: L1-01
 
     Examples
     --------
@@ -361,6 +335,8 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
 
 def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float:
     r"""Return E[J*(ŵ)] of least squares that uses the first k of d independent features.
+
+    Source: L1-02
 
     .. math::
         \mathbb E J^* = \begin{cases}
@@ -396,8 +372,6 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
     -----
     The formula is from Belkin, Hsu and Xu (2020).
 
-    Source: L1-02
-
     Examples
     --------
     >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
@@ -420,6 +394,8 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
 class NoisyCurve:
     r"""Noisy values of a curve: x uniform on [−1, 1], and y given x ~ N(h(x), noise²).
 
+    Source: L1-02
+
     The risk of the squared loss (f(x) − y)² is an integral:
 
     .. math:: J^*(f) = \tfrac12\int_{-1}^1 \bigl(f(x) - h(x)\bigr)^2 dx + \text{noise}^2
@@ -434,8 +410,6 @@ class NoisyCurve:
     Notes
     -----
     The integral is a Gauss–Legendre sum with 200 nodes, exact to rounding for smooth curves.
-
-    Source: L1-02
 
     Examples
     --------
@@ -469,7 +443,7 @@ def _quadrature(count: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, 
 def fit_polynomial(
     x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"], degree: int
 ) -> legendre.Legendre:
-    """Return the polynomial of a given degree with the smallest empirical risk.
+    """Return the polynomial of a given degree with the smallest empirical risk. Source: L1-02.
 
     Parameters
     ----------
@@ -486,8 +460,6 @@ def fit_polynomial(
     Notes
     -----
     The basis of Legendre polynomials keeps the least squares problem well conditioned.
-
-    Source: L1-02
 
     Examples
     --------
@@ -511,11 +483,11 @@ def capacity_sweep(
 ) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
     """Fit polynomials of each degree to one sample; return their empirical risks and risks.
 
+    Source: L1-02
+
     Notes
     -----
     The empirical risk never rises with the degree and is 0 at degree m − 1.
-
-    Source: L1-02
 
     Examples
     --------
@@ -535,14 +507,12 @@ def sine_risk(
 ) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
     r"""Return the empirical risk of sin(πθx) at each frequency θ, and its derivative.
 
+    Source: L1-38
+
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m \bigl(\sin(\pi\theta x^{(i)}) - y^{(i)}\bigr)^2
 
     It has many minima in its one parameter. On data with two frequencies the two best minima are
     nearly as low as each other.
-
-    Notes
-    -----
-    Source: L1-38
 
     Examples
     --------
@@ -562,8 +532,6 @@ def sine_risk(
 def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
     """Return the margins y (wᵀx + b) of a linear classifier; a positive margin is a right answer.
 
-    Notes
-    -----
     Source: L1-03
 
     Examples
@@ -575,14 +543,10 @@ def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, "
 
 
 def zero_one_loss(margin: Values) -> Values:
-    """Return the 0–1 loss: 1 where the margin is at most 0, else 0.
+    """Return the 0–1 loss: 1 where the margin is at most 0, else 0. Source: L1-03.
 
     A score of exactly 0 counts as an error. The derivative is 0 at every margin except 0, where
     it does not exist.
-
-    Notes
-    -----
-    Source: L1-03
 
     Examples
     --------
@@ -595,6 +559,8 @@ def zero_one_loss(margin: Values) -> Values:
 def logistic_loss(margin: Values) -> tuple[Values, Values]:
     r"""Return log₂(1 + e^{−margin}) and its derivative with respect to the margin yf.
 
+    Source: L1-03
+
     .. math:: \frac{d}{d(yf)}\log_2(1 + e^{-yf}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{yf}}
 
     Notes
@@ -602,8 +568,6 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
     This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In bits
     it is 1 at margin 0 and bounds the 0–1 loss from above. In nats it is 0.69 at margin 0 and
     does not.
-
-    Source: L1-03
 
     Examples
     --------
@@ -618,11 +582,11 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
 def hinge_loss(margin: Values) -> tuple[Values, Values]:
     """Return max(0, 1 − margin) and its derivative, −1 for margins below 1 and else 0.
 
+    Source: L1-03
+
     Notes
     -----
     At margin 1 every number from −1 to 0 is a subgradient; 0 is returned. Bounds the 0–1 loss.
-
-    Source: L1-03
 
     Examples
     --------
@@ -633,11 +597,7 @@ def hinge_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def exponential_loss(margin: Values) -> tuple[Values, Values]:
-    """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss.
-
-    Notes
-    -----
-    Source: L1-03
+    """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss. Source: L1-03.
 
     Examples
     --------
@@ -648,13 +608,9 @@ def exponential_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def squared_loss(margin: Values) -> tuple[Values, Values]:
-    """Return (1 − margin)² and its derivative −2(1 − margin). Bounds the 0–1 loss.
+    """Return (1 − margin)² and its derivative −2(1 − margin). Bounds the 0–1 loss. Source: L1-03.
 
     With labels ±1 it equals (f − y)². It rises again for margins above 1.
-
-    Notes
-    -----
-    Source: L1-03
 
     Examples
     --------
@@ -677,11 +633,7 @@ SURROGATES: dict[str, MarginLoss] = {
 
 
 def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
-    """Return the share of a sample that a linear classifier labels wrongly.
-
-    Notes
-    -----
-    Source: L1-03
+    """Return the share of a sample that a linear classifier labels wrongly. Source: L1-03.
 
     Examples
     --------
@@ -692,13 +644,9 @@ def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
 
 
 def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
-    r"""Return the gradient of the empirical hinge risk of the classifier wᵀx.
+    r"""Return the gradient of the empirical hinge risk of the classifier wᵀx. Source: L1-03.
 
     .. math:: \nabla J(w) = -\frac1m \sum_{i:\ y_i w^T x_i < 1} y_i x_i
-
-    Notes
-    -----
-    Source: L1-03
 
     Examples
     --------
@@ -712,6 +660,8 @@ def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
 def count_dichotomies(m: int, d: int) -> int:
     r"""Return the number of labelings of m points in d dimensions by classifiers wᵀx.
 
+    Source: L1-03
+
     .. math:: C(m, d) = 2 \sum_{k=0}^{d-1} \binom{m-1}{k}
 
     Cover's count, for points in general position and planes through the origin. A classifier with
@@ -722,10 +672,6 @@ def count_dichotomies(m: int, d: int) -> int:
     ------
     ValueError
         If m or d is below 1.
-
-    Notes
-    -----
-    Source: L1-03
 
     Examples
     --------
@@ -743,13 +689,9 @@ def count_dichotomies(m: int, d: int) -> int:
 def classification_margins(
     scores: Float[np.ndarray, "m c"], labels: Classes
 ) -> Float[np.ndarray, " m"]:
-    """Return the score of the right class minus the largest other score.
+    """Return the score of the right class minus the largest other score. Source: L1-04.
 
     The 0–1 loss is 1 where this margin is at most 0.
-
-    Notes
-    -----
-    Source: L1-04
 
     Examples
     --------
@@ -763,7 +705,7 @@ def classification_margins(
 
 
 class MarginHook:
-    r"""Record the training margins of a network after each epoch.
+    r"""Record the training margins of a network after each epoch. Source: L1-04.
 
     A hook for ``optdl.training.train``. It adds three curves to the record:
 
@@ -780,10 +722,6 @@ class MarginHook:
         The training images.
     labels : (m,) int array
         Their classes.
-
-    Notes
-    -----
-    Source: L1-04
 
     Examples
     --------
@@ -809,6 +747,8 @@ class MarginHook:
 class GradientNormHook:
     """Record the norm of the batch gradient, over all training examples, after each epoch.
 
+    Source: L1-05
+
     A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``, which has none
     of the noise of minibatch gradients.
 
@@ -818,10 +758,6 @@ class GradientNormHook:
         The training examples.
     loss : callable
         The surrogate: maps scores and labels to their mean loss, a torch scalar.
-
-    Notes
-    -----
-    Source: L1-05
 
     Examples
     --------
@@ -847,6 +783,8 @@ class GradientNormHook:
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
     """Return the epoch to keep and the epoch at which training halts, both counted from 0.
 
+    Source: L1-05
+
     The best epoch so far is the first one with the lowest error; a tie is no improvement. Training
     halts once ``patience`` epochs in a row have not improved on it.
 
@@ -866,10 +804,6 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
     ------
     ValueError
         If there are no errors, or patience is below 1.
-
-    Notes
-    -----
-    Source: L1-05
 
     Examples
     --------
@@ -893,6 +827,8 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
 class EarlyStopping:
     """Halt the training loop by the rule of :func:`early_stopping` and keep the best weights.
 
+    Source: L1-05
+
     A hook for ``optdl.training.train``. It reads the curve ``validation_error`` after each epoch,
     and sets ``state.stop`` when patience runs out.
 
@@ -907,10 +843,6 @@ class EarlyStopping:
         The epoch to keep, counted from 0.
     best_weights : dict or None
         The model's ``state_dict`` after that epoch, copied.
-
-    Notes
-    -----
-    Source: L1-05
 
     Examples
     --------
@@ -942,16 +874,12 @@ class EarlyStopping:
 def log_likelihoods(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> Float[np.ndarray, " m"]:
-    r"""Return log p(y | x) of softmax regression for each example, in nats.
+    r"""Return log p(y | x) of softmax regression for each example, in nats. Source: L1-06.
 
     .. math:: \log p(y \mid x) = (x^T W)_y - \log \sum_k e^{(x^T W)_k}
 
     Their sum is the log-likelihood of the sample. Their mean, the expected value over the
     empirical distribution, has the same maximizer.
-
-    Notes
-    -----
-    Source: L1-06
 
     Examples
     --------
@@ -971,13 +899,9 @@ def _residuals(
 def per_example_gradients(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> Float[np.ndarray, "m d c"]:
-    r"""Return the gradient of log p(y | x) with respect to W, for each example.
+    r"""Return the gradient of log p(y | x) with respect to W, for each example. Source: L1-06.
 
     .. math:: \nabla_W \log p(y \mid x) = x\,(e_y - \operatorname{softmax}(W^T x))^T
-
-    Notes
-    -----
-    Source: L1-06
 
     Examples
     --------
@@ -993,8 +917,6 @@ def batch_gradient(
 ) -> Float[np.ndarray, "d c"]:
     """Return the gradient of the mean log-likelihood without storing per-example gradients.
 
-    Notes
-    -----
     Source: L1-06
 
     Examples
@@ -1010,7 +932,7 @@ def batch_gradient(
 
 
 def standard_error(sigma: float, n: int, population: int | None = None) -> float:
-    r"""Return the standard error of the mean of n values.
+    r"""Return the standard error of the mean of n values. Source: L1-07.
 
     .. math::
         \frac{\sigma}{\sqrt n} \ \text{(with replacement)}, \qquad
@@ -1035,8 +957,6 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
     -----
     With the convention s² over N − 1 the same number reads (s/√n) √(1 − n/N).
 
-    Source: L1-07
-
     Examples
     --------
     >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times as many
@@ -1058,7 +978,7 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
 
 
 def examples_needed(error: float, sigma: float, population: int | None = None) -> int:
-    r"""Return the smallest n whose mean has at most this standard error.
+    r"""Return the smallest n whose mean has at most this standard error. Source: L1-07.
 
     .. math::
         n \ge n_0 = \frac{\sigma^2}{\text{error}^2} \ \text{(with replacement)}, \qquad
@@ -1075,10 +995,6 @@ def examples_needed(error: float, sigma: float, population: int | None = None) -
     ------
     ValueError
         If the error is not positive, or σ is negative.
-
-    Notes
-    -----
-    Source: L1-07
 
     Examples
     --------
@@ -1097,13 +1013,11 @@ def examples_needed(error: float, sigma: float, population: int | None = None) -
 def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
     r"""Return σ of per-example gradients, the root mean square distance from their mean.
 
+    Source: L1-07
+
     .. math:: \sigma^2 = \frac1m \sum_i \lVert g_i - g \rVert^2
 
     With it :func:`standard_error` gives the root mean square error of a minibatch gradient.
-
-    Notes
-    -----
-    Source: L1-07
 
     Examples
     --------
@@ -1117,6 +1031,8 @@ def softmax_noise(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> tuple[float, float]:
     r"""Return ‖g‖ and σ of the gradients of softmax regression, without storing them.
+
+    Source: L1-06, L1-07
 
     The gradient of an example is the outer product of x and r, so its norm is ‖x‖‖r‖, and
 
@@ -1133,8 +1049,6 @@ def softmax_noise(
     -----
     The largest array has as many entries as x. Those of :func:`per_example_gradients` are c times
     as many.
-
-    Source: L1-06, L1-07
 
     Examples
     --------
@@ -1157,6 +1071,8 @@ def minibatch_errors(
 ) -> Float[np.ndarray, " s"]:
     """Measure the root mean square error of minibatch gradients by drawing minibatches.
 
+    Source: L1-07
+
     Parameters
     ----------
     gradients : (m, p) array
@@ -1169,10 +1085,6 @@ def minibatch_errors(
         Draws the minibatches.
     replace : bool
         Whether an example may occur twice in a minibatch.
-
-    Notes
-    -----
-    Source: L1-07
 
     Examples
     --------
@@ -1191,15 +1103,11 @@ def minibatch_errors(
 def unique_examples(
     x: Features, y: Shaped[np.ndarray, " m"]
 ) -> tuple[Float[np.ndarray, "k d"], Shaped[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Merge equal examples; return one copy of each and its share of the sample.
+    """Merge equal examples; return one copy of each and its share of the sample. Source: L1-08.
 
     The sum over the different examples, weighted by their shares, equals the mean over the whole
     sample, for losses as well as for gradients. If all examples are copied equally often, the
     shares are equal.
-
-    Notes
-    -----
-    Source: L1-08
 
     Examples
     --------
@@ -1215,7 +1123,7 @@ def unique_examples(
 
 
 def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarray, " _"], ...]:
-    """Return the indices of the minibatches of one epoch.
+    """Return the indices of the minibatches of one epoch. Source: L1-09.
 
     Parameters
     ----------
@@ -1235,10 +1143,6 @@ def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarra
     ------
     ValueError
         If n is not in 1 … m.
-
-    Notes
-    -----
-    Source: L1-09
 
     Examples
     --------
@@ -1275,7 +1179,7 @@ class UpdateCost:
 
 
 def update_cost(m: int, n: int) -> UpdateCost:
-    """Return name and cost of training on m examples with minibatches of n.
+    """Return name and cost of training on m examples with minibatches of n. Source: L1-09.
 
     An epoch costs m gradients for every n; the number of updates is ⌈m/n⌉.
 
@@ -1283,10 +1187,6 @@ def update_cost(m: int, n: int) -> UpdateCost:
     ------
     ValueError
         If n is not in 1 … m.
-
-    Notes
-    -----
-    Source: L1-09
 
     Examples
     --------
@@ -1299,7 +1199,7 @@ def update_cost(m: int, n: int) -> UpdateCost:
 
 
 def stored_activations(n: int, widths: Sequence[int]) -> int:
-    """Return how many numbers a dense network stores for the backward pass.
+    """Return how many numbers a dense network stores for the backward pass. Source: L1-09.
 
     Every layer stores its input, one row for each example: n (w₀ + w₁ + … + w_{L−1}) numbers for
     the widths w₀ (input) … w_L (output). The memory is proportional to n.
@@ -1307,8 +1207,6 @@ def stored_activations(n: int, widths: Sequence[int]) -> int:
     Notes
     -----
     The weights are not counted: they do not depend on n.
-
-    Source: L1-09
 
     Examples
     --------
@@ -1326,6 +1224,8 @@ def sgd(
 ) -> Float[np.ndarray, "t p"]:
     """Take one gradient step for each minibatch and return all iterates, the start first.
 
+    Source: L1-09
+
     Parameters
     ----------
     gradient : callable
@@ -1336,10 +1236,6 @@ def sgd(
         The minibatches, for instance those of :func:`minibatches`.
     lr : float
         Learning rate.
-
-    Notes
-    -----
-    Source: L1-09
 
     Examples
     --------
@@ -1356,11 +1252,7 @@ def sgd(
 
 
 def squared_gradients(w: Weights, x: Features, y: Labels) -> Float[np.ndarray, "m d"]:
-    """Return the gradient (wᵀx − y) x of ½(wᵀx − y)², for each example.
-
-    Notes
-    -----
-    Source: L1-10, L1-11
+    """Return the gradient (wᵀx − y) x of ½(wᵀx − y)², for each example. Source: L1-10, L1-11.
 
     Examples
     --------
@@ -1373,11 +1265,7 @@ def squared_gradients(w: Weights, x: Features, y: Labels) -> Float[np.ndarray, "
 def newton_direction(
     hessian: Float[np.ndarray, "p p"], gradient: Float[np.ndarray, " p"]
 ) -> Float[np.ndarray, " p"]:
-    """Return the Newton direction H⁻¹g by solving a linear system.
-
-    Notes
-    -----
-    Source: L1-10
+    """Return the Newton direction H⁻¹g by solving a linear system. Source: L1-10.
 
     Examples
     --------
@@ -1393,7 +1281,7 @@ def error_amplification(
     error: Float[np.ndarray, " p"],
     damping: float = 0.0,
 ) -> float:
-    r"""Return the relative error of (H + μI)⁻¹g divided by that of g.
+    r"""Return the relative error of (H + μI)⁻¹g divided by that of g. Source: L1-10.
 
     .. math::
         \frac{\lVert H^{-1} e\rVert / \lVert H^{-1} g\rVert}{\lVert e\rVert / \lVert g\rVert}
@@ -1419,8 +1307,6 @@ def error_amplification(
     -----
     The bound κ(H) is attained if g lies in the steepest direction and e in the flattest.
 
-    Source: L1-10
-
     Examples
     --------
     >>> error_amplification(np.diag([100.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 0.1]))
@@ -1435,7 +1321,7 @@ def error_amplification(
 
 
 def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -> int:
-    r"""Return the n for which the mean of n gradients has this relative error.
+    r"""Return the n for which the mean of n gradients has this relative error. Source: L1-10.
 
     .. math:: n = \left\lceil \frac{\sigma^2}{\text{tolerance}^2\,\lVert g\rVert^2} \right\rceil
 
@@ -1454,10 +1340,6 @@ def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -
     ValueError
         If the tolerance is not positive.
 
-    Notes
-    -----
-    Source: L1-10
-
     Examples
     --------
     >>> required_batch_size(np.array([[0.0], [2.0]]), tolerance=0.1)
@@ -1474,14 +1356,12 @@ def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -
 
 
 def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator[Batch]:
-    """Yield minibatches of n new examples without end; no example comes twice.
+    """Yield minibatches of n new examples without end; no example comes twice. Source: L1-11.
 
     Notes
     -----
     Parameters θ that depend only on earlier minibatches are independent of the next one. Its
     gradient at θ is therefore an unbiased estimate of ∇J*(θ), the gradient of the risk.
-
-    Source: L1-11
 
     Examples
     --------
@@ -1497,7 +1377,7 @@ def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator
 def stream_sgd(
     w: Weights, x: Features, y: Float[np.ndarray, " m"], lr: float, n: int
 ) -> Float[np.ndarray, "t d"]:
-    """Pass once through a stream with SGD on ½(wᵀx − y)² and return all iterates.
+    """Pass once through a stream with SGD on ½(wᵀx − y)² and return all iterates. Source: L1-11.
 
     Parameters
     ----------
@@ -1519,10 +1399,6 @@ def stream_sgd(
     ------
     ValueError
         If m is not a multiple of n.
-
-    Notes
-    -----
-    Source: L1-11
 
     Examples
     --------

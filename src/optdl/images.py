@@ -26,7 +26,7 @@ STD = np.array([0.229, 0.224, 0.225])
 
 
 class ImageFolder:
-    """The images of ``root/CLASS/FILE``, cut to squares and normalized.
+    """The images of ``root/CLASS/FILE``, cut to squares and normalized. Source: P-28.
 
     Each image is scaled until its shorter side is 8/7 of the crop (256 for 224). In training a
     random square is cut out, and half of them are mirrored; else the square is the middle one.
@@ -52,10 +52,6 @@ class ImageFolder:
     ------
     FileNotFoundError
         If there is no such folder, or no image in its class folders.
-
-    Notes
-    -----
-    Source: P-28
     """
 
     def __init__(
@@ -132,16 +128,14 @@ def _images(folder: Path) -> list[Path]:
 class PadCropFlip:
     """Pads images with zeros, cuts a part of the old size out at random, and mirrors half of them.
 
+    Source: P-27
+
     For many images at once, on their device.
 
     Parameters
     ----------
     padding : int
         Rows and columns of zeros on each side.
-
-    Notes
-    -----
-    Source: P-27
 
     Examples
     --------

@@ -53,6 +53,8 @@ Values = Float[Tensor, "..."]
 def group_norm(group_size: int = 4) -> Factory:
     """Return the factory of group normalization with this many channels in a group.
 
+    Source: P-27, P-28
+
     Parameters
     ----------
     group_size : int
@@ -68,10 +70,6 @@ def group_norm(group_size: int = 4) -> Factory:
     ------
     ValueError
         If the group size is less than 1.
-
-    Notes
-    -----
-    Source: P-27, P-28
 
     Examples
     --------
@@ -174,7 +172,7 @@ def fully_connected(
     placement: Literal["post", "pre"] = "post",
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return a network of dense layers.
+    r"""Return a network of dense layers. Source: P-02, P-19.
 
     With :math:`\mathcal B` the normalization and g the activation, a hidden layer and what
     follows it are
@@ -209,10 +207,6 @@ def fully_connected(
         If there are fewer than two widths, one is not positive, or the placement or the name of
         the normalization is unknown.
 
-    Notes
-    -----
-    Source: P-02, P-19
-
     Examples
     --------
     >>> [type(layer).__name__ for layer in fully_connected((3, 2, 1), "bn")]
@@ -243,7 +237,7 @@ def cnn5(
     normalization: Normalization = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    """Return the network of five layers: three convolutions and two dense layers.
+    """Return the network of five layers: three convolutions and two dense layers. Source: P-26.
 
     ====================  =======================================
     convolution, 3×3      32 filters, ReLU, 2×2 maximum pooling
@@ -280,10 +274,6 @@ def cnn5(
         If the images are smaller than 18 × 18, so that nothing is left of them, or the name of
         the normalization is unknown.
 
-    Notes
-    -----
-    Source: P-26
-
     The paper gives the kernels, the filters and the number of layers. Pooling, padding and the 64
     units are those of the tutorial of TensorFlow that it names.
 
@@ -312,7 +302,7 @@ def cnn5(
 
 
 class Residual(nn.Module):
-    r"""A residual block: :math:`x \mapsto g(\text{shortcut}(x) + \text{branch}(x))`.
+    r"""A residual block: :math:`x \mapsto g(\text{shortcut}(x) + \text{branch}(x))`. Source: P-27.
 
     Parameters
     ----------
@@ -322,10 +312,6 @@ class Residual(nn.Module):
         The identity, or what makes x as large as the output of the branch.
     activation : Module
         g: the ReLU, or the identity where the activations come first.
-
-    Notes
-    -----
-    Source: P-27
 
     Examples
     --------
@@ -346,16 +332,14 @@ class Residual(nn.Module):
 class PaddedShortcut(nn.Module):
     """The shortcut without parameters: every stride-th pixel, and channels of zeros at the end.
 
+    Source: P-27
+
     Parameters
     ----------
     extra : int
         Number of channels of zeros.
     stride : int
         Step between the pixels that it takes.
-
-    Notes
-    -----
-    Source: P-27
 
     Examples
     --------
@@ -478,7 +462,7 @@ def resnet_cifar(
     bias: bool | None = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return the residual network for images of 32 × 32 pixels.
+    r"""Return the residual network for images of 32 × 32 pixels. Source: P-27.
 
     A convolution, three stages of n blocks with 16, 32 and 64 channels, and a dense layer; a
     block has two 3×3 convolutions. Where the channels double, the image is halved, and the
@@ -520,10 +504,6 @@ def resnet_cifar(
     ValueError
         If the depth is not 6n + 2, or the name of the normalization is unknown.
 
-    Notes
-    -----
-    Source: P-27
-
     Examples
     --------
     >>> model = resnet_cifar(20)
@@ -557,7 +537,7 @@ def resnet18(
     bias: bool | None = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return the residual network of 18 layers for images of 224 × 224 pixels.
+    r"""Return the residual network of 18 layers for images of 224 × 224 pixels. Source: P-28.
 
     A 7×7 convolution of stride 2, 3×3 maximum pooling of stride 2, four stages of two blocks with
     64, 128, 256 and 512 channels, and a dense layer. Where the channels double, the image is
@@ -588,10 +568,6 @@ def resnet18(
     ------
     ValueError
         If the name of the normalization is unknown.
-
-    Notes
-    -----
-    Source: P-28
 
     Examples
     --------

@@ -118,7 +118,7 @@ class Problem:
 
 
 def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
-    r"""Return the quadratic bowl with a given Hessian and minimum.
+    r"""Return the quadratic bowl with a given Hessian and minimum. Source: L1-14, L1-15.
 
     .. math:: J(w) = \tfrac12 (w - w^*)^T H (w - w^*), \qquad \nabla J(w) = H (w - w^*)
 
@@ -133,10 +133,6 @@ def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
     ------
     ValueError
         If H is not symmetric, has a negative eigenvalue, or does not fit w*.
-
-    Notes
-    -----
-    Source: L1-14, L1-15
 
     Examples
     --------
@@ -157,7 +153,7 @@ def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
 
 
 def valley(b: float) -> Problem:
-    r"""Return the long valley with curvatures 1 and b.
+    r"""Return the long valley with curvatures 1 and b. Source: L1-16.
 
     .. math:: f(x, y) = \tfrac12 (x^2 + b\, y^2), \qquad b > 0
 
@@ -167,10 +163,6 @@ def valley(b: float) -> Problem:
     ------
     ValueError
         If b is not positive and finite: there is no single minimum then.
-
-    Notes
-    -----
-    Source: L1-16
 
     Examples
     --------
@@ -191,16 +183,12 @@ def valley(b: float) -> Problem:
 
 
 def saddle() -> Problem:
-    r"""Return the simplest saddle: a minimum along x, a maximum along y.
+    r"""Return the simplest saddle: a minimum along x, a maximum along y. Source: L1-21.
 
     .. math:: f(x, y) = \tfrac12 (x^2 - y^2)
 
     The gradient vanishes at the origin, where the Hessian has eigenvalues 1 and −1. The start lies
     near the x axis, along which gradient descent is drawn to the saddle.
-
-    Notes
-    -----
-    Source: L1-21
 
     Examples
     --------
@@ -223,16 +211,12 @@ def saddle() -> Problem:
 
 
 def beale() -> Problem:
-    r"""Return Beale's function: a flat valley floor between steep walls.
+    r"""Return Beale's function: a flat valley floor between steep walls. Source: L2-02.
 
     .. math:: f(x, y) = \sum_{i=1}^{3} \bigl(c_i - x (1 - y^i)\bigr)^2,
         \qquad c = (1.5,\ 2.25,\ 2.625)
 
     Its minimum is 0 at (3, ½).
-
-    Notes
-    -----
-    Source: L2-02
 
     Examples
     --------
@@ -267,13 +251,11 @@ def beale() -> Problem:
 def rosenbrock() -> Problem:
     r"""Return Rosenbrock's function: a curved valley, easy to reach and slow to follow.
 
+    Source: L1-12, L1-17
+
     .. math:: f(x, y) = (1 - x)^2 + 100\, (y - x^2)^2
 
     Its minimum is 0 at (1, 1), where the Hessian has condition number about 2508.
-
-    Notes
-    -----
-    Source: L1-12, L1-17
 
     Examples
     --------
@@ -305,7 +287,7 @@ def mixture(
     depths: Float[np.ndarray, " k"] | None = None,
     widths: Float[np.ndarray, " k"] | None = None,
 ) -> Problem:
-    r"""Return a surface with several Gaussian wells, hence several minima.
+    r"""Return a surface with several Gaussian wells, hence several minima. Source: L2-02.
 
     .. math:: f(x) = -\sum_{j=1}^{k} a_j \exp\Bigl(-\frac{\lVert x - c_j\rVert^2}{2 s_j^2}\Bigr)
 
@@ -324,10 +306,6 @@ def mixture(
     ------
     ValueError
         If depths or widths are not positive, or their number is not that of the centers.
-
-    Notes
-    -----
-    Source: L2-02
 
     Examples
     --------
@@ -410,7 +388,7 @@ def _require_wells(
 
 
 def rotated(problem: Problem, degrees: float) -> Problem:
-    r"""Return a problem of the plane, turned around the origin.
+    r"""Return a problem of the plane, turned around the origin. Source: F-03.
 
     .. math:: J_{rotated}(w) = J(Q^T w), \qquad \nabla J_{rotated}(w) = Q\,\nabla J(Q^T w), \qquad
         Q = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}
@@ -429,10 +407,6 @@ def rotated(problem: Problem, degrees: float) -> Problem:
     ------
     ValueError
         If the problem has another number of parameters.
-
-    Notes
-    -----
-    Source: F-03
 
     Examples
     --------
@@ -457,7 +431,7 @@ def rotated(problem: Problem, degrees: float) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class TwoGaussians:
-    r"""Two classes whose distribution is known, so that the risk is too.
+    r"""Two classes whose distribution is known, so that the risk is too. Source: L1-01.
 
     .. math:: P(y = +1) = \pi, \qquad x \mid y \sim \mathcal N(y\,\mu,\ \sigma^2 I)
 
@@ -476,10 +450,6 @@ class TwoGaussians:
     ------
     ValueError
         If a parameter is outside its range.
-
-    Notes
-    -----
-    Source: L1-01
 
     Examples
     --------

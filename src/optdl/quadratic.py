@@ -56,6 +56,8 @@ Trajectory = Float[np.ndarray, "t n"]
 class QuadraticModel:
     r"""The second-order Taylor expansion of an objective around one point.
 
+    Source: L1-12, L1-13, L1-39
+
     .. math:: J(w) \approx J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
 
     Its gradient is :math:`g + H(w-\hat w)`. Both g and H are taken at the center ŵ. After a step of
@@ -77,10 +79,6 @@ class QuadraticModel:
     ------
     ValueError
         If the shapes disagree or H is not symmetric.
-
-    Notes
-    -----
-    Source: L1-12, L1-13, L1-39
 
     Examples
     --------
@@ -149,6 +147,8 @@ def prediction_ratio(
 ) -> float:
     r"""Divide the change of J from the center to ``w`` by the change that the model predicts.
 
+    Source: L1-12
+
     .. math:: \frac{J(w) - J(\hat w)}{(w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)}
 
     A ratio near 1 says that the model can be trusted as far as ``w``: trust-region methods choose
@@ -160,10 +160,6 @@ def prediction_ratio(
         J, its gradient and its Hessian, each a function of an (n,) array.
     center, w : (n,) arrays
         ŵ, where J is expanded, and w; the model must predict a change.
-
-    Notes
-    -----
-    Source: L1-12
 
     Examples
     --------
@@ -183,6 +179,8 @@ def approximation_error(
 ) -> Float[np.ndarray, " s"]:
     r"""Return :math:`|J(w) - \text{model}(w)|` at the given distances from the center.
 
+    Source: L1-12
+
     Parameters
     ----------
     problem : Problem
@@ -193,10 +191,6 @@ def approximation_error(
         Any nonzero vector; it is normalized, so that ``distances`` are ‖w − ŵ‖.
     distances : (s,) array
         Where the error is measured.
-
-    Notes
-    -----
-    Source: L1-12
 
     Examples
     --------
@@ -216,7 +210,7 @@ def approximation_error(
 def approximation_order(
     distances: Float[np.ndarray, " s"], errors: Float[np.ndarray, " s"]
 ) -> float:
-    """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes.
+    """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes. Source: L1-12.
 
     The quadratic model of a smooth function has the order 3, or a higher one if the third
     derivative vanishes along the line.
@@ -225,10 +219,6 @@ def approximation_order(
     ------
     ValueError
         If a distance or an error is not positive (an error of 0 has no logarithm).
-
-    Notes
-    -----
-    Source: L1-12
 
     Examples
     --------
@@ -247,6 +237,8 @@ def approximation_order(
 def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     r"""Return the eigenvalues (ascending) and the orthonormal eigenvectors (columns) of H.
 
+    Source: L1-14
+
     .. math:: H u_i = \lambda_i u_i, \qquad u_i^T u_j = \delta_{ij}
 
     If u is an eigenvector, so is −u. Here the entry of the largest absolute value is positive, so
@@ -256,10 +248,6 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     ------
     ValueError
         If H is not square and symmetric.
-
-    Notes
-    -----
-    Source: L1-14
 
     Examples
     --------
@@ -274,7 +262,7 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
 
 
 def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
-    r"""Return the contribution of each eigendirection to the loss above its minimum.
+    r"""Return the contribution of each eigendirection to the loss above its minimum. Source: L1-14.
 
     .. math:: J(w) - J(w^*) = \tfrac12 \sum_i \lambda_i \alpha_i^2, \qquad \alpha_i = u_i^T (w-w^*)
 
@@ -290,10 +278,6 @@ def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
     (n,) array
         The terms ½ λᵢ αᵢ², in ascending order of λᵢ.
 
-    Notes
-    -----
-    Source: L1-14
-
     Examples
     --------
     >>> eigen_contributions(np.diag([1.0, 4.0]), np.array([2.0, 3.0]))
@@ -307,6 +291,8 @@ def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
 def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
     r"""Return the terms of :func:`eigen_contributions` where w* is unknown, from the gradient at w.
 
+    Source: L1-14
+
     On a quadratic :math:`u_i^T g = \lambda_i\alpha_i`, so
 
     .. math:: \tfrac12\lambda_i\alpha_i^2 = \frac{(u_i^T g)^2}{2\lambda_i}
@@ -315,10 +301,6 @@ def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
     ------
     ValueError
         If H is not positive definite: the gradient does not determine w* then.
-
-    Notes
-    -----
-    Source: L1-14
 
     Examples
     --------
@@ -338,8 +320,6 @@ def gradient_descent(
 ) -> Trajectory:
     r"""Iterate :math:`w \leftarrow w - \eta \nabla J(w)` and return every iterate, the start first.
 
-    Notes
-    -----
     Source: L1-15
 
     Examples
@@ -355,7 +335,7 @@ def gradient_descent(
 
 
 def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) -> Trajectory:
-    r"""Return the eigenbasis coefficients of gradient descent, in closed form.
+    r"""Return the eigenbasis coefficients of gradient descent, in closed form. Source: L1-15.
 
     On a quadratic the directions decouple, :math:`\Delta\alpha_i = -\eta\lambda_i\alpha_i`, so
 
@@ -377,10 +357,6 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
     (steps + 1, n) array
         Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
 
-    Notes
-    -----
-    Source: L1-15
-
     Examples
     --------
     >>> gd_coefficients(np.array([1.0, 1.0]), np.array([1.0, 3.0]), lr=0.5, steps=2)
@@ -397,6 +373,8 @@ def scheduled_coefficients(
     alpha0: Vector, eigenvalues: Vector, lrs: Float[np.ndarray, " s"]
 ) -> Trajectory:
     r"""Return the eigenbasis coefficients of gradient descent whose learning rate changes.
+
+    Source: L1-15
 
     .. math:: \alpha_i^{(\tau)} = \alpha_i^{(0)} \prod_{t=1}^{\tau} (1 - \eta_t\lambda_i)
 
@@ -415,10 +393,6 @@ def scheduled_coefficients(
     (s + 1, n) array
         Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
 
-    Notes
-    -----
-    Source: L1-15
-
     Examples
     --------
     >>> scheduled_coefficients(np.array([4.0, 4.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
@@ -433,6 +407,8 @@ def scheduled_coefficients(
 def largest_stable_step(eigenvalues: Vector) -> float:
     r"""Return :math:`2/\lambda_{max}`, below which gradient descent converges on a quadratic.
 
+    Source: L1-15
+
     At the limit itself the coefficient of the steepest direction changes sign at each step and
     keeps its size, :math:`1-\eta\lambda_{max}=-1`.
 
@@ -440,10 +416,6 @@ def largest_stable_step(eigenvalues: Vector) -> float:
     ------
     ValueError
         If an eigenvalue is not positive: no learning rate then makes every coefficient shrink.
-
-    Notes
-    -----
-    Source: L1-15
 
     Examples
     --------
@@ -455,16 +427,12 @@ def largest_stable_step(eigenvalues: Vector) -> float:
 
 
 def convergence_rate(lr: float, eigenvalues: Vector) -> float:
-    r"""Return the factor by which one step shrinks the error in the worst direction.
+    r"""Return the factor by which one step shrinks the error in the worst direction. Source: P-05.
 
     .. math:: r = \max_i |1 - \eta\lambda_i|
                 = \max\{|1-\eta\lambda_{min}|,\ |1-\eta\lambda_{max}|\}
 
     Here η is the learning rate, ``lr``. Gradient descent converges if r < 1, and diverges if r > 1.
-
-    Notes
-    -----
-    Source: P-05
 
     Examples
     --------
@@ -475,7 +443,7 @@ def convergence_rate(lr: float, eigenvalues: Vector) -> float:
 
 
 def optimal_step(eigenvalues: Vector) -> float:
-    r"""Return the learning rate with the smallest convergence rate.
+    r"""Return the learning rate with the smallest convergence rate. Source: P-05.
 
     .. math:: \eta = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
               r = \frac{\kappa-1}{\kappa+1}, \qquad \kappa = \frac{\lambda_{max}}{\lambda_{min}}
@@ -484,10 +452,6 @@ def optimal_step(eigenvalues: Vector) -> float:
     ------
     ValueError
         If an eigenvalue is not positive.
-
-    Notes
-    -----
-    Source: P-05
 
     Examples
     --------
@@ -504,6 +468,8 @@ def measured_rates(
 ) -> Float[np.ndarray, " s"]:
     r"""Run gradient descent on ½ wᵀHw with each learning rate and measure how fast it converges.
 
+    Source: P-05
+
     The measure is :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`, the factor of the last step. After many
     steps only the slowest direction is left, and the factor approaches :func:`convergence_rate`.
 
@@ -517,10 +483,6 @@ def measured_rates(
         The learning rates to try.
     steps : int
         T, at least 1.
-
-    Notes
-    -----
-    Source: P-05
 
     Examples
     --------
@@ -545,6 +507,8 @@ def second_moment(
 ) -> Matrix:
     r"""Return the mean of :math:`x x^T` over the examples, the Hessian of a linear model.
 
+    Source: F-08
+
     .. math:: H = \frac1m \sum_i s_i\, x_i x_i^T
 
     The weights are the second derivatives of the loss in the score :math:`w \cdot x_i`: 1 for
@@ -563,10 +527,6 @@ def second_moment(
     ValueError
         If a weight is negative or all are zero.
 
-    Notes
-    -----
-    Source: F-08
-
     Examples
     --------
     >>> second_moment(np.array([[3.0, 1.0], [1.0, 1.0]]))
@@ -581,6 +541,8 @@ def mean_and_covariance(
     x: Float[np.ndarray, "m n"], weights: Float[np.ndarray, " m"] | None = None
 ) -> tuple[Vector, Matrix]:
     r"""Return the mean and the covariance of the inputs, the two parts of :func:`second_moment`.
+
+    Source: F-08
 
     .. math:: H = \bar s\,\bigl(C + \bar x \bar x^T\bigr), \qquad
               \bar x = \frac{\sum_i s_i x_i}{\sum_i s_i}, \qquad
@@ -608,10 +570,6 @@ def mean_and_covariance(
     ValueError
         If a weight is negative or all are zero.
 
-    Notes
-    -----
-    Source: F-08
-
     Examples
     --------
     >>> mean_and_covariance(np.array([[3.0, 1.0], [1.0, 1.0]]))
@@ -627,16 +585,14 @@ def mean_and_covariance(
 def alignment(a: Vector, b: Vector) -> float:
     r"""Return :math:`|\cos\angle(a, b)|`, which is 1 for parallel and 0 for orthogonal vectors.
 
+    Source: F-08
+
     The sign is dropped, because an eigenvector has none.
 
     Raises
     ------
     ValueError
         If a vector is zero.
-
-    Notes
-    -----
-    Source: F-08
 
     Examples
     --------
@@ -654,6 +610,8 @@ def alignment(a: Vector, b: Vector) -> float:
 
 def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     r"""Minimize ½ wᵀHw along the negative gradient in each step; return every iterate.
+
+    Source: L1-16
 
     .. math:: w \leftarrow w - \eta g, \qquad
               \eta = \arg\min_\eta J(w - \eta g) = \frac{g^T g}{g^T H g}, \qquad g = Hw
@@ -673,10 +631,6 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     Returns
     -------
     (steps + 1, n) array
-
-    Notes
-    -----
-    Source: L1-16
 
     Examples
     --------
@@ -700,6 +654,8 @@ def search_along(
 ) -> Trajectory:
     r"""Minimize ½ wᵀHw along each of the given directions in turn; return every iterate.
 
+    Source: L1-16
+
     .. math:: w \leftarrow w + \eta v, \qquad
               \eta = \arg\min_\eta J(w + \eta v) = -\frac{g^T v}{v^T H v}, \qquad g = Hw
 
@@ -715,10 +671,6 @@ def search_along(
     Returns
     -------
     (s + 1, n) array
-
-    Notes
-    -----
-    Source: L1-16
 
     Examples
     --------
@@ -736,7 +688,7 @@ def search_along(
 
 
 def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
-    r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form.
+    r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form. Source: L1-16.
 
     .. math:: x_k = b \left(\frac{b-1}{b+1}\right)^k, \qquad y_k = \left(\frac{1-b}{1+b}\right)^k
 
@@ -744,10 +696,6 @@ def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
     ------
     ValueError
         If b is not in (0, 1].
-
-    Notes
-    -----
-    Source: L1-16
 
     Examples
     --------
@@ -766,7 +714,7 @@ def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
 
 
 def eigen_power(weight: Matrix, k: int) -> Matrix:
-    r"""Return the k-th power of a diagonalizable matrix through its eigenvalues.
+    r"""Return the k-th power of a diagonalizable matrix through its eigenvalues. Source: L2-01.
 
     .. math:: W^k = V \, \mathrm{diag}(\lambda_1^k, \dots, \lambda_n^k) \, V^{-1}
 
@@ -776,10 +724,6 @@ def eigen_power(weight: Matrix, k: int) -> Matrix:
     ------
     ValueError
         If k is negative, or W is not diagonalizable (its eigenvectors do not span the space).
-
-    Notes
-    -----
-    Source: L2-01
 
     Examples
     --------
@@ -801,6 +745,8 @@ def depth_norms(
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     r"""Return the norms of signal and gradient through a deep linear network that repeats W.
 
+    Source: L2-01
+
     The network is :math:`\tilde y = v \cdot W^k x`, with v the ``readout``. Its signal after k
     layers is :math:`W^k x`; the gradient of its output with respect to the input is
     :math:`(W^T)^k v`. Both grow or shrink like :math:`|\lambda|^k`.
@@ -818,10 +764,6 @@ def depth_norms(
     -------
     signal, gradient : (depth + 1,) arrays
         ‖Wᵏx‖ and ‖∂ỹ/∂x‖ for k = 0, …, depth.
-
-    Notes
-    -----
-    Source: L2-01
 
     Examples
     --------
@@ -842,11 +784,9 @@ def depth_norms(
 def threes_and_eights() -> tuple[Float[np.ndarray, "m 65"], Float[np.ndarray, " m"]]:
     """Return the training images of threes and eights, with their labels +1 and −1.
 
-    A row has the 64 pixels of an image and a one, whose weight is the bias.
-
-    Notes
-    -----
     Source: L1-12, F-08
+
+    A row has the 64 pixels of an image and a one, whose weight is the bias.
 
     Examples
     --------
@@ -865,6 +805,8 @@ def logistic_regression(
     x: Float[np.ndarray, "m n"], y: Float[np.ndarray, " m"], penalty: float = 1e-2
 ) -> Problem:
     r"""Return regularized logistic regression on the given examples, with its minimum.
+
+    Source: L1-12, L1-15
 
     .. math:: J(w) = \frac1m \sum_i \log\bigl(1 + e^{-y_i\, x_i \cdot w}\bigr)
                      + \frac\omega2 \|w\|^2
@@ -886,10 +828,6 @@ def logistic_regression(
     ------
     ValueError
         If a label is not ±1 or the penalty is not positive.
-
-    Notes
-    -----
-    Source: L1-12, L1-15
 
     Examples
     --------

@@ -27,7 +27,7 @@ LABELS = re.compile(
 )
 """Labels, and the heading that they stand before."""
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILINE | re.DOTALL)
-SOURCE = re.compile(r"^\s*Source:\s*(.*?)\.?\s*$", re.MULTILINE)
+SOURCE = re.compile(r"(?:^\s*|\. )Source:\s*(.*?)\.?\s*$", re.MULTILINE)
 LAB = "LAB-"
 """How the rows of labs begin."""
 

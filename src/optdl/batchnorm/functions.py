@@ -44,7 +44,7 @@ class Cache(NamedTuple):
 def batchnorm_forward(
     x: Matrix, gamma: Vector, beta: Vector, eps: float = 1e-5
 ) -> tuple[Matrix, Cache]:
-    r"""Normalize each feature over the minibatch, then scale and shift it.
+    r"""Normalize each feature over the minibatch, then scale and shift it. Source: L1-34, P-01.
 
     .. math:: \mu_B = \frac1m \sum_i x_i, \qquad \sigma_B^2 = \frac1m \sum_i (x_i - \mu_B)^2,
         \qquad \hat x = \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}}, \qquad
@@ -68,10 +68,6 @@ def batchnorm_forward(
     cache
         What :func:`batchnorm_backward` needs.
 
-    Notes
-    -----
-    Source: L1-34, P-01
-
     Examples
     --------
     >>> y, _ = batchnorm_forward(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([5.0]), 0.0)
@@ -85,7 +81,7 @@ def batchnorm_forward(
 
 
 def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matrix, Vector, Vector]:
-    r"""Return the gradients of x, γ and β from the gradient of y.
+    r"""Return the gradients of x, γ and β from the gradient of y. Source: L1-35.
 
     Each example moves the mean and the variance, and through them all other outputs:
 
@@ -95,10 +91,6 @@ def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matr
 
     The gradient of x has no mean and nothing along x̂: a minibatch can be neither shifted nor
     stretched.
-
-    Notes
-    -----
-    Source: L1-35
 
     Examples
     --------
@@ -126,6 +118,8 @@ def population_statistics(
 ) -> tuple[Vector, Vector]:
     r"""Return the mean and the variance of the population from those of b minibatches of m.
 
+    Source: L1-36
+
     .. math:: E[x] = E_B[\mu_B], \qquad V[x] = \frac m{m-1}\, E_B[\sigma_B^2]
 
     The variance of a minibatch is measured from its own mean, so it is too small by
@@ -135,10 +129,6 @@ def population_statistics(
     ------
     ValueError
         If m is less than 2: one example has no variance.
-
-    Notes
-    -----
-    Source: L1-36
 
     Examples
     --------
@@ -154,13 +144,9 @@ def population_statistics(
 def batchnorm_inference(
     x: Matrix, gamma: Vector, beta: Vector, mean: Vector, var: Vector, eps: float = 1e-5
 ) -> Matrix:
-    r"""Normalize with statistics of the whole training, not of the minibatch.
+    r"""Normalize with statistics of the whole training, not of the minibatch. Source: L1-36.
 
     .. math:: y = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
-
-    Notes
-    -----
-    Source: L1-36
 
     Examples
     --------
@@ -174,14 +160,10 @@ def batchnorm_inference(
 def affine_at_inference(
     gamma: Vector, beta: Vector, mean: Vector, var: Vector, eps: float = 1e-5
 ) -> tuple[Vector, Vector]:
-    r"""Return the scale and the shift that batch normalization is at inference.
+    r"""Return the scale and the shift that batch normalization is at inference. Source: L1-36.
 
     .. math:: y = \frac{\gamma}{\sqrt{V[x] + \epsilon}}\, x +
         \Bigl(\beta - \frac{\gamma\, E[x]}{\sqrt{V[x] + \epsilon}}\Bigr)
-
-    Notes
-    -----
-    Source: L1-36
 
     Examples
     --------
@@ -204,13 +186,11 @@ def fold(
 ) -> tuple[Float[np.ndarray, "d n"], Vector]:
     r"""Fold a normalization into the dense layer before it: one layer, the same outputs.
 
+    Source: L1-36
+
     .. math:: \mathrm{BN}(Wh + b) = (\operatorname{diag}(s)\,W)\,h + (s \odot b + t)
 
     s and t are those of :func:`affine_at_inference`. At inference the layer costs nothing.
-
-    Notes
-    -----
-    Source: L1-36
 
     Examples
     --------
@@ -226,6 +206,8 @@ def moving_average(
     values: Float[np.ndarray, "t d"], rho: float, start: Vector | None = None
 ) -> Float[np.ndarray, "t d"]:
     r"""Return the moving average after each of t values, ρ the weight of the old average.
+
+    Source: L2-14
 
     .. math:: \mu \leftarrow \rho\,\mu + (1 - \rho)\,\mu_B
 
@@ -255,10 +237,6 @@ def moving_average(
     ValueError
         If rho is not in [0, 1).
 
-    Notes
-    -----
-    Source: L2-14
-
     Examples
     --------
     >>> values = np.array([[4.0], [8.0]])
@@ -285,6 +263,8 @@ def renorm_forward(
 ) -> tuple[Matrix, Cache]:
     r"""Normalize over the minibatch, then correct to the statistics of the whole training.
 
+    Source: P-03
+
     .. math:: y = \gamma\,\Bigl(\frac{x - \mu_H}{\sigma_H}\,s + d\Bigr) + \beta, \qquad
         s = \frac{\sigma_H}{\sigma}, \qquad d = \frac{\mu_H - \mu}{\sigma}
 
@@ -298,10 +278,6 @@ def renorm_forward(
         As in :func:`batchnorm_forward`.
     mean, std : (d,) arrays
         μ and σ > 0, the moving averages.
-
-    Notes
-    -----
-    Source: P-03
 
     Examples
     --------
@@ -323,6 +299,8 @@ def groupnorm_forward(
 ) -> Matrix:
     r"""Normalize each example over groups of its features; one group is layer normalization.
 
+    Source: P-04
+
     No example influences another. So the size of the minibatch does not matter, and training and
     inference are the same.
 
@@ -330,10 +308,6 @@ def groupnorm_forward(
     ------
     ValueError
         If the groups are not equally large.
-
-    Notes
-    -----
-    Source: P-04
 
     Examples
     --------
@@ -351,7 +325,7 @@ def groupnorm_forward(
 def scale_invariant_gradient(
     W: Float[np.ndarray, "o n"], h: Float[np.ndarray, "m n"], upstream: Float[np.ndarray, "m o"]
 ) -> Float[np.ndarray, "o n"]:
-    r"""Return the gradient of the weight of a layer whose output is normalized.
+    r"""Return the gradient of the weight of a layer whose output is normalized. Source: P-08.
 
     .. math:: f(W) = \sum_{ij} \delta_{ij}\, \mathrm{BN}(h W^T)_{ij}, \qquad
         f(cW) = f(W), \qquad \nabla f(cW) = \tfrac1c\,\nabla f(W), \qquad
@@ -369,10 +343,6 @@ def scale_invariant_gradient(
         The inputs.
     upstream : (m, o) array
         δ, the gradient of the normalized outputs. ε is 0.
-
-    Notes
-    -----
-    Source: P-08
 
     Examples
     --------

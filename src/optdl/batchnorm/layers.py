@@ -15,6 +15,8 @@ __all__ = ["NORMALIZATIONS", "BatchNorm", "BatchRenorm", "FourThingsNorm", "Ghos
 class BatchNorm(nn.Module):
     r"""Batch normalization of (m, d) features or of the d channels of (m, d, …) images.
 
+    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
+
     The same outputs and gradients as ``nn.BatchNorm1d`` and ``nn.BatchNorm2d`` with
     ``momentum = 1 − rho``.
 
@@ -31,10 +33,6 @@ class BatchNorm(nn.Module):
     ------
     ValueError
         In training, if a feature has one value only: it would be normalized to 0.
-
-    Notes
-    -----
-    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
 
     Examples
     --------
@@ -87,7 +85,7 @@ class BatchNorm(nn.Module):
 
 
 class BatchRenorm(BatchNorm):
-    r"""Batch renormalization: in training, too, the outputs are those of inference.
+    r"""Batch renormalization: in training, too, the outputs are those of inference. Source: P-03.
 
     .. math:: \hat x = \frac{x - \mu_B}{\sigma_B}\, s + d, \qquad
         s = \operatorname{clip}\Bigl(\frac{\sigma_B}{\sigma}, \frac1{s_{max}}, s_{max}\Bigr),
@@ -103,10 +101,6 @@ class BatchRenorm(BatchNorm):
         As in :class:`BatchNorm`.
     s_max, d_max : float
         The limits; attributes that may change while training.
-
-    Notes
-    -----
-    Source: P-03
 
     Examples
     --------
@@ -145,6 +139,8 @@ class BatchRenorm(BatchNorm):
 class GhostBatchNorm(BatchNorm):
     r"""Batch normalization over parts of the minibatch, each with statistics of its own.
 
+    Source: P-04
+
     A large minibatch is treated as several small ones: their noise regularizes.
 
     Parameters
@@ -153,10 +149,6 @@ class GhostBatchNorm(BatchNorm):
         As in :class:`BatchNorm`.
     ghost_size : int
         Examples in a part. The last part takes the rest, if it is not a whole one.
-
-    Notes
-    -----
-    Source: P-04
 
     Examples
     --------
@@ -181,7 +173,7 @@ class GhostBatchNorm(BatchNorm):
 
 
 class FourThingsNorm(BatchNorm):
-    r"""Batch normalization with the four improvements of Summers and Dinneen (2020).
+    r"""Batch normalization with the four improvements of Summers and Dinneen (2020). Source: P-04.
 
     1. Small minibatches: statistics over groups of features too, as group normalization has them.
     2. Large minibatches: statistics over parts of it, as ghost batch normalization has them.
@@ -201,10 +193,6 @@ class FourThingsNorm(BatchNorm):
         Examples in a part; the whole minibatch if not given.
     example_share : float
         α in [0, 1].
-
-    Notes
-    -----
-    Source: P-04
 
     Examples
     --------

@@ -26,6 +26,8 @@ def use_population_statistics(
 ) -> Iterator[None]:
     r"""Judge a network with the statistics of these examples, in place of its moving averages.
 
+    Source: F-12, L1-36
+
     .. math:: \mu = \frac1N \sum_i z_i, \qquad \sigma^2 = \frac1N \sum_i (z_i - \mu)^2
 
     The inputs z of a normalization are those that reach it once the statistics of the ones before
@@ -48,10 +50,6 @@ def use_population_statistics(
         If no layer of the network has moving averages that could be replaced.
     TypeError
         If a layer's averages are not those of single features.
-
-    Notes
-    -----
-    Source: F-12, L1-36
 
     Examples
     --------

@@ -33,6 +33,8 @@ def loss_along_step(
 ) -> AlongStep:
     r"""Return the loss and the change of the gradient along one step of gradient descent.
 
+    Source: L2-15
+
     With g = ∇J(θ), the gradient for these examples, it computes for each learning rate η
 
     .. math:: J(\theta - \eta g) \qquad\text{and}\qquad
@@ -56,10 +58,6 @@ def loss_along_step(
     Returns
     -------
     AlongStep
-
-    Notes
-    -----
-    Source: L2-15
 
     Examples
     --------
@@ -88,7 +86,7 @@ def loss_along_step(
 
 
 class AlongStepHook:
-    """Measure the loss along the gradient every few steps of a training.
+    """Measure the loss along the gradient every few steps of a training. Source: L2-15.
 
     A hook for ``optdl.training.train``.
 
@@ -105,10 +103,6 @@ class AlongStepHook:
     ----------
     results : list of AlongStep
         One for each measurement.
-
-    Notes
-    -----
-    Source: L2-15
 
     Examples
     --------

@@ -28,7 +28,7 @@ Vector = Float[np.ndarray, " n"]
 def hessian_vector_product(
     loss: Tensor, parameters: Sequence[Tensor], vectors: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    r"""Multiply the Hessian of a loss with a vector, by differentiating twice.
+    r"""Multiply the Hessian of a loss with a vector, by differentiating twice. Source: L1-19.
 
     .. math:: Hv = \nabla\bigl(g^T v\bigr)
 
@@ -53,10 +53,6 @@ def hessian_vector_product(
     ------
     ValueError
         If the shapes of parameters and vectors differ, or the loss is not one number.
-
-    Notes
-    -----
-    Source: L1-19
 
     Examples
     --------
@@ -88,6 +84,8 @@ def _differentiate_along(
 def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[float, float]:
     """Return the smallest and the largest eigenvalue of the Hessian, by Lanczos' method.
 
+    Source: L1-19
+
     SciPy's ``eigsh`` sees the Hessian only through its products with vectors.
 
     Parameters
@@ -101,10 +99,6 @@ def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[flo
     ------
     ValueError
         If there are fewer than 3 numbers: take the dense Hessian then.
-
-    Notes
-    -----
-    Source: L1-19
 
     Examples
     --------
@@ -127,6 +121,8 @@ def largest_eigenvalue(
 ) -> tuple[float, Vector]:
     """Return the largest eigenvalue of the Hessian and its eigenvector, by Lanczos' method.
 
+    Source: L1-19, F-02
+
     Along a training the eigenvector turns slowly. Started from the last one, the method needs
     about a third of the products.
 
@@ -145,10 +141,6 @@ def largest_eigenvalue(
     ------
     ValueError
         If there are fewer than 3 numbers: take the dense Hessian then.
-
-    Notes
-    -----
-    Source: L1-19, F-02
 
     Examples
     --------
@@ -191,6 +183,8 @@ def _flat(parts: Sequence[Tensor]) -> Vector:
 class CurvatureHook:
     r"""Predict what each step against a minibatch's gradient does to the loss of all examples.
 
+    Source: L1-19
+
     A hook for :func:`optdl.training.train`. Before each step it computes :math:`g = \nabla J` on
     the examples given, and one Hessian-vector product with the minibatch's gradient
     :math:`g_B`. The change of J that the quadratic model predicts for the step,
@@ -210,8 +204,6 @@ class CurvatureHook:
     -----
     Appends two curves to the record, each a mean over the steps of an epoch: ``slope``,
     :math:`g^Tg_B`, and ``curvature``, :math:`g_B^THg_B`.
-
-    Source: L1-19
     """
 
     x: Tensor
@@ -243,6 +235,8 @@ class CurvatureHook:
 def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
     r"""Return half the squared distance of scores and one-hot labels, averaged over examples.
 
+    Source: F-02
+
     .. math:: \frac1{2m}\sum_i \lVert f(x^{(i)}) - e_{y^{(i)}}\rVert^2
 
     Parameters
@@ -251,10 +245,6 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
         One score for each class.
     labels : (m,) tensor
         Classes 0 … k−1.
-
-    Notes
-    -----
-    Source: F-02
 
     Examples
     --------
@@ -306,6 +296,8 @@ def track_descent(
 ) -> Descent:
     r"""Train by full-batch gradient descent, and measure the curvature along the way.
 
+    Source: L1-19, F-02
+
     Parameters
     ----------
     model : Module
@@ -318,10 +310,6 @@ def track_descent(
         η.
     steps, every : int
         Number of steps, and of those from one measurement to the next.
-
-    Notes
-    -----
-    Source: L1-19, F-02
 
     Examples
     --------

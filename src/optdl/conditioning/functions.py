@@ -54,7 +54,7 @@ Tree = Any
 
 
 def condition_number(A: Float[np.ndarray, "p q"]) -> float:
-    r"""Return the largest singular value over the smallest **nonzero** one.
+    r"""Return the largest singular value over the smallest **nonzero** one. Source: L1-17, P-06.
 
     .. math:: \kappa(A) = \sigma_{max} / \sigma^*_{min}
 
@@ -82,8 +82,6 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
     sources, and all libraries, put the largest on top.
 
-    Source: L1-17, P-06
-
     Examples
     --------
     >>> condition_number(np.diag([1.0, 4.0])), condition_number(np.diag([0.0, 2.0, 4.0]))
@@ -101,6 +99,8 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
 def iterations_needed(kappa: float, tolerance: float) -> int:
     r"""Return how many steps of gradient descent with its best step reach a relative error.
 
+    Source: L1-17
+
     .. math:: \Bigl(\frac{\kappa-1}{\kappa+1}\Bigr)^k \le q \quad\Rightarrow\quad
         k = \Bigl\lceil \frac{\ln q}{\ln\frac{\kappa-1}{\kappa+1}} \Bigr\rceil
         \approx \frac\kappa2 \ln\frac1q
@@ -116,10 +116,6 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
     ------
     ValueError
         If κ < 1 or q is not between 0 and 1.
-
-    Notes
-    -----
-    Source: L1-17
 
     Examples
     --------
@@ -138,6 +134,8 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
 def steps_needed(hessian: Matrix, q: float) -> int:
     r"""Return after how many steps gradient descent has shrunk the error to a fraction q.
 
+    Source: L1-17, P-06
+
     The learning rate is the best fixed one, the loss is quadratic, the error is the distance to
     the nearest minimum, and the start is the worst. Directions without curvature do not count.
 
@@ -147,10 +145,6 @@ def steps_needed(hessian: Matrix, q: float) -> int:
         H, symmetric and positive semidefinite, not zero.
     q : float
         Between 0 and 1.
-
-    Notes
-    -----
-    Source: L1-17, P-06
 
     Examples
     --------
@@ -163,7 +157,7 @@ def steps_needed(hessian: Matrix, q: float) -> int:
 def step_gain(
     gradient: Vector, hessian: Matrix, lr: float, direction: Vector | None = None
 ) -> float:
-    r"""Predict by how much a step against a direction changes the loss.
+    r"""Predict by how much a step against a direction changes the loss. Source: L1-18.
 
     .. math:: J(w - \eta d) - J(w) \approx -\eta\,g^Td + \tfrac12\eta^2\,d^THd
 
@@ -185,10 +179,6 @@ def step_gain(
     ValueError
         If η is negative.
 
-    Notes
-    -----
-    Source: L1-18
-
     Examples
     --------
     >>> g, H = np.array([2.0]), np.array([[4.0]])
@@ -206,6 +196,8 @@ def step_gain(
 def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = None) -> float:
     r"""Return the learning rate up to which no step against a direction raises the quadratic model.
 
+    Source: L1-18
+
     .. math:: \eta = \frac{2\,g^Td}{d^THd}
 
     Parameters
@@ -222,10 +214,6 @@ def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = No
     float
         0 where :math:`g^Td < 0`: even short steps go uphill. Otherwise η, or infinity where
         :math:`d^THd \le 0`: the model then falls for every learning rate.
-
-    Notes
-    -----
-    Source: L1-18
 
     Examples
     --------
@@ -249,7 +237,7 @@ def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = No
 def difference_hessian_vector_product(
     gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float
 ) -> Vector:
-    r"""Multiply the Hessian with a vector by two gradients, without forming it.
+    r"""Multiply the Hessian with a vector by two gradients, without forming it. Source: L1-19.
 
     .. math:: Hv \approx \frac{\nabla J(w + sv) - \nabla J(w - sv)}{2s}
 
@@ -269,10 +257,6 @@ def difference_hessian_vector_product(
     ValueError
         If s is not positive.
 
-    Notes
-    -----
-    Source: L1-19
-
     Examples
     --------
     >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])
@@ -288,6 +272,8 @@ def power_iteration(
     gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float, steps: int
 ) -> Float[np.ndarray, " k"]:
     r"""Estimate the eigenvalue of the Hessian with the largest absolute value, from gradients.
+
+    Source: L1-19, F-02
 
     .. math:: v \leftarrow \frac{v}{\lVert v\rVert}, \qquad \lambda \approx v^THv,
         \qquad v \leftarrow Hv
@@ -307,10 +293,6 @@ def power_iteration(
     -------
     (k,) array
         The estimates vᵀHv, one for each product.
-
-    Notes
-    -----
-    Source: L1-19, F-02
 
     Examples
     --------
@@ -332,6 +314,8 @@ def gradient_cosines(
 ) -> Float[np.ndarray, " k"]:
     r"""Run gradient descent, and return the cosines of the angles between consecutive gradients.
 
+    Source: F-02
+
     .. math:: \frac{g_{t}^Tg_{t+1}}{\lVert g_t\rVert\,\lVert g_{t+1}\rVert}
 
     Near 1 the gradient keeps its direction; near −1 the iterates oscillate across a valley.
@@ -351,10 +335,6 @@ def gradient_cosines(
     -------
     (k,) array
         For each step the cosine of the gradients before and after it.
-
-    Notes
-    -----
-    Source: F-02
 
     Examples
     --------
@@ -380,6 +360,8 @@ def permute_hidden_units(
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
     r"""Exchange the hidden units of :math:`f(x) = v^T\phi(Wx + b)` without changing f.
 
+    Source: L1-20
+
     Parameters
     ----------
     W, b, v : (h, d), (h,) and (h,) arrays
@@ -396,10 +378,6 @@ def permute_hidden_units(
     ------
     ValueError
         If ``order`` is not a permutation of 0, …, h − 1.
-
-    Notes
-    -----
-    Source: L1-20
 
     Examples
     --------
@@ -422,6 +400,8 @@ def rescale_hidden_units(
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
     r"""Scale the input of ReLU i by t_i and its output by 1/t_i, without changing the function.
 
+    Source: L1-20
+
     .. math:: \tfrac{v_i}{t_i}\,\mathrm{relu}(t_i w_i^T x + t_i b_i)
         = v_i\,\mathrm{relu}(w_i^T x + b_i), \qquad t_i > 0
 
@@ -436,10 +416,6 @@ def rescale_hidden_units(
     ------
     ValueError
         If a factor is not positive: the ReLU is not linear across zero.
-
-    Notes
-    -----
-    Source: L1-20
 
     Examples
     --------
@@ -457,7 +433,7 @@ def rescale_hidden_units(
 def canonical_units(
     W: Float[np.ndarray, "h d"], b: Float[np.ndarray, " h"], v: Float[np.ndarray, " h"]
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Return the one setting that stands for all orders and scalings of ReLU units.
+    r"""Return the one setting that stands for all orders and scalings of ReLU units. Source: L1-20.
 
     Each unit is scaled so that its incoming and its outgoing weights have the same norm,
 
@@ -474,10 +450,6 @@ def canonical_units(
     ------
     ValueError
         If the incoming weights or the outgoing weight of a unit are all zero.
-
-    Notes
-    -----
-    Source: L1-20
 
     Examples
     --------
@@ -496,8 +468,6 @@ def canonical_units(
 def equivalent_minima(units: int, layers: int) -> int:
     r"""Return in how many ways the units of all layers can be ordered: :math:`(n!)^m`.
 
-    Notes
-    -----
     Source: L1-20
 
     Examples
@@ -511,7 +481,7 @@ def equivalent_minima(units: int, layers: int) -> int:
 def scaling_tangents(
     W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"]
 ) -> Float[np.ndarray, "h p"]:
-    r"""Return the directions in which the scaling of each ReLU moves the parameters.
+    r"""Return the directions in which the scaling of each ReLU moves the parameters. Source: P-06.
 
     Scaling unit i by :math:`t_i` moves :math:`(w_i, v_i)` to :math:`(t_i w_i, v_i/t_i)`, along a
     curve on which the function is constant. Its tangent at :math:`t_i = 1` is
@@ -526,10 +496,6 @@ def scaling_tangents(
     -------
     (h, hd + h) array
         One tangent for each unit; parameters in the order W row by row, then v.
-
-    Notes
-    -----
-    Source: P-06
 
     Examples
     --------
@@ -547,7 +513,7 @@ def scaling_tangents(
 def relu_hessian_at_a_fit(
     W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], x: Float[np.ndarray, "m d"]
 ) -> Float[np.ndarray, "p p"]:
-    r"""Return the Hessian of least squares where the network fits every example.
+    r"""Return the Hessian of least squares where the network fits every example. Source: P-06.
 
     .. math:: J = \frac1{2m}\sum_i \bigl(f(x^{(i)}) - y^{(i)}\bigr)^2
         \quad\Rightarrow\quad H = \frac1m A^T A \quad\text{where } f(x^{(i)}) = y^{(i)}
@@ -566,10 +532,6 @@ def relu_hessian_at_a_fit(
     -------
     (hd + h, hd + h) array
         Parameters in the order W row by row, then v.
-
-    Notes
-    -----
-    Source: P-06
 
     Examples
     --------
@@ -593,7 +555,7 @@ def relu_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t p"]:
-    r"""Fit a ReLU network to the outputs of another one by gradient descent.
+    r"""Fit a ReLU network to the outputs of another one by gradient descent. Source: P-06.
 
     Parameters
     ----------
@@ -612,10 +574,6 @@ def relu_descent(
     -------
     (steps + 1, hd + h) array
         The path, start included.
-
-    Notes
-    -----
-    Source: P-06
 
     Examples
     --------
@@ -639,7 +597,7 @@ def relu_descent(
 def distance_to_scalings(
     W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], point: Float[np.ndarray, " p"]
 ) -> float:
-    r"""Return the distance of a point to the nearest scaling of a ReLU network.
+    r"""Return the distance of a point to the nearest scaling of a ReLU network. Source: P-06.
 
     .. math:: \min_{t > 0}\ \sqrt{\sum_i \lVert w'_i - t_i w_i\rVert^2
         + (v'_i - v_i/t_i)^2}
@@ -653,10 +611,6 @@ def distance_to_scalings(
         The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
     point : (hd + h,) array
         The parameters W′ row by row, then v′.
-
-    Notes
-    -----
-    Source: P-06
 
     Examples
     --------
@@ -688,6 +642,8 @@ def distance_to_scalings(
 def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
     """Return the fraction of random symmetric matrices whose eigenvalues are all positive.
 
+    Source: L1-21
+
     For Hessians of random critical points it is the fraction of minima among them. The matrices
     are Gaussian, with twice the variance on the diagonal, so no direction is preferred.
 
@@ -700,10 +656,6 @@ def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
     rng : numpy.random.Generator
         Where they come from.
 
-    Notes
-    -----
-    Source: L1-21
-
     Examples
     --------
     >>> abs(minima_fraction(1, 20_000, np.random.default_rng(0)) - 0.5) < 0.02
@@ -715,7 +667,7 @@ def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
 
 
 def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) -> Problem:
-    r"""Return the loss of one recurrent unit, which has a cliff.
+    r"""Return the loss of one recurrent unit, which has a cliff. Source: L1-22.
 
     .. math:: h_{j+1} = \phi(w h_j + b), \qquad J(w, b) = (h_T - y)^2
 
@@ -730,10 +682,6 @@ def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) ->
         T.
     start, target : float
         :math:`h_0` and y.
-
-    Notes
-    -----
-    Source: L1-22
 
     Examples
     --------
@@ -782,6 +730,8 @@ def basins(
 ) -> Float[np.ndarray, " s"]:
     """Run gradient descent from many starts, and return the minimum in which each run ends.
 
+    Source: L2-02
+
     Parameters
     ----------
     problem : Problem
@@ -797,10 +747,6 @@ def basins(
     -------
     (s,) array
         The row of the minimum that is nearest to the end; NaN where the end is not close to any.
-
-    Notes
-    -----
-    Source: L2-02
 
     Examples
     --------
@@ -821,8 +767,6 @@ def basins(
 def global_norm(gradients: Tree) -> float:
     r"""Return the norm of all gradients together: :math:`\sqrt{\sum_i \lVert g_i\rVert^2}`.
 
-    Notes
-    -----
     Source: L1-22
 
     Examples
@@ -835,6 +779,8 @@ def global_norm(gradients: Tree) -> float:
 
 def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
     r"""Shorten the gradient to ``max_norm``, if it is longer, and keep its direction.
+
+    Source: L1-22
 
     .. math:: g \leftarrow g \cdot \min\Bigl(1, \frac{c}{\lVert g\rVert}\Bigr)
 
@@ -857,10 +803,6 @@ def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
     ValueError
         If c is not positive, or the gradient holds NaN or infinity: no scale could mend it.
 
-    Notes
-    -----
-    Source: L1-22
-
     Examples
     --------
     >>> clip_by_norm([np.array([30.0]), np.array([40.0])], 5.0)
@@ -878,6 +820,8 @@ def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
 def clip_by_value(gradients: Tree, limit: float) -> Tree:
     r"""Cut every entry of the gradient off at ± ``limit``; this can turn the gradient.
 
+    Source: L1-22
+
     .. math:: g_i \leftarrow \min(\max(g_i, -c), c)
 
     Parameters
@@ -891,10 +835,6 @@ def clip_by_value(gradients: Tree, limit: float) -> Tree:
     ------
     ValueError
         If c is not positive.
-
-    Notes
-    -----
-    Source: L1-22
 
     Examples
     --------
@@ -926,7 +866,7 @@ def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
 
 
 def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
-    r"""Return the limit of gradient descent when every gradient has the same error.
+    r"""Return the limit of gradient descent when every gradient has the same error. Source: L1-23.
 
     .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
 
@@ -941,10 +881,6 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
     bias : (n,) array
         c, the error of every gradient.
 
-    Notes
-    -----
-    Source: L1-23
-
     Examples
     --------
     >>> limit_point(np.diag([1.0, 4.0]), np.zeros(2), np.array([1.0, 1.0]))
@@ -955,6 +891,8 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
 
 def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     r"""Return where the mean of *clipped* gradients is zero, for the loss ½(w − x)².
+
+    Source: L1-22, L1-23
 
     .. math:: \frac1m\sum_i \min\bigl(\max(w - x^{(i)}, -c),\ c\bigr) = 0
 
@@ -972,10 +910,6 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     ------
     ValueError
         If c is not positive.
-
-    Notes
-    -----
-    Source: L1-22, L1-23
 
     Examples
     --------
@@ -997,6 +931,8 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
 def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     r"""Return the variance that noisy gradients give the iterates, by eigendirection.
 
+    Source: L1-23
+
     .. math:: \mathrm{Var}(\alpha_i) = \frac{\eta\,\sigma_e^2}{\lambda_i\,(2 - \eta\lambda_i)}
 
     The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate. The
@@ -1016,10 +952,6 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     ValueError
         If η is outside (0, 2/λmax): the iteration is not stable.
 
-    Notes
-    -----
-    Source: L1-23
-
     Examples
     --------
     >>> stationary_variance(np.array([1.0, 2.0]), 0.5, 3.0)
@@ -1035,6 +967,8 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
 
 def excess_loss(hessian: Matrix, bias: Vector, lr: float, sigma: float) -> float:
     r"""Return by how much the expected loss stays above its minimum with inexact gradients.
+
+    Source: L1-23
 
     .. math:: \tfrac12\,\bar e^T H^{-1} \bar e + \tfrac12 \sum_i
         \frac{\eta\,\sigma_e^2}{2 - \eta\lambda_i}
@@ -1056,10 +990,6 @@ def excess_loss(hessian: Matrix, bias: Vector, lr: float, sigma: float) -> float
     ------
     ValueError
         If η is outside (0, 2/λmax): the iteration is not stable.
-
-    Notes
-    -----
-    Source: L1-23
 
     Examples
     --------

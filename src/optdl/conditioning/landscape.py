@@ -35,7 +35,7 @@ Points = Float[np.ndarray, "m n"]
 
 
 def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> str:
-    r"""Classify a point by its gradient and the eigenvalues of its Hessian.
+    r"""Classify a point by its gradient and the eigenvalues of its Hessian. Source: F-04, L1-21.
 
     Parameters
     ----------
@@ -63,8 +63,6 @@ def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> 
     Many authors, Lee et al. (2016) among them, call each critical point with a negative eigenvalue
     a strict saddle, maxima included.
 
-    Source: F-04, L1-21
-
     Examples
     --------
     >>> critical_point_kind(np.zeros(2), np.diag([1.0, -1.0]), 1e-9)
@@ -87,6 +85,8 @@ def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> 
 
 def escape_steps(distance: float, radius: float, lr: float, curvature: float) -> int:
     r"""Return how many steps gradient descent needs to leave the neighborhood of a saddle.
+
+    Source: F-04
 
     Along an eigenvector with the eigenvalue −λ < 0 each step multiplies the coefficient by 1 + ηλ:
 
@@ -114,10 +114,6 @@ def escape_steps(distance: float, radius: float, lr: float, curvature: float) ->
     ValueError
         If an argument is not positive. With d = 0 the saddle is never left.
 
-    Notes
-    -----
-    Source: F-04
-
     Examples
     --------
     >>> [escape_steps(d, 1.0, 0.1, 1.0) for d in (1e-2, 1e-4, 1e-8)]
@@ -135,14 +131,12 @@ def escape_steps(distance: float, radius: float, lr: float, curvature: float) ->
 def two_weights() -> Problem:
     r"""Return the loss of the smallest network with a saddle: two weights in a row.
 
+    Source: F-04, L1-20, P-06
+
     .. math:: J(a, b) = \tfrac12 (ab - 1)^2
 
     It has a strict saddle at the origin, with eigenvalues 1 and −1, and two curves of minima,
     :math:`ab = 1`, on which the Hessian has the eigenvalues 0 and :math:`a^2 + b^2`.
-
-    Notes
-    -----
-    Source: F-04, L1-20, P-06
 
     Examples
     --------
@@ -175,6 +169,8 @@ def two_weights() -> Problem:
 def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], units: int) -> Problem:
     r"""Return least squares for a network with one layer of tanh units, and no biases.
 
+    Source: L1-37, F-04
+
     .. math:: J(W, v) = \frac1{2m}\sum_i\Bigl(v^T\tanh(Wx^{(i)}) - y^{(i)}\Bigr)^2
 
     Parameters
@@ -185,10 +181,6 @@ def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], uni
         Targets.
     units : int
         h, the number of hidden units; the parameters are W row by row, then v.
-
-    Notes
-    -----
-    Source: L1-37, F-04
 
     Examples
     --------
@@ -238,7 +230,7 @@ def _jacobian(
 def student_teacher(
     seed: int,
 ) -> tuple[Float[np.ndarray, "m 3"], Float[np.ndarray, " m"], Float[np.ndarray, "3 4"]]:
-    """Return 60 examples that a network with 3 tanh units labels without noise.
+    """Return 60 examples that a network with 3 tanh units labels without noise. Source: L1-37.
 
     A student with at least as many units can fit them exactly: the smallest loss is 0.
 
@@ -255,10 +247,6 @@ def student_teacher(
         The teacher's outputs.
     teacher : (3, 4) array
         One unit in each row: incoming weights, bias, outgoing weight.
-
-    Notes
-    -----
-    Source: L1-37
 
     Examples
     --------
@@ -279,6 +267,8 @@ def fit_from(
     evaluations: int = 500,
 ) -> Float[np.ndarray, "s n"]:
     """Minimize the loss of :func:`tanh_regression` from many starts, by Levenberg and Marquardt.
+
+    Source: L1-37
 
     The method descends like gradient descent far from a minimum. Near a minimum whose loss is not
     zero it converges only linearly, because it leaves out the second derivatives of the network,
@@ -302,10 +292,6 @@ def fit_from(
     ------
     ValueError
         If the number of parameters is not a multiple of d + 1.
-
-    Notes
-    -----
-    Source: L1-37
 
     Examples
     --------
@@ -372,6 +358,8 @@ class CriticalPoints:
 def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> CriticalPoints:
     """Solve ∇J = 0 from many starts, and count the negative eigenvalues at each solution.
 
+    Source: F-04
+
     A solver of equations does not care whether a solution is a minimum: it finds saddles too.
 
     Parameters
@@ -385,10 +373,6 @@ def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> Criti
     -------
     CriticalPoints
         The solutions with a gradient below 10⁻¹⁰; eigenvalues above −10⁻⁷ do not count.
-
-    Notes
-    -----
-    Source: F-04
 
     Examples
     --------
@@ -414,6 +398,8 @@ def nearest_order(
 ) -> tuple[Int64[np.ndarray, " h"], Float[np.ndarray, " h"], float]:
     r"""Find the order and the signs of hidden units that bring one network nearest to another.
 
+    Source: L2-02, L1-20
+
     Permuting tanh units, and turning the signs of all weights of a unit, leaves the network's
     function unchanged: :math:`n!\,2^n` equivalent networks. The nearest is an assignment problem,
     which is solved exactly.
@@ -431,10 +417,6 @@ def nearest_order(
         +1 or −1, the sign of the unit at the position i.
     distance : float
         Of the start to ``signs[:, None] * end[order]``.
-
-    Notes
-    -----
-    Source: L2-02, L1-20
 
     Examples
     --------

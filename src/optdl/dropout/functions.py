@@ -40,7 +40,7 @@ Scores = Float[np.ndarray, " c"]
 
 
 def dropout_mask(u: Array, p: float) -> Array:
-    r"""Turn uniform random numbers into a mask that also holds the scale.
+    r"""Turn uniform random numbers into a mask that also holds the scale. Source: L2-16.
 
     .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
 
@@ -66,8 +66,6 @@ def dropout_mask(u: Array, p: float) -> Array:
     training, and multiplied by 1 − p at inference; see :func:`weight_scaling`. ``torch.nn.Dropout``
     also takes p = 1, and returns zeros: then nothing can learn, and no scale keeps the mean.
 
-    Source: L2-16
-
     Examples
     --------
     >>> dropout_mask(np.array([0.1, 0.5, 0.9]), 0.5)
@@ -80,7 +78,7 @@ def dropout_mask(u: Array, p: float) -> Array:
 def dropout_forward(
     x: Array, p: float, rng: np.random.Generator, training: bool = True
 ) -> tuple[Array, Array]:
-    r"""Drop entries of x at random while training; change nothing at inference.
+    r"""Drop entries of x at random while training; change nothing at inference. Source: L2-16.
 
     .. math:: y = M \odot x, \qquad \mathbb E\,y = x
 
@@ -105,10 +103,6 @@ def dropout_forward(
     ValueError
         If p lies outside [0, 1).
 
-    Notes
-    -----
-    Source: L2-16
-
     Examples
     --------
     >>> y, mask = dropout_forward(np.arange(1.0, 5.0), 0.5, np.random.default_rng(0))
@@ -125,6 +119,8 @@ def dropout_forward(
 def dropout_backward(grad: Array, mask: Array) -> Array:
     r"""Return the gradient at the input, from that at the output and the mask of the forward pass.
 
+    Source: L2-17
+
     .. math:: \frac{\partial L}{\partial x} = M \odot \frac{\partial L}{\partial y}
 
     A dropped entry had no part in y, so it gets no gradient.
@@ -133,10 +129,6 @@ def dropout_backward(grad: Array, mask: Array) -> Array:
     ----------
     grad, mask : arrays of one shape
         :math:`\partial L/\partial y`, and the mask of :func:`dropout_forward`, scale included.
-
-    Notes
-    -----
-    Source: L2-17
 
     Examples
     --------
@@ -147,7 +139,7 @@ def dropout_backward(grad: Array, mask: Array) -> Array:
 
 
 def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
-    r"""Return the mean and the variance of what dropout makes of x.
+    r"""Return the mean and the variance of what dropout makes of x. Source: L2-16.
 
     .. math:: \mathbb E\,y = (1-p)\,\frac{x}{1-p} = x, \qquad
         \operatorname{Var} y = \frac{x^2}{1-p} - x^2 = \frac{p}{1-p}\,x^2
@@ -166,10 +158,6 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
     ValueError
         If p lies outside [0, 1).
 
-    Notes
-    -----
-    Source: L2-16
-
     Examples
     --------
     >>> dropout_moments(np.array([1.0, 2.0]), 0.75)
@@ -183,7 +171,7 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
 
 
 def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
-    r"""Return all :math:`2^n` masks over n units: each subnetwork once.
+    r"""Return all :math:`2^n` masks over n units: each subnetwork once. Source: L2-17.
 
     Row k holds the binary digits of k, the most significant first. The first row drops every
     unit, the last keeps them all.
@@ -203,10 +191,6 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
     ValueError
         If n is not between 1 and 20.
 
-    Notes
-    -----
-    Source: L2-17
-
     Examples
     --------
     >>> subnetwork_masks(2)
@@ -225,6 +209,8 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
 
 def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
     r"""Return the normalized geometric mean of all subnetworks of a linear-softmax net.
+
+    Source: L2-17
 
     The subnetwork with mask M predicts :math:`\pi_M = \operatorname{softmax}(W(M\odot x)+b)`,
     and dropout draws it with probability :math:`q_M`. The means do not add up to one, so
@@ -257,8 +243,6 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     -----
     It costs :math:`2^n` forward passes. :func:`weight_scaling` gives the same with one.
 
-    Source: L2-17
-
     Examples
     --------
     >>> W, b, x = np.array([[2.0, 0.0], [0.0, 4.0]]), np.zeros(2), np.ones(2)
@@ -273,7 +257,7 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
 
 
 def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
-    r"""Predict once, with every input scaled by the probability that it is kept.
+    r"""Predict once, with every input scaled by the probability that it is kept. Source: L2-17.
 
     .. math:: \pi = \operatorname{softmax}\bigl((1-p)\,W x + b\bigr)
 
@@ -300,8 +284,6 @@ def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float
     -----
     Inverted dropout divides by 1 − p while training instead, and nothing is left to scale.
 
-    Source: L2-17
-
     Examples
     --------
     >>> weight_scaling(np.array([[2.0], [0.0]]), np.log([1.0, 3.0]), np.zeros(1), 0.5)
@@ -324,6 +306,8 @@ def dropout_sgd(
 ) -> tuple[Float[np.ndarray, "h n"], Float[np.ndarray, "c h"]]:
     r"""Take one step of stochastic gradient descent for each minibatch, with dropout.
 
+    Source: L2-18
+
     The network has one hidden layer and no biases; the loss is the mean cross-entropy of
 
     .. math:: \operatorname{softmax}(V\tilde h), \qquad \tilde h = M \odot \max(Wx, 0)
@@ -343,10 +327,6 @@ def dropout_sgd(
     -------
     W, V : (h, n) and (c, h) arrays
         After t steps.
-
-    Notes
-    -----
-    Source: L2-18
 
     Examples
     --------
@@ -371,16 +351,14 @@ def dropout_sgd(
 class DropoutCurves:
     """Loss and error of the whole network, without dropout, at the start and after each epoch.
 
+    Source: L2-18
+
     Parameters
     ----------
     train_loss, validation_loss : (epochs + 1,) arrays
         Mean cross-entropy.
     validation_error : (epochs + 1,) array
         Share of validation examples whose largest score is not their label's.
-
-    Notes
-    -----
-    Source: L2-18
     """
 
     train_loss: Float[np.ndarray, " e"] = field(repr=False)
@@ -400,6 +378,8 @@ def train_with_dropout(
     epochs: int = 60,
 ) -> DropoutCurves:
     """Train a network with one hidden layer and dropout, and record its losses and errors.
+
+    Source: L2-18
 
     The initial weights are those of He. A seed fixes them and the order of the examples, whatever
     p is: two runs with one seed differ only in their dropout.
@@ -424,10 +404,6 @@ def train_with_dropout(
     ------
     ValueError
         If p lies outside [0, 1), or the training examples do not fill one minibatch.
-
-    Notes
-    -----
-    Source: L2-18
 
     Examples
     --------

@@ -14,6 +14,8 @@ __all__ = ["Dropout"]
 class Dropout(nn.Module):
     r"""The same layer for torch: inverted dropout with a generator of its own, if you pass one.
 
+    Source: L2-16
+
     Parameters
     ----------
     p : float
@@ -29,8 +31,6 @@ class Dropout(nn.Module):
     Notes
     -----
     The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed.
-
-    Source: L2-16
 
     Examples
     --------

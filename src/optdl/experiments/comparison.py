@@ -27,9 +27,9 @@ def dense_panels(
 ) -> list[Panel]:
     """Return two panels, raw and standardized inputs, with every method that takes the batch size.
 
-    Where the paper has no rate, that of BN or of vanilla serves, with which the method shares most.
-
     Source: P-19, F-10
+
+    Where the paper has no rate, that of BN or of vanilla serves, with which the method shares most.
     """
 
     def rate(method: str) -> float:

@@ -27,10 +27,10 @@ __all__ = [
 class RecomputedStatistics(Hook):
     """Measure, after each epoch, the loss and the error with statistics computed anew.
 
+    Source: F-12
+
     It adds the curves ``recomputed_loss`` and ``recomputed_error`` and leaves training as it is.
     The statistics come from the ``source``; device and precision are those of ``like``.
-
-    Source: F-12
     """
 
     def __init__(self, source: Examples, judging: Examples, like: nn.Module) -> None:
@@ -105,7 +105,7 @@ STATISTICS = ("running", "minibatch")
 
 
 class LastUnitConditioning(Hook):
-    r"""Measure the conditioning of the first output unit, after steps of BNP.
+    r"""Measure the conditioning of the first output unit, after steps of BNP. Source: P-18.
 
     The Hessian :math:`\hat H^T S\hat H` of its bias and weights, over the minibatch of the step:
     ``hessian`` is its condition number, ``rank`` the rank of :math:`\hat H`. With P of the
@@ -113,8 +113,6 @@ class LastUnitConditioning(Hook):
     the condition number of :math:`P^T\hat H^T S\hat HP` and ``running D 0.01`` that of D. The curve
     ``watched_step`` counts the steps; the first is step 1, then every so many. The last dense
     layer of the model is preconditioned by ``bnp``, a hook that comes earlier.
-
-    Source: P-18
     """
 
     def __init__(self, model: nn.Module, bnp: BNP, every: int) -> None:

@@ -34,11 +34,11 @@ def entry(rates: float | Pair, seed: int) -> str:
 def scores(record: Record, classes: int) -> dict[Any, float]:
     """Return the validation accuracy of each rate, or pair of rates, in ascending order.
 
+    Source: F-07
+
     It is the accuracy after the last epoch, the mean of the seeds. The curves of the record are
     validation errors by epoch, named as :func:`entry` says. A seed that its configuration lists as
     ``diverged`` counts as a guess, with the accuracy 1/classes, and so does one that is worse.
-
-    Source: F-07
     """
     by_rate: dict[Any, list[float]] = {}
     for name, errors in record.curves.items():

@@ -28,6 +28,8 @@ Array = Float[np.ndarray, "..."]
 def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
     """Return the output of every module without children, in the order of the forward pass.
 
+    Source: F-06
+
     The outputs of linear modules are pre-activations, those of activation modules activations.
 
     Parameters
@@ -41,10 +43,6 @@ def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
     -------
     dict
         Names, as in ``model.named_modules()``, to arrays of m rows.
-
-    Notes
-    -----
-    Source: F-06
 
     A module that is called twice appears once, with its last output.
 
@@ -77,7 +75,7 @@ def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
 def output_histograms(
     outputs: Mapping[str, Array], edges: Float[np.ndarray, " _"]
 ) -> Float[np.ndarray, "l k"]:
-    """Return the share of each layer's outputs in each bin.
+    """Return the share of each layer's outputs in each bin. Source: F-06.
 
     Parameters
     ----------
@@ -90,10 +88,6 @@ def output_histograms(
     Returns
     -------
     (l, k) array
-
-    Notes
-    -----
-    Source: F-06
 
     Examples
     --------
@@ -109,7 +103,7 @@ def output_histograms(
 
 
 def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
-    r"""Return the share of units whose activation is zero for every example.
+    r"""Return the share of units whose activation is zero for every example. Source: F-06.
 
     .. math:: \frac1h\,\bigl\lvert\{j : a_{ij} = 0 \text{ for all } i\}\bigr\rvert
 
@@ -121,10 +115,6 @@ def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
     activations : (m, h) array
         Activations of one layer, one example in each row.
 
-    Notes
-    -----
-    Source: F-06
-
     Examples
     --------
     >>> dead_share(np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0]]))
@@ -134,7 +124,7 @@ def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
 
 
 def update_to_weight_ratio(before: Array, after: Array) -> float:
-    r"""Return the size of an update relative to the size of what it changed.
+    r"""Return the size of an update relative to the size of what it changed. Source: F-06.
 
     .. math:: \frac{\lVert\theta_{t+1} - \theta_t\rVert}{\lVert\theta_t\rVert}
 
@@ -149,10 +139,6 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
     ------
     ValueError
         If all entries of ``before`` are zero: then the ratio is not defined.
-
-    Notes
-    -----
-    Source: F-06
 
     Examples
     --------
@@ -169,15 +155,11 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
 
 
 class UpdateRatioHook:
-    """Record the update-to-weight ratio of every weight of a network, epoch by epoch.
+    """Record the update-to-weight ratio of every weight of a network, epoch by epoch. Source: F-06.
 
     A hook for ``optdl.training.train``. For each parameter with two axes or more it adds the curve
     ``update_ratio NAME``: the median over the steps of an epoch. Biases, which usually start at
     zero, are left out.
-
-    Notes
-    -----
-    Source: F-06
 
     Examples
     --------

@@ -47,7 +47,7 @@ Layers = Sequence[Float[np.ndarray, "_ _"]]
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function with its derivative.
+    """An activation function with its derivative. Source: L2-10.
 
     Parameters
     ----------
@@ -57,10 +57,6 @@ class Activation:
         φ and its derivative φ′, each applied entry by entry to an array of pre-activations.
     steepest : float
         The largest value of φ′.
-
-    Notes
-    -----
-    Source: L2-10
     """
 
     name: str
@@ -104,6 +100,8 @@ ACTIVATIONS = {
 def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> float:
     r"""Return the share of pre-activations at which the slope of φ is nearly zero.
 
+    Source: L2-12, F-06
+
     .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : \phi'(z_i) < s \max \phi'\}\bigr\rvert
 
     A saturated unit passes almost no gradient back.
@@ -116,10 +114,6 @@ def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> fl
         φ.
     slope : float
         s: below this share of its largest slope, φ counts as saturated.
-
-    Notes
-    -----
-    Source: L2-12, F-06
 
     Examples
     --------
@@ -141,6 +135,8 @@ def gradient_norms(
 ) -> Float[np.ndarray, " l"]:
     r"""Return the norm of the loss's gradient at every layer, from the input to the output.
 
+    Source: L2-10
+
     The network is :math:`h_0 = x,\ z_l = W_l h_{l-1},\ h_l = \phi(z_l)`. Backwards,
 
     .. math:: \frac{\partial L}{\partial h_{l-1}} =
@@ -161,10 +157,6 @@ def gradient_norms(
     -------
     (L + 1,) array
         :math:`\lVert\partial L/\partial h_l\rVert` for l = 0, …, L.
-
-    Notes
-    -----
-    Source: L2-10
 
     Examples
     --------
@@ -189,7 +181,7 @@ def gradient_norms(
 def gradient_norm_bound(
     weights: Layers, upstream: Float[np.ndarray, " k"], name: str
 ) -> Float[np.ndarray, " l"]:
-    r"""Return an upper bound on the norm of the gradient at each layer.
+    r"""Return an upper bound on the norm of the gradient at each layer. Source: L2-10.
 
     .. math:: \Bigl\lVert\frac{\partial L}{\partial h_l}\Bigr\rVert \le
         \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
@@ -206,10 +198,6 @@ def gradient_norm_bound(
     -------
     (L + 1,) array
         The bound for l = 0, …, L.
-
-    Notes
-    -----
-    Source: L2-10
 
     Examples
     --------
@@ -234,6 +222,8 @@ def train_hidden_layer(
 ) -> Float[np.ndarray, "t h n"]:
     r"""Train one hidden layer by gradient descent, and return its weights after every step.
 
+    Source: L1-33
+
     The network is :math:`f(x) = v^T \tanh(Wx)`, the loss
     :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Units with equal weights, in W and in v, have
     equal gradients and keep equal weights.
@@ -256,10 +246,6 @@ def train_hidden_layer(
     (steps + 1, h, n) array
         W at the start and after each step.
 
-    Notes
-    -----
-    Source: L1-33
-
     Examples
     --------
     >>> alike = np.full((2, 1), 0.5)
@@ -281,14 +267,10 @@ def train_hidden_layer(
 
 
 def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance.
+    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance. Source: L2-11.
 
     Forward, it keeps the variance of a linear layer. The lecture lists it as the first of two
     choices under Glorot's name.
-
-    Notes
-    -----
-    Source: L2-11
 
     Examples
     --------
@@ -301,7 +283,7 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 
 
 def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`.
+    r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`. Source: L2-11.
 
     It lies between :math:`1/n_{in}`, which keeps the variance of the activations forward, and
     :math:`1/n_{out}`, which keeps that of the gradient backward: its inverse is the mean of their
@@ -318,10 +300,6 @@ def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight
     -------
     (fan_out, fan_in) array
 
-    Notes
-    -----
-    Source: L2-11
-
     Examples
     --------
     >>> W = glorot_normal(300, 500, np.random.default_rng(0))
@@ -335,6 +313,8 @@ def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight
 def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from the uniform distribution on [−a, a] with Glorot's variance.
 
+    Source: L2-11
+
     .. math:: \frac{a^2}3 = \frac2{n_{in} + n_{out}} \quad\Rightarrow\quad
         a = \sqrt{\frac6{n_{in} + n_{out}}}
 
@@ -346,10 +326,6 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
     Returns
     -------
     (fan_out, fan_in) array
-
-    Notes
-    -----
-    Source: L2-11
 
     Examples
     --------
@@ -365,6 +341,8 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
 def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from :math:`\mathcal N(0, 2/n_{in})`: He's variance, for the ReLU.
 
+    Source: L2-11
+
     The ReLU keeps one half of the second moment of a symmetric variable; the 2 compensates.
 
     Parameters
@@ -375,10 +353,6 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     Returns
     -------
     (fan_out, fan_in) array
-
-    Notes
-    -----
-    Source: L2-11
 
     Examples
     --------
@@ -393,7 +367,7 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 def relu_second_moments(
     first: float, fans: Sequence[int], variances: Sequence[float]
 ) -> Float[np.ndarray, " l"]:
-    r"""Predict the mean square of a ReLU network's activations, layer by layer.
+    r"""Predict the mean square of a ReLU network's activations, layer by layer. Source: L2-11.
 
     The ReLU keeps half of the mean square of a symmetric pre-activation, so
 
@@ -413,10 +387,6 @@ def relu_second_moments(
     (L + 1,) array
         :math:`q_0, \dots, q_L`.
 
-    Notes
-    -----
-    Source: L2-11
-
     Examples
     --------
     >>> relu_second_moments(1.0, [100, 100], [2 / 100, 1 / 100])
@@ -430,6 +400,8 @@ def second_moments(
     first: float, fans: Sequence[int], variances: Sequence[float], name: str
 ) -> Float[np.ndarray, " l"]:
     r"""Predict the mean square of the activations of wide layers, for any activation.
+
+    Source: L2-11
 
     A pre-activation is a sum of many terms, so it is nearly normal with variance
     :math:`n\operatorname{Var}(W)\,q`:
@@ -450,10 +422,6 @@ def second_moments(
     -------
     (L + 1,) array
 
-    Notes
-    -----
-    Source: L2-11
-
     Examples
     --------
     >>> second_moments(1.0, [100, 100], [1 / 100] * 2, "linear").round(12)
@@ -469,7 +437,7 @@ def second_moments(
 
 
 def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.ndarray, " l"]:
-    """Return the mean square of each layer's activations for a batch of examples.
+    """Return the mean square of each layer's activations for a batch of examples. Source: L2-11.
 
     Parameters
     ----------
@@ -484,10 +452,6 @@ def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.n
     -------
     (L + 1,) array
         The mean squares for l = 0, …, L; the first is that of the inputs.
-
-    Notes
-    -----
-    Source: L2-11
 
     Examples
     --------
@@ -510,6 +474,8 @@ def backward_second_moments(
     first: float = 1.0,
 ) -> Float[np.ndarray, " l"]:
     r"""Predict the mean square of the loss's gradient by layer, from the input to the output.
+
+    Source: L2-11
 
     With :math:`\tilde q_l = \mathbb E\,(\partial L/\partial h_l)^2` for one unit of layer l,
 
@@ -536,10 +502,6 @@ def backward_second_moments(
     (L + 1,) array
         :math:`\tilde q_0, \dots, \tilde q_L`.
 
-    Notes
-    -----
-    Source: L2-11
-
     Examples
     --------
     >>> backward_second_moments(1.0, [100, 400, 100], [1 / 100, 1 / 400], "linear")
@@ -562,7 +524,7 @@ def backward_second_moments(
 def measured_backward_moments(
     x: Matrix, upstream: Float[np.ndarray, "m k"], weights: Layers, name: str
 ) -> Float[np.ndarray, " l"]:
-    """Return the mean square of the gradient at each layer for a batch of examples.
+    """Return the mean square of the gradient at each layer for a batch of examples. Source: L2-11.
 
     Parameters
     ----------
@@ -579,10 +541,6 @@ def measured_backward_moments(
     -------
     (L + 1,) array
         The mean square of ∂L/∂h_l for l = 0, …, L.
-
-    Notes
-    -----
-    Source: L2-11
 
     Examples
     --------
@@ -608,7 +566,7 @@ def measured_backward_moments(
 
 @dataclass(frozen=True, eq=False)
 class InputNormalizer:
-    r"""Center and scale each feature by the statistics of the training set.
+    r"""Center and scale each feature by the statistics of the training set. Source: L2-13.
 
     .. math:: \hat x_i = \frac{x_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}
 
@@ -618,10 +576,6 @@ class InputNormalizer:
         μ and σ² of the training set; the variance divides by m.
     eps : float
         ε, which keeps a constant feature at zero.
-
-    Notes
-    -----
-    Source: L2-13
 
     Examples
     --------
@@ -651,16 +605,14 @@ def normalize_inputs(
 ) -> tuple[Matrix, Float[np.ndarray, "k d"]]:
     """Normalize training examples and others, both by the statistics of the training examples.
 
+    Source: L2-13
+
     Parameters
     ----------
     train, other : (m, d) and (k, d) arrays
         Training examples, and those of validation or test.
     eps : float
         What is added to the variance, under the root.
-
-    Notes
-    -----
-    Source: L2-13
 
     Examples
     --------
@@ -673,7 +625,7 @@ def normalize_inputs(
 
 
 def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
-    r"""Return the Hessian of least squares in the bias and the weights, bias first.
+    r"""Return the Hessian of least squares in the bias and the weights, bias first. Source: L2-13.
 
     .. math:: \frac1{2m} \sum_i (b + w^T x^{(i)} - y^{(i)})^2 \quad\Rightarrow\quad
         H = \frac1m \hat X^T \hat X, \qquad \hat X = [e, X]
@@ -681,10 +633,6 @@ def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
     It does not depend on y. For normalized inputs its block of the weights is the matrix of the
     features' correlations: for two features with correlation ρ its condition number is
     :math:`(1 + \lvert\rho\rvert)/(1 - \lvert\rho\rvert)`.
-
-    Notes
-    -----
-    Source: L2-13
 
     Examples
     --------

@@ -24,7 +24,7 @@ class SquaresSteps(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaDelta(FirstOrder):
-    r"""RMSProp with the size of the last steps in place of a rate.
+    r"""RMSProp with the size of the last steps in place of a rate. Source: L2-05.
 
     .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
         \Delta = -\frac{\sqrt{\delta + d}}{\sqrt{\delta + r}} \odot g, \qquad
@@ -43,10 +43,6 @@ class AdaDelta(FirstOrder):
         ρ in [0, 1), the weight of the old averages.
     delta : float
         δ > 0, given by its name. With δ = 0 the method never leaves its start, where d is 0.
-
-    Notes
-    -----
-    Source: L2-05
 
     Examples
     --------
@@ -76,8 +72,6 @@ class AdaDelta(FirstOrder):
     def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> AdaDelta:
         """Return the optimizer that L2 writes with γ = 1 − ρ, the share of the **new** value.
 
-        Notes
-        -----
         Source: L2-05
 
         Examples

@@ -29,7 +29,7 @@ class DiagonalScaling(FirstOrder):
         raise NotImplementedError
 
     def diagonal(self, state: Any) -> Tree:
-        r"""Return the diagonal of G, by which the last step divided the gradient.
+        r"""Return the diagonal of G, by which the last step divided the gradient. Source: L2-04.
 
         .. math:: \theta^{(t)} = \theta^{(t-1)} - \eta\,(G^{(t)})^{-1} g^{(t)}
 
@@ -42,10 +42,6 @@ class DiagonalScaling(FirstOrder):
         ------
         ValueError
             If no step was taken: G would be zero up to δ.
-
-        Notes
-        -----
-        Source: L2-04
 
         Examples
         --------
@@ -66,6 +62,8 @@ class DiagonalScaling(FirstOrder):
 class AdaGrad(DiagonalScaling):
     r"""Gradient descent with a learning rate for each parameter, from its squared gradients.
 
+    Source: L1-29
+
     .. math:: r \leftarrow r + g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\delta + \sqrt r} \odot g
 
@@ -77,10 +75,6 @@ class AdaGrad(DiagonalScaling):
         η ≥ 0, or a schedule.
     delta : float
         δ ≥ 0, against division by zero; given by its name.
-
-    Notes
-    -----
-    Source: L1-29
 
     Examples
     --------

@@ -26,6 +26,8 @@ class Moments(NamedTuple):
 class Adam(FirstOrder):
     r"""A mean gradient over the root of the mean squared gradient, both corrected for their bias.
 
+    Source: L2-06
+
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1)\, g, \qquad
         r \leftarrow \beta_2 r + (1 - \beta_2)\, g \odot g
 
@@ -43,10 +45,6 @@ class Adam(FirstOrder):
         In [0, 1), the shares of the **old** averages that are kept.
     delta : float
         δ ≥ 0, against division by zero; given by its name.
-
-    Notes
-    -----
-    Source: L2-06
 
     Examples
     --------
@@ -75,14 +73,12 @@ class Adam(FirstOrder):
     def from_l2(cls, eta: float, beta1: float, beta2: float, delta: float = 1e-8) -> Adam:
         r"""Return the optimizer that L2 writes with β as the share of the **new** gradient.
 
+        Source: L2-06
+
         .. math:: m = \beta_1\, g + (1 - \beta_1)\, m, \qquad
             \hat m = \frac{m}{1 - (1 - \beta_1)^t}
 
         The usual β₁ = 0.9, β₂ = 0.999 are 0.1 and 0.001 in L2.
-
-        Notes
-        -----
-        Source: L2-06
 
         Examples
         --------

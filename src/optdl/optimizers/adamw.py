@@ -16,6 +16,8 @@ __all__ = ["AdamW", "with_l2_penalty"]
 class AdamW(Adam):
     r"""Adam with decoupled weight decay: θ shrinks by itself, beside the step of Adam.
 
+    Source: F-05
+
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1)\, g, \qquad
         r \leftarrow \beta_2 r + (1 - \beta_2)\, g \odot g
 
@@ -37,10 +39,6 @@ class AdamW(Adam):
         ω ≥ 0, given by its name.
     delta : float
         δ ≥ 0, against division by zero; given by its name.
-
-    Notes
-    -----
-    Source: F-05
 
     Examples
     --------
@@ -64,7 +62,7 @@ class AdamW(Adam):
 
 
 def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
-    r"""Return the gradient of an objective with an L2 penalty.
+    r"""Return the gradient of an objective with an L2 penalty. Source: F-05.
 
     .. math:: \nabla\Bigl(J(\theta) + \tfrac\omega2 \lVert\theta\rVert^2\Bigr)
         = \nabla J(\theta) + \omega\,\theta
@@ -83,10 +81,6 @@ def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
     ------
     ValueError
         If ω is negative or not finite.
-
-    Notes
-    -----
-    Source: F-05
 
     Examples
     --------

@@ -13,7 +13,7 @@ Path = Float[np.ndarray, "t ..."]
 
 
 def noise_floor(lr: float, curvature: float, sigma: float) -> float:
-    r"""Return the mean squared error at which SGD with a constant rate stalls.
+    r"""Return the mean squared error at which SGD with a constant rate stalls. Source: L1-25, F-14.
 
     On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry noise of variance σ²,
 
@@ -34,10 +34,6 @@ def noise_floor(lr: float, curvature: float, sigma: float) -> float:
     ValueError
         If the iteration is not stable: η outside (0, 2/λ).
 
-    Notes
-    -----
-    Source: L1-25, F-14
-
     Examples
     --------
     >>> noise_floor(lr=1.0, curvature=1.0, sigma=3.0)
@@ -52,7 +48,7 @@ def noise_floor(lr: float, curvature: float, sigma: float) -> float:
 
 
 def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> float:
-    r"""Return the variance of the mean of T iterates of SGD at its noise floor.
+    r"""Return the variance of the mean of T iterates of SGD at its noise floor. Source: F-15.
 
     .. math:: \operatorname{Var}\Bigl[\frac1T \sum_{k=1}^{T} \theta_k\Bigr]
         = \frac{s^2}{T^2} \left( T\,\frac{1 + a}{1 - a} - \frac{2a\,(1 - a^T)}{(1 - a)^2} \right),
@@ -78,10 +74,6 @@ def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> 
     ValueError
         If the iteration is not stable, η outside (0, 2/λ), or T is less than 1.
 
-    Notes
-    -----
-    Source: F-15
-
     Examples
     --------
     >>> [round(averaged_variance(lr=0.5, curvature=1.0, sigma=3.0, steps=T), 3) for T in (1, 9, 90)]
@@ -95,6 +87,8 @@ def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> 
 
 def average_of_iterates(path: Path) -> Path:
     r"""Return the mean of the iterates so far, after each step, as Polyak and Ruppert average.
+
+    Source: F-15
 
     .. math:: \bar\theta_k = \frac{1}{k + 1} \sum_{i=0}^{k} \theta_i
 
@@ -110,10 +104,6 @@ def average_of_iterates(path: Path) -> Path:
     (t, ...) array
         Row k is the mean of the rows up to k.
 
-    Notes
-    -----
-    Source: F-15
-
     Examples
     --------
     >>> average_of_iterates(np.array([4.0, 0.0, 2.0]))
@@ -124,7 +114,7 @@ def average_of_iterates(path: Path) -> Path:
 
 
 def exponential_average(path: Path, decay: float) -> Path:
-    r"""Return the exponential moving average of the iterates, after each step.
+    r"""Return the exponential moving average of the iterates, after each step. Source: F-15.
 
     .. math:: \bar\theta_0 = \theta_0, \qquad
         \bar\theta_k = \rho\,\bar\theta_{k-1} + (1 - \rho)\,\theta_k
@@ -147,10 +137,6 @@ def exponential_average(path: Path, decay: float) -> Path:
     ------
     ValueError
         If ρ is outside [0, 1).
-
-    Notes
-    -----
-    Source: F-15
 
     Examples
     --------

@@ -30,6 +30,8 @@ class Steps(NamedTuple):
 class Optimizer:
     """What all methods share: a learning rate, ``init``, and the point of the gradient.
 
+    Source: L1-24
+
     Parameters
     ----------
     lr : float or callable
@@ -39,10 +41,6 @@ class Optimizer:
     ------
     ValueError
         If a parameter of the method is outside its range.
-
-    Notes
-    -----
-    Source: L1-24
     """
 
     lr: float | Schedule

@@ -17,14 +17,12 @@ Numbers = Sequence[int] | Sequence[float] | np.ndarray
 def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
     """Return the exponent p of costs ≈ C · sizeᵖ: the slope of the line in log–log axes.
 
+    Source: L2-08
+
     Raises
     ------
     ValueError
         If there are fewer than two points, or one is not positive.
-
-    Notes
-    -----
-    Source: L2-08
 
     Examples
     --------
@@ -40,11 +38,7 @@ def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
 
 
 def measured_seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Return the shortest of several measured times of a call, in seconds.
-
-    Notes
-    -----
-    Source: L2-08
+    """Return the shortest of several measured times of a call, in seconds. Source: L2-08.
 
     Examples
     --------

@@ -25,6 +25,8 @@ class Rates(NamedTuple):
 class DeltaBarDelta(FirstOrder):
     r"""A rate for each parameter that grows while its derivative keeps the same sign.
 
+    Source: L1-28
+
     .. math:: \eta_i \leftarrow \begin{cases}
         \eta_i + a & \text{if } \bar g_i\, g_i > 0\\
         (1 - \varphi)\,\eta_i & \text{if } \bar g_i\, g_i < 0\\
@@ -51,10 +53,6 @@ class DeltaBarDelta(FirstOrder):
         ρ in [0, 1), the share of the old trend that is kept; 0 compares with the last step alone.
     as_printed : bool
         Exchange the two cases.
-
-    Notes
-    -----
-    Source: L1-28
 
     Examples
     --------

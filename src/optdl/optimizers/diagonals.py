@@ -24,7 +24,7 @@ Vector = Float[np.ndarray, " n"]
 
 
 def fisher_diagonal(gradients: Gradients) -> Vector:
-    r"""Return the diagonal of the empirical Fisher matrix.
+    r"""Return the diagonal of the empirical Fisher matrix. Source: F-03.
 
     .. math:: \operatorname{diag} F = \frac1m \sum_{i=1}^m g_i \odot g_i
 
@@ -32,10 +32,6 @@ def fisher_diagonal(gradients: Gradients) -> Vector:
     ----------
     gradients : (m, n) array
         The gradient of the loss of each example, at the labels of the data.
-
-    Notes
-    -----
-    Source: F-03
 
     Examples
     --------
@@ -46,7 +42,7 @@ def fisher_diagonal(gradients: Gradients) -> Vector:
 
 
 def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
-    r"""Return the root of the expected squared gradient of a minibatch, at one point.
+    r"""Return the root of the expected squared gradient of a minibatch, at one point. Source: F-03.
 
     .. math:: G_{jj}^2 = \mathbb E\bigl[(g_B)_j^2\bigr] = \bar g_j^2
         + \frac1b\, \frac{m - b}{m - 1}\, \bigl(F_{jj} - \bar g_j^2\bigr)
@@ -66,10 +62,6 @@ def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
     ------
     ValueError
         If b is not between 1 and m.
-
-    Notes
-    -----
-    Source: F-03
 
     Examples
     --------
@@ -99,7 +91,7 @@ class Diagonals(NamedTuple):
 def network_diagonals(
     model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, batch: int
 ) -> Diagonals:
-    """Return the three diagonals of a small network with the cross-entropy loss.
+    """Return the three diagonals of a small network with the cross-entropy loss. Source: F-03.
 
     Parameters
     ----------
@@ -117,10 +109,6 @@ def network_diagonals(
     -------
     Diagonals
         In the order of ``model.parameters()``, each array in its own order, in float64.
-
-    Notes
-    -----
-    Source: F-03
 
     Examples
     --------

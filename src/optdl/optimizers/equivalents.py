@@ -22,16 +22,14 @@ __all__ = ["torch_equivalent"]
 def torch_equivalent(opt: Optimizer) -> tuple[str, dict[str, Any]]:
     """Return the class of ``torch.optim``, with its arguments, that takes the same steps.
 
+    Source: L1-24, L1-26, L1-27, L1-29, L1-30, L2-05, L2-06, F-05
+
     For Nesterov what torch calls the parameters is our interim point, ``interim(theta, state)``.
 
     Raises
     ------
     ValueError
         If there is none, with the reason.
-
-    Notes
-    -----
-    Source: L1-24, L1-26, L1-27, L1-29, L1-30, L2-05, L2-06, F-05
 
     Examples
     --------

@@ -22,7 +22,7 @@ class MeanGradient(NamedTuple):
 
 @dataclass(frozen=True)
 class Lion(FirstOrder):
-    r"""The sign of a momentum: every parameter moves by η in each step.
+    r"""The sign of a momentum: every parameter moves by η in each step. Source: F-18.
 
     .. math:: c = \beta_1 m + (1 - \beta_1)\, g, \qquad
         \theta \leftarrow (1 - \eta\omega)\,\theta - \eta\,\operatorname{sign}(c), \qquad
@@ -41,10 +41,6 @@ class Lion(FirstOrder):
         In [0, 1), the fractions of the **old** average in the direction and in the memory.
     decay : float
         ω ≥ 0, decoupled, as in :class:`AdamW`.
-
-    Notes
-    -----
-    Source: F-18
 
     Examples
     --------

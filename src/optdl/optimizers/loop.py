@@ -23,7 +23,7 @@ def run(
     *,
     stop: Callable[[Tree], bool] | None = None,
 ) -> Any:
-    """Step from ``theta`` and return every iterate, the start first.
+    """Step from ``theta`` and return every iterate, the start first. Source: L1-24, L2-09.
 
     Parameters
     ----------
@@ -43,10 +43,6 @@ def run(
     (t, n) array or list
         For an (n,) NumPy array the iterates as rows, otherwise a list of trees. There are
         ``steps + 1`` of them, or fewer when the criterion was met.
-
-    Notes
-    -----
-    Source: L1-24, L2-09
 
     Examples
     --------
@@ -72,7 +68,7 @@ def minibatch_gradient(
     n: int,
     rng: np.random.Generator,
 ) -> Gradient:
-    r"""Return a gradient that is estimated anew from n of m examples in each call.
+    r"""Return a gradient that is estimated anew from n of m examples in each call. Source: L1-24.
 
     .. math:: g = \frac1n \sum_{i \in B} \nabla_\theta L(f(x^{(i)}, \theta), y^{(i)})
 
@@ -89,10 +85,6 @@ def minibatch_gradient(
     ------
     ValueError
         If n is not between 1 and m.
-
-    Notes
-    -----
-    Source: L1-24
 
     Examples
     --------

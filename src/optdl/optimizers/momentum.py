@@ -27,7 +27,7 @@ class Velocity(NamedTuple):
 
 @dataclass(frozen=True)
 class Momentum(FirstOrder):
-    r"""Gradient descent with a velocity, also called heavy ball.
+    r"""Gradient descent with a velocity, also called heavy ball. Source: L1-26.
 
     .. math:: v \leftarrow \alpha v - \eta\, g, \qquad \theta \leftarrow \theta + v
 
@@ -40,10 +40,6 @@ class Momentum(FirstOrder):
         η ≥ 0, or a schedule.
     alpha : float
         α in [0, 1), the share of the velocity that is kept.
-
-    Notes
-    -----
-    Source: L1-26
 
     Examples
     --------
@@ -63,16 +59,12 @@ class Momentum(FirstOrder):
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float) -> Momentum:
-        r"""Return the optimizer that L2 writes with a coefficient of friction γ.
+        r"""Return the optimizer that L2 writes with a coefficient of friction γ. Source: L2-03.
 
         .. math:: u^{(t)} = \gamma u^{(t-1)} - \eta\,\partial L, \quad u^{(0)} = 0, \qquad
             \vartheta^{(t)} = \vartheta^{(t-1)} + u^{(t)}
 
         L2's γ is α here, and its u is v. The larger γ, the *less* friction there is.
-
-        Notes
-        -----
-        Source: L2-03
 
         Examples
         --------
@@ -90,11 +82,9 @@ class Momentum(FirstOrder):
 def velocity(t: int, lr: float, alpha: float, g: float | AnyShape) -> float | AnyShape:
     r"""Return the velocity after t steps of momentum from rest, under a constant gradient.
 
-    .. math:: v_t = -\eta\, g\, \frac{1 - \alpha^t}{1 - \alpha}
-
-    Notes
-    -----
     Source: L1-26
+
+    .. math:: v_t = -\eta\, g\, \frac{1 - \alpha^t}{1 - \alpha}
 
     Examples
     --------

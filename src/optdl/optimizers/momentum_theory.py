@@ -35,6 +35,8 @@ __all__ = [
 def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndarray, "2 2"]:
     r"""Return the matrix that one step of momentum applies to coefficient and velocity.
 
+    Source: F-01
+
     .. math:: \begin{pmatrix} c \\ v \end{pmatrix} \leftarrow
         \begin{pmatrix} 1 - \eta\lambda & \alpha \\ -\eta\lambda & \alpha \end{pmatrix}
         \begin{pmatrix} c \\ v \end{pmatrix}
@@ -58,10 +60,6 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
     ValueError
         If a parameter is outside its range.
 
-    Notes
-    -----
-    Source: F-01
-
     Examples
     --------
     >>> momentum_matrix(lr=0.5, alpha=0.25, eigenvalue=3.0)
@@ -75,6 +73,8 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
 def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[np.ndarray, " 2"]:
     r"""Return the eigenvalues of the matrix of momentum, that of larger modulus first.
 
+    Source: F-01
+
     .. math:: z^2 - (1 + \alpha - \eta\lambda)\, z + \alpha = 0
 
     Parameters
@@ -86,10 +86,6 @@ def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[
     -------
     (2,) complex array
         Where they are not real, the one with positive imaginary part comes first.
-
-    Notes
-    -----
-    Source: F-01
 
     Examples
     --------
@@ -106,6 +102,8 @@ def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[
 def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"]) -> float:
     r"""Return the factor by which momentum shrinks the error per step, in the long run.
 
+    Source: F-01
+
     .. math:: \max_i\, \max\bigl(|z_1(\lambda_i)|,\ |z_2(\lambda_i)|\bigr)
 
     Above 1 the iteration diverges. It converges exactly when 0 < ηλ < 2(1 + α) for every λ.
@@ -116,10 +114,6 @@ def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"])
         η ≥ 0 and α in [0, 1); α = 0 is gradient descent.
     eigenvalues : (n,) array
         The eigenvalues λᵢ > 0 of the Hessian.
-
-    Notes
-    -----
-    Source: F-01
 
     Examples
     --------
@@ -142,7 +136,7 @@ class MomentumConstants(NamedTuple):
 
 
 def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
-    r"""Return the constants with which momentum converges fastest on a quadratic.
+    r"""Return the constants with which momentum converges fastest on a quadratic. Source: F-01.
 
     .. math:: \eta^* = \left(\frac{2}{\sqrt{\lambda_{min}} + \sqrt{\lambda_{max}}}\right)^2, \qquad
         \alpha^* = \left(\frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\right)^2, \qquad
@@ -161,10 +155,6 @@ def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
     ValueError
         If λ_min is not positive, or larger than λ_max.
 
-    Notes
-    -----
-    Source: F-01
-
     Examples
     --------
     >>> optimal_momentum(smallest=1.0, largest=9.0)
@@ -178,6 +168,8 @@ def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
 
 def standard_nesterov(smallest: float, largest: float) -> MomentumConstants:
     r"""Return the standard constants of Nesterov momentum, and what they achieve on a quadratic.
+
+    Source: F-01
 
     .. math:: \eta = \frac{1}{\lambda_{max}}, \qquad
         \alpha = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}, \qquad
@@ -195,10 +187,6 @@ def standard_nesterov(smallest: float, largest: float) -> MomentumConstants:
     ValueError
         If λ_min is not positive, or larger than λ_max.
 
-    Notes
-    -----
-    Source: F-01
-
     Examples
     --------
     >>> standard_nesterov(smallest=0.25, largest=4.0)
@@ -214,6 +202,8 @@ def momentum_coefficients(
 ) -> Float[np.ndarray, " t"]:
     r"""Return the coefficient along one eigenvector after each step, from 1 and at rest.
 
+    Source: F-01
+
     .. math:: \begin{pmatrix} c_k \\ v_k \end{pmatrix} = M^k \begin{pmatrix} 1 \\ 0 \end{pmatrix}
 
     Parameters
@@ -227,10 +217,6 @@ def momentum_coefficients(
     -------
     (steps + 1,) array
         c₀ = 1, c₁, …
-
-    Notes
-    -----
-    Source: F-01
 
     Examples
     --------
@@ -247,6 +233,8 @@ def momentum_coefficients(
 
 def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int = 100_000) -> int:
     r"""Return the steps after which the error has shrunk by a factor for the first time.
+
+    Source: F-01
 
     .. math:: \min\,\{k :\ \lVert\theta_k - \theta^*\rVert
         \le \text{factor} \cdot \lVert\theta_0 - \theta^*\rVert\}
@@ -266,10 +254,6 @@ def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int 
     ------
     ValueError
         If the minimum is unknown, or the error has not shrunk so far within the limit.
-
-    Notes
-    -----
-    Source: F-01
 
     Examples
     --------

@@ -27,6 +27,8 @@ class GradientSum(NamedTuple):
 class Muon(FirstOrder):
     r"""Momentum that is orthogonalized: it moves a matrix by the same amount in every direction.
 
+    Source: F-13
+
     .. math:: m \leftarrow \alpha m + g, \qquad d = g + \alpha m, \qquad
         \theta \leftarrow \theta - \eta\,\sqrt{\max(1, a/b)}\;\mathrm{NS}(d)
 
@@ -49,10 +51,6 @@ class Muon(FirstOrder):
         Whether d is g + αm or m.
     steps : int
         The iterations of NS, 1 or more.
-
-    Notes
-    -----
-    Source: F-13
 
     Examples
     --------
@@ -88,6 +86,8 @@ class Muon(FirstOrder):
 def newton_schulz(matrix: Array, steps: int = 5) -> Array:
     r"""Return about the polar factor UVᵀ of a matrix UΣVᵀ, by products of matrices alone.
 
+    Source: F-13
+
     .. math:: X_0 = \frac{G}{\lVert G\rVert_F}, \qquad
         X_{k+1} = 3.4445\, X_k - 4.775\, X_k X_k^T X_k + 2.0315\, (X_k X_k^T)^2 X_k
 
@@ -112,10 +112,6 @@ def newton_schulz(matrix: Array, steps: int = 5) -> Array:
     ------
     ValueError
         If it is no matrix, or ``steps`` is less than 1.
-
-    Notes
-    -----
-    Source: F-13
 
     Examples
     --------

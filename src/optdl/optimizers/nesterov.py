@@ -14,6 +14,8 @@ __all__ = ["Nesterov"]
 class Nesterov(Momentum):
     r"""Momentum with the gradient of the interim point, where the velocity alone would lead.
 
+    Source: L1-27
+
     .. math:: \tilde\theta = \theta + \alpha v, \qquad v \leftarrow \alpha v -
         \eta\, \nabla J(\tilde\theta), \qquad \theta \leftarrow \theta + v
 
@@ -27,10 +29,6 @@ class Nesterov(Momentum):
         η ≥ 0, or a schedule.
     alpha : float
         α in [0, 1), the share of the velocity that is kept.
-
-    Notes
-    -----
-    Source: L1-27
 
     Examples
     --------

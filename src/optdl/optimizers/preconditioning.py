@@ -24,7 +24,7 @@ def preconditioned_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t n"]:
-    r"""Return the path of θ = Pz while z takes the steps of gradient descent.
+    r"""Return the path of θ = Pz while z takes the steps of gradient descent. Source: P-07.
 
     .. math:: \theta_{k+1} = \theta_k - \eta\, P P^T\, \nabla L(\theta_k)
 
@@ -51,10 +51,6 @@ def preconditioned_descent(
     ValueError
         If P does not fit the start, or is singular.
 
-    Notes
-    -----
-    Source: P-07
-
     Examples
     --------
     >>> P = np.diag([1.0, 0.5])  # makes the curvatures 1 and 4 equal
@@ -67,7 +63,7 @@ def preconditioned_descent(
 
 
 def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
-    r"""Return the problem in the variable z, where θ = Pz.
+    r"""Return the problem in the variable z, where θ = Pz. Source: P-07.
 
     .. math:: z \mapsto L(Pz), \qquad P^T\, \nabla L(Pz), \qquad P^T\, \nabla^2 L(Pz)\, P
 
@@ -84,10 +80,6 @@ def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
     ------
     ValueError
         If P does not fit the problem, or is singular.
-
-    Notes
-    -----
-    Source: P-07
 
     Examples
     --------

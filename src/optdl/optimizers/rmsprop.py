@@ -18,6 +18,8 @@ __all__ = ["RMSProp"]
 class RMSProp(DiagonalScaling):
     r"""AdaGrad with a moving average in place of the sum, in which old gradients lose weight.
 
+    Source: L1-30, L2-04
+
     .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\sqrt{\delta + r}} \odot g
 
@@ -33,10 +35,6 @@ class RMSProp(DiagonalScaling):
         ρ in [0, 1), the share of the **old** average that is kept.
     delta : float
         δ ≥ 0, against division by zero; given by its name.
-
-    Notes
-    -----
-    Source: L1-30, L2-04
 
     Examples
     --------
@@ -61,12 +59,10 @@ class RMSProp(DiagonalScaling):
     def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> RMSProp:
         r"""Return the optimizer that L2 writes with γ as the share of the **new** gradient.
 
+        Source: L2-04
+
         .. math:: \mathrm{EMA}^{(t)} = \gamma\, g^2 + (1 - \gamma)\,\mathrm{EMA}^{(t-1)},
             \qquad \rho = 1 - \gamma
-
-        Notes
-        -----
-        Source: L2-04
 
         Examples
         --------

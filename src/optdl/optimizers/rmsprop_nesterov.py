@@ -24,7 +24,7 @@ class SquaresVelocity(NamedTuple):
 
 @dataclass(frozen=True)
 class RMSPropNesterov(DiagonalScaling):
-    r"""RMSProp with Nesterov momentum: everything happens at the interim point.
+    r"""RMSProp with Nesterov momentum: everything happens at the interim point. Source: L1-31.
 
     .. math:: \tilde\theta = \theta + \alpha v, \quad g = \nabla J(\tilde\theta), \quad
         r \leftarrow \rho r + (1 - \rho)\, g \odot g, \quad
@@ -45,10 +45,6 @@ class RMSPropNesterov(DiagonalScaling):
         α in [0, 1), the share of the velocity that is kept.
     delta : float
         δ ≥ 0, inside the root; given by its name.
-
-    Notes
-    -----
-    Source: L1-31
 
     Examples
     --------

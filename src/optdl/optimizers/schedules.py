@@ -32,7 +32,7 @@ Schedule = Callable[[int], float]
 
 @dataclass(frozen=True)
 class LinearDecay:
-    r"""A rate that falls linearly for τ iterations and is constant afterwards.
+    r"""A rate that falls linearly for τ iterations and is constant afterwards. Source: L1-25.
 
     .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
 
@@ -49,10 +49,6 @@ class LinearDecay:
     ------
     ValueError
         If a rate is negative or τ is less than 1.
-
-    Notes
-    -----
-    Source: L1-25
 
     Examples
     --------
@@ -83,7 +79,7 @@ class LinearDecay:
 
 @dataclass(frozen=True)
 class PowerDecay:
-    r"""A rate that falls like a power of the iteration.
+    r"""A rate that falls like a power of the iteration. Source: L1-25.
 
     .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
 
@@ -102,10 +98,6 @@ class PowerDecay:
     ------
     ValueError
         If a parameter is outside its range.
-
-    Notes
-    -----
-    Source: L1-25
 
     Examples
     --------
@@ -129,7 +121,7 @@ class PowerDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""A rate that shrinks by the same factor in each iteration.
+    r"""A rate that shrinks by the same factor in each iteration. Source: L1-25.
 
     .. math:: \eta_k = \eta_0\, c^k
 
@@ -146,10 +138,6 @@ class ExponentialDecay:
     ------
     ValueError
         If a parameter is outside its range.
-
-    Notes
-    -----
-    Source: L1-25
 
     Examples
     --------
@@ -173,6 +161,8 @@ class ExponentialDecay:
 class CosineDecay:
     r"""A rate that falls along half a period of the cosine and is constant after τ iterations.
 
+    Source: F-05
+
     .. math:: \eta_k = \eta_\tau + \tfrac12\,(\eta_0 - \eta_\tau)\,(1 + \cos \pi s), \qquad
         s = \min(k/\tau,\ 1)
 
@@ -192,10 +182,6 @@ class CosineDecay:
     ------
     ValueError
         If a rate is negative or τ is less than 1.
-
-    Notes
-    -----
-    Source: F-05
 
     Examples
     --------
@@ -223,6 +209,8 @@ class CosineDecay:
 class Warmup:
     r"""A rate that rises in w equal increments to that of a schedule, which it then follows.
 
+    Source: F-05
+
     .. math:: \eta_k = \begin{cases}
         \frac{k + 1}{w}\,\eta'_0 & \text{if } k < w\\
         \eta'_{k-w} & \text{otherwise}\end{cases}
@@ -241,10 +229,6 @@ class Warmup:
     ------
     ValueError
         If the rate is negative or w is less than 1.
-
-    Notes
-    -----
-    Source: F-05
 
     Examples
     --------

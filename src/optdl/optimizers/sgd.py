@@ -12,7 +12,7 @@ __all__ = ["SGD"]
 
 @dataclass(frozen=True)
 class SGD(FirstOrder):
-    r"""Gradient descent; stochastic when the gradient comes from a minibatch.
+    r"""Gradient descent; stochastic when the gradient comes from a minibatch. Source: L1-24.
 
     .. math:: \theta \leftarrow \theta - \eta\, g
 
@@ -20,10 +20,6 @@ class SGD(FirstOrder):
     ----------
     lr : float or callable
         η ≥ 0, or a schedule.
-
-    Notes
-    -----
-    Source: L1-24
 
     Examples
     --------

@@ -9,7 +9,7 @@ __all__ = ["shampoo_direction"]
 
 
 def shampoo_direction(gradient: Float[np.ndarray, "a b"]) -> Float[np.ndarray, "a b"]:
-    r"""Return the direction of Shampoo's first step, from one gradient and no memory.
+    r"""Return the direction of Shampoo's first step, from one gradient and no memory. Source: F-13.
 
     .. math:: D = (G G^T)^{-1/4}\; G\; (G^T G)^{-1/4}
 
@@ -27,10 +27,6 @@ def shampoo_direction(gradient: Float[np.ndarray, "a b"]) -> Float[np.ndarray, "
     -------
     (a, b) array
         D.
-
-    Notes
-    -----
-    Source: F-13
 
     Examples
     --------

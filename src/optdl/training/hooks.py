@@ -65,6 +65,8 @@ class Hook:
 class Schedule(Hook):
     """A learning rate that warms up step by step and is divided by ten at some epochs.
 
+    Source: P-27, P-28
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -80,10 +82,6 @@ class Schedule(Hook):
         The rate at which it begins.
     linear : bool
         Whether the rate rises linearly, or jumps at the end of the warm-up.
-
-    Notes
-    -----
-    Source: P-27, P-28
 
     Examples
     --------

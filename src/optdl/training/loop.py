@@ -122,6 +122,8 @@ def train(
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
 
+    Source: L1-05, L1-09, L1-24, F-16
+
     Parameters
     ----------
     model : Module
@@ -203,8 +205,6 @@ def train(
     Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
     do: some on a GPU never give the same twice. On another device it goes on as well, with other
     rounding errors.
-
-    Source: L1-05, L1-09, L1-24, F-16
 
     Examples
     --------
