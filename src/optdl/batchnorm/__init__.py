@@ -8,30 +8,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from optdl.batchnorm.functions import (
-    Cache,
-    affine_at_inference,
-    batchnorm_backward,
-    batchnorm_forward,
-    batchnorm_inference,
-    fold,
-    groupnorm_forward,
-    moving_average,
-    population_statistics,
-    renorm_forward,
-    scale_invariant_gradient,
-)
+from optdl.batchnorm import functions
+from optdl.batchnorm.functions import *
 
 if TYPE_CHECKING:
-    from optdl.batchnorm.layers import (
-        NORMALIZATIONS,
-        BatchNorm,
-        BatchRenorm,
-        FourThingsNorm,
-        GhostBatchNorm,
-    )
-    from optdl.batchnorm.population import use_population_statistics
-    from optdl.batchnorm.smoothness import AlongStep, AlongStepHook, loss_along_step
+    from optdl.batchnorm.layers import *
+    from optdl.batchnorm.population import *
+    from optdl.batchnorm.smoothness import *
 
 __all__ = [
     "NORMALIZATIONS",
@@ -39,22 +22,12 @@ __all__ = [
     "AlongStepHook",
     "BatchNorm",
     "BatchRenorm",
-    "Cache",
     "FourThingsNorm",
     "GhostBatchNorm",
-    "affine_at_inference",
-    "batchnorm_backward",
-    "batchnorm_forward",
-    "batchnorm_inference",
-    "fold",
-    "groupnorm_forward",
     "loss_along_step",
-    "moving_average",
-    "population_statistics",
-    "renorm_forward",
-    "scale_invariant_gradient",
     "use_population_statistics",
 ]
+__all__ += functions.__all__
 
 
 def __getattr__(name: str) -> Any:

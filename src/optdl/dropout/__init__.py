@@ -6,35 +6,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from optdl.dropout.functions import (
-    DropoutCurves,
-    dropout_backward,
-    dropout_forward,
-    dropout_mask,
-    dropout_moments,
-    dropout_sgd,
-    geometric_ensemble,
-    subnetwork_masks,
-    train_with_dropout,
-    weight_scaling,
-)
+from optdl.dropout import functions
+from optdl.dropout.functions import *
 
 if TYPE_CHECKING:
-    from optdl.dropout.layer import Dropout
+    from optdl.dropout.layer import *
 
-__all__ = [
-    "Dropout",
-    "DropoutCurves",
-    "dropout_backward",
-    "dropout_forward",
-    "dropout_mask",
-    "dropout_moments",
-    "dropout_sgd",
-    "geometric_ensemble",
-    "subnetwork_masks",
-    "train_with_dropout",
-    "weight_scaling",
-]
+__all__ = ["Dropout"]
+__all__ += functions.__all__
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ PyTorch; :func:`perform` trains with them and keeps what came of it in a :class:
 lab has a module here, which describes its runs as a :class:`Lab`.
 """
 
-import torch._dynamo  # noqa: F401  the first optimizer imports it, in each fork of a grader anew
+import torch._dynamo
 
 from optdl.labs.lab import Lab, perform
 from optdl.labs.records import LabRecord, Run, seed_of
