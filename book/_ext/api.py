@@ -104,11 +104,11 @@ def text(name: str) -> str:
     if documented := analyzer.find_attr_docs().get(("", constant)):
         return "\n".join(documented).strip()
     imports = (s for s in ast.walk(ast.parse(analyzer.code)) if isinstance(s, ast.ImportFrom))
-    origin = next((s.module for s in imports if constant in _imported(s)), None)
+    origin = next((s.module for s in imports if constant in _bound_by(s)), None)
     return text(f"{origin}.{constant}") if origin else ""
 
 
-def _imported(statement: ast.ImportFrom) -> list[str]:
+def _bound_by(statement: ast.ImportFrom) -> list[str]:
     names = [alias.name for alias in statement.names]
     return importlib.import_module(statement.module).__all__ if names == ["*"] else names
 
