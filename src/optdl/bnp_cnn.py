@@ -163,12 +163,8 @@ def conv_forward(
 
     Parameters
     ----------
-    h : (N, c, r, s) array
-        The input.
     w : (o, c, k, k) array
         The kernel, as ``nn.Conv2d`` stores it.
-    b : (o,) array
-        The bias.
 
     Returns
     -------

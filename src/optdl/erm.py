@@ -99,10 +99,6 @@ def empirical_risk(
         ``loss(predictions, labels)`` gives the m losses, in that order of arguments.
     model : callable
         ``model(x, theta)`` gives the m predictions f(x, θ).
-    theta : array
-        The parameters.
-    x, y : (m, …) arrays
-        The sample.
 
     Raises
     ------
@@ -181,10 +177,6 @@ def empirical_risks(
         ``losses(x, y)`` gives the loss of the model on each example.
     sizes : sequence of int
         Sample sizes m.
-    repeats : int
-        Samples of each size.
-    rng : numpy.random.Generator
-        Draws the samples.
 
     Notes
     -----
@@ -349,10 +341,6 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
 
     Parameters
     ----------
-    k : int
-        Number of features used.
-    m : int
-        Number of examples.
     weights : (d,) array
         w* of a :class:`LinearPopulation` whose covariance is the identity.
     noise : float
@@ -1127,8 +1115,6 @@ def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarra
 
     Parameters
     ----------
-    m : int
-        Examples.
     n : int
         Examples in a minibatch: n = m is the *batch* method, n = 1 the *online* method.
     rng : numpy.random.Generator
@@ -1230,12 +1216,8 @@ def sgd(
     ----------
     gradient : callable
         ``gradient(theta, indices)`` gives the mean gradient over these examples.
-    theta : (p,) array
-        The start.
     batches : sequence of index arrays
         The minibatches, for instance those of :func:`minibatches`.
-    lr : float
-        Learning rate.
 
     Examples
     --------
@@ -1381,12 +1363,8 @@ def stream_sgd(
 
     Parameters
     ----------
-    w : (d,) array
-        The start.
     x, y : (m, d) and (m,) arrays
         The stream, in the order in which it arrives. Each example is used once.
-    lr : float
-        Learning rate.
     n : int
         Minibatch size; m is a multiple of it.
 

@@ -255,8 +255,6 @@ def cnn5(
     ----------
     channels, size : int
         The images are size × size with so many channels.
-    classes : int
-        Number of scores.
     normalization : str, callable or None
         A name, or the number of channels or features to a layer. Such a layer must take (N, c)
         and (N, c, r, s) inputs: one of its kind follows a dense layer.
@@ -478,8 +476,6 @@ def resnet_cifar(
     ----------
     depth : int
         6n + 2: the layers with weights. 110 gives 54 blocks.
-    classes : int
-        Number of scores.
     normalization : str, callable or None
         A name of ``CHANNEL_NORMALIZATIONS``, or the number of channels to a layer.
     preactivation : bool
@@ -545,8 +541,6 @@ def resnet18(
 
     Parameters
     ----------
-    classes : int
-        Number of scores.
     normalization : str, callable or None
         A name of ``CHANNEL_NORMALIZATIONS``, or the number of channels to a layer. The experiments
         on ImageNet have ``group_norm(32)``.

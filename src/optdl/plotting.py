@@ -130,16 +130,12 @@ def plot_curves(
     curves : mapping
         Names to sequences of t numbers, such as ``record.curves``. A name becomes a label, its
         underscores spaces.
-    ax : Axes
-        Where to draw.
     x : sequence of t numbers, optional
         The common axis; the epochs 1 … t when not given.
     bands : mapping, optional
         Names of curves to pairs of lower and upper ends, t numbers each, shaded.
     mark : (float, str), optional
         A place on the axis to mark with a vertical line, and its label.
-    xlabel, ylabel : str
-        Labels of the axes.
 
     Returns
     -------
@@ -197,8 +193,6 @@ def plot_contours(
         Second coordinates of the grid.
     surface : (rows, columns) array
         The value at (x[j], y[i]) in entry (i, j), as from :meth:`optdl.problems.Problem.surface`.
-    ax : Axes
-        Where to draw.
     trajectories : mapping, optional
         Names to (t, 2) arrays of points. The first point is drawn larger. They have no influence
         on the limits of the axes.
@@ -206,8 +200,6 @@ def plot_contours(
         A point to mark with a star.
     levels : int or sequence
         Number of level curves, or their heights.
-    labels : (str, str)
-        Labels of the axes.
 
     Returns
     -------
@@ -268,16 +260,10 @@ def plot_power_laws(
 
     Parameters
     ----------
-    x : sequence of t positive numbers
-        The common axis.
     measured : mapping
         Names to t positive numbers each.
-    ax : Axes
-        Where to draw.
     laws : mapping, optional
         Names out of ``measured`` to t positive numbers each, drawn as a line of that color.
-    xlabel, ylabel : str
-        Labels of the axes.
 
     Returns
     -------

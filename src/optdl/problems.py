@@ -96,13 +96,6 @@ class Problem:
     ) -> Float[np.ndarray, "rows columns"]:
         """Return J at each point of a grid, for a contour plot.
 
-        Parameters
-        ----------
-        x : (columns,) array
-            First coordinates.
-        y : (rows,) array
-            Second coordinates.
-
         Returns
         -------
         (rows, columns) array
@@ -398,8 +391,6 @@ def rotated(problem: Problem, degrees: float) -> Problem:
 
     Parameters
     ----------
-    problem : Problem
-        With two parameters.
     degrees : float
         φ, counterclockwise, in degrees.
 

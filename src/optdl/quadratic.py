@@ -349,8 +349,6 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
         λᵢ of the Hessian, in the same order; negative ones grow.
     lr : float
         The learning rate η.
-    steps : int
-        Number of steps.
 
     Returns
     -------
@@ -623,8 +621,6 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     ----------
     hessian : (n, n) array
         H, symmetric positive definite; the minimum is at 0.
-    start : (n,) array
-        The first iterate.
     steps : int
         Number of steps; once the minimum is reached, the iterate stays there.
 
@@ -663,8 +659,6 @@ def search_along(
     ----------
     hessian : (n, n) array
         H, symmetric positive definite; the minimum is at 0.
-    start : (n,) array
-        The first iterate.
     directions : (s, n) array
         One nonzero direction v in each row, of any length.
 

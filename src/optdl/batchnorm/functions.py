@@ -337,10 +337,6 @@ def scale_invariant_gradient(
 
     Parameters
     ----------
-    W : (o, n) array
-        The weight.
-    h : (m, n) array
-        The inputs.
     upstream : (m, o) array
         δ, the gradient of the normalized outputs. ε is 0.
 

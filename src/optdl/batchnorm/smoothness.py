@@ -48,8 +48,6 @@ def loss_along_step(
     model : Module
         In training mode, batch normalization takes its statistics from x. The model and its
         buffers stay as they are.
-    x, y : (m, ...) and (m,) tensors
-        The examples.
     rates : sequence of k floats
         Learning rates η.
     loss : callable

@@ -134,8 +134,6 @@ def largest_eigenvalue(
         With n numbers in all, at least 3.
     start : (n,) array, optional
         Where to start: an approximate eigenvector, or nothing for a random vector.
-    tolerance : float
-        Relative accuracy.
 
     Raises
     ------

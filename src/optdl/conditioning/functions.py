@@ -324,8 +324,6 @@ def gradient_cosines(
     ----------
     gradient : callable
         ∇J: (n,) array to (n,) array.
-    w : (n,) array
-        The start.
     lr : float
         η.
     steps : int
@@ -525,8 +523,6 @@ def relu_hessian_at_a_fit(
     ----------
     W, v : (h, d) and (h,) arrays
         The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
-    x : (m, d) array
-        The examples.
 
     Returns
     -------
@@ -561,14 +557,10 @@ def relu_descent(
     ----------
     W, v : (h, d) and (h,) arrays
         The network :math:`f(x) = v^T \mathrm{relu}(Wx)` whose outputs are the targets.
-    x : (m, d) array
-        The examples.
     start : (hd + h,) array
         Parameters in the order W row by row, then v.
     lr : float
         η.
-    steps : int
-        Number of steps.
 
     Returns
     -------
@@ -646,15 +638,6 @@ def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
 
     For Hessians of random critical points it is the fraction of minima among them. The matrices
     are Gaussian, with twice the variance on the diagonal, so no direction is preferred.
-
-    Parameters
-    ----------
-    n : int
-        Parameters.
-    draws : int
-        How many matrices.
-    rng : numpy.random.Generator
-        Where they come from.
 
     Examples
     --------
@@ -734,12 +717,6 @@ def basins(
 
     Parameters
     ----------
-    problem : Problem
-        The loss.
-    minima : (k, n) array
-        Its minima.
-    starts : (s, n) array
-        Where to start.
     lr, steps : float, int
         Learning rate and number of steps.
 

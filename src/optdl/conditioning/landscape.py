@@ -177,8 +177,6 @@ def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], uni
     ----------
     x : (m, d) array
         Inputs; a column of ones gives each unit a bias.
-    y : (m,) array
-        Targets.
     units : int
         h, the number of hidden units; the parameters are W row by row, then v.
 
@@ -276,8 +274,6 @@ def fit_from(
 
     Parameters
     ----------
-    x, y : (m, d) and (m,) arrays
-        Inputs and targets.
     starts : (s, n) array
         Initial parameters, W row by row, then v; n = h(d + 1) gives the number of units h.
     evaluations : int
@@ -366,8 +362,6 @@ def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> Criti
     ----------
     problem : Problem
         The loss, with its Hessian.
-    starts : (s, n) array
-        Where to start.
 
     Returns
     -------

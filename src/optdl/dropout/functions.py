@@ -148,8 +148,6 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
 
     Parameters
     ----------
-    x : array
-        Activations, taken as given.
     p : float
         Probability that an entry is dropped, in [0, 1).
 
@@ -221,10 +219,6 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
 
     Parameters
     ----------
-    W, b : (c, n) and (c,) arrays
-        The layer.
-    x : (n,) array
-        One input.
     keep : float
         1 − p, the probability that an input is kept, in (0, 1].
         At ½ all subnetworks have equal weight.
@@ -314,14 +308,10 @@ def dropout_sgd(
 
     Parameters
     ----------
-    W, V : (h, n) and (c, h) arrays
-        The weights.
     x, y : (t, m, n) and (t, m) arrays
         Minibatches with their labels 0 … c−1.
     masks : (t, m, h) array
         For each minibatch the mask of :func:`dropout_mask`, scale included. Ones: no dropout.
-    lr : float
-        Learning rate.
 
     Returns
     -------

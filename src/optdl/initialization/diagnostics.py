@@ -36,8 +36,6 @@ def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
     ----------
     model : torch.nn.Module
         The network. Its mode, training or evaluation, stays as it is.
-    inputs : (m, ...) torch tensor
-        The examples.
 
     Returns
     -------

@@ -108,8 +108,6 @@ def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> fl
 
     Parameters
     ----------
-    z : array
-        Pre-activations, of any shape.
     activation : Activation
         φ.
     slope : float
@@ -146,8 +144,6 @@ def gradient_norms(
     ----------
     weights : sequence of (fan_out, fan_in) arrays
         :math:`W_1, \dots, W_L`; there are no biases.
-    x : (n,) array
-        The input.
     upstream : (k,) array
         :math:`\partial L/\partial h_L`, the gradient at the output.
     name : str
@@ -232,12 +228,6 @@ def train_hidden_layer(
     ----------
     W : (h, n) array
         First weights, one row for each unit.
-    v : (h,) array
-        First output weights.
-    x, y : (m, n) and (m,) arrays
-        The examples.
-    lr : float
-        Learning rate.
     steps : int
         How many steps; both W and v learn.
 
@@ -441,8 +431,6 @@ def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.n
 
     Parameters
     ----------
-    x : (m, n) array
-        The examples.
     weights : sequence of (fan_out, fan_in) arrays
         The layers; there are no biases.
     name : str
@@ -528,8 +516,6 @@ def measured_backward_moments(
 
     Parameters
     ----------
-    x : (m, n) array
-        The examples.
     upstream : (m, k) array
         The gradient at the output, one row for each example.
     weights : sequence of (fan_out, fan_in) arrays

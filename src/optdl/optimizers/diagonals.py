@@ -98,10 +98,6 @@ def network_diagonals(
     model : torch.nn.Module
         From inputs to scores, of at most a few hundred parameters: each costs a product with the
         Hessian.
-    x : (m, ...) tensor
-        Inputs.
-    y : (m,) tensor of int64
-        Labels.
     batch : int
         The examples of the minibatches of ``adaptive_diagonal``.
 

@@ -27,12 +27,8 @@ def run(
 
     Parameters
     ----------
-    opt : Optimizer
-        The method.
     objective : Problem or callable
         What is minimized, or its gradient θ ↦ ∇J.
-    theta : tree
-        The start.
     steps : int
         The largest number of steps, 0 or more.
     stop : callable, optional

@@ -241,8 +241,6 @@ def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int 
 
     Parameters
     ----------
-    opt : Optimizer
-        The method.
     problem : Problem
         A problem with a known minimum; its start is θ₀.
     factor : float

@@ -38,8 +38,6 @@ def preconditioned_descent(
         θ₀.
     lr : float
         η ≥ 0. P writes α.
-    steps : int
-        The number of steps.
 
     Returns
     -------

@@ -26,8 +26,6 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 
     Parameters
     ----------
-    path : Path
-        The file.
     content : mapping
         Tensors, numbers, strings, lists and dicts.
 
