@@ -13,7 +13,7 @@ from tools.terminal import ToolError
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
     """Return a course with the assignment on risk, which ends with a written question."""
-    for path in ("nbgrader_config.py", "solutions/erm/erm.ipynb", "src/optdl/erm.py"):
+    for path in ("nbgrader_config.py", "solutions/erm/erm.ipynb", "src/optdl/erm/noise.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     return Course(tmp_path)
@@ -40,7 +40,7 @@ def test_new_block_is_complete_and_steps_name_files(course: Course) -> None:
     assert [block.count(part) for part in parts] == [1, 1, 1, 1]
     named = {word.strip(",:;") for step in steps for word in step.split() if "/" in word}
     assert all((ROOT / path).exists() or (course.root / path).exists() for path in named)
-    assert {"src/optdl/erm.py", "book/erm/index.md", "book/syllabus.md"} <= named
+    assert {"src/optdl/erm", "book/erm/index.md", "book/syllabus.md"} <= named
 
 
 def test_existing_exercise_is_not_overwritten(course: Course) -> None:

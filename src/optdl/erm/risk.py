@@ -1,0 +1,320 @@
+"""Risk and empirical risk: a fixed model on many samples, and least squares in closed form."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+__all__ = [
+    "LinearPopulation",
+    "Population",
+    "double_descent_risk",
+    "empirical_risk",
+    "empirical_risks",
+    "expected_least_squares_risks",
+    "generalization_gap",
+    "least_squares",
+    "least_squares_risks",
+    "risk_estimate",
+]
+
+Features = Float[np.ndarray, "m d"]
+Weights = Float[np.ndarray, " d"]
+Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
+
+
+def empirical_risk(
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    model: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, "..."],
+    x: Shaped[np.ndarray, "m ..."],
+    y: Shaped[np.ndarray, "m ..."],
+) -> float:
+    r"""Return the empirical risk, the mean loss over a sample. Source: L1-01.
+
+    .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(predictions, labels)`` gives the m losses, in that order of arguments.
+    model : callable
+        ``model(x, theta)`` gives the m predictions f(x, θ).
+
+    Raises
+    ------
+    ValueError
+        If the sample is empty or x and y differ in length.
+
+    Examples
+    --------
+    >>> empirical_risk(lambda f, y: (f - y) ** 2, lambda x, w: w * x, np.array(2.0),
+    ...                x=np.array([1.0, 2.0]), y=np.array([2.0, 3.0]))
+    0.5
+    """
+    if len(x) != len(y) or len(y) == 0:
+        raise ValueError(
+            f"the empirical risk needs one label for each of at least one example; "
+            f"got {len(x)} examples and {len(y)} labels"
+        )
+    return float(np.mean(loss(model(x, theta), y)))
+
+
+def risk_estimate(
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    model: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, "..."],
+    x: Shaped[np.ndarray, "m ..."],
+    y: Shaped[np.ndarray, "m ..."],
+) -> tuple[float, float]:
+    r"""Estimate the risk of a fixed model, and the standard deviation of this estimate.
+
+    Source: L1-01
+
+    The parameters are those of :func:`empirical_risk`.
+
+    Returns
+    -------
+    estimate : float
+        The empirical risk, which is unbiased for a model that was fixed before the sample.
+    deviation : float
+        s/√m, with s² the mean square deviation of the m losses from their mean. For the 0–1 loss
+        it is √(J(1 − J)/m).
+
+    Examples
+    --------
+    >>> risk_estimate(lambda f, y: abs(f - y), lambda x, w: w * x, np.array(1.0),
+    ...               x=np.zeros(4), y=np.array([1.0, 0.0, 1.0, 0.0]))
+    (0.5, 0.25)
+    """
+    losses = loss(model(x, theta), y)
+    deviation = float(np.std(losses)) / math.sqrt(len(y))
+    return empirical_risk(loss, model, theta, x, y), deviation
+
+
+@runtime_checkable
+class Population(Protocol):
+    """A data distribution p_data that can be sampled: ``sample(m, rng)`` gives ``(x, y)``."""
+
+    def sample(self, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw m independent examples."""
+        ...
+
+
+def empirical_risks(
+    population: Population,
+    losses: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    sizes: Sequence[int],
+    repeats: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "s r"]:
+    """Return the empirical risk of one fixed model on many samples of each size. Source: L1-01.
+
+    Parameters
+    ----------
+    population : Population
+        Where the samples come from.
+    losses : callable
+        ``losses(x, y)`` gives the loss of the model on each example.
+    sizes : sequence of int
+        Sample sizes m.
+
+    Notes
+    -----
+    Its mean is the risk J*, at every m; its standard deviation is σ/√m with σ that of one loss.
+
+    Examples
+    --------
+    >>> coin = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
+    >>> empirical_risks(coin, lambda x, y: np.ones(len(y)), [2, 5], 3, np.random.default_rng(0))
+    array([[1., 1., 1.],
+           [1., 1., 1.]])
+    """
+    return np.array(
+        [[losses(*population.sample(m, rng)).mean() for _ in range(repeats)] for m in sizes]
+    )
+
+
+def generalization_gap(risk: float, sample_risk: float) -> float:
+    """Return the generalization gap J* − J. Source: L1-01.
+
+    It is positive if the model does worse on new data than on its sample.
+
+    Examples
+    --------
+    >>> generalization_gap(risk=0.5, sample_risk=0.25)
+    0.25
+    """
+    return risk - sample_risk
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPopulation:
+    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²). Source: L1-01, L1-11.
+
+    For the loss ½(wᵀx − y)² the risk has a closed form:
+
+    .. math:: J^*(w) = \tfrac12 (w - w^*)^T \Sigma (w - w^*) + \tfrac12\,\text{noise}^2
+
+    Parameters
+    ----------
+    weights : (d,) array
+        w*, the parameters that minimize the risk.
+    covariance : (d, d) array
+        Σ, symmetric positive definite. It is also the Hessian of the risk.
+    noise : float
+        Standard deviation of the noise in the labels.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, or the noise is negative.
+
+    Examples
+    --------
+    >>> population = LinearPopulation(np.array([1.0, 0.0]), np.eye(2), noise=1.0)
+    >>> population.risk(np.zeros(2)), population.gradient(np.zeros(2))
+    (1.0, array([-1.,  0.]))
+    """
+
+    weights: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"]
+    noise: float
+
+    def __post_init__(self) -> None:
+        d = len(self.weights)
+        if self.covariance.shape != (d, d):
+            raise ValueError(
+                f"the covariance must have shape ({d}, {d}), a row for each weight; "
+                f"got {self.covariance.shape}"
+            )
+        if self.noise < 0:
+            raise ValueError(f"the noise is a standard deviation, at least 0; got {self.noise}")
+
+    def sample(
+        self, m: int, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, " m"]]:
+        """Draw m independent examples."""
+        d = len(self.weights)
+        x = rng.normal(size=(m, d)) @ np.linalg.cholesky(self.covariance).T
+        return x, x @ self.weights + self.noise * rng.normal(size=m)
+
+    def risk(self, w: Weights) -> float:
+        """Return J*(w)."""
+        error = w - self.weights
+        return float(0.5 * error @ self.covariance @ error + 0.5 * self.noise**2)
+
+    def gradient(self, w: Weights) -> Weights:
+        """Return ∇J*(w) = Σ(w − w*)."""
+        return self.covariance @ (w - self.weights)
+
+
+def least_squares(x: Features, y: Labels) -> Weights:
+    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)². Source: L1-01.
+
+    Examples
+    --------
+    >>> least_squares(np.array([[1.0], [2.0]]), np.array([2.0, 4.0])).round(6)
+    array([2.])
+    """
+    return np.linalg.lstsq(x, y, rcond=None)[0]
+
+
+def least_squares_risks(
+    population: LinearPopulation, sizes: Sequence[int], repeats: int, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "s r"], Float[np.ndarray, "s r"]]:
+    """Fit by least squares on many samples; return empirical risk J and risk J* of each fit.
+
+    Source: L1-01
+
+    Examples
+    --------
+    >>> population = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
+    >>> J, risk = least_squares_risks(population, [5], 2, np.random.default_rng(0))
+    >>> J.shape, bool(J.max() < 1e-20)
+    ((1, 2), True)
+    """
+    pairs = np.empty((2, len(sizes), repeats))
+    for (row, m), column in itertools.product(enumerate(sizes), range(repeats)):
+        x, y = population.sample(m, rng)
+        w = least_squares(x, y)
+        pairs[:, row, column] = 0.5 * np.mean((x @ w - y) ** 2), population.risk(w)
+    return pairs[0], pairs[1]
+
+
+def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, float]:
+    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`. Source: L1-01.
+
+    .. math::
+        \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
+        \mathbb E J^*(\hat w) = \frac{\sigma_y^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
+
+    Both are exact for all Σ and w*; σ_y is the noise.
+
+    Raises
+    ------
+    ValueError
+        If m ≤ d + 1: the second expectation is then infinite.
+
+    Examples
+    --------
+    >>> expected_least_squares_risks(d=5, m=11, noise=1.0)
+    (0.2727272727272727, 1.0)
+    """
+    if m <= d + 1:
+        raise ValueError(f"the expected risk is finite only for m > d + 1 = {d + 1}; got m = {m}")
+    return 0.5 * noise**2 * (1 - d / m), 0.5 * noise**2 * (1 + d / (m - d - 1))
+
+
+def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float:
+    r"""Return E[J*(ŵ)] of least squares that uses the first k of d independent features.
+
+    Source: L1-02
+
+    .. math::
+        \mathbb E J^* = \begin{cases}
+        \frac{s^2}2\bigl(1 + \frac k{m-k-1}\bigr) & k \le m-2\\
+        \frac12\lVert w_{used}\rVert^2\bigl(1 - \frac mk\bigr)
+        + \frac{s^2}2\bigl(1 + \frac m{k-m-1}\bigr) & k \ge m+2\end{cases}
+
+    with s² = ‖w_rest‖² + noise². For k > m the fit interpolates the sample, and is the shortest
+    of all weight vectors that do.
+
+    Parameters
+    ----------
+    weights : (d,) array
+        w* of a :class:`LinearPopulation` whose covariance is the identity.
+    noise : float
+        Standard deviation of the noise in the labels.
+
+    Returns
+    -------
+    float
+        Infinity for m − 2 < k < m + 2.
+
+    Raises
+    ------
+    ValueError
+        If k is not in 1 … d.
+
+    Notes
+    -----
+    The formula is from Belkin, Hsu and Xu (2020).
+
+    Examples
+    --------
+    >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
+    [16.0, inf, 3.625]
+    """
+    if not 1 <= k <= len(weights):
+        raise ValueError(f"expected 1 to {len(weights)} of the features; got k = {k}")
+    used, rest = float(np.sum(weights[:k] ** 2)), float(np.sum(weights[k:] ** 2)) + noise**2
+    if k <= m - 2:
+        return 0.5 * rest * (1 + k / (m - k - 1))
+    if k < m + 2:
+        return math.inf
+    return 0.5 * used * (1 - m / k) + 0.5 * rest * (1 + m / (k - m - 1))

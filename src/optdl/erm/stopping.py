@@ -1,0 +1,201 @@
+"""Early stopping, and what a network does after its last training error."""
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = [
+    "EarlyStopping",
+    "GradientNormHook",
+    "MarginHook",
+    "classification_margins",
+    "early_stopping",
+]
+
+Classes = Int[np.ndarray, " m"]
+
+
+def classification_margins(
+    scores: Float[np.ndarray, "m c"], labels: Classes
+) -> Float[np.ndarray, " m"]:
+    """Return the score of the right class minus the largest other score. Source: L1-04.
+
+    The 0–1 loss is 1 where this margin is at most 0.
+
+    Examples
+    --------
+    >>> classification_margins(np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), np.array([0, 1]))
+    array([ 1., -4.])
+    """
+    rows = np.arange(len(labels))
+    others = scores.copy()
+    others[rows, labels] = -np.inf
+    return scores[rows, labels] - others.max(axis=1)
+
+
+class MarginHook:
+    r"""Record the training margins of a network after each epoch. Source: L1-04.
+
+    A hook for ``optdl.training.train``. It adds three curves to the record:
+
+    - ``median_margin`` and ``smallest_margin``, of :func:`classification_margins`;
+    - ``normalized_margin``, the smallest one over the product of the Frobenius norms
+      ‖W₁‖ ⋯ ‖W_L‖ of the weight matrices.
+
+    In a ReLU network without biases, multiplying the weights of a layer by a > 0 multiplies every
+    margin by a. The normalized margin does not change.
+
+    Parameters
+    ----------
+    inputs : (m, d) torch tensor
+        The training images.
+    labels : (m,) int array
+        Their classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> hook = MarginHook(torch.ones(1, 2), np.array([0]))
+    """
+
+    def __init__(self, inputs: Any, labels: Classes) -> None:
+        self.inputs = inputs
+        self.labels = labels
+
+    def after_epoch(self, state: Any) -> None:
+        """Record the margins of ``state.model``."""
+        scores = state.model(self.inputs).detach().double().cpu().numpy()
+        values = classification_margins(scores, self.labels)
+        smallest = float(values.min())
+        norms = (float(p.detach().norm()) for p in state.model.parameters() if p.ndim == 2)
+        state.curves.setdefault("median_margin", []).append(float(np.median(values)))
+        state.curves.setdefault("smallest_margin", []).append(smallest)
+        state.curves.setdefault("normalized_margin", []).append(smallest / math.prod(norms))
+
+
+class GradientNormHook:
+    """Record the norm of the batch gradient, over all training examples, after each epoch.
+
+    Source: L1-05
+
+    A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``, which has none
+    of the noise of minibatch gradients.
+
+    Parameters
+    ----------
+    inputs, labels : torch tensors
+        The training examples.
+    loss : callable
+        The surrogate: maps scores and labels to their mean loss, a torch scalar.
+
+    Examples
+    --------
+    >>> import torch
+    >>> squared = torch.nn.functional.mse_loss
+    >>> hook = GradientNormHook(torch.ones(1, 1), torch.ones(1, 1), squared)
+    """
+
+    def __init__(self, inputs: Any, labels: Any, loss: Callable[[Any, Any], Any]) -> None:
+        self.inputs = inputs
+        self.labels = labels
+        self.loss = loss
+
+    def after_epoch(self, state: Any) -> None:
+        """Record ‖∇J‖ at the current parameters, then reset the gradients."""
+        state.optimizer.zero_grad()
+        self.loss(state.model(self.inputs), self.labels).backward()
+        squares = sum(float(p.grad.square().sum()) for p in state.model.parameters())
+        state.curves.setdefault("batch_gradient_norm", []).append(math.sqrt(squares))
+        state.optimizer.zero_grad()
+
+
+def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
+    """Return the epoch to keep and the epoch at which training halts, both counted from 0.
+
+    Source: L1-05
+
+    The best epoch so far is the first one with the lowest error; a tie is no improvement. Training
+    halts once ``patience`` epochs in a row have not improved on it.
+
+    Parameters
+    ----------
+    validation_errors : sequence of float
+        The error of each epoch, in order. Errors after the halt are not read.
+    patience : int
+        Number of epochs without improvement before the halt, at least 1.
+
+    Returns
+    -------
+    best, halt : int
+        ``halt`` is the last epoch if patience never runs out.
+
+    Raises
+    ------
+    ValueError
+        If there are no errors, or patience is below 1.
+
+    Examples
+    --------
+    >>> early_stopping([0.5, 0.3, 0.4, 0.3, 0.1], patience=2)
+    (1, 3)
+    """
+    if patience < 1 or len(validation_errors) == 0:
+        raise ValueError(
+            f"expected at least one epoch and patience of at least 1; "
+            f"got {len(validation_errors)} epochs and patience {patience}"
+        )
+    best = 0
+    for epoch, error in enumerate(validation_errors):
+        if error < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+class EarlyStopping:
+    """Halt the training loop by the rule of :func:`early_stopping` and keep the best weights.
+
+    Source: L1-05
+
+    A hook for ``optdl.training.train``. It reads the curve ``validation_error`` after each epoch,
+    and sets ``state.stop`` when patience runs out.
+
+    Parameters
+    ----------
+    patience : int
+        Number of epochs without improvement before the halt, at least 1.
+
+    Attributes
+    ----------
+    best : int
+        The epoch to keep, counted from 0.
+    best_weights : dict or None
+        The model's ``state_dict`` after that epoch, copied.
+
+    Examples
+    --------
+    >>> EarlyStopping(patience=3).best_weights is None
+    True
+    """
+
+    def __init__(self, patience: int) -> None:
+        if patience < 1:
+            raise ValueError(f"expected patience of at least 1 epoch; got {patience}")
+        self.patience = patience
+        self.best = -1
+        self.best_weights: dict[str, Any] | None = None
+
+    def after_epoch(self, state: Any) -> None:
+        """Keep the weights if the epoch is the best so far; halt if patience has run out."""
+        errors = state.curves["validation_error"]
+        best, halt = early_stopping(errors, self.patience)
+        if best == len(errors) - 1:
+            self.best = best
+            self.best_weights = copy.deepcopy(state.model.state_dict())
+        if halt - best == self.patience:
+            state.stop = f"no better validation error for {self.patience} epochs"
