@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "gradebox"))
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("gradebox", "checks", "house")]
 
 from hostile import browser, course, outcome  # noqa: E402
 from hostile.cases import CASES, GROUPS, Case  # noqa: E402

@@ -5,14 +5,12 @@ A second run makes only what has changed, and a part that fails costs only itsel
 
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.text import Text
 
@@ -20,11 +18,10 @@ from tools.classroom import grade, gradebook, release, report, sample_class
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages, each
 from tools.site import book
-from tools.terminal import ToolError, argument, command, console, keep_traceback, need_disk
+from tools.terminal import ToolError, argument, command, console, explained, need_disk
 
 TIMEOUT = 2
 """Seconds of own time for a cell of the sample class: answers take milliseconds or never end."""
-
 
 Result = TypeVar("Result")
 
@@ -36,17 +33,13 @@ class Steps:
         self._course = course
         self.failures: list[tuple[str, ToolError]] = []
 
-    def run(self, name: str, action: Callable[[], Result]) -> Result | None:
+    def run(self, name: str, action: Callable[..., Result], *arguments: Any) -> Result | None:
         """Return what the action returns, or None when it fails; an interruption goes on."""
         try:
-            return action()
-        except ToolError as error:
-            self.failures.append((name, error))
+            return action(*arguments)
         except (Exception, SystemExit) as error:
-            file = f"{re.sub('[^0-9A-Za-z]+', '-', name)}.log"
-            log, last = keep_traceback(error, self._course.build / "logs" / file)
-            remedy = f"the traceback in {log} shows where; then run this again"
-            self.failures.append((name, ToolError(last, remedy)))
+            log = f"logs/{re.sub('[^0-9A-Za-z]+', '-', name)}.log"
+            self.failures.append((name, explained(error, self._course.build / log)))
         return None
 
     def show(self) -> None:
@@ -68,39 +61,27 @@ def site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path
     return book.build(out=course.root, on_progress=on_progress, stop=stop, on_page=on_page)
 
 
-def _release(
-    course: Course, topics: Sequence[str], on_progress: OnProgress, steps: Steps
-) -> list[str]:
-    """Release the assignments; return those for which it succeeded."""
-
-    def released(topic: str) -> bool:
-        release.write(course, topic)
-        release.record(course, topic)
-        return True
-
-    return [
-        topic
-        for topic in each(topics, on_progress)
-        if steps.run(f"release of {topic}", partial(released, topic))
-    ]
+def _released(course: Course, topic: str) -> bool:
+    release.write(course, topic)
+    release.record(course, topic)
+    return True
 
 
-def grade_all(
+def _grade(
     course: Course, topics: Sequence[str], on_progress: OnProgress, steps: Steps
 ) -> grade.Summary:
     """Grade what is new or changed in every assignment; its progress has two steps a submission."""
-    total = grade.Summary()
-    numbers = [2 * len(course.submitters(topic)) for topic in topics]
-    for position, topic in enumerate(topics):
-        before = sum(numbers[:position])
+    total, before = grade.Summary(), 0
+    every = sum(2 * len(course.submitters(topic)) for topic in topics)
+    for topic in topics:
 
         def inner(done: int, number: int, now: str, before: int = before) -> None:
-            on_progress(before + done, sum(numbers), now)
+            on_progress(before + done, every, now)
 
-        action = partial(grade.grade, course, topic, TIMEOUT, inner)
-        if graded := steps.run(f"grading of {topic}", action):
-            total.add(graded)
-    on_progress(sum(numbers), sum(numbers), "")
+        graded = steps.run(f"grading of {topic}", grade.grade, course, topic, TIMEOUT, inner)
+        total.add(graded or grade.Summary())
+        before += 2 * len(course.submitters(topic))
+    on_progress(every, every, "")
     return total
 
 
@@ -109,36 +90,30 @@ def _all_ours(course: Course, topics: Sequence[str], members: set[str]) -> bool:
     return all(members.issuperset(course.submitters(topic)) for topic in topics)
 
 
-def _class(
-    course: Course, topics: Sequence[str], stages: dict[str, OnProgress], steps: Steps
-) -> grade.Summary:
-    """Let the sample class hand in, and grade it."""
-    stages["Class"](0, 1, "")
-    members = steps.run("sample class", partial(sample_class.create, course, topics))
-    if members is None:
-        return grade.Summary()
-    stages["Class"](len(members), len(members), "")
-    if _all_ours(course, topics, set(members)):
-        os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
-    return grade_all(course, topics, stages["Grade"], steps)
-
-
 def _build(
     course: Course, topics: Sequence[str], steps: Steps, with_site: bool
 ) -> tuple[grade.Summary, Path | None]:
     """Build the site, and beside it release the assignments and grade the class."""
-    stop = threading.Event()
+    stop, summary, building = threading.Event(), grade.Summary(), None
     with Stages() as shown, ThreadPoolExecutor(1) as pool:
         names = (*(["Site"] if with_site else []), "Release", "Class", "Grade")
         stages = {name: shown.add(name) for name in names}
         try:
-            building = None
             if with_site:
                 # Other processes execute the pages: they and the grading share the cores.
-                action = partial(site, course, stages["Site"], stop)
-                building = pool.submit(steps.run, "site", action)
-            released = _release(course, topics, stages["Release"], steps)
-            summary = _class(course, released, stages, steps)
+                building = pool.submit(steps.run, "site", site, course, stages["Site"], stop)
+            released = [
+                topic
+                for topic in each(topics, stages["Release"])
+                if steps.run(f"release of {topic}", _released, course, topic)
+            ]
+            stages["Class"](0, 1, "")
+            members = steps.run("sample class", sample_class.create, course, released)
+            if members is not None:
+                stages["Class"](len(members), len(members), "")
+                if _all_ours(course, released, set(members)):
+                    os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
+                summary = _grade(course, released, stages["Grade"], steps)
             return summary, building.result() if building else None
         except BaseException:
             stop.set()
@@ -148,10 +123,10 @@ def _build(
 def _show_class(course: Course, summary: grade.Summary, steps: Steps) -> Path | None:
     """Print how the sample class did, and return the report; work is broken on purpose, too."""
     console.print(sample_class.table())
-    class_ = steps.run("gradebook", partial(report.gather, course))
+    pages, class_ = None, steps.run("gradebook", report.gather, course)
     if class_:
         gradebook.show(class_)
-    pages = steps.run("report", partial(report.write, course, [], class_)) if class_ else None
+        pages = steps.run("report", report.write, course, [], class_)
     broken = {student.id for student in sample_class.STUDENTS if student.is_broken}
     on_purpose = [row for row in summary.refused if row[0] in broken]
     summary.refused = [row for row in summary.refused if row[0] not in broken]
@@ -189,7 +164,3 @@ def main(no_site: bool, course: Course = HERE) -> int:
             console.print(Text(f"{name:<22} {value}"), soft_wrap=True)
     steps.show()
     return 1 if summary.refused or summary.lost or steps.failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -23,13 +23,8 @@ def digest(parts: Iterable[Path | bytes | str]) -> str:
 def files(*roots: Path) -> list[Path]:
     """Return the files below the roots, sorted, without what Python and Jupyter leave behind."""
     hidden = {"__pycache__", ".ipynb_checkpoints"}
-    paths = [
-        path
-        for root in roots
-        for path in ([root] if root.is_file() else root.rglob("*"))
-        if path.is_file() and not hidden & set(path.parts)
-    ]
-    return sorted(paths)
+    paths = (path for root in roots for path in ([root] if root.is_file() else root.rglob("*")))
+    return sorted(path for path in paths if path.is_file() and not hidden & {*path.parts})
 
 
 def write_if_changed(path: Path, content: bytes) -> bool:
@@ -44,10 +39,7 @@ def write_if_changed(path: Path, content: bytes) -> bool:
 class Fingerprints:
     """A file of checksums: what each result was last made from.
 
-    Parameters
-    ----------
-    path : Path
-        The JSON file. An unreadable one counts as empty, so that all is made again.
+    An unreadable one counts as empty, so that all is made again.
     """
 
     def __init__(self, path: Path) -> None:

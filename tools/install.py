@@ -64,10 +64,7 @@ def main(dev: bool) -> str | None:
     print(f"Python {version}: .venv gets {what} ...", flush=True)
     environment = ROOT / ".venv"
     if not dev and subprocess.run([sys.executable, "-m", "venv", str(environment)]).returncode:
-        return (
-            "Python cannot make a virtual environment. "
-            "On Debian or Ubuntu: apt install python3-venv"
-        )
+        return "Python cannot make a virtual environment. Debian, Ubuntu: apt install python3-venv"
     python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     # the packages of this repository as they stand here; a student's copy lacks the third
     folders = [ROOT / "src" / "gradebox", ROOT, ROOT / "src" / "gradebox_wasm"]

@@ -20,15 +20,19 @@ RESULTS = (RECORD, "*.pt")
 """The names of files that runs leave: a record, and the checkpoints from which runs resume."""
 
 
+def _folder(name: str, content: str) -> Path:
+    """Return a property of a course: the path of one of the folders that nbgrader names."""
+
+    def path(course: "Course") -> Path:
+        directories: Any = course.config.CourseDirectory
+        return course.root / str(directories[f"{name}_directory"])
+
+    return property(path, doc=f"Return the folder of {content}.")  # type: ignore[return-value]
+
+
 @dataclass(frozen=True)
 class Course:
-    """The folders of one course.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds ``nbgrader_config.py``.
-    """
+    """The folders of one course, whose root holds ``nbgrader_config.py``."""
 
     root: Path = ROOT
 
@@ -37,45 +41,21 @@ class Course:
         """Return nbgrader's configuration of this course."""
         file = self.root / "nbgrader_config.py"
         if not file.exists():
-            raise ToolError(
-                f"there is no {file.name} in {self.root}", "run the command in the course's folder"
-            )
+            problem = f"there is no {file.name} in {self.root}"
+            raise ToolError(problem, "run the command in the course's folder")
         loaded: Config = PyFileConfigLoader(file.name, path=str(self.root)).load_config()
         return loaded
-
-    def _folder(self, name: str) -> Path:
-        directories: Any = self.config.CourseDirectory
-        return self.root / str(directories[f"{name}_directory"])
 
     @property
     def build(self) -> Path:
         """Return the folder of all that is made and not committed."""
         return self.root / "build"
 
-    @property
-    def solutions(self) -> Path:
-        """Return the folder of the instructor's notebooks."""
-        return self._folder("source")
-
-    @property
-    def exercises(self) -> Path:
-        """Return the folder of the released notebooks."""
-        return self._folder("release")
-
-    @property
-    def submitted(self) -> Path:
-        """Return the folder of the collected submissions."""
-        return self._folder("submitted")
-
-    @property
-    def autograded(self) -> Path:
-        """Return the folder of the executed and graded submissions."""
-        return self._folder("autograded")
-
-    @property
-    def feedback(self) -> Path:
-        """Return the folder of the pages that go back to students."""
-        return self._folder("feedback")
+    solutions = _folder("source", "the instructor's notebooks")
+    exercises = _folder("release", "the released notebooks")
+    submitted = _folder("submitted", "the collected submissions")
+    autograded = _folder("autograded", "the executed and graded submissions")
+    feedback = _folder("feedback", "the pages that go back to students")
 
     @property
     def gradebook(self) -> Path | None:
@@ -97,11 +77,6 @@ class Course:
     def work(self) -> Path:
         """Return the folder in which students work."""
         return Path(str(self.config.Exchange.assignment_dir))
-
-    @property
-    def other_places(self) -> list[Path]:
-        """Return the folders in which students may have edited an assignment as well."""
-        return [self.root / folder for folder in self.config.Submit.places]
 
     def notebooks(self, topic: str) -> list[str]:
         """Return the names of an assignment's notebooks: the topic's own, then the others."""
@@ -135,8 +110,9 @@ class Course:
         """Return the topics that have an assignment, in the order of the book."""
         paths = self._assignments.glob("*/*.ipynb")
         names = {path.parent.name for path in paths if path.stem == path.parent.name}
-        order = self._book_order()
-        return sorted(names, key=lambda topic: (order.get(topic, len(order)), topic))
+        # of book/erm/risk, the topic is erm
+        book = [page.split("/")[1] for page in contents(self.root) if "/" in page]
+        return sorted(names, key=lambda topic: ((*book, topic).index(topic), topic))
 
     @property
     def _assignments(self) -> Path:
@@ -151,32 +127,24 @@ class Course:
     def need_solutions(self) -> None:
         """Raise in a student's copy of the course, which has nothing to release or to grade."""
         if not self.has_solutions:
-            raise ToolError(
-                f"there is no {self.solutions.name}/ here: this is a student's copy of the course",
-                "`make lab` opens the assignments; releasing and grading want the whole repository",
+            problem = f"there is no {self.solutions.name}/ here: this is a student's copy"
+            remedy = (
+                "`make lab` opens the assignments; to release and grade, get the whole repository"
             )
-
-    def _book_order(self) -> dict[str, int]:
-        # of book/erm/risk, the topic is erm
-        topics = dict.fromkeys(page.split("/")[1] for page in contents(self.root) if "/" in page)
-        return {topic: position for position, topic in enumerate(topics)}
+            raise ToolError(problem, remedy)
 
     def choose(self, names: list[str]) -> list[str]:
         """Return the topics named, or all when none is; raise for a name that is unknown."""
         available = self.topics()
         if not available:
-            raise ToolError(
-                f"there is no assignment in {self.solutions} or {self.exercises}",
-                "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository",
-            )
-        for name in names:
-            if name not in available:
-                near = difflib.get_close_matches(name, available, n=1)
-                guess = f"did you mean {near[0]!r}? " if near else ""
-                raise ToolError(
-                    f"there is no assignment {name!r}",
-                    f"{guess}the assignments are {', '.join(available)}",
-                )
+            remedy = "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository"
+            problem = f"there is no assignment in {self.solutions} or {self.exercises}"
+            raise ToolError(problem, remedy)
+        for name in [name for name in names if name not in available]:
+            near = difflib.get_close_matches(name, available, n=1)
+            remedy = f"did you mean {near[0]!r}? " if near else ""
+            remedy += f"the assignments are {', '.join(available)}"
+            raise ToolError(f"there is no assignment {name!r}", remedy)
         return names or available
 
     def named(self, names: list[str], command: str) -> list[str]:

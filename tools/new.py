@@ -5,7 +5,7 @@ and says what to fill in.
 """
 
 import re
-import sys
+from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
@@ -15,40 +15,8 @@ from tools.fingerprints import write_if_changed
 from tools.layout import LAB, ROOT, Course
 from tools.terminal import ToolError, argument, command, console
 
-BLOCK = '''"""{title}."""
-
-from collections.abc import Iterator
-
-import numpy as np
-
-from optdl.checks.exercise import Case, Exercise, Function
-from optdl.{topic} import {name}
-
-exercise = Exercise("{key}", {name})
-
-
-@exercise.cases
-def _(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield the arguments by name, small ones and large ones."""
-    for n in (1, 3, 8):
-        yield {{"x": rng.normal(size=n).round(1)}}
-
-
-@exercise.fact("it is so, however the answer is computed")
-def _(function: Function, rng: np.random.Generator) -> bool:
-    return bool(function(np.zeros(3)) == 0)
-
-
-exercise.hints(
-    "Which question leads to the answer?",
-    "What is nearly the line, in words.",
-)
-
-exercise.mistakes(r"""
-you do this; that is right
-    what stands once in the text of the reference → what the mistaken one has there
-""")
-'''
+BLOCK = Path(__file__).with_name("new_exercise.txt").read_text("utf-8")
+"""The block of an exercise in the checks; it is Python once it is filled in."""
 TASK = "## {number} · {title}\n\nWhat is to be written, and why."
 NUMBER = re.compile(r"^## (\d+)(?= · )")
 ANSWER = '''def {name}(x):
@@ -71,11 +39,6 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
 
     The key is its row of the sources, such as ``L1-07``, or ``L1-07:gain`` where the row has
     others; the name is the function that students write.
-
-    Raises
-    ------
-    ToolError
-        If the exercise is there already, or there is no such topic.
     """
     is_lab = key.startswith("LAB")
     source = course.source(topic, LAB if is_lab else None)
@@ -118,23 +81,16 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
 
 def _cells(cell_id: str, key: str, name: str, number: int) -> list[NotebookNode]:
     """Return the task, the answer, and the two tests of an exercise."""
-    title = name.replace("_", " ").capitalize()
-    task = new_markdown_cell(TASK.format(number=number, title=title), id=f"{cell_id}-task")  # type: ignore[no-untyped-call]
-    cells = [task]
+    text = TASK.format(number=number, title=name.replace("_", " ").capitalize())
+    cells = [new_markdown_cell(text, id=f"{cell_id}-task")]  # type: ignore[no-untyped-call]
     for suffix, source, points in (
         ("", ANSWER.format(name=name), {}),
         ("-visible", f'check("{key}", {name})', {"points": 1}),
         ("-hidden", HIDDEN.format(key=key, name=name), {"points": 2}),
     ):
-        marks = {
-            "grade": bool(points),
-            "grade_id": cell_id + suffix,
-            "locked": bool(points),
-            "schema_version": 3,
-            "solution": not points,
-            "task": False,
-            **points,
-        }
+        is_test = bool(points)
+        marks = {"grade_id": cell_id + suffix, "schema_version": 3, "task": False, **points}
+        marks |= {"grade": is_test, "locked": is_test, "solution": not is_test}
         cell = new_code_cell(source, id=cell_id + suffix, metadata={"nbgrader": marks})  # type: ignore[no-untyped-call]
         cells.append(cell)
     return [notebooks.node(cell) for cell in cells]
@@ -153,7 +109,3 @@ def main(kind: str, topic: str, key: str, function: str | None) -> None:
         raise ToolError(f"{key} names no function", "name it: --function NAME")
     for number, step in enumerate(exercise(Course(ROOT), topic, key, name), 1):
         console.print(f"{number}. {step}", markup=False)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

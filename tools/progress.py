@@ -3,16 +3,8 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Column
 from rich.text import Text
 
@@ -34,7 +26,7 @@ LINE_SECONDS = 5.0
 """Where there is no terminal, a stage prints a line after so many seconds at the earliest."""
 
 
-class Stages(Progress):
+class Stages(bars.Progress):
     """Show the stages of a command while it runs; a context manager.
 
     A terminal shows a bar for each stage. A pipe, a file or the log of a continuous integration
@@ -46,14 +38,10 @@ class Stages(Progress):
         # what is done now is cut where there is no more room
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         super().__init__(
-            SpinnerColumn(),
-            TextColumn("[bold]{task.description:<8}"),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[now]}", markup=False, table_column=rest),
+            *(bars.SpinnerColumn(), bars.TextColumn("[bold]{task.description:<8}")),
+            *(bars.BarColumn(bar_width=16), bars.MofNCompleteColumn(), bars.TimeElapsedColumn()),
+            *(bars.TextColumn("left"), bars.TimeRemainingColumn()),
+            bars.TextColumn("{task.fields[now]}", markup=False, table_column=rest),
             console=screen,
             expand=True,
             disable=not screen.is_interactive,

@@ -30,15 +30,7 @@ LOGS = Path(__file__).resolve().parent.parent / "build" / "logs"
 
 
 class ToolError(Exception):
-    """A command cannot go on.
-
-    Parameters
-    ----------
-    problem : str
-        What is wrong.
-    remedy : str
-        What to do about it.
-    """
+    """A command cannot go on: what is wrong, and what to do about it."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}\nTo fix: {remedy}")
@@ -77,35 +69,41 @@ class Command:
         """
         try:
             return self(*(sys.argv[1:] if words is None else words))
-        except ToolError as error:
-            console.print(f"[bold red]Problem:[/] {escape(error.problem)}")
-            console.print(f"[bold]To fix:[/] {escape(error.remedy)}")
-            return 1
         except KeyboardInterrupt:
             console.print("\nStopped. Run the same command again: it goes on where it stopped.")
             return 130
         except Exception as error:
-            name = f"{self.parser.prog.split('.')[-1]}.log"
-            log, last = keep_traceback(error, LOGS / name)
-            console.print(f"[bold red]Problem:[/] {escape(last)}")
-            console.print(
-                f"[bold]To fix:[/] the traceback in {escape(str(log))} shows where it was"
-            )
+            told = explained(error, LOGS / f"{self.parser.prog.split('.')[-1]}.log")
+            console.print(f"[bold red]Problem:[/] {escape(told.problem)}")
+            console.print(f"[bold]To fix:[/] {escape(told.remedy)}")
             return 1
 
 
 def command(*arguments: Any) -> Callable[[Callable[..., int | None]], Command]:
-    """Make a function the command of its module, whose docstring is the help."""
-    return lambda function: Command(function, *arguments)
+    """Make a function the command of its module, whose docstring is the help.
+
+    A command is the last definition of a module: if that was started with ``-m``, it runs at once.
+    """
+
+    def made(function: Callable[..., int | None]) -> Command:
+        result = Command(function, *arguments)
+        if function.__globals__["__name__"] == "__main__":
+            sys.exit(result.run())
+        return result
+
+    return made
 
 
-def keep_traceback(error: BaseException, log: Path) -> tuple[Path, str]:
-    """Write where an error was; return the file, and the last line."""
+def explained(error: BaseException, log: Path) -> ToolError:
+    """Return what is to be told of an error; what nobody expected leaves its traceback in a log."""
+    if isinstance(error, ToolError):
+        return error
     # a full disk may be the very error: then the traceback is lost, and its last line is not
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-    return log, traceback.format_exception_only(error)[-1].strip()
+    last = traceback.format_exception_only(error)[-1].strip()
+    return ToolError(last, f"the traceback in {log} shows where it was")
 
 
 def tell(lists: Mapping[str, str]) -> None:
@@ -119,7 +117,6 @@ def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:
     """Raise unless the disk that holds ``folder`` has this much free space."""
     free = shutil.disk_usage(folder).free // 2**20
     if free < megabytes:
-        raise ToolError(
-            f"only {free} MB are free on the disk of {folder}, {megabytes} MB are needed",
-            "free some space (`make clean` removes all that was built), then run it again",
-        )
+        problem = f"only {free} MB are free on the disk of {folder}, {megabytes} MB are needed"
+        remedy = "free some space (`make clean` removes all that was built), then run it again"
+        raise ToolError(problem, remedy)

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import progress
 from rich.console import Console
@@ -35,42 +35,32 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-_Arguments = list[tuple[str, dict[str, Any], str]]
-_GRADE: _Arguments = [
-    ("-j --jobs", {"type": _positive, "metavar": "N"}, "submissions at once (one a processor)"),
-    ("--student", {"action": "append", "metavar": "NAME"}, "only these; * and ? match"),
-    (
-        *("--resume", {"action": argparse.BooleanOptionalAction, "default": True}),
-        "leave alone what has been graded already and did not change",
-    ),
-    (
-        *("--scheduler", {"metavar": "ADDRESS"}),
-        "execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
-    ),
-]
-_BOTH: _Arguments = [
-    ("assignment", {"metavar": "ASSIGNMENT"}, "its name in nbgrader"),
-    ("--timeout", {"type": _positive, "metavar": "S"}, "seconds that a cell may have"),
-    (
-        *("--sandbox", {"metavar": "NAME"}),
-        "what seals the cells: the Linux 'kernel', another sandbox that is installed, or, only "
-        "with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
-    ),
-]
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
+    both = argparse.ArgumentParser(add_help=False)
+    both.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
+    both.add_argument("--timeout", type=_positive, metavar="S", help="seconds that a cell may have")
+    both.add_argument(
+        "--sandbox",
+        metavar="NAME",
+        help="what seals the cells: the Linux 'kernel', another sandbox that is installed, or, "
+        "only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
+    )
     command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
     commands = command_line.add_subparsers(required=True, metavar="COMMAND")
-    grade = commands.add_parser("grade", help="grade an assignment")
-    grade.set_defaults(command=command)
-    check = commands.add_parser("check", help="run an assignment's tests on your own answers")
+    check = commands.add_parser(
+        "check", parents=[both], help="run an assignment's tests on your own answers"
+    )
     check.set_defaults(command=check_tests, scheduler=None)
-    for names, settings, about in _GRADE + _BOTH:
-        grade.add_argument(*names.split(), help=about, **settings)
-    for names, settings, about in _BOTH:
-        check.add_argument(*names.split(), help=about, **settings)
+    one = commands.add_parser("grade", parents=[both], help="grade an assignment")
+    one.set_defaults(command=grade)
+    add = one.add_argument
+    add("-j", "--jobs", type=_positive, metavar="N", help="submissions at once (one a processor)")
+    add("--student", action="append", metavar="NAME", help="only these; * and ? match")
+    resume = "leave alone what has been graded already and did not change"
+    add("--resume", action=argparse.BooleanOptionalAction, default=True, help=resume)
+    scheduler = "execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox"
+    add("--scheduler", metavar="ADDRESS", help=scheduler)
     return command_line
 
 
@@ -115,7 +105,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
     return int(any(test.fails for test in tests))
 
 
-def command(arguments: argparse.Namespace) -> int:
+def grade(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
     course, console = _course(arguments), Console(highlight=False)
     from gradebox.run import batch, report
@@ -126,21 +116,15 @@ def command(arguments: argparse.Namespace) -> int:
             f"nobody {'of these ' if arguments.student else ''}has handed in "
             f"{arguments.assignment!r}; expected notebooks in {course.submitted('STUDENT')}"
         )
-    outcomes: list[batch.Outcome] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(batch.grading())
         run = _run(stack, course, arguments)
         with console.status(TRYING):
             tests = run.prepare()
         report.warn(console, tests, arguments.assignment)
-        columns = progress.TimeElapsedColumn(), "left", progress.TimeRemainingColumn()
-        shown = progress.BarColumn(bar_width=24), progress.MofNCompleteColumn(), *columns
-        bar = progress.Progress("{task.description}", *shown, console=console)
-        stack.enter_context(bar)
-        task = bar.add_task(f"[bold]Grade {escape(arguments.assignment)}", total=len(students))
-        for outcome in report.recorded(course, run.grade(students)):
-            outcomes.append(outcome)
-            bar.advance(task)
+        told = report.recorded(course, run.grade(students))
+        title = f"[bold]Grade {escape(arguments.assignment)}"
+        outcomes = [*progress.track(told, title, len(students), console=console)]
     report.show(console, outcomes)
     console.print(f"Report: {report.path_of(course)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))

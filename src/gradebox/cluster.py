@@ -1,8 +1,8 @@
 """Execute submissions on the workers of a Dask cluster; only this machine writes scores.
 
-A worker has gradebox and what the notebooks import, and nothing of the course. From what
-:func:`packed` returns it makes a folder with the instructor's version, the configuration and what
-the gradebook knows of the assignment, once for all submissions.
+A worker has gradebox and what the notebooks import, and nothing of the course. What
+:func:`packed` returns holds the instructor's version, the configuration and what the gradebook
+knows of the assignment; a worker makes a folder of it, once for all submissions.
 """
 
 import atexit
@@ -25,13 +25,11 @@ from gradebox.nbgrader.course import VERSION, Course, packages
 from gradebox.nbgrader.gradebook import Sources
 from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.run import batch
-from gradebox.run.executor import Executor, Result
+from gradebox.run.executor import Executor
 from gradebox.run.intake import Submission
-
-NOWHERE = "sqlite://"  # the address of the gradebook for a worker, which never opens it
+from gradebox.run.store import Result
 
 START = 300  # seconds of wall time to wait for the scheduler, and for the first worker
-
 _MAKING = threading.Lock()
 
 
@@ -44,16 +42,10 @@ def packed(course: Course, sources: Sources) -> bytes:
     from distributed.protocol.pickle import dumps  # functions of a configuration, too
 
     files = [path for path in sorted(course.source.rglob("*")) if path.is_file()]
-    settings = {
-        "assignment": course.assignment,
-        "timeout": course.timeout,
-        "config": course.config,
-        "ignore": list(course.directory.ignore),
-        "sources": sources.plain,
-        "versions": versions(),
-        "files": {path.relative_to(course.source).as_posix(): path.read_bytes() for path in files},
-    }
-    return bytes(dumps(settings))
+    texts = {path.relative_to(course.source).as_posix(): path.read_bytes() for path in files}
+    ignored = list(course.directory.ignore)
+    settings = course.assignment, course.timeout, course.config, ignored
+    return bytes(dumps((versions(), settings, sources.plain, texts)))
 
 
 def versions() -> dict[str, str]:
@@ -78,24 +70,9 @@ def _executor(order: bytes) -> Executor:
 
 @cache
 def _built(order: bytes) -> Executor:
-    settings = pickle.loads(order)  # from this cluster's client, whose functions Dask calls anyway
-    _compare(settings["versions"])
-    os.environ["NBGRADER_EXECUTION"] = "autograde"
-    sys.setswitchinterval(batch.SWITCH)
-    root = Path(tempfile.mkdtemp(prefix="gradebox-"))
-    atexit.register(remove, root)
-    write_files(settings["files"], root / "source" / settings["assignment"])
-    config = Config(settings["config"])
-    config.CourseDirectory.source_directory = "source"
-    config.CourseDirectory.ignore = settings["ignore"]
-    config.CourseDirectory.db_url = NOWHERE
-    course = Course(root, settings["assignment"], settings["timeout"], config)
-    return Executor(course, Sources(settings["sources"]))
-
-
-def _compare(expected: dict[str, str]) -> None:
-    """Raise unless the packages that both machines have are the same."""
-    here = versions()
+    # from this cluster's client, whose functions Dask calls anyway
+    expected, (assignment, timeout, config, ignored), sources, texts = pickle.loads(order)
+    here = versions()  # only packages that both machines have are compared
     differ = [
         f"{name} {here[name]} (expected {version})"
         for name, version in sorted(expected.items())
@@ -105,6 +82,16 @@ def _compare(expected: dict[str, str]) -> None:
         raise Unlike(
             f"the worker on {platform.node()} has {', '.join(differ)}; install the same versions"
         )
+    os.environ["NBGRADER_EXECUTION"] = "autograde"
+    sys.setswitchinterval(batch.SWITCH)
+    root = Path(tempfile.mkdtemp(prefix="gradebox-"))
+    atexit.register(remove, root)
+    write_files(texts, root / "source" / assignment)
+    config = Config(config)
+    config.CourseDirectory.source_directory = "source"
+    config.CourseDirectory.ignore = ignored
+    config.CourseDirectory.db_url = "sqlite://"  # a worker never opens the gradebook
+    return Executor(Course(root, assignment, timeout, config), Sources(sources))
 
 
 @contextlib.contextmanager

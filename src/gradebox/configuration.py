@@ -14,10 +14,10 @@ Every name is text here: nbgrader, which takes a second to import, is not import
 from typing import Any
 
 PUBLIC = {
-    "Recognize": "gradebox.nbgrader.rebuild",
     "Rebuild": "gradebox.nbgrader.rebuild",
     "WarmExecute": "gradebox.nbgrader.execute",
-    "SaveScores": "gradebox.nbgrader.steps",
+    "SaveScores": "gradebox.nbgrader.gradebook",
+    "LatePenalties": "gradebox.nbgrader.gradebook",
     "Harmless": "gradebox.nbgrader.harmless",
     "FeedbackPage": "gradebox.feedback.page",
     "markdown2html": "gradebox.feedback.formulas",
@@ -29,20 +29,15 @@ PUBLIC = {
 """The names for a configuration and for tests, and the modules that define them."""
 
 REPLACED = {
-    "DeduplicateIds": "Recognize",
-    "OverwriteCells": "Rebuild",
+    **dict.fromkeys(("DeduplicateIds", "OverwriteKernelspec", "OverwriteCells"), "Rebuild"),
     "Execute": "WarmExecute",
     "SaveAutoGrades": "SaveScores",
+    "AssignLatePenalties": "LatePenalties",
+    "CheckCellMetadata": "",  # nothing: all that are left in a notebook are the gradebook's
 }
 """nbgrader's steps, and what takes their places."""
 
-SANITIZE = (
-    "nbgrader.preprocessors.ClearOutput",
-    "gradebox.Recognize",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "gradebox.Rebuild",
-    "nbgrader.preprocessors.CheckCellMetadata",
-)
+SANITIZE = ("nbgrader.preprocessors.ClearOutput", "gradebox.Rebuild")
 """The steps before cells run."""
 
 AUTOGRADE = (
@@ -51,8 +46,7 @@ AUTOGRADE = (
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
     "gradebox.SaveScores",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
+    "gradebox.LatePenalties",
     "gradebox.Harmless",
 )
 """The steps from the running of cells on."""

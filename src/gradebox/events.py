@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LONGEST = 300  # so many characters of an event are shown
+MAX_CHARACTERS = 300  # so many characters of an event are shown
 
 LOOK = {
     "tampering": "{what} was changed before the test ran",
@@ -67,7 +67,7 @@ class Event:
         sentence = (LOOK | NOTE)[self.kind].format(**fields)
         if self.cell and "{cell}" not in (LOOK | NOTE)[self.kind]:
             sentence = f"{self.cell}: {sentence}"
-        return printable(" ".join(sentence.split()))[:LONGEST]
+        return printable(" ".join(sentence.split()))[:MAX_CHARACTERS]
 
     @property
     def plain(self) -> dict[str, Any]:

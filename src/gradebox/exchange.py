@@ -6,11 +6,7 @@ work. It is copied to the place of work; where that is edited too, the file that
 stands there, and the other is kept beside.
 
 nbgrader hands a page out under a name that it makes from a secret, which JupyterLab submits beside
-the work. Work that came as a folder has none, and nbgrader stops at the first such student. In
-``nbgrader_config.py`` this takes its place::
-
-    c.ExchangeFactory.release_feedback = "gradebox.ReleaseFeedback"
-
+the work. Work that came as a folder has none, and nbgrader stops at the first such student.
 """
 
 import hashlib
@@ -34,25 +30,27 @@ GATHERED = ".gathered.json"
 EARLIER_COPIES = "kept"
 """In the place of work: files that were saved earlier than those that took their place."""
 LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
+NEEDED = ("submission_secret.txt", "timestamp.txt")
+"""The files beside a page without which it cannot be handed out."""
 
 
 class Releases:
     """The checksums of all files that a course ever released into a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._file = folder, folder / MANIFEST
-        names = read_json(self._file).items()
+        self.folder = folder
+        names = read_json(folder / MANIFEST).items()
         self._checksums = {name: sums for name, sums in names if isinstance(sums, list)}
 
     def remember(self, files: Iterable[Path]) -> None:
         """Add the files, as they are, to what was released."""
-        text = json.dumps(self._checksums)
+        before = json.dumps(self._checksums)
         for file in files:
             sums = self._checksums.setdefault(file.relative_to(self.folder).as_posix(), [])
-            if (checksum := digest(file)) not in sums:
-                sums.append(checksum)
-        if json.dumps(self._checksums) != text:
-            write(self._file, json.dumps(self._checksums, indent=1, sort_keys=True) + "\n")
+            sums += {digest(file)}.difference(sums)
+        if json.dumps(self._checksums) != before:
+            text = json.dumps(self._checksums, indent=1, sort_keys=True)
+            write(self.folder / MANIFEST, f"{text}\n")
 
     def knows(self, topic: str, name: str, file: Path) -> bool:
         """Tell whether a file is just what was released under this name at some time."""
@@ -76,8 +74,7 @@ def gather(
     def called(path: Path) -> str:
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
-    log = work / GATHERED
-    checksums: list[str] = read_json(log, list)
+    checksums: list[str] = read_json(work / GATHERED, list)
     before, sentences = len(checksums), []
     for name, source in (found for folder in places for found in _files(folder / topic)):
         checksum, target = digest(source), work / topic / name
@@ -98,7 +95,7 @@ def gather(
             copy(source, target)
         sentences.append(said)
     if len(checksums) > before:
-        write(log, json.dumps(checksums, indent=1) + "\n")
+        write(work / GATHERED, json.dumps(checksums, indent=1) + "\n")
     return sentences
 
 
@@ -106,11 +103,9 @@ def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
     """Copy a file aside, with the moment of its last change in the name; return where it lies."""
     moment = datetime.fromtimestamp(file.stat().st_mtime)
     path = work / EARLIER_COPIES / topic / name
-    stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S}"
-    aside, number = path.with_name(f"{stem}{path.suffix}"), 1
-    while aside.exists() and digest(aside) != digest(file):
-        number += 1
-        aside = path.with_name(f"{stem} ({number}){path.suffix}")
+    # several files may have been saved in one second
+    stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S} ({digest(file)[:4]})"
+    aside = path.with_name(f"{stem}{path.suffix}")
     copy(file, aside)
     return aside
 
@@ -118,17 +113,15 @@ def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
 def copy(source: Path, target: Path) -> None:
     """Copy a file whole or not at all, with the time of its last change."""
     with atomic_write(target) as scratch:
-        scratch.write_bytes(source.read_bytes())
-        shutil.copystat(source, scratch)
+        shutil.copy2(source, scratch)
         scratch.chmod(0o644)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Give the files of an assignment's folder with their names in it."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        hidden = name.name.startswith(".") or LEFT_ALONE & set(name.parts)
-        if path.is_file() and not path.is_symlink() and not hidden:
+        is_hidden = name.name.startswith(".") or LEFT_ALONE & set(name.parts)
+        if path.is_file() and not path.is_symlink() and not is_hidden:
             yield name.as_posix(), path
 
 
@@ -153,10 +146,6 @@ class Submit(ExchangeSubmit):  # type: ignore[misc]
         super().init_src()
 
 
-NEEDED = ("submission_secret.txt", "timestamp.txt")
-"""The files beside a page without which it cannot be handed out."""
-
-
 class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
     """nbgrader's step that releases pages, for those that can be released."""
 
@@ -164,8 +153,7 @@ class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
         """Release what can be; warn of the rest, with the place of each page."""
         excluded = self.coursedir.student_id_exclude
         without_secret = left_out(self.coursedir)
-        names = [*filter(None, excluded.split(",")), *without_secret]
-        self.coursedir.student_id_exclude = ",".join(names)
+        self.coursedir.student_id_exclude = ",".join(filter(None, [excluded, *without_secret]))
         try:
             super().copy_files()
         finally:

@@ -57,18 +57,6 @@ def read_files(
     return contents, large
 
 
-def sync(paths: Iterable[Path]) -> None:
-    """Bring files and folders to the disk."""
-    for path in paths:
-        with contextlib.suppress(PermissionError):  # Windows opens no folder
-            # Windows flushes what was opened for writing alone
-            handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
 def remove(folder: Path) -> None:
     """Remove a folder with all that it holds, protected files too; it may be missing."""
     if folder.exists():
@@ -113,16 +101,17 @@ def atomic_write(path: Path) -> Iterator[Path]:
     scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         yield scratch
-        sync([scratch])
+        with scratch.open("rb+") as file:  # Windows flushes what was opened for writing alone
+            os.fsync(file.fileno())
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; half a character becomes a question mark."""
     with atomic_write(path) as scratch:
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_text(text, encoding="utf-8", errors="replace")
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

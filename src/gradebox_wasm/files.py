@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 
-from gradebox.sandbox.filesystem import MOST_FILES
+from gradebox.sandbox.filesystem import MAX_FILES
 
 
 class Number(IntEnum):
@@ -96,7 +96,7 @@ class Tree:
 
     def __init__(self, room: int) -> None:
         self.root = Folder()
-        self._room, self._many = room, MOST_FILES
+        self._room, self._many = room, MAX_FILES
 
     def put(self, path: str, node: Node) -> None:
         """Put something in place, and make the folders above it."""

@@ -23,7 +23,7 @@ from gradebox_wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Instance
 from gradebox_wasm.memory import Image
 from gradebox_wasm.modules import Modules
 
-MOST = 20
+MAX_IMAGES = 20
 """So many memories are kept, of about 30 MB; the oldest go."""
 _LENGTH = struct.Struct("<Q")
 _library = HostFolder(str(LIBRARY))
@@ -138,7 +138,7 @@ def _keep(path: Path, instance: Instance, modules: Modules) -> Image:
         file.write(text + _LENGTH.pack(len(text)))
     with suppress(OSError):  # Windows moves and removes no file that is open
         partial.replace(path)
-        for old in sorted(path.parent.glob("*.image"), key=os.path.getmtime)[:-MOST]:
+        for old in sorted(path.parent.glob("*.image"), key=os.path.getmtime)[:-MAX_IMAGES]:
             old.unlink()
     return image
 

@@ -18,7 +18,7 @@ FOLDER, FILE = 3, 4
 CREATE, DIRECTORY, EXCLUSIVE, TRUNCATE, APPEND = 1, 2, 4, 8, 1
 WRITING = 2**6
 """The right to write to what is opened."""
-MOST_PIECES, LONGEST, CHUNK = 1024, 4096, 2**16
+MAX_PIECES, MAX_PATH, CHUNK = 1024, 4096, 2**16
 """So many pieces are written at once, so long may a path be, so much chance is there at once."""
 ALL = 2**64 - 1
 
@@ -98,7 +98,7 @@ class Wasi:
         self.write(at, struct.pack(kind, value))
 
     def _pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
-        if not 0 <= count <= MOST_PIECES:
+        if not 0 <= count <= MAX_PIECES:
             raise Refused(Number.INVALID)
         return struct.iter_unpack("<II", self.read(at, 8 * count))
 
@@ -134,7 +134,7 @@ class Wasi:
 
     def _poll_oneoff(self, asked: int, events: int, count: int, many: int) -> None:
         """Wait for the first of some events; but for time, all that is asked about is ready."""
-        if not 0 < count <= MOST_PIECES:
+        if not 0 < count <= MAX_PIECES:
             raise Refused(Number.INVALID)
         table = self.read(asked, 48 * count)
         waiting = [table[at : at + 48] for at in range(0, 48 * count, 48)]
@@ -235,11 +235,11 @@ class Wasi:
     # --- Paths ---
 
     def _path(self, number: int, at: int, length: int) -> str:
-        if not 0 <= length <= LONGEST:
+        if not 0 <= length <= MAX_PATH:
             raise Refused(Number.TOO_LONG)
         text = self.read(at, length).decode(errors="surrogateescape")
         path = text if text.startswith("/") else f"{self._opened[number].path}/{text}"
-        if len(path) > LONGEST:
+        if len(path) > MAX_PATH:
             raise Refused(Number.TOO_LONG)
         return path
 

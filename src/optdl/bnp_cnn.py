@@ -47,7 +47,6 @@ __all__ = [
     "relu_curvatures",
     "rows",
     "statistics_bound",
-    "variance_bound",
 ]
 
 Images = Float[np.ndarray, "N c r s"]
@@ -117,11 +116,6 @@ def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"
     (N r s, c k²) array
         One row for each position of each image, one column for each entry of the kernel.
 
-    Raises
-    ------
-    ValueError
-        If k is not odd.
-
     Examples
     --------
     >>> h = np.array([[[[1.0, 2.0, 3.0]]]])
@@ -154,7 +148,7 @@ def rows(h: Images) -> int:
 def conv_forward(
     h: Images, w: Float[np.ndarray, "o c k k"], b: Float[np.ndarray, " o"]
 ) -> Float[np.ndarray, "N o r s"]:
-    r"""Return the output of the layer, from one matrix product. Source: P-21.
+    r"""Return the output of the layer, from one matrix product (Source: P-21).
 
     .. math:: \hat a = [e, \mathcal H]\,\hat w, \qquad
         \hat w = \begin{bmatrix} b_d \\ \mathrm{vec}(w_d) \end{bmatrix}
@@ -165,15 +159,6 @@ def conv_forward(
     ----------
     w : (o, c, k, k) array
         The kernel, as ``nn.Conv2d`` stores it.
-
-    Returns
-    -------
-    (N, o, r, s) array
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, or k is not odd.
 
     Examples
     --------
@@ -289,7 +274,7 @@ def relu_curvatures(
 
 
 def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
-    r"""Return the mean and the variance of each column of :math:`\mathcal H`. Source: P-23.
+    r"""Return the mean and the variance of each column of :math:`\mathcal H` (Source: P-23).
 
     The column of :math:`w(p, i, j)` is the padded feature map of channel p under the window that
     this entry of the kernel runs over. Its zeros count as numbers like any other:
@@ -312,11 +297,6 @@ def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
     mean, var : (c k²,) arrays
         In the order of the columns; ``mean.reshape(c, k, k)`` lies as the kernel does.
 
-    Raises
-    ------
-    ValueError
-        If k is not odd.
-
     Examples
     --------
     >>> mean, var = exact_column_statistics(np.array([[[[1.0, 3.0]]]]), 3)
@@ -329,7 +309,7 @@ def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
 
 
 def channel_statistics(h: Images) -> tuple[Channels, Channels]:
-    r"""Return the mean and the variance of each channel, over images and positions. Source: P-23.
+    r"""Return the mean and the variance of each channel, over images and positions (Source: P-23).
 
     .. math::
         \mu(p) = \frac1{Nrs}\sum_{n,u,v} h(n,p,u,v), \qquad
@@ -342,10 +322,6 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
     h : (N, c, r, s) array
         The input of the layer, without the padding.
 
-    Returns
-    -------
-    mean, var : (c,) arrays
-
     Examples
     --------
     >>> channel_statistics(np.array([[[[1.0, 3.0]]]]))
@@ -355,7 +331,7 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
 
 
 def border_share(height: int, width: int, k: int) -> float:
-    r"""Return the largest share of a feature map that a kernel's entry misses. Source: P-23.
+    r"""Return the largest share of a feature map that a kernel's entry misses.
 
     A corner of the kernel is :math:`\frac{k-1}2` rows and columns off the center. It misses so
     many rows and columns of the map and meets zeros in their place:
@@ -381,6 +357,8 @@ def border_share(height: int, width: int, k: int) -> float:
     rows can be missed than there are: with r = s = 1 and k = 5 the formula gives 0, and the corner
     misses everything. Here the number of missed rows stops at r, that of columns at s.
 
+    Source: P-23
+
     Examples
     --------
     >>> border_share(32, 32, 3), border_share(1, 1, 5)
@@ -392,8 +370,6 @@ def border_share(height: int, width: int, k: int) -> float:
 
 def statistics_bound(h: Images, k: int) -> Channels:
     r"""Return how far a column's mean can be from its channel's mean, for each channel.
-
-    Source: P-23
 
     .. math:: |\mu_H(p,i,j) - \mu(p)| \le
         (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr) \max_{n,u,v} |h(n,p,u,v)|
@@ -407,13 +383,11 @@ def statistics_bound(h: Images, k: int) -> Channels:
     k : int
         Height and width of the kernel; odd.
 
-    Returns
-    -------
-    (c,) array
-
     Notes
     -----
     For kernels that are larger than the feature map see :func:`border_share`.
+
+    Source: P-23
 
     Examples
     --------
@@ -421,41 +395,6 @@ def statistics_bound(h: Images, k: int) -> Channels:
     array([0.875])
     """
     return border_share(h.shape[2], h.shape[3], k) * np.abs(h).max(axis=(0, 2, 3))
-
-
-def variance_bound(h: Images, k: int) -> Channels:
-    r"""Return how far a column's variance can be from its channel's variance, for each channel.
-
-    Source: P-23
-
-    .. math:: |\sigma_H^2(p,i,j) - \sigma^2(p)| \le 3\,\nu \max_{n,u,v} |h(n,p,u,v)|^2
-
-    with the share ν of :func:`border_share`.
-
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
-
-    Returns
-    -------
-    (c,) array
-
-    Notes
-    -----
-    The paper bounds the mean alone. A variance is the smallest mean square distance to any point.
-    Measure the column's from μ: zeros in place of a share ν of the map add at most νμ². Measure
-    the channel's from μ_H: the entries that the zeros replace add at most
-    :math:`\nu(h^2 - 2h\mu_H)`. With all numbers in [−M, M], neither exceeds 3νM².
-
-    Examples
-    --------
-    >>> variance_bound(np.full((1, 1, 4, 4), -2.0), 3)
-    array([5.25])
-    """
-    return 3 * border_share(h.shape[2], h.shape[3], k) * np.square(h).max(axis=(0, 2, 3))
 
 
 # --- Normalized and preconditioned ------------------------------------------------------------
@@ -474,10 +413,6 @@ def normalize_channels(h: Images) -> Images:
     ----------
     h : (N, c, r, s) array
         The input of the layer.
-
-    Returns
-    -------
-    (N, c, r, s) array
 
     Raises
     ------
@@ -518,15 +453,6 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
     k : int
         Height and width of the kernel.
 
-    Returns
-    -------
-    U, D : (c k² + 1, c k² + 1) arrays
-
-    Raises
-    ------
-    ValueError
-        If a standard deviation is not positive.
-
     Examples
     --------
     >>> U, D = preconditioner_conv(np.array([3.0]), np.array([2.0]), 1)
@@ -556,15 +482,6 @@ def preconditioned_norm(h: Images, k: int, hessian: Square) -> float:
         Height and width of the kernel; odd.
     hessian : (c k² + 1, c k² + 1) array
         Such as :func:`conv_layer_hessian` returns; the bias comes first.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If the Hessian does not have one row for the bias and one for each entry of the kernel.
 
     Examples
     --------

@@ -42,11 +42,6 @@ class Examples:
         Features, one example per row.
     y : (m,) array
         Labels 0 … c−1; or ±1 or real numbers, where a loss asks for them.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of rows and labels differ.
     """
 
     x: Float[np.ndarray, "m ..."] = field(repr=False)
@@ -104,7 +99,7 @@ class Dataset:
     classes: tuple[str, ...] = field(repr=False)
 
     def split(self, validation: int | float, seed: int = 0) -> Split:
-        """Hold out part of the training examples for validation, at random. Source: L1-05.
+        """Hold out part of the training examples for validation, at random (Source: L1-05).
 
         Parameters
         ----------
@@ -155,11 +150,6 @@ class Dataset:
             Number of test examples to keep; all when not given.
         seed : int
             The same seed keeps the same examples; a larger subset contains a smaller one.
-
-        Raises
-        ------
-        ValueError
-            If more are asked for than there are, or none.
 
         Examples
         --------

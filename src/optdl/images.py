@@ -26,7 +26,7 @@ STD = np.array([0.229, 0.224, 0.225])
 
 
 class ImageFolder:
-    """The images of ``root/CLASS/FILE``, cut to squares and normalized. Source: P-28.
+    """The images of ``root/CLASS/FILE``, cut to squares and normalized (Source: P-28).
 
     Each image is scaled until its shorter side is 8/7 of the crop (256 for 224). In training a
     random square is cut out, and half of them are mirrored; else the square is the middle one.

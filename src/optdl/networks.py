@@ -66,11 +66,6 @@ def group_norm(group_size: int = 4) -> Factory:
         c to ``nn.GroupNorm(c / group_size, c)``. It raises ValueError if the groups do not
         come out even.
 
-    Raises
-    ------
-    ValueError
-        If the group size is less than 1.
-
     Examples
     --------
     >>> group_norm(4)(32).num_groups
@@ -172,7 +167,7 @@ def fully_connected(
     placement: Literal["post", "pre"] = "post",
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return a network of dense layers. Source: P-02, P-19.
+    r"""Return a network of dense layers (Source: P-02, P-19).
 
     With :math:`\mathcal B` the normalization and g the activation, a hidden layer and what
     follows it are
@@ -237,7 +232,7 @@ def cnn5(
     normalization: Normalization = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    """Return the network of five layers: three convolutions and two dense layers. Source: P-26.
+    """Return the network of five layers: three convolutions and two dense layers (Source: P-26).
 
     ====================  =======================================
     convolution, 3×3      32 filters, ReLU, 2×2 maximum pooling
@@ -250,6 +245,9 @@ def cnn5(
     The convolutions have stride 1 and no padding. The normalization comes last in each of the
     first four rows, after activation and pooling: it normalizes the input of the next layer. The
     weights are Glorot uniform, the biases zero.
+
+    The paper gives the kernels, the filters and the number of layers. Pooling, padding and the 64
+    units are those of the tutorial of TensorFlow that it names.
 
     Parameters
     ----------
@@ -271,9 +269,6 @@ def cnn5(
     ValueError
         If the images are smaller than 18 × 18, so that nothing is left of them, or the name of
         the normalization is unknown.
-
-    The paper gives the kernels, the filters and the number of layers. Pooling, padding and the 64
-    units are those of the tutorial of TensorFlow that it names.
 
     Examples
     --------
@@ -300,7 +295,7 @@ def cnn5(
 
 
 class Residual(nn.Module):
-    r"""A residual block: :math:`x \mapsto g(\text{shortcut}(x) + \text{branch}(x))`. Source: P-27.
+    r"""A residual block: :math:`x \mapsto g(\text{shortcut}(x) + \text{branch}(x))` (Source: P-27).
 
     Parameters
     ----------
@@ -460,7 +455,7 @@ def resnet_cifar(
     bias: bool | None = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return the residual network for images of 32 × 32 pixels. Source: P-27.
+    r"""Return the residual network for images of 32 × 32 pixels (Source: P-27).
 
     A convolution, three stages of n blocks with 16, 32 and 64 channels, and a dense layer; a
     block has two 3×3 convolutions. Where the channels double, the image is halved, and the
@@ -495,11 +490,6 @@ def resnet_cifar(
         (N, 3, r, s) images to (N, classes) scores; its parts are called ``stem``, ``stage1`` to
         ``stage3`` and ``head``.
 
-    Raises
-    ------
-    ValueError
-        If the depth is not 6n + 2, or the name of the normalization is unknown.
-
     Examples
     --------
     >>> model = resnet_cifar(20)
@@ -533,7 +523,7 @@ def resnet18(
     bias: bool | None = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return the residual network of 18 layers for images of 224 × 224 pixels. Source: P-28.
+    r"""Return the residual network of 18 layers for images of 224 × 224 pixels (Source: P-28).
 
     A 7×7 convolution of stride 2, 3×3 maximum pooling of stride 2, four stages of two blocks with
     64, 128, 256 and 512 channels, and a dense layer. Where the channels double, the image is
@@ -557,11 +547,6 @@ def resnet18(
     Sequential
         (N, 3, r, s) images to (N, classes) scores; its parts are called ``stem``, ``stage1`` to
         ``stage4`` and ``head``.
-
-    Raises
-    ------
-    ValueError
-        If the name of the normalization is unknown.
 
     Examples
     --------

@@ -142,11 +142,6 @@ def plot_curves(
     Axes
         The axes that were given.
 
-    Raises
-    ------
-    ValueError
-        If a curve is not as long as x, or a band has no curve.
-
     Examples
     --------
     >>> import matplotlib.pyplot as plt
@@ -206,11 +201,6 @@ def plot_contours(
     Axes
         The axes that were given.
 
-    Raises
-    ------
-    ValueError
-        If the shape of the surface is not (rows, columns), or of a trajectory not (t, 2).
-
     Examples
     --------
     >>> import matplotlib.pyplot as plt
@@ -269,11 +259,6 @@ def plot_power_laws(
     -------
     Axes
         The axes that were given.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a law belongs to no measurement.
 
     Examples
     --------

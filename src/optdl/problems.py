@@ -111,7 +111,7 @@ class Problem:
 
 
 def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
-    r"""Return the quadratic bowl with a given Hessian and minimum. Source: L1-14, L1-15.
+    r"""Return the quadratic bowl with a given Hessian and minimum (Source: L1-14, L1-15).
 
     .. math:: J(w) = \tfrac12 (w - w^*)^T H (w - w^*), \qquad \nabla J(w) = H (w - w^*)
 
@@ -146,7 +146,7 @@ def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
 
 
 def valley(b: float) -> Problem:
-    r"""Return the long valley with curvatures 1 and b. Source: L1-16.
+    r"""Return the long valley with curvatures 1 and b (Source: L1-16).
 
     .. math:: f(x, y) = \tfrac12 (x^2 + b\, y^2), \qquad b > 0
 
@@ -176,7 +176,7 @@ def valley(b: float) -> Problem:
 
 
 def saddle() -> Problem:
-    r"""Return the simplest saddle: a minimum along x, a maximum along y. Source: L1-21.
+    r"""Return the simplest saddle: a minimum along x, a maximum along y (Source: L1-21).
 
     .. math:: f(x, y) = \tfrac12 (x^2 - y^2)
 
@@ -204,7 +204,7 @@ def saddle() -> Problem:
 
 
 def beale() -> Problem:
-    r"""Return Beale's function: a flat valley floor between steep walls. Source: L2-02.
+    r"""Return Beale's function: a flat valley floor between steep walls (Source: L2-02).
 
     .. math:: f(x, y) = \sum_{i=1}^{3} \bigl(c_i - x (1 - y^i)\bigr)^2,
         \qquad c = (1.5,\ 2.25,\ 2.625)
@@ -280,7 +280,7 @@ def mixture(
     depths: Float[np.ndarray, " k"] | None = None,
     widths: Float[np.ndarray, " k"] | None = None,
 ) -> Problem:
-    r"""Return a surface with several Gaussian wells, hence several minima. Source: L2-02.
+    r"""Return a surface with several Gaussian wells, hence several minima (Source: L2-02).
 
     .. math:: f(x) = -\sum_{j=1}^{k} a_j \exp\Bigl(-\frac{\lVert x - c_j\rVert^2}{2 s_j^2}\Bigr)
 
@@ -381,7 +381,7 @@ def _require_wells(
 
 
 def rotated(problem: Problem, degrees: float) -> Problem:
-    r"""Return a problem of the plane, turned around the origin. Source: F-03.
+    r"""Return a problem of the plane, turned around the origin (Source: F-03).
 
     .. math:: J_{rotated}(w) = J(Q^T w), \qquad \nabla J_{rotated}(w) = Q\,\nabla J(Q^T w), \qquad
         Q = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}
@@ -422,7 +422,7 @@ def rotated(problem: Problem, degrees: float) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class TwoGaussians:
-    r"""Two classes whose distribution is known, so that the risk is too. Source: L1-01.
+    r"""Two classes whose distribution is known, so that the risk is too (Source: L1-01).
 
     .. math:: P(y = +1) = \pi, \qquad x \mid y \sim \mathcal N(y\,\mu,\ \sigma^2 I)
 
@@ -436,11 +436,6 @@ class TwoGaussians:
         σ > 0.
     prior : float
         π, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
 
     Examples
     --------

@@ -25,7 +25,6 @@ __all__ = [
     "contributions_from_gradient",
     "convergence_rate",
     "depth_norms",
-    "eigen_contributions",
     "eigen_power",
     "eigenbasis",
     "exact_line_search",
@@ -210,7 +209,7 @@ def approximation_error(
 def approximation_order(
     distances: Float[np.ndarray, " s"], errors: Float[np.ndarray, " s"]
 ) -> float:
-    """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes. Source: L1-12.
+    """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes (Source: L1-12).
 
     The quadratic model of a smooth function has the order 3, or a higher one if the third
     derivative vanishes along the line.
@@ -261,39 +260,12 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     return eigenvalues, eigenvectors * np.sign(eigenvectors[largest, np.arange(len(largest))])
 
 
-def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
-    r"""Return the contribution of each eigendirection to the loss above its minimum. Source: L1-14.
+def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
+    r"""Return what each eigendirection contributes to the loss above its minimum (Source: L1-14).
 
     .. math:: J(w) - J(w^*) = \tfrac12 \sum_i \lambda_i \alpha_i^2, \qquad \alpha_i = u_i^T (w-w^*)
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H at the minimum w*.
-    displacement : (n,) array
-        w − w*.
-
-    Returns
-    -------
-    (n,) array
-        The terms ½ λᵢ αᵢ², in ascending order of λᵢ.
-
-    Examples
-    --------
-    >>> eigen_contributions(np.diag([1.0, 4.0]), np.array([2.0, 3.0]))
-    array([ 2., 18.])
-    """
-    eigenvalues, eigenvectors = eigenbasis(hessian)
-    alpha = eigenvectors.T @ displacement
-    return 0.5 * eigenvalues * alpha**2
-
-
-def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
-    r"""Return the terms of :func:`eigen_contributions` where w* is unknown, from the gradient at w.
-
-    Source: L1-14
-
-    On a quadratic :math:`u_i^T g = \lambda_i\alpha_i`, so
+    w* need not be known: on a quadratic :math:`u_i^T g = \lambda_i\alpha_i`, so
 
     .. math:: \tfrac12\lambda_i\alpha_i^2 = \frac{(u_i^T g)^2}{2\lambda_i}
 
@@ -335,7 +307,7 @@ def gradient_descent(
 
 
 def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) -> Trajectory:
-    r"""Return the eigenbasis coefficients of gradient descent, in closed form. Source: L1-15.
+    r"""Return the eigenbasis coefficients of gradient descent, in closed form (Source: L1-15).
 
     On a quadratic the directions decouple, :math:`\Delta\alpha_i = -\eta\lambda_i\alpha_i`, so
 
@@ -425,7 +397,7 @@ def largest_stable_step(eigenvalues: Vector) -> float:
 
 
 def convergence_rate(lr: float, eigenvalues: Vector) -> float:
-    r"""Return the factor by which one step shrinks the error in the worst direction. Source: P-05.
+    r"""Return the factor by which one step shrinks the error in the worst direction (Source: P-05).
 
     .. math:: r = \max_i |1 - \eta\lambda_i|
                 = \max\{|1-\eta\lambda_{min}|,\ |1-\eta\lambda_{max}|\}
@@ -441,7 +413,7 @@ def convergence_rate(lr: float, eigenvalues: Vector) -> float:
 
 
 def optimal_step(eigenvalues: Vector) -> float:
-    r"""Return the learning rate with the smallest convergence rate. Source: P-05.
+    r"""Return the learning rate with the smallest convergence rate (Source: P-05).
 
     .. math:: \eta = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
               r = \frac{\kappa-1}{\kappa+1}, \qquad \kappa = \frac{\lambda_{max}}{\lambda_{min}}
@@ -520,11 +492,6 @@ def second_moment(
     weights : (m,) array, optional
         s ≥ 0, not all zero; all 1 when not given.
 
-    Raises
-    ------
-    ValueError
-        If a weight is negative or all are zero.
-
     Examples
     --------
     >>> second_moment(np.array([[3.0, 1.0], [1.0, 1.0]]))
@@ -562,11 +529,6 @@ def mean_and_covariance(
         x̄.
     covariance : (n, n) array
         C, divided by the sum of the weights, which is m without weights.
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative or all are zero.
 
     Examples
     --------
@@ -624,10 +586,6 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     steps : int
         Number of steps; once the minimum is reached, the iterate stays there.
 
-    Returns
-    -------
-    (steps + 1, n) array
-
     Examples
     --------
     >>> exact_line_search(np.diag([1.0, 0.5]), np.array([0.5, 1.0]), steps=1)
@@ -662,10 +620,6 @@ def search_along(
     directions : (s, n) array
         One nonzero direction v in each row, of any length.
 
-    Returns
-    -------
-    (s + 1, n) array
-
     Examples
     --------
     >>> search_along(np.diag([1.0, 4.0]), np.array([1.0, 1.0]), np.array([[1.0, 0.0], [0.0, 3.0]]))
@@ -682,7 +636,7 @@ def search_along(
 
 
 def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
-    r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form. Source: L1-16.
+    r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form (Source: L1-16).
 
     .. math:: x_k = b \left(\frac{b-1}{b+1}\right)^k, \qquad y_k = \left(\frac{1-b}{1+b}\right)^k
 
@@ -708,7 +662,7 @@ def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
 
 
 def eigen_power(weight: Matrix, k: int) -> Matrix:
-    r"""Return the k-th power of a diagonalizable matrix through its eigenvalues. Source: L2-01.
+    r"""Return the k-th power of a diagonalizable matrix through its eigenvalues (Source: L2-01).
 
     .. math:: W^k = V \, \mathrm{diag}(\lambda_1^k, \dots, \lambda_n^k) \, V^{-1}
 
@@ -817,11 +771,6 @@ def logistic_regression(
         Labels −1 and +1.
     penalty : float
         ω > 0; it keeps the Hessian positive definite.
-
-    Raises
-    ------
-    ValueError
-        If a label is not ±1 or the penalty is not positive.
 
     Examples
     --------

@@ -33,7 +33,7 @@ COURSE = {
     CODE: """class Bowl:
     'Source: L1-01'
     def value(self):
-        'Source: L1-02, L1-01.'
+        'A value (Source: L1-02, L1-01).'
 def plain():
     'Nothing. The Source: L2-99 of a sentence is not a line of its own.'
 """,
@@ -70,7 +70,7 @@ EDITS = [
     (CODE, "L1-02, ", "", [("L1-02, P-01", "code", CODE)]),
     (LAB_CODE, "Source", "See", [("LAB-1", "code", LAB_CODE.replace("net", "*"))]),
     (TESTS, ', "P-01"', "", UNTESTED[1:]),
-    (TESTS, '"LAB-1"', '"L1-01"', [("LAB-1", "test", "tests/checks/test_lab_bowls.py")]),
+    (TESTS, '"LAB-1"', '"L1-01"', [("LAB-1", "test", "tests/checks/test_lab_records.py")]),
     (TASKS, "L1-01:depth", "P-01:depth", [ASKED]),
     (LAB_TASKS, "LAB-1, ", "", [LAB]),
     # what proves nothing, and where a mark counts

@@ -126,6 +126,12 @@ def descend(gradient, start, steps):
     return np.array(path)
 
 
+def descents(rng):
+    return [
+        {"gradient": np.sinh, "start": rng.uniform(1, 2, size=4), "steps": k} for k in (3, 4, 5)
+    ]
+
+
 def sums(x, start):
     return np.cumsum(x) + (0 if start is None else start)
 
@@ -254,6 +260,62 @@ def changes_its_pair(pair):
             lambda rng: [{"x": rng.uniform(1, 2), **more} for more in ({}, {"power": 3.0}) * 2],
             lambda x, power=2.5: x**power,
             "wrong exactly when `power` is left out, right otherwise",
+        ),
+        (
+            lambda x, eps: np.sqrt(x**2 + eps),
+            arrays,
+            lambda x, eps: np.abs(x) + eps**2 + eps * x,
+            "Your answer is right where `eps` is 0",
+        ),
+        (
+            lambda x, n: x**2 / n + x,
+            lambda rng: [{"x": rng.normal(size=4), "n": n} for n in (3, 5, 8)],
+            lambda x, n: x**2 / n**1.5 + x,
+            "Your answer is right where `n` is 1",
+        ),
+        (
+            lambda x: np.linalg.norm(x) + x.sum(axis=1),
+            normal((3, 2), (3, 4), (5, 6)),
+            lambda x: np.linalg.norm(x, 2) + x.sum(axis=1),
+            "Your answer is right where `x.shape[0]` is 1",
+        ),
+        (
+            descend,
+            descents,
+            lambda gradient, start, steps: descend(lambda w: gradient(w)[::-1], start, steps),
+            "row 1 is the first that differs: the step to it has the right signs, but other sizes",
+        ),
+        (
+            descend,
+            descents,
+            lambda gradient, start, steps: descend(
+                lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps
+            ),
+            "row 1 is the first that differs: the step to it has the right direction, but another",
+        ),
+        (
+            descend,
+            descents,
+            lambda gradient, start, steps: descend(gradient, start / start.sum(), steps),
+            "Row 0 is a multiple of the expected one",
+        ),
+        (
+            lambda x: x / x.std(axis=0),
+            normal((3, 4), (4, 4), (6, 4)),
+            lambda x: x / np.abs(x).mean(axis=0),
+            "Each column is a multiple of the expected one",
+        ),
+        (
+            lambda x: x - x.mean(axis=0),
+            normal((3, 4), (4, 4), (6, 4)),
+            lambda x: x - np.median(x, axis=0),
+            "Each column is the expected one plus a number",
+        ),
+        (
+            lambda f, x: f(x) ** 2 * np.cos(x),
+            lambda rng: [{"f": np.sin, "x": rng.normal(size=4)} for _ in range(3)],
+            lambda f, x: np.abs(f(x)),
+            "When `f` is doubled, the right answer is multiplied by 4; yours doubles",
         ),
         (lambda x: len(x), normal(3, 4), lambda x: float(len(x)), "expected an integer, got a fl"),
         (lambda x: (x, 2), normal(3, 4), lambda x: (x, 2.0), "expected an integer, got a float"),
@@ -405,6 +467,22 @@ def squares(x):
             ],
             lambda n, m, x: x if n >= m + 2 else x**3,
             "wrong exactly when",
+        ),
+        # where `x` is 0 the answer is only an argument, and where it is 1 a constant
+        (
+            lambda x, y: x**2 + y,
+            lambda rng: [{"x": rng.normal(size=3), "y": rng.normal(size=3)} for _ in range(3)],
+            lambda x, y: np.sinh(x) + y,
+            "is right where",
+        ),
+        # with one step there are two rows
+        (
+            descend,
+            descents,
+            lambda gradient, start, steps: descend(
+                lambda w: np.sinh(start) + (w - start), start, steps
+            ),
+            "`steps` is 1",
         ),
         # it draws when it is iterated
         (

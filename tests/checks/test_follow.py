@@ -99,6 +99,12 @@ def test_wrong_return_type_is_told_by_what_was_expected(key, answer, reason):
             {'group["lr"] * m': 'self.param_groups[0]["lr"] * m'},
             "wrong exactly when `event` is 'group 2 has the default settings, and half",
         ),
+        ("LAB-1:adamw", {"1 - group": "1 + group"}, "right exactly when `weight_decay` is 0"),
+        (
+            "LAB-3:evaluate",
+            {"    model.train(training)": "        break\n    model.train(training)"},
+            "loss and accuracy are those of all examples at once",
+        ),
         (
             "LAB-3:network",
             {"momentum=0.1": "momentum=0.01"},

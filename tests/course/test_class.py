@@ -85,19 +85,22 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # ben sends his notebook, in time; dora hands in nothing
     ben = course.submitted / "ben" / "toy"
     ben.mkdir(parents=True)
-    ben.joinpath("toy.ipynb").write_bytes(answered(course.released("toy"), "2 * x", "x"))
+    answers = [answered(course.released("toy"), "2 * x", "x", f"Because {n}.") for n in range(2)]
+    ben.joinpath("toy.ipynb").write_bytes(answers[0])
     ben.joinpath("timestamp.txt").write_text("2020-03-01 11:00:00 UTC")
 
     assert use(grade, course, "toy") == 0
     points = {row.student: row.auto for row in results.rows(course, ["toy"])}
     assert points == {"ada": 6, "ben": 3, "cleo": 3}
 
-    # marks by hand, and a regrade that leaves them
+    # marks by hand, and a regrade that leaves them; ben has written something else since
     with Backend(course).gradebook() as book:
-        written = book.find_grade("toy-why", "toy", "toy", "ada")
-        written.manual_score, written.needs_manual_grade = 4, False
+        for student, mark in (("ada", 4), ("ben", 0)):
+            written = book.find_grade("toy-why", "toy", "toy", student)
+            written.manual_score, written.needs_manual_grade = mark, False
         book.find_comment("toy-why", "toy", "toy", "ada").manual_comment = "Short and right."
         book.db.commit()
+    ben.joinpath("toy.ipynb").write_bytes(answers[1])
     assert use(grade, course, "toy", "--force") == 0
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "ada").score == 10
@@ -115,8 +118,7 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr().out
     assert "build/feedback/ben" in output
     assert "build/feedback/ada" not in output
-    # her mark was given before the regrade
-    assert "Written answers still to be read: ada (Ada Lovelace)\n" in output
+    assert "Written answers still to be read: ben (Ben Nevis)\n" in output
     exchange(course, ada, ExchangeFetchFeedback)
     [fetched] = ada.work.glob("toy/feedback/*/toy.html")
     assert fetched.read_bytes() == page.encode()

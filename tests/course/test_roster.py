@@ -8,6 +8,7 @@ from toy_course import MARKS, make_course, use
 
 from tools.classroom import class_state, roster
 from tools.classroom.backend import Backend
+from tools.classroom.student_matching import Person
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -78,17 +79,35 @@ def test_a_list_is_read_whoever_wrote_it(
     file = tmp_path / "class.csv"
     file.write_bytes(content)
     found = roster.read(file)
-    assert found.layout.sheet.header[found.columns["id"]] == column
+    assert found.layout.header[found.columns["id"]] == column
     assert [student["id"] for student in found.students] == ids
     names = [(student["first_name"], student["last_name"]) for student in found.students]
     assert names == [("Ada", "Lovelace"), ("Ben", "Nevis")]
     assert found.students[0].get("lms_user_id", "") == number
 
 
+@pytest.mark.parametrize(
+    ("titles", "name", "last"),
+    [
+        ("Student", "Ana da Silva", "da Silva"),
+        ("Student", '"da Silva, Ana"', "da Silva"),
+        ("Student", "Ana Silva Reis", "Silva Reis"),  # as the gradebook has it
+        ("Student", '"Reis, Ana Silva"', "Reis"),
+        ("Student", "Ana Silva Rey", "Rey"),
+        ("First name,Last name", "Ana Silva,Reis", "Reis"),
+    ],
+)
+def test_a_name_keeps_its_parts(tmp_path: Path, titles: str, name: str, last: str) -> None:
+    file = tmp_path / "class.csv"
+    file.write_text(f"{titles},SIS Login ID\n{name},ana\n")
+    people = {"ana": Person("ana", "Ana", "Silva Reis")}
+    assert [student["last_name"] for student in roster.read(file, people=people).students] == [last]
+
+
 def test_ids_stay_in_the_known_column(tmp_path: Path) -> None:
     file = tmp_path / "class.csv"
     file.write_text(CANVAS)
-    for found in (roster.read(file, known_ids=["S1"]), roster.read(file, "sis user id")):
+    for found in (roster.read(file, people={"S1": Person()}), roster.read(file, "sis user id")):
         assert [student["id"] for student in found.students] == ["S1", "S2"]
     with pytest.raises(ToolError, match=r"ID in .* is a number that the platform gives"):
         roster.read(file, "ID")

@@ -1,7 +1,6 @@
 """A course with one small assignment, and what students hand in."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import pytest
 from courses import CONFIG, Assignment, write
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -20,18 +18,6 @@ from notebooks import answer, cell
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
-
-
-def marks(group: str, *more: pytest.MarkDecorator) -> list[pytest.MarkDecorator]:
-    """Return what a module says of its tests, which grade courses in one process of xdist."""
-    return [
-        pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-        pytest.mark.filterwarnings("ignore::ResourceWarning"),
-        pytest.mark.xdist_group(group),
-        pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
-        *more,
-    ]
-
 
 MORE = """
 c.OverwriteCells.add_missing_cells = True
@@ -172,15 +158,6 @@ sys.exit(gradebox.cli.main(["grade", "toy", "-j", "2"]))
 def five(root: Path) -> None:
     for number, body in enumerate(("return 2 * x", "return x", "return 2 * x", "1 / 0", "pass")):
         hand_in(root, f"s{number}", body)
-
-
-def keeps_in(root: Path, address: str) -> str:
-    """Have a course keep its gradebook at another address, and record the assignment there."""
-    with (root / "nbgrader_config.py").open("a") as file:
-        file.write(f"c.CourseDirectory.db_url = {address!r}\n")
-    Assignment(root, "toy").release()
-    is_due(address, "2026-01-02")
-    return address
 
 
 def killed(root: Path, place: str, name: str, call: int) -> list[int]:

@@ -5,7 +5,6 @@ grade`` as it comes, with its dry run.
 """
 
 import contextlib
-import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,10 +12,10 @@ from pathlib import Path
 import nbgrader
 import pytest
 from courses import CONFIG, Assignment, hand_in
+from hostile.texts import split
 from nbgrader.apps.quickstartapp import QuickStartApp
-from small_course import marks
 
-pytestmark = marks("courses", pytest.mark.slow)
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("courses")]
 
 PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
 """What two students hand in to nbgrader's example course."""
@@ -25,14 +24,7 @@ PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
 def answers() -> dict[str, dict[str, str]]:
     """Return answers to the example course, by student and cell."""
     text = Path(__file__).with_name("courses").joinpath("example.txt").read_text(encoding="utf-8")
-    parts = re.split(r"^(===|---) (.*)\n", text, flags=re.M)[1:]
-    found: dict[str, dict[str, str]] = {}
-    for kind, name, lines in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        if kind == "===":
-            found[name] = cells = {}
-        else:
-            cells[name] = lines.strip()
-    return found
+    return {name: dict(split(cells, "---")) for name, cells in split(text, "===")}
 
 
 @pytest.mark.parametrize("options", [[], ["--autotest"]], ids=["example", "autotest"])

@@ -3,12 +3,14 @@
 import ast
 import contextlib
 import errno
+import functools
 import importlib.metadata
 import os
 import shutil
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,6 @@ from small_course import (
     hand_in,
     is_due,
     killed,
-    marks,
     pages,
     points,
     reported,
@@ -41,7 +42,7 @@ from gradebox.run import store
 from gradebox.run.executor import Executor
 from gradebox.workers.syntax import python_of
 
-pytestmark = marks("gradebox_course")
+pytestmark = pytest.mark.xdist_group("gradebox_course")
 
 
 TOLD = {
@@ -136,65 +137,54 @@ def test_what_cannot_be_graded_costs_one_student(course: Path, executed: list[st
     assert {path.name for path in (course / "autograded").iterdir()} == right
 
 
-@contextlib.contextmanager
-def gradebook_that_is(fault: str, path: Path) -> Iterator[None]:
-    """Let a gradebook be damaged, foreign or held by another program."""
-    if fault == "locked":
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            yield
-        return
-    content = path.read_bytes()
-    path.unlink()
-    if fault == "foreign":
-        with contextlib.closing(sqlite3.connect(path)) as other:
-            other.execute("CREATE TABLE assignment (title)")
-    elif fault == "a folder":
-        path.mkdir()
-    else:
-        path.write_bytes(content[:3000] if fault == "truncated" else b"x" * 999)
-    yield
+def sentence(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return all that was said of a fault: one sentence."""
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
 
 
-REMEDIES = {
-    "truncated": "put back a copy",
-    "text": "put back a copy",
-    "foreign": "nbgrader db upgrade",
-    "a folder": "c.CourseDirectory.db_url",
-    "locked": "close what else uses it",
+with contextlib.closing(sqlite3.connect(":memory:")) as _other:
+    _other.execute("CREATE TABLE assignment (title)")
+    FOREIGN = _other.serialize()
+BOOK, CONFIG, SOURCE = "gradebook.db", "nbgrader_config.py", "source/toy/toy.ipynb"
+FAULTS: dict[str, tuple[str, Callable[[bytes], bytes] | None, str]] = {
+    "truncated": (BOOK, lambda old: old[:3000], "put back a copy"),
+    "text": (BOOK, lambda old: b"x" * 999, "put back a copy"),
+    "foreign": (BOOK, lambda old: FOREIGN, "nbgrader db upgrade"),
+    "a folder": (BOOK, None, "c.CourseDirectory.db_url"),
+    "no Python": (CONFIG, lambda old: old + b"\nc.Execute = (", f"correct {CONFIG}"),
+    "no number": (CONFIG, lambda old: old + b"\nc.Execute.timeout = 'x'", f"correct {CONFIG}"),
+    "no notebook": (SOURCE, lambda old: old + b"{", "save it anew"),
 }
 
 
-@pytest.mark.parametrize("fault", REMEDIES)
-def test_a_fault_of_the_gradebook_is_one_sentence(
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_what_the_instructor_has_is_one_sentence(
     course: Path, capsys: pytest.CaptureFixture[str], fault: str
 ) -> None:
     hand_in(course, "right")
-    with gradebook_that_is(fault, course / "gradebook.db"):
-        assert grade() == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert REMEDIES[fault] in said
+    name, change, remedy = FAULTS[fault]
+    content = (course / name).read_bytes()
+    (course / name).unlink()
+    if change is None:
+        (course / name).mkdir()
+    else:
+        (course / name).write_bytes(change(content))
+    assert grade() == 2
+    assert remedy in sentence(capsys)
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "remedy"),
-    [
-        ("nbgrader_config.py", "c.Execute = (", "correct nbgrader_config.py"),
-        ("nbgrader_config.py", "c.Execute.timeout = 'x'", "correct nbgrader_config.py"),
-        ("source/toy/toy.ipynb", "{", "save it anew"),
-    ],
-)
-def test_a_fault_in_what_the_instructor_wrote_is_one_sentence(
-    course: Path, capsys: pytest.CaptureFixture[str], file: str, line: str, remedy: str
+def test_a_gradebook_that_another_program_holds_is_one_sentence(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_in(course, "right")
-    with (course / file).open("a") as text:
-        text.write(f"\n{line}\n")
-    assert grade() == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert remedy in said
+    with contextlib.closing(sqlite3.connect(course / BOOK, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        soon = functools.partial(sqlite3.dbapi2.connect, timeout=0.1)
+        monkeypatch.setattr(sqlite3.dbapi2, "connect", soon)
+        assert grade() == 2
+    assert "close what else uses it" in sentence(capsys)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
@@ -204,11 +194,11 @@ def test_a_fault_of_the_disk_ends_the_run(
     five(course)
     keep, kept = store.Store.keep, []
 
-    def kept_while_there_is_room(*values: Any) -> Path:
+    def kept_while_there_is_room(*values: Any) -> None:
         if kept:
             raise OSError(number, os.strerror(number), "result.json")
         kept.append(values[1])
-        return keep(*values)
+        keep(*values)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store.Store, "keep", kept_while_there_is_room)
@@ -223,7 +213,7 @@ def test_a_fault_of_the_disk_ends_the_run(
 
 
 DEATHS = {
-    "before a result is renamed": ("pathlib.Path", "rename", 2),
+    "before a result is kept": ("gradebox.run.store.Store", "keep", 2),
     "among the scores": ("gradebox.run.batch.Batch", "_write", 2),
     "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
     "after the commit": ("gradebox.run.store.Store", "drop_others", 2),
@@ -388,18 +378,15 @@ def test_the_versions_of_packages_are_those_of_their_metadata() -> None:
 
 
 def test_threads_take_turns_at_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once, most, parsing = 0, [0], ast.parse
+    parsing, alone = ast.parse, threading.Lock()
 
     def slow(*args: Any) -> ast.Module:
-        nonlocal at_once
-        at_once += 1
-        most.append(at_once)
+        assert alone.acquire(blocking=False)
         time.sleep(0.02)
         tree = parsing(*args)
-        at_once -= 1
+        alone.release()
         return tree
 
     monkeypatch.setattr(ast, "parse", slow)
     with ThreadPoolExecutor(4) as threads:
         assert [*threads.map(python_of, ["x = 3"] * 4)] == ["x = 3"] * 4
-    assert max(most) == 1

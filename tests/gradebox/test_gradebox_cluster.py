@@ -17,7 +17,6 @@ from small_course import (
     five,
     grade,
     hand_in,
-    marks,
     pages,
     reported,
     stumbling,
@@ -31,7 +30,7 @@ from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.run import batch
 from gradebox.run.intake import Submission
 
-pytestmark = marks("gradebox_course", pytest.mark.slow)
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gradebox_course")]
 needs_dask = pytest.mark.skipif(
     find_spec("distributed") is None, reason="no Dask: install the extra [cluster]"
 )
@@ -133,23 +132,15 @@ def test_what_a_worker_gets_is_all_it_needs_and_its_packages_are_the_same(
     assert result.files == {"own.txt": b"mine"}
 
 
-@pytest.mark.parametrize(
-    ("lacks", "said"),
-    [
-        pytest.param((), "no cluster answers at tcp://127.0.0.1:9", marks=needs_dask),
-        (("distributed",), "the extra [cluster]"),
-    ],
-)
+@pytest.mark.parametrize("name", [pytest.param("START", marks=needs_dask), "distributed"])
 def test_a_cluster_that_cannot_be_had_is_told(
-    course: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    lacks: tuple[str, ...],
-    said: str,
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     hand_in(course, "right")
     monkeypatch.setattr(cluster, "START", 0.2)
-    for module in lacks:
-        monkeypatch.setitem(sys.modules, module, None)
+    said = "no cluster answers at tcp://127.0.0.1:9"
+    if name == "distributed":
+        monkeypatch.setitem(sys.modules, name, None)
+        said = "the extra [cluster]"
     assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert said in capsys.readouterr().err

@@ -16,14 +16,11 @@ import gradebox
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
 from gradebox.configuration import PUBLIC, REPLACED
+from gradebox.nbgrader.cells import require_python
 from gradebox.nbgrader.course import Chain, Course
 from gradebox.nbgrader.harmless import Harmless
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox_course"),
-]
+pytestmark = pytest.mark.xdist_group("gradebox_course")
 
 
 def configured() -> Any:
@@ -33,14 +30,15 @@ def configured() -> Any:
 
 
 def test_the_steps_are_nbgraders_with_some_replaced() -> None:
-    def ours(step: type) -> str:
-        home = step.__module__.partition(".")[0]
-        name = REPLACED.get(step.__name__)
-        return f"gradebox.{name}" if name else f"{home}.preprocessors.{step.__name__}"
+    def ours(steps: list[type]) -> list[str]:
+        homes = {step.__name__: step.__module__.partition(".")[0] for step in steps}
+        theirs = {name: f"{home}.preprocessors.{name}" for name, home in homes.items()}
+        replaced = {name: step and f"gradebox.{step}" for name, step in REPLACED.items()}
+        return [step for step in dict.fromkeys((theirs | replaced)[n] for n in theirs) if step]
 
     c, theirs = configured().Autograde, Autograde()
-    assert c.sanitize_preprocessors == [ours(step) for step in theirs.sanitize_preprocessors]
-    steps = [ours(step) for step in theirs.autograde_preprocessors]
+    assert c.sanitize_preprocessors == ours(theirs.sanitize_preprocessors)
+    steps = ours(theirs.autograde_preprocessors)
     assert c.autograde_preprocessors == [*steps, "gradebox.Harmless"]
 
 
@@ -97,6 +95,11 @@ def test_a_step_of_the_course_may_open_the_gradebook(
     bonus = {row[2]: (row[3], row[5]) for row in rows(url(course))["grades"]}
     assert bonus["test"] == ("3.0", "3.0")
     assert all(extra == score for score, extra in bonus.values())
+
+
+@pytest.mark.parametrize("kernelspec", [None, {}, {"name": "python3"}, {"language": "Python"}])
+def test_python_is_what_no_other_language_is(kernelspec: dict[str, str] | None) -> None:
+    require_python(kernelspec, "a")
 
 
 def test_another_language_is_refused(course: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,52 +1,49 @@
 """How each test of an assignment runs is found out on the instructor's own answers."""
 
-import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
+from hostile.texts import sections
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import CONTEXT, OF_R, answer, cell, shown, step, write_source
+from notebooks import CONTEXT, answer, cell, shown, step, write_source
 from rich.console import Console
 from traitlets.config import Config
 
 from gradebox.nbgrader import dry_run, plan
-from gradebox.nbgrader.cells import NotPython, errors, require_python
+from gradebox.nbgrader.cells import errors
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, planned
 from gradebox.run import report
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.xdist_group("gradebox"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork"),
-]
+pytestmark = pytest.mark.xdist_group("gradebox")
 
 Runs = dict[str, plan.TestRun]
 SQUARE = "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
 
 
-def of_two_points(sources: dict[str, str]) -> list[Any]:
-    """Return tests that are worth 2 points each."""
-    return [cell(name, source, 2) for name, source in sources.items()]
+def nodes_of(*cells: Any) -> list[Any]:
+    """Return cells: a text is one of the student's, and a dict has tests of two points."""
+    nodes: list[Any] = []
+    for item in cells:
+        if type(item) is dict:
+            nodes += [cell(name, source, 2) for name, source in item.items()]
+        else:
+            nodes.append(new_code_cell(item) if isinstance(item, str) else item)
+    return nodes
 
 
 def runs(folder: Path, *cells: Any, **traits: Any) -> Runs:
-    """Return how the tests of a notebook run, by their names; a dict has tests of two points."""
-    nodes: list[Any] = []
-    for item in cells:
-        nodes += of_two_points(item) if type(item) is dict else [item]
-    nodes = [new_code_cell(item) if isinstance(item, str) else item for item in nodes]
-    source = write_source(folder, nodes)
+    """Return how the tests of a notebook run, by their names."""
+    source = write_source(folder, nodes_of(*cells))
     return {run.cell: run for run in dry_run.dry_run(step(folder, **traits), source, "toy")}
 
 
 def graded(folder: Path, found: Runs, *cells: Any) -> tuple[list[Any], Run]:
     """Execute what a student hands in, as planned; return its cells, and what the tests gave."""
-    nb = new_notebook(cells=[new_code_cell(c) if isinstance(c, str) else c for c in cells])
+    nb = new_notebook(cells=nodes_of(*cells))
     (folder / "work").mkdir(exist_ok=True)
     context = CONTEXT | {"student": "ada"}
     run = step(folder).run(nb, folder / "work", context, planned(found.values())["toy"])
@@ -138,7 +135,7 @@ def test_what_tests_take_from_other_cells(tmp_path: Path) -> None:
 
 
 def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
-    insisting = of_two_points({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
+    insisting = nodes_of({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
     for test in insisting:
         test.metadata["gradebox"] = {"way": test.metadata.nbgrader.grade_id}
     odd = cell("odd", TESTS["inside"], 2)
@@ -199,8 +196,7 @@ def test_answers_may_use_what_students_have_of_a_test(tmp_path: Path) -> None:
 def test_copies_of_the_instructors_files_are_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readable: list[bool] = []
-    run = WarmExecute.run
+    readable, run = list[bool](), WarmExecute.run
 
     def looking(self: WarmExecute, nb: Any, folder: Path, *rest: Any) -> Any:
         readable.append(all(place.stat().st_mode & 0o055 for place in (folder, folder.parent)))
@@ -216,24 +212,21 @@ def test_copies_of_the_instructors_files_are_private(
 
 
 def test_the_same_tests_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write_source(tmp_path, [answer(SQUARE), *of_two_points({"plain": TESTS["plain"]})])
+    source = write_source(tmp_path, nodes_of(answer(SQUARE), {"plain": TESTS["plain"]}))
     first = dry_run.remembered(step(tmp_path), source, "toy")
     file = tmp_path / "kept.json"
     assert dry_run.kept(file, "key", lambda: first) == first
 
-    def again(*_: Any) -> list[plan.TestRun]:
-        return []
-
-    monkeypatch.setattr(dry_run, "dry_run", again)
+    monkeypatch.setattr(dry_run, "dry_run", lambda *_: [])
     assert dry_run.remembered(step(tmp_path), source, "toy") == first
-    assert dry_run.kept(file, "key", again) == first
-    assert dry_run.kept(file, "another", again) == []
-    write_source(tmp_path, [answer(SQUARE), *of_two_points({"plain": "assert square(4) == 16"})])
+    assert dry_run.kept(file, "key", list) == first
+    assert dry_run.kept(file, "another", list) == []
+    write_source(tmp_path, nodes_of(answer(SQUARE), {"plain": "assert square(4) == 16"}))
     assert dry_run.remembered(step(tmp_path), source, "toy") == []
 
 
 def test_a_submission_is_executed_as_planned(tmp_path: Path) -> None:
-    cells = [answer(SQUARE), *of_two_points({name: TESTS[name] for name in ("plain", "helper")})]
+    cells = nodes_of(answer(SQUARE), {name: TESTS[name] for name in ("plain", "helper")})
     write_source(tmp_path, cells)
     executing = step(tmp_path)
     resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": CONTEXT}
@@ -248,38 +241,8 @@ def cost(goods):
 COST = """goods = ["oats", "oats"]
 assert cost(goods)[0] == sum([np.int64(2), 2]) and goods == ["oats", "oats"]
 hidden = True"""
-OBJECT = "import array\ndef cost(goods):\n    return array.array('l', [4])"
-EQUAL = """class Equal:
-    __eq__ = lambda self, other: True
-    __getitem__ = lambda self, index: self
-def cost(goods):
-    return Equal()"""
-EXIT = "import os\nos._exit(0)"
-LOOK, NO_VALUE = "fails-in-process", "not-a-value"
-
-
-POPS = "def cost(goods):\n    return [2 * len([goods.pop() for _ in goods[:]])]"
-SHOWS = f"""{RATES}
-import linecache
-was = cost
-def cost(goods):
-    print(shown := [c for name, c in linecache.cache.items() if 'test' in name])
-    assert not shown, shown
-    return was(goods)"""
-AGAIN: dict[str, tuple[str, str, float, list[str]]] = {
-    "as the instructor's": (RATES, "", 2, []),
-    "other names are lent": (f"sum = 0\n{RATES}\nnp = 'points'", "", 2, []),
-    "deleted by a later cell": (RATES, "del cost", 2, []),
-    "spoilt by a later cell": (RATES, "rates.clear()", 2, [LOOK]),
-    "ended by a later cell": (RATES, EXIT, 2, ["ended"]),
-    "changes its argument": (POPS, "", 2, [LOOK]),
-    "right, and no value": (OBJECT, "", 2, [NO_VALUE]),
-    "wrong, and no value": (OBJECT.replace("4]", "5]"), "", 0, [NO_VALUE]),
-    "no value, and ended": (OBJECT, EXIT, 0, ["ended", NO_VALUE]),
-    "equal to anything": (EQUAL, "", 0, [NO_VALUE]),
-    "wrong": ("def cost(goods):\n    return [5]", "", 0, []),
-    "shows the test that runs": (SHOWS, "", 2, [LOOK]),
-}
+AGAIN = sections("tables/again.txt")
+"""The points and events of answers, and of what stands in a later cell."""
 
 
 @pytest.fixture(scope="module")
@@ -291,16 +254,16 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
     return folder, found
 
 
-@pytest.mark.parametrize(("written", "later", "score", "kinds"), AGAIN.values(), ids=AGAIN)
-def test_an_isolated_test_is_asked_again_in_process(
-    again: tuple[Path, Runs], written: str, later: str, score: float, kinds: list[str]
-) -> None:
+@pytest.mark.parametrize("name", AGAIN)
+def test_an_isolated_test_is_asked_again_in_process(again: tuple[Path, Runs], name: str) -> None:
     """Its score stays where it fails there, which is told; no page shows what it says there."""
+    expected, written, *later = AGAIN[name].replace("@rates", RATES).split("\n---\n")
+    score, *kinds = expected.split()
     test = cell("test", COST, 2)
-    cells, run = graded(*again, "import numpy as np", answer(written), test, later)
-    assert run.scores == {"test": score}
+    cells, run = graded(*again, "import numpy as np", answer(written), test, *later)
+    assert run.scores == {"test": float(score)}
     assert [event.kind for event in run.events] == kinds
-    assert bool(errors(cells[2])) == (score == 0)
+    assert bool(errors(cells[2])) == (score == "0")
     assert not [node for node in cells if "hidden = True" in str(node.outputs)]
 
 
@@ -329,12 +292,3 @@ def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:
     found = runs(tmp_path, answer(SQUARE), record, config=config)
     assert [(run.way, run.answers) for run in found.values()] == [(IN_PROCESS, 2)]
     assert graded(tmp_path, found, answer(SQUARE), record)[1].scores == {"record": 0}
-
-
-@pytest.mark.parametrize("kernelspec", [{}, {"name": "python3"}, {"language": "Python"}])
-def test_python_is_what_no_other_language_is(kernelspec: dict[str, str]) -> None:
-    nb = nbformat.from_dict({"metadata": {"kernelspec": kernelspec}})
-    require_python(nb, "a")
-    nb.metadata["kernelspec"] = OF_R
-    with pytest.raises(NotPython, match="in R: gradebox runs"):
-        require_python(nb, "a")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradebox.events import LONGEST, LOOK, NOTE, Event, distinct
+from gradebox.events import LOOK, MAX_CHARACTERS, NOTE, Event, distinct
 
 FIELDS = ("what", "why", "verb", "name", "guess", "text", "duration", "file", "score", "test")
 ALL: dict[str, Any] = dict.fromkeys(FIELDS, "x") | {"points": 1.5, "number": 2}
@@ -25,7 +25,7 @@ def test_a_sentence_is_one_line_that_does_nothing_to_a_terminal() -> None:
     assert str(Event("message", fields={"text": "Something\n odd"})) == "Something odd"
     hostile = Event("foreign", cell="\x1b[2J\u202e" + "x" * 999)
     assert str(hostile).isprintable()
-    assert len(str(hostile)) == LONGEST
+    assert len(str(hostile)) == MAX_CHARACTERS
     assert str(Event("added", fields={"number": 1})) == "1 cell was added"
 
 

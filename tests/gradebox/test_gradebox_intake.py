@@ -5,13 +5,13 @@ import os
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
 
 from gradebox.nbgrader import rebuild
+from gradebox.nbgrader.gradebook import Sources
 from gradebox.run import intake
 from gradebox.run.intake import Refused
 
@@ -154,13 +154,7 @@ def test_what_is_no_notebook_is_refused(text: bytes) -> None:
     assert "Error" not in str(caught.value)
 
 
-def test_parts_are_dropped_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    made = intake._cell
-    monkeypatch.setattr(intake, "_cell", lambda part: seen.append(str(part)) or made(part))
-    output = {"output_type": "stream", "name": "stdout", "text": "mark"}
-    intake.parse("toy", content(cell(outputs=[output] * 2)))
-    assert "mark" not in seen[0]
+def test_what_has_too_many_values_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
     with pytest.raises(Refused):
         intake.parse("toy", BROKEN["many values"])
@@ -188,7 +182,7 @@ def deep(name: str, levels: int) -> Callable[[Path], None]:
 def large(folder: Path) -> None:
     for number in range(5):
         (folder / f"{number}.bin").touch()
-        os.truncate(folder / f"{number}.bin", intake.LARGEST)
+        os.truncate(folder / f"{number}.bin", intake.MAX_FILE_BYTES)
 
 
 TOO_MUCH = {
@@ -199,7 +193,6 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.skipif(os.mkdir not in os.supports_dir_fd, reason="needs folders beyond any path")
 @pytest.mark.parametrize(("fill", "why"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_too_much_is_refused_before_it_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None], why: str
@@ -213,7 +206,7 @@ def test_too_much_is_refused_before_it_is_listed(
     )
     with pytest.raises(Refused, match=why):
         intake.take("ada", tmp_path, ["toy"], lambda path: pytest.fail(f"{path} was listed"))
-    assert len(seen) <= intake.MOST_FILES + 1
+    assert len(seen) <= intake.MAX_FILES + 1
 
 
 def notebook_in(folder: Path) -> Path:
@@ -221,6 +214,7 @@ def notebook_in(folder: Path) -> Path:
     return folder
 
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 ODD = {
     "a link": lambda folder: (folder / "toy.ipynb").symlink_to(__file__),
     "a link beside it": lambda folder: (notebook_in(folder) / "zero").symlink_to("/dev/zero"),
@@ -232,11 +226,12 @@ ODD = {
     "nothing": lambda folder: None,
     "a file for the folder": lambda folder: (folder.rmdir(), folder.write_text("x")),
     "a link for the folder": lambda folder: (folder.rmdir(), folder.symlink_to(__file__)),
-    "too large": lambda folder: os.truncate(notebook_in(folder) / "toy.ipynb", intake.LARGEST + 1),
+    "too large": lambda folder: os.truncate(
+        notebook_in(folder) / "toy.ipynb", intake.MAX_FILE_BYTES + 1
+    ),
 }
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
 def test_what_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     folder = tmp_path / "toy"
@@ -248,20 +243,18 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path],
 
 def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: tuple[str, str]) -> list[str]:
     """Rebuild a notebook of cells, tests where a name begins with t; return what is said of it."""
-    rest = {"checksum": "x", "max_score": 1, "cell_type": "code"}
-    cells = [
-        SimpleNamespace(name=name, source=source, locked=name[0] == "t", **rest)
-        for name, source in originals
-    ]
-    notebook = SimpleNamespace(source_cells=cells, task_cells=[])
-    notebook.grade_cells = [one for one in cells if one.locked]
-    notebook.solution_cells = [one for one in cells if not one.locked]
-    book = SimpleNamespace(find_notebook=lambda *_: notebook)
+    cells = {}
+    for name, source in originals:
+        is_test = name[0] == "t"
+        own = {"grade": is_test, "solution": not is_test, "task": False, "locked": is_test}
+        own |= {"grade_id": name, **({"points": 1} if is_test else {})}
+        cells[name] = {"cell_type": "code", "source": source, "metadata": {"nbgrader": own}}
+    book = Sources({"notebooks": {"toy": {"kernelspec": None, "cells": cells}}})
     context = {"assignment": "toy", "notebook": "toy"}
     said: list[str] = []
-    for step in (rebuild.Recognize(), rebuild.Rebuild()):
-        monkeypatch.setattr(step.log, "warning", lambda event: said.append(event.kind))
-        step.preprocess(nb, {"nbgrader": context, "gradebook": book})
+    step = rebuild.Rebuild()
+    monkeypatch.setattr(step.log, "warning", lambda event: said.append(event.kind))
+    step.preprocess(nb, {"nbgrader": context, "gradebook": book})
     return said
 
 

@@ -4,7 +4,6 @@ One student hands in right answers, another wrong ones, a third what was release
 """
 
 import contextlib
-import os
 import shutil
 from collections import Counter
 from collections.abc import Collection
@@ -23,12 +22,7 @@ from gradebox.nbgrader import plan
 from gradebox.nbgrader.course import Course
 from gradebox.run.executor import Executor
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.xdist_group("ordinary"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ordinary")]
 
 WAYS = {"isolated": 54, "in-process": 44}
 """How many of the tests run in which way."""

@@ -19,12 +19,7 @@ from small_course import grade, hand_in, pages, points
 
 from gradebox import files
 
-pytestmark = [
-    pytest.mark.xdist_group("gradebox_course"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing has to be taken away here"),
-]
+pytestmark = pytest.mark.xdist_group("gradebox_course")
 
 LACKING = """
 import mmap, os, select, selectors, shutil, signal, socket, subprocess, sys, types

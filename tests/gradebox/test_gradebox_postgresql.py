@@ -10,8 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from courses import Assignment
 from hang import HANG
-from small_course import five, grade, hand_in, keeps_in, killed, marks, reported
+from small_course import five, grade, hand_in, is_due, killed, reported
 from toy_course import make_course
 
 from benchmarks.gradebooks import rows, url
@@ -24,14 +25,12 @@ from tools.terminal import ToolError
 PROGRAMS = {name: shutil.which(name) for name in ("initdb", "postgres")}
 NOBODY = 65534
 
-pytestmark = marks(
-    "gradebox_course",
+pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.skipif(not all(PROGRAMS.values()), reason="no PostgreSQL server is installed"),
-    pytest.mark.skipif(
-        find_spec("psycopg") is None, reason="no psycopg: install the extra [postgresql]"
-    ),
-)
+    pytest.mark.skipif(not find_spec("psycopg"), reason="the extra [postgresql] is not installed"),
+]
 
 
 IS_ROOT = not getattr(os, "geteuid", lambda: NOBODY)()
@@ -89,7 +88,11 @@ def test_scores_are_those_of_sqlite_though_a_run_was_killed(
     shutil.copytree(course, other)
     assert grade() == 1
     (other / "gradebook.db").unlink()
-    address = keeps_in(other, database(server, "class"))
+    address = database(server, "class")
+    with (other / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.db_url = {address!r}\n")
+    Assignment(other, "toy").release()
+    is_due(address, "2026-01-02")
     killed(other, "sqlalchemy.orm.Session", "commit", 5)
     left = rows(address)
     assert 0 < len(left["submissions"]) < 5
@@ -99,11 +102,8 @@ def test_scores_are_those_of_sqlite_though_a_run_was_killed(
     assert rows(address) == rows(url(course))
     assert {*left["grades"]} <= {*rows(address)["grades"]}
     assert len(rows(address)["grades"]) == 7 * 4
-    told = [
-        {student: entry["events"] for student, entry in reported(root).items()}
-        for root in (course, other)
-    ]
-    assert told[0] == told[1]
+    events = [[each["events"] for each in reported(root).values()] for root in (course, other)]
+    assert events[0] == events[1]
     assert not (other / "gradebook.db").exists()
     assert grade() == 1
     states = [entry["state"] for entry in reported(other).values()]

@@ -1,6 +1,5 @@
 """A source that was not released again stops a run; honest work for an older release is a note."""
 
-import os
 from pathlib import Path
 
 import nbformat
@@ -8,11 +7,7 @@ import pytest
 from courses import Assignment
 from small_course import grade, hand_in, name_of, points, reported
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.xdist_group("gradebox"),
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork"),
-]
+pytestmark = pytest.mark.xdist_group("gradebox")
 
 
 def edit(file: Path, name: str, old: str, new: str, **metadata: object) -> None:

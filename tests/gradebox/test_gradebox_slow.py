@@ -12,10 +12,7 @@ from notebooks import answer, cell, executed, shown
 
 from gradebox.sandbox.own_time import waits_are_told
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.xdist_group("gradebox"),
-]
+pytestmark = pytest.mark.xdist_group("gradebox")
 slow_and_sealed = pytest.mark.skipif(
     not waits_are_told(), reason="the system does not tell how long a process waits"
 )

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from gradebox.run.store import FILES, RESULT, Store, read
+from gradebox.run.store import Result, Store
 
 
-@pytest.mark.parametrize("name", [RESULT, f"{FILES}/data.csv"])
-def test_a_damaged_result_is_none(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("place", [5, 100, -5])
+def test_a_damaged_result_is_none(tmp_path: Path, place: int) -> None:
     store = Store(tmp_path, "ps1")
-    with store.workplace() as folder:
-        (folder / FILES).mkdir()
-        (folder / FILES / "data.csv").write_text("1,2")
-        result = store.keep("ada", "key", folder, '{"events": []}')
+    assert store.find("ada", "key") is None
+    result = Result('{"events": []}', {"data\udcff.csv": b"1,2\xff"})
+    store.keep("ada", "key", result)
     assert store.find("ada", "key") == result
-    assert read(result) == {"events": []}
-    path = result / name
-    path.write_text(path.read_text()[:-1])
+    path = next((tmp_path / "results/ps1/ada").iterdir())
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
     assert store.find("ada", "key") is None

@@ -8,6 +8,8 @@ import pytest
 
 from gradebox.exchange import Releases, gather
 
+RELEASED, WORK = "exercises/erm/erm.ipynb", "work/erm/erm.ipynb"
+
 
 class Student:
     """A student who saves files of an assignment, each a minute after the one before."""
@@ -15,6 +17,7 @@ class Student:
     def __init__(self, root: Path) -> None:
         self.root, self.work, self.exercises = root, root / "work", root / "exercises"
         self.minutes = 0
+        self.release("blank")
 
     def save(self, path: str, text: str) -> Path:
         """Save a file, a minute after the one before."""
@@ -27,80 +30,68 @@ class Student:
 
     def release(self, text: str) -> None:
         """Put a notebook into the folder of releases, as the course does."""
-        Releases(self.exercises).remember([self.save("exercises/erm/erm.ipynb", text)])
+        Releases(self.exercises).remember([self.save(RELEASED, text)])
 
-    def gather(self) -> int:
-        """Gather, and return how many files were found."""
-        places = [self.exercises]
-        return len(gather(self.work, "erm", places, Releases(self.exercises), self.root))
-
-    def read(self, name: str = "erm.ipynb") -> str:
-        """Return what is in a file at the place of work."""
-        return (self.work / "erm" / name).read_text()
-
-    @property
-    def kept(self) -> list[str]:
-        """Return what was kept beside, sorted."""
-        return sorted(file.read_text() for file in self.work.glob("kept/erm/*"))
+    def gather(self) -> tuple[int, list[str], list[str]]:
+        """Gather; return how many files were found, the work, and what was kept beside."""
+        releases = Releases(self.exercises)
+        found = len(gather(self.work, "erm", [self.exercises], releases, self.root))
+        files = [*self.work.rglob("erm/**/*.*"), *self.work.glob("kept/erm/*")]
+        texts = {file: file.read_text() for file in files if file.is_file()}
+        kept = {file for file in texts if "kept" in file.parts}
+        return found, sorted(texts[f] for f in {*texts} - kept), sorted(texts[f] for f in kept)
 
 
 @pytest.fixture
 def student(tmp_path: Path) -> Student:
-    found = Student(tmp_path)
-    found.release("blank")
-    return found
+    return Student(tmp_path)
 
 
 def test_a_released_file_is_nobodys_work(student: Student) -> None:
     student.release("blank, again")
     student.save("exercises/erm/.ipynb_checkpoints/erm.ipynb", "half")
     student.save("exercises/erm/.hidden", "half")
-    student.save("exercises/erm/erm.ipynb", "blank")  # a release of before
-    assert student.gather() == 0
+    student.save(RELEASED, "blank")  # a release of before
+    assert student.gather() == (0, [], [])
     shutil.rmtree(student.exercises)
-    assert student.gather() == 0
+    assert student.gather() == (0, [], [])
     assert not student.work.exists()
 
 
 def test_what_was_edited_is_gathered_once(student: Student) -> None:
-    student.save("work/erm/erm.ipynb", "blank")
-    student.save("exercises/erm/erm.ipynb", "my answer")
+    student.save(WORK, "blank")
+    student.save(RELEASED, "my answer")
     student.save("exercises/erm/notes/own.txt", "my notes")
-    student.save("work/erm/erm.ipynb", "blank")  # saved later, and yet untouched
-    assert student.gather() == 2
-    assert (student.read(), student.read("notes/own.txt")) == ("my answer", "my notes")
-    student.save("work/erm/erm.ipynb", "my better answer")
-    assert student.gather() == 0
-    assert (student.read(), student.kept) == ("my better answer", [])
+    student.save(WORK, "blank")  # saved later, and yet untouched
+    assert student.gather() == (2, ["my answer", "my notes"], [])
+    student.save(WORK, "my better answer")
+    assert student.gather() == (0, ["my better answer", "my notes"], [])
 
 
 def test_the_file_saved_last_counts(student: Student) -> None:
-    student.save("work/erm/erm.ipynb", "first")
-    student.save("exercises/erm/erm.ipynb", "second")
-    assert student.gather() == 1
-    assert (student.read(), student.kept) == ("second", ["first"])
-    student.save("exercises/erm/erm.ipynb", "third")
-    student.save("work/erm/erm.ipynb", "fourth")
-    assert student.gather() == 1
-    assert (student.read(), student.kept) == ("fourth", ["first", "third"])
+    student.save(WORK, "first")
+    student.save(RELEASED, "second")
+    assert student.gather() == (1, ["second"], ["first"])
+    student.save(RELEASED, "third")
+    student.save(WORK, "fourth")
+    assert student.gather() == (1, ["fourth"], ["first", "third"])
 
 
 def test_files_saved_in_the_same_second_are_kept(student: Student) -> None:
     for text in ("first", "second"):
         student.minutes = 10
-        student.save("work/erm/erm.ipynb", f"{text} at work")
-        student.save("exercises/erm/erm.ipynb", text)
-        os.utime(student.work / "erm" / "erm.ipynb", (1e9, 1e9))
-        student.gather()
-    assert student.kept == ["first at work", "second at work"]
+        os.utime(student.save(WORK, f"{text} at work"), (1e9, 1e9))
+        student.save(RELEASED, text)
+        kept = student.gather()[2]
+    assert kept == ["first at work", "second at work"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"erm/erm.ipynb": 3}', "\x00"])
 def test_a_damaged_list_loses_nothing(student: Student, text: str) -> None:
-    student.save("work/erm/erm.ipynb", "my answer")
+    student.save(WORK, "my answer")
     student.save("exercises/.released.json", text)
     (student.work / ".gathered.json").write_text(text)
     for _ in range(2):
-        student.gather()
-        assert "my answer" in {file.read_text() for file in student.work.rglob("*.ipynb")}
+        _, work, kept = student.gather()
+        assert "my answer" in work + kept
         student.release("blank, again")

@@ -6,7 +6,6 @@ One batch grades all of them, each bounded by itself, by the grader's limits and
 import os
 import re
 import resource
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -27,8 +26,6 @@ from hostile.course import NAME, NOTHING, PASSWORD, Work
 from hostile.listener import Listener
 from small_course import wait_until
 
-from gradebox.sandbox.probe import probe
-from gradebox.sandbox.seal import Level
 from gradebox_wasm import machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +34,8 @@ PAGE = (ROOT / "book/gradebox.md").read_text(encoding="utf-8")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.xdist_group("hostile"),
-    pytest.mark.skipif(
-        not hasattr(os, "fork") or probe() is not Level.NAMESPACES,
-        reason="hostile code is run behind the strongest barrier only",
-    ),
+    pytest.mark.usefixtures("namespaces"),
 ]
 
 HONEST = ["aa-honest", "f-honest", "m-honest", "s-honest", "zz-honest"]
@@ -79,7 +71,7 @@ class Graded:
     run: subprocess.CompletedProcess[str]
     scores: dict[str, dict[str, tuple[Any, ...]]]
     told: dict[str, Any]
-    heard: list[bytes]
+    heard: list[str]
     before: dict[str, bytes]
     mark: str
 
@@ -88,14 +80,14 @@ class Graded:
         return {name: self.scores[student][name][0] for name in FULL}
 
 
-def _limit(limits: dict[str, int]) -> None:
-    for name, most in limits.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
-
-
 def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Grade all of the class, within limits."""
     (root / "home").mkdir(exist_ok=True)
+
+    def limit() -> None:
+        for name, most in (LIMITS | (IN_WASM if "wasm" in command else {})).items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(root / "home"),
@@ -103,36 +95,24 @@ def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
         "GRADER_PASSWORD": PASSWORD,
         "COLUMNS": "200",
     }
-    with subprocess.Popen(
+    return subprocess.run(
         [sys.executable, "-m", *command],
         cwd=root,
         env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
-        preexec_fn=lambda: _limit(LIMITS | (IN_WASM if "wasm" in command else {})),
+        preexec_fn=limit,
         start_new_session=True,
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=HANG)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return subprocess.CompletedProcess([*command], process.returncode, out, err)
+        timeout=HANG,
+        check=False,
+    )
 
 
-def hand_in(root: Path, port: int, mark: str) -> None:
-    """Hand in the work of the whole class."""
-    for case in CASES:
-        work = Work(root, case.name, port, mark)
-        case.build(work)
-        work.save()
-    for student in HONEST:
-        work = Work(root, student)
-        work.honest()
-        work.save()
-    for student in BLANK:
-        Work(root, student).save()
+def handed_in(root: Path, student: str, build: Any, port: int = 9, mark: str = "x") -> None:
+    """Hand in the work of a student."""
+    work = Work(root, student, port, mark)
+    build(work)
+    work.save()
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -155,14 +135,16 @@ def graded(request: pytest.FixtureRequest) -> Iterator[Graded]:
         root = Path(folder).resolve() / "course"
         course.create(root, SETTINGS)
         machine.module()  # compiled before, without these limits
-        hand_in(root, port, mark)
+        for case in CASES:
+            handed_in(root, case.name, case.build, port, mark)
+        for students, build in (HONEST, Work.honest), (BLANK, Work.save):
+            for student in students:
+                handed_in(root, student, build)
         before = files(root)
         run = grade(root, "gradebox", "grade", NAME, "-j", "4", "--sandbox", request.param)
         assert (root / f".gradebox/{NAME}.json").is_file(), run.stderr[-3000:]
-        yield Graded(
-            *(request.param, root, run, outcome.scores(root), outcome.report(root)),
-            *(listener.heard, before, mark),
-        )
+        found = outcome.scores(root), outcome.report(root), listener.heard
+        yield Graded(request.param, root, run, *found, before, mark)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -194,10 +176,10 @@ def test_each_gets_what_it_deserves_and_is_told_why(graded: Graded, case: Case) 
 
 
 def test_neighbours_keep_their_points_and_get_no_others(graded: Graded) -> None:
-    assert {name: graded.points(name) for name in HONEST} == dict.fromkeys(HONEST, FULL)
-    assert {name: graded.points(name) for name in BLANK} == dict.fromkeys(BLANK, NOTHING)
-    honest = {"state": "graded", "events": [], "why": ""}
-    assert {name: graded.told[name] for name in HONEST} == dict.fromkeys(HONEST, honest)
+    for name in HONEST:
+        assert graded.points(name) == FULL
+        assert graded.told[name] == {"state": "graded", "events": [], "why": ""}
+    assert [graded.points(name) for name in BLANK] == [NOTHING] * len(BLANK)
 
 
 def test_nothing_gets_out_and_nothing_outside_is_changed(graded: Graded) -> None:
@@ -252,12 +234,9 @@ def test_report_and_pages_can_be_read(graded: Graded) -> None:
 @pytest.fixture(scope="module")
 def pages(graded: Graded) -> dict[str, list[Path]]:
     """Return the pages that are made of what should not run in a browser."""
-    return {
-        case.name: browser.written(
-            graded.root / "home" / case.name, outcome.page(graded.root, case.name)
-        )
-        for case in GROUPS["The instructor's browser"]
-    }
+    names = [case.name for case in GROUPS["The instructor's browser"]]
+    home, root = graded.root / "home", graded.root
+    return {name: browser.written(home / name, outcome.page(root, name)) for name in names}
 
 
 @pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
@@ -303,9 +282,7 @@ def test_nbgraders_own_command_does_the_same(tmp_path: Path) -> None:
     course.create(root, SETTINGS + STEPS)
     cases = [case for case in CASES if case.name in BY_NBGRADER]
     for case in cases:
-        work = Work(root, case.name)
-        case.build(work)
-        work.save()
+        handed_in(root, case.name, case.build)
     run = grade(root, "nbgrader", "autograde", NAME)
     assert run.returncode == 0, run.stderr[-3000:]
     found = outcome.scores(root)

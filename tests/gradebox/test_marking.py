@@ -15,11 +15,7 @@ from tools import notebooks
 from tools.classroom import lab
 from tools.layout import Course
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.xdist_group("nbgrader"),
-]
+pytestmark = pytest.mark.xdist_group("nbgrader")
 
 ABOUT = {"index": 0, "total": 1, "base_url": "", "student": "ada", "notebook_path": ""}
 FORMGRADER = ABOUT | {"submission_id": "1", "assignment_id": "toy", "notebook_id": "toy"}

@@ -7,7 +7,7 @@ from typing import Any
 from beartype import BeartypeConf, beartype
 from jaxtyping import config
 
-MOST = 1000
+MAX_CHECKS = 1000
 """So many checks are made in each test.
 
 A check takes longer than most functions. After so many, a test does the same in a loop.
@@ -40,7 +40,7 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
         nonlocal checked
         global _made
         _made += 1
-        if _made > MOST:
+        if _made > MAX_CHECKS:
             config.update("jaxtyping_disable", True)
             return function(*args, **kwargs)
         if checked is None:

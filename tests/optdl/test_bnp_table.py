@@ -6,12 +6,28 @@ import io
 import pickle
 import re
 import warnings
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 import typechecking
+from bnp_loops import (
+    assert_same,
+    batch,
+    dense,
+    expected,
+    gradients,
+    loss_of,
+    matrix,
+    network,
+    on_z,
+    stepped,
+    values,
+)
 from torch import distributed, nn
+from torch.distributed.algorithms.join import Join
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
@@ -31,6 +47,13 @@ pytestmark = [
 PAGE = Path(__file__).resolve().parents[2] / "book" / "api" / "optdl_bnp.md"
 TITLE = "## What works with what\n"
 LINES = {}
+NONLINEAR = (
+    torch.optim.Adam,
+    torch.optim.AdamW,
+    torch.optim.RMSprop,
+    torch.optim.Adagrad,
+    torch.optim.Adafactor,
+)
 
 
 def lines_of_the_page():
@@ -65,48 +88,6 @@ def test_table_lines_match_tests():
     assert sorted(LINES) == sorted(lines_of_the_page())
 
 
-# --- Small networks ---------------------------------------------------------------------------
-
-
-def network(dtype=torch.float64):
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)).to(dtype)
-
-
-def batch(count=8, seed=0, shape=(5,), dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    x = 3 + 2 * torch.randn(count, *shape, generator=generator, dtype=torch.float64)
-    return x.to(dtype)
-
-
-def loss_of(output):
-    return (output.sin() + 0.1 * output**2).mean()
-
-
-def stepped(model, preconditioner, *batches, forward=None):
-    """Return the gradients that a step makes of some batches."""
-    model.zero_grad()
-    for x in batches:
-        (loss_of((forward or model)(x)) / len(batches)).backward()
-    preconditioner.step()
-    return gradients(model)
-
-
-def gradients(model):
-    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
-
-
-def expected(build=network, x=None):
-    """Return the gradients of a step of an undisturbed network."""
-    model = build()
-    return stepped(model, BNP(model), batch() if x is None else x)
-
-
-def assert_same(found, right, tolerance=1e-12):
-    for one, other in zip(found, right, strict=True):
-        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
-
-
 def assert_refused(model, reason, skip=None):
     with pytest.raises(ValueError, match=reason):
         BNP(model)
@@ -117,164 +98,375 @@ def assert_refused(model, reason, skip=None):
 # --- Optimizers -------------------------------------------------------------------------------
 
 
-def both_forms(make, steps=3, model=network):
-    """Return the parameters after some steps in each form, on one batch, so that P stays."""
-    results = []
-    for form in ("step", "split"):
-        net = model()
-        preconditioner, optimizer = BNP(net, rho=0.0), make(net.parameters())
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss_of(net(batch())).backward()
-            if form == "step":
-                preconditioner.step()
+def trained(form, make, steps=3, model=dense, x=None, **options):
+    """Return the parameters after steps of optimizers in a form, on one batch, so that P stays."""
+    net, x = model(), batch() if x is None else x
+    preconditioner, optimizers = BNP(net, **{"rho": 0.0} | options), make(net)
+    if form in ("attach", "closure"):
+        preconditioner.attach(*optimizers)
+
+    def closure():
+        net.zero_grad()
+        value = loss_of(net(x))
+        value.backward()
+        return value
+
+    for _ in range(steps):
+        if form == "closure":
+            for optimizer in optimizers:
+                optimizer.step(closure)
+            continue
+        closure()
+        if form == "step":
+            preconditioner.step()
+        with preconditioner.split() if form == "split" else nullcontext():
+            for optimizer in optimizers:
                 optimizer.step()
-            else:
-                with preconditioner.split():
-                    optimizer.step()
-        results.append([p.detach().clone() for p in net.parameters()])
-    return results
+    return values(net)
 
 
-def dense():
-    torch.manual_seed(1)
-    return nn.Linear(5, 3).double()
+def of(make, **options):
+    """Return functions that make one optimizer for a layer, and for its parameters in z."""
+    return (
+        lambda net: [make(net.parameters(), **options)],
+        lambda bias, weight: [make([weight, bias], **options)],
+    )
+
+
+@line("`attach(optimizer)`")
+def _():
+    for make, options in (
+        (torch.optim.AdamW, {"lr": 0.1, "weight_decay": 0.5}),
+        (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+    ):
+        on_layer, in_z = of(make, **options)
+        for form in ("attach", "closure", "split"):
+            assert_same(trained(form, on_layer), on_z(in_z, 3))
 
 
 @line("SGD, momentum, Nesterov, ASGD")
 def _():
-    for options in ({}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}):
-        assert_same(*both_forms(lambda p, o=options: torch.optim.SGD(p, lr=0.1, **o), model=dense))
-    assert_same(*both_forms(lambda p: torch.optim.ASGD(p, lr=0.1), model=dense))
+    for make, options in (
+        (torch.optim.SGD, {}),
+        (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+        (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+        (torch.optim.ASGD, {}),
+    ):
+        on_layer, in_z = of(make, lr=0.1, **options)
+        assert_same(trained("step", on_layer), on_z(in_z, 3))
+
+
+def sgd_with(own, weight, bias):
+    """Return SGD with settings of its own for the bias, or with None for one of the two."""
+    groups = [{"params": [weight]}] * (weight is not None)
+    return [torch.optim.SGD(groups + [{"params": [bias]} | own] * (bias is not None), lr=0.1)]
+
+
+@line("Another rate, decay or momentum for biases")
+def _():
+    for own in ({"lr": 0.05}, {"weight_decay": 0.5}, {"momentum": 0.5}):
+        make = partial(sgd_with, own)
+        in_z = on_z(lambda bias, weight, make=make: make(weight, bias), 3)
+        assert_same(trained("attach", lambda net, make=make: make(net.weight, net.bias)), in_z)
+        with pytest.warns(
+            UserWarning, match=f"weight and bias of '' differ in {next(iter(own))}.*attach"
+        ):
+            wrong = trained("step", lambda net, make=make: make(net.weight, net.bias))
+        assert not torch.allclose(wrong[1], in_z[1])
+    with pytest.warns(UserWarning, match="it moves only one of weight and bias of ''"):
+        trained("step", lambda net: sgd_with({}, net.weight, None))
+    with pytest.warns(UserWarning, match="it moves only one of weight and bias of ''"):
+        trained("step", lambda net: sgd_with({}, None, net.bias))
+
+    def layerwise(net):  # a rate of its own for each layer changes nothing
+        groups = [{"params": net[at].parameters(), "lr": 0.1 + at} for at in (0, 2)]
+        return [torch.optim.SGD(groups)]
+
+    assert_same(*(trained(form, layerwise, model=network) for form in ("step", "attach")))
 
 
 @line("Adam, AdamW, RMSprop, Adagrad, any other")
 def _():
-    for make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad):
-        with pytest.warns(UserWarning, match=rf"before {make.__name__}.*with bnp\.split\(\)"):
-            step, split = both_forms(lambda p, m=make: m(p, lr=0.01))
-        assert not torch.allclose(step[0], split[0])
+    class SignSGD(torch.optim.SGD):
+        pass
+
+    for make in (*NONLINEAR, SignSGD):
+        on_layer, _ = of(make)
+        with pytest.warns(UserWarning, match=rf"before {make.__name__}: .*bnp\.attach") as caught:
+            step = trained("step", on_layer)
+        assert len(caught) == 1
+        assert make is SignSGD or not torch.allclose(step[0], trained("attach", on_layer)[0])
 
 
 @line("`foreach=True`, `fused=True`")
 def _():
-    results = []
+    found = []
     for options in ({"foreach": False}, {"foreach": True}, {"fused": True}):
-        model = network()
-        preconditioner = BNP(model)
-        adam = torch.optim.AdamW(model.parameters(), lr=0.01, **options)
-        loss_of(model(batch())).backward()
-        with preconditioner.split():
-            adam.step()
-        results.append([p.detach() for p in model.parameters()])
-    assert_same(results[0], results[1])
-    assert_same(results[0], results[2])
+        on_layer, _ = of(torch.optim.AdamW, lr=0.01, **options)
+        found.append(trained("attach", on_layer, model=network))
+    assert_same(found[0], found[1])
+    assert_same(found[0], found[2])
 
 
 @line("A step after the block of `split()`")
 def _():
+    for parameter in ("0.weight", "2.bias"):
+        model = network()
+        preconditioner = BNP(model)
+        adam = torch.optim.Adam([model.get_parameter(parameter)])
+        for none in (True, False):  # new gradients may be stepped on in their block
+            adam.zero_grad(set_to_none=none)
+            loss_of(model(batch())).backward()
+            with preconditioner.split():
+                adam.step()
+        with pytest.raises(RuntimeError, match="Move it into the block"):
+            adam.step()
+
+
+@line("An optimizer that is not attached, beside one that is")
+def _():
     model = network()
-    preconditioner, adam = BNP(model), torch.optim.Adam(model.parameters())
+    preconditioner = BNP(model)
+    weights, biases = ([p for p in model.parameters() if p.ndim == n] for n in (2, 1))
+    sgd, adam = torch.optim.SGD(weights, lr=0.1), torch.optim.Adam(biases)
+    attachment = preconditioner.attach(sgd)
+    other = nn.Parameter(torch.ones(1))
+    other.grad = torch.ones(1)
+    torch.optim.Adam([other]).step()  # moves nothing that BNP knows
     loss_of(model(batch())).backward()
-    with preconditioner.split():
-        pass
-    with pytest.raises(RuntimeError, match="Move it into the block"):
+    with pytest.raises(RuntimeError, match=r"Adam moves layers .* Attach it as well"):
         adam.step()
+    with pytest.raises(ValueError, match="attached already"):
+        preconditioner.attach(adam, sgd)
+    with pytest.raises(RuntimeError, match=r"leave bnp\.step\(\) out"):
+        preconditioner.step()
+    with pytest.raises(TypeError, match=r"expected a torch\.optim\.Optimizer, got Linear"):
+        preconditioner.attach(model[0])
+    attachment.detach()
+    assert "step" not in vars(sgd)
+    assert not sgd._optimizer_step_pre_hooks
+    assert_same(stepped(model, preconditioner, batch()), expected())
 
 
 @line("LBFGS")
 def _():
-    model = network()
-    preconditioner, lbfgs = BNP(model), torch.optim.LBFGS(model.parameters())
-    loss_of(model(batch())).backward()
-    with pytest.raises(RuntimeError, match="such as LBFGS"), preconditioner.split():
-        lbfgs.step(lambda: loss_of(model(batch())))
+    for search in (None, "strong_wolfe"):
+        on_layer, in_z = of(torch.optim.LBFGS, lr=0.1, max_iter=5, line_search_fn=search)
+        assert_same(trained("closure", on_layer), on_z(in_z, 3), 1e-9)
+    layer = dense()
+    preconditioner, lbfgs = BNP(layer), torch.optim.LBFGS(layer.parameters())
+    loss_of(layer(batch())).backward()
+    with pytest.raises(RuntimeError, match=r"such as LBFGS: bnp\.attach"), preconditioner.split():
+        lbfgs.step(lambda: loss_of(layer(batch())))
+    assert_same(values(layer), values(dense()), 0.0)
 
 
 @line("Several optimizers, parameter groups")
 def _():
-    model, twin = network(), network()
-    x = batch()
-    for net, optimizers in (
-        (model, [torch.optim.Adam(part.parameters(), lr=0.01) for part in (model[0], model[2])]),
-        (twin, [torch.optim.Adam([{"params": [p]} for p in twin.parameters()], lr=0.01)]),
-    ):
-        preconditioner = BNP(net)
-        loss_of(net(x)).backward()
-        with preconditioner.split():
-            for optimizer in optimizers:
-                optimizer.step()
-    assert_same([*model.parameters()], [*twin.parameters()])
+    def on_layer(net):
+        return [torch.optim.Muon([net.weight], lr=0.1), torch.optim.AdamW([net.bias], lr=0.1)]
+
+    def in_z(bias, weight):
+        return [torch.optim.Muon([weight], lr=0.1), torch.optim.AdamW([bias], lr=0.1)]
+
+    for form in ("attach", "split"):
+        assert_same(trained(form, on_layer), on_z(in_z, 3), 1e-2)  # Muon works in bfloat16
+
+    def parts(net):
+        return [torch.optim.Adam(net[at].parameters(), lr=0.01) for at in (0, 2)]
+
+    def groups(net):
+        return [torch.optim.Adam([{"params": [p]} for p in net.parameters()], lr=0.01)]
+
+    for form in ("attach", "split"):
+        assert_same(*(trained(form, make, model=network) for make in (parts, groups)))
+
+
+@line("Learning rate schedules")
+def _():
+    def halving(parameters, early=True):
+        """Return AdamW whose rate is halved by each step, with the schedule made early or late."""
+        adamw, schedule = torch.optim.AdamW(parameters, lr=0.1), []
+        make = partial(torch.optim.lr_scheduler.ExponentialLR, adamw, 0.5)
+        schedule += [make()] * early
+
+        def halve(*_):
+            schedule.extend([make()] * (not schedule))
+            schedule[0].step()
+
+        adamw.register_step_post_hook(halve)
+        return [adamw]
+
+    in_z = on_z(lambda bias, weight: halving([weight, bias]), 3)
+    assert_same(trained("attach", lambda net: halving(net.parameters())), in_z)
+    assert_same(trained("attach", lambda net: halving(net.parameters(), early=False)), in_z)
+
+
+class Lightning:
+    """Stands for the wrapper of Lightning, and by ``step`` for its automatic optimization."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self, closure):
+        return self.optimizer.step(closure=closure)
+
+
+class Accelerated(torch.optim.Optimizer):
+    """Stands for the wrapper of Accelerate, which keeps the method that it finds."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.method = optimizer, optimizer.step
+        self.param_groups = optimizer.param_groups
+
+    def step(self, closure=None):
+        hidden = self.optimizer.__dict__.pop("step", None)
+        self.optimizer.step = self.method
+        result = self.optimizer.step(closure)
+        del self.optimizer.step
+        if hidden is not None:
+            self.optimizer.__dict__["step"] = hidden
+        return result
+
+
+@line("Lightning, Accelerate and other wrappers")
+def _():
+    on_layer, in_z = of(torch.optim.AdamW, lr=0.1)
+    for form, kind in (("closure", Lightning), ("attach", Accelerated), ("closure", Accelerated)):
+        found = trained(form, lambda net, kind=kind: [kind(*on_layer(net))])
+        assert_same(found, on_z(in_z, 3))
+
+
+class Sharpness(torch.optim.SGD):
+    """An optimizer that takes its gradient elsewhere, as SAM does."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            parameter.add_(0.1)
+        with torch.enable_grad():
+            closure()
+        super().step()
+
+
+@line("An optimizer that moves before its closure, such as SAM")
+def _():
+    model = network()
+    with pytest.raises(RuntimeError, match="Sharpness moves the parameters before it calls its"):
+        trained("closure", of(Sharpness, lr=0.1)[0], model=lambda: model)
+
+
+class Interrupted(torch.optim.SGD):
+    """An optimizer that is interrupted when it has moved everything."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        raise KeyboardInterrupt
+
+
+@line("An interrupted step")
+def _():
+    torch.optim.SGD(network().parameters())  # its step has hooks now, and the subclass has its own
+    for form in ("attach", "closure", "split"):
+        model = network()
+        with pytest.raises(KeyboardInterrupt):
+            trained(form, of(Interrupted, lr=1.0)[0], model=lambda model=model: model)
+        assert_same(values(model), values(network()), 0.0)
+        model(batch())  # is not refused
 
 
 @line("`weight_decay` of SGD")
 def _():
     """One step moves θ by −ηλPPᵀ∇(½‖P⁻¹θ‖²) = −ηλθ more, whichever the form."""
-    plain = both_forms(lambda p: torch.optim.SGD(p, lr=0.1), steps=1)[0]
-    before = [p.detach() for p in network().parameters()]
-    for decayed in both_forms(lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.5), steps=1):
+    for form in ("step", "attach"):
+        plain, decayed = (
+            trained(form, of(torch.optim.SGD, lr=0.1, weight_decay=decay)[0], 1, network)
+            for decay in (0.0, 0.5)
+        )
+        before = values(network())
         assert_same(decayed, [p - 0.05 * b for p, b in zip(plain, before, strict=True)])
 
 
 @line("Decoupled weight decay (AdamW)")
 def _():
-    found = []
-    for decay in (0.0, 0.5):
-        model = network()
-        preconditioner = BNP(model)
-        before = [p.detach().clone() for p in model.parameters()]
-        adamw = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=decay)
-        loss_of(model(batch())).backward()
-        with preconditioner.split():
-            adamw.step()
-        found.append([p.detach() for p in model.parameters()])
-    assert_same(found[1], [p - 0.05 * b for p, b in zip(found[0], before, strict=True)])
+    """Without decay of the biases each moves by ηλWμ: in z it is q(b + Wμ), which stays."""
+    for decayed_biases in (True, False):
+        found = []
+        for decay in (0.0, 0.5):
+
+            def adamw(net, decay=decay, biases=decayed_biases):
+                groups = [{"params": [net.weight], "weight_decay": decay}]
+                groups += [{"params": [net.bias], "weight_decay": decay * biases}]
+                return [torch.optim.AdamW(groups, lr=0.1)]
+
+            found.append(trained("attach", adamw, 1))
+        weight, bias = values(dense())
+        moved = -0.05 * bias if decayed_biases else 0.05 * weight @ batch().mean(0)
+        assert_same(found[1], [found[0][0] - 0.05 * weight, found[0][1] + moved])
 
 
 @line("Clipping by norm")
 def _():
-    norms = {}
+    P = matrix(batch().mean(0), batch().var(0, correction=0))
     for where in ("before", "after", "in"):
         model = dense()
         preconditioner = BNP(model, rho=0.0)
         loss_of(model(batch())).backward()
         g = torch.cat([model.bias.grad[None], model.weight.grad.T])
-        if where == "before":
-            norms[where] = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        elif where == "after":
+        right = {"before": g, "after": P @ P.T @ g, "in": P.T @ g}[where]
+        if where == "after":
             preconditioner.step()
-            norms[where] = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        else:
-            with preconditioner.split():
-                norms[where] = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    x = batch()
-    var = x.var(0, correction=0)
-    P = torch.diag(torch.cat([torch.ones(1).double(), (var + 0.01 * var.max() + 1e-4).rsqrt()]))
-    P[0, 1:] = -x.mean(0) * P.diag()[1:]
-    right = {"before": g, "after": P @ P.T @ g, "in": P.T @ g}
-    for where, gradient in right.items():
-        torch.testing.assert_close(norms[where], gradient.norm(), rtol=1e-10, atol=0)
+        with preconditioner.split() if where == "in" else nullcontext():
+            norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        assert_same(norm, right.norm(), 1e-10)
 
 
 @line("`GradScaler`")
 def _():
-    results = []
-    for scaled in (False, True):
-        for form in ("step", "split"):
+    x = batch(dtype=torch.float32)
+    found = {}
+    for form in ("plain", "step", "split", "attach"):
+        for fused in (False, True):
             model = network(torch.float32)
-            preconditioner = BNP(model)
-            sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-            scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=scaled)
-            scaler.scale(loss_of(model(batch(dtype=torch.float32)))).backward()
-            if form == "step":
-                preconditioner.step()
-                scaler.step(sgd)
-            else:
-                with preconditioner.split():
+            bnp, sgd = BNP(model), torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
+            scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=form != "plain")
+            if form == "attach":
+                bnp.attach(sgd)
+            for given in (x, x.index_fill(0, torch.tensor(1), torch.inf), x):
+                if form == "plain" and not given.isfinite().all():
+                    continue
+                before = values(model), bnp.state_dict()["0"]["mean"]
+                sgd.zero_grad()
+                scaler.scale(loss_of(model(given))).backward()
+                if form in ("plain", "step"):
+                    bnp.step()
+                with bnp.split() if form == "split" else nullcontext():
                     scaler.step(sgd)
-            results.append([p.detach() for p in model.parameters()])
-    for other in results[1:]:
-        assert_same(other, results[0], 1e-5)
+                scaler.update()
+                if not given.isfinite().all():  # the step is skipped, and nothing has changed
+                    assert scaler.get_scale() == 512.0
+                    assert_same((values(model), bnp.state_dict()["0"]["mean"]), before, 0.0)
+            found[form, fused] = values(model)
+    for other in found.values():
+        assert_same(other, found["plain", False], 1e-5)
+    for unscaled in (False, True):
+        model = network(torch.float32)
+        parts = [[p for p in model.parameters() if p.ndim == n] for n in (2, 1)]
+        optimizers = [torch.optim.SGD(part, lr=0.1) for part in parts]
+        BNP(model).attach(*optimizers)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        scaler.scale(loss_of(model(x))).backward()
+        if not unscaled:
+            with pytest.raises(RuntimeError, match=r"scaler\.unscale_\(optimizer\) for each"):
+                scaler.step(optimizers[0])
+            continue
+        for act in (scaler.unscale_, scaler.step):
+            for optimizer in optimizers:
+                act(optimizer)
+        single, _ = of(torch.optim.SGD, lr=0.1)
+        assert_same(
+            values(model), trained("split", single, 1, partial(network, x.dtype), x, rho=0.99), 1e-5
+        )
 
 
 # --- The loop ---------------------------------------------------------------------------------
@@ -409,6 +601,10 @@ def _():
     loss_of(model[0](batch())).backward()
     preconditioner.step()  # the other one still holds the gradient of an old step
     assert torch.equal(model[1].weight.grad, kept)
+    model[0].zero_grad()
+    loss_of(model[0](batch())).backward()
+    with preconditioner.split():
+        assert torch.equal(model[1].weight.grad, kept)
 
 
 @line("An empty minibatch")
@@ -451,20 +647,51 @@ def _():
 
 @line("A penalty on the weights in the loss")
 def _():
+    """It is part of g, and the step is PPᵀg: EWC, from the start W₀ or not, L1, orthogonality."""
     for penalty in (
+        lambda w: (w - dense().weight.detach()).square().sum(),
+        lambda w: (w - 1).square().sum(),
         lambda w: w.abs().sum(),
-        lambda w: w.square().sum(),
-        lambda w: w.norm(dim=1).sum(),
+        lambda w: (w @ w.T - torch.eye(3)).square().sum(),
     ):
-        model = network()
-        preconditioner = BNP(model)
-        (loss_of(model(batch())) + sum(penalty(model[at].weight) for at in (0, 2))).backward()
-        preconditioner.step()
+        layer = dense()
+        with torch.no_grad():
+            layer.weight.mul_(1.5)
+        preconditioner = BNP(layer, rho=0.0)
+        for _ in range(3):
+            layer.zero_grad()
+            (loss_of(layer(batch())) + penalty(layer.weight)).backward()
+            found = gradients(layer)
+            preconditioner.step()
+            assert_same(gradients(layer), times_ppt(batch(), *found))
+
+
+def times_ppt(x, weight, bias):
+    P = matrix(x.mean(0), x.var(0, correction=0))
+    result = P @ P.T @ torch.cat([bias[None], weight.T])
+    return [result[1:].T, result[0]]
+
+
+@line("`functional.linear(x, layer.weight)` beside `layer(x)`")
+def _():
+    layer = dense()
+    preconditioner = BNP(layer, rho=0.0)
+    tied = functional.linear(layer(batch()), layer.weight.T)
+    loss_of(tied).backward()
+    found = gradients(layer)
+    preconditioner.step()
+    assert_same(gradients(layer), times_ppt(batch(), *found))
+    assert sum((g * new).sum() for g, new in zip(found, gradients(layer), strict=True)) > 0
+
+
+@line("A hook on the gradient of a weight")
+def _():
     model = network()
     preconditioner = BNP(model)
-    loss_of(model(batch())).backward()
-    (model[2].weight @ model[2].weight.T - torch.eye(3)).square().sum().backward()
-    preconditioner.step()
+    model[2].weight.register_hook(lambda g: g * (model[2].weight > 0))
+    with pytest.warns(UserWarning, match=r"\['2'\] have hooks.*multiply the weight by the mask"):
+        stepped(model, preconditioner, batch())
+    stepped(model, preconditioner, batch())
 
 
 @line("A penalty on derivatives of the network")
@@ -535,18 +762,30 @@ def _():
 
 @line("`state_dict`, `load_state_dict`")
 def _():
-    model = network()
-    preconditioner = BNP(model)
-    stepped(model, preconditioner, batch(seed=1))
-    saved = preconditioner.state_dict()
-    preconditioner.remove()
-    resumed = BNP(model)
-    resumed.load_state_dict(saved)
-    found = stepped(model, resumed, batch())
-    model = network()
-    preconditioner = BNP(model)
-    stepped(model, preconditioner, batch(seed=1))
-    assert all(map(torch.equal, found, stepped(model, preconditioner, batch())))
+    """Training that is resumed from a file is bit-identical, also the constants."""
+
+    def fresh(*constants):
+        model = network()
+        adam, preconditioner = torch.optim.Adam(model.parameters(), lr=0.01), BNP(model, *constants)
+        preconditioner.attach(adam)
+        return model, preconditioner, adam
+
+    def go(model, preconditioner, adam, seeds):
+        for seed in seeds:
+            adam.zero_grad()
+            loss_of(model(batch(seed=seed))).backward()
+            adam.step()
+        return values(model)
+
+    whole, first, second = fresh(0.5, 0.03, 0.002), fresh(0.5, 0.03, 0.002), fresh()
+    go(*first, range(3))
+    file = io.BytesIO()
+    torch.save([part.state_dict() for part in first], file)
+    file.seek(0)
+    for part, state in zip(second, torch.load(file), strict=True):
+        part.load_state_dict(state)
+    assert repr(second[1]) == repr(first[1])
+    assert_same(go(*second, range(3, 6)), go(*whole, range(6)), 0.0)
 
 
 @line("`copy.deepcopy((model, bnp))`, pickle, `torch.save`")
@@ -562,6 +801,10 @@ def _():
         torch.load(file, weights_only=False),
     ):
         assert_same(stepped(twin, copied, batch()), expected())
+        with pytest.raises(ValueError, match="has a BNP already"):
+            BNP(twin)
+    twin = copy.deepcopy(model)  # its hooks are those of no BNP
+    assert_same(stepped(twin, BNP(twin), batch()), expected())
     assert not preconditioner.state_dict()["0"]["mean"].any()
 
 
@@ -569,16 +812,90 @@ def _():
 def _():
     x = batch(24).numpy()
     examples, model = Examples(x, (x.sum(1) > 15).astype(int)), network()
-    before = copy.deepcopy(model)
-    adam = torch.optim.Adam(model.parameters(), lr=0.01)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        train(model, examples, adam, epochs=1, batch_size=24, hooks=[BNP(model, split=True)])
-    preconditioner, adam = BNP(before), torch.optim.Adam(before.parameters(), lr=0.01)
-    functional.cross_entropy(before(batch(24)), torch.from_numpy(examples.y)).backward()
-    with preconditioner.split():
-        adam.step()
-    assert_same([*model.parameters()], [*before.parameters()], 1e-11)
+    twin, adam = copy.deepcopy(model), torch.optim.Adam(model.parameters(), lr=0.01)
+    train(model, examples, adam, epochs=2, batch_size=24, hooks=[BNP(model, split=True)])
+    preconditioner, adam = BNP(twin), torch.optim.Adam(twin.parameters(), lr=0.01)
+    for _ in range(2):
+        adam.zero_grad()
+        functional.cross_entropy(twin(batch(24)), torch.from_numpy(examples.y)).backward()
+        with preconditioner.split():
+            adam.step()
+    assert_same([*model.parameters()], [*twin.parameters()], 1e-11)
+
+
+# --- What one may ask for ---------------------------------------------------------------------
+
+
+@line("`corrected=True`")
+def _():
+    """m̂ = m/(1 − ρᵗ) of averages that begin at 0, as Adam's do, and so for the variance."""
+    layer, rho = dense(), 0.9
+    preconditioner = BNP(layer, rho=rho, corrected=True)
+    mean = var = torch.zeros(5).double()
+    for t in range(1, 5):
+        x = batch(seed=t)
+        mean = rho * mean + (1 - rho) * x.mean(0)
+        var = rho * var + (1 - rho) * x.var(0, correction=0)
+        layer.zero_grad()
+        loss_of(layer(x)).backward()
+        plain = gradients(layer)
+        P = matrix(mean / (1 - rho**t), var / (1 - rho**t))
+        right = P @ P.T @ torch.cat([plain[1][None], plain[0].T])
+        preconditioner.step()
+        assert_same(gradients(layer), [right[1:].T, right[0]])
+        if t == 2:  # t is part of the state
+            saved = preconditioner.state_dict()
+            preconditioner.remove()
+            preconditioner = BNP(layer, rho=rho, corrected=True)
+            preconditioner.load_state_dict(saved)
+    with pytest.raises(ValueError, match="another model"):
+        BNP(dense()).load_state_dict(saved)
+
+
+@line("`q2`, `constants`")
+def _():
+    x, q2s = batch(2), {"paper": 2.5, "off": 1.0, max: 5.0}  # n/N = 5/2
+    for q2, right in q2s.items():
+        layer, own = dense(), {"": {"q2": q2, "eps1": 0.5, "eps2": 0.25, "rho": 0.0}}
+        loss_of(layer(x)).backward()
+        plain = gradients(layer)
+        layer.zero_grad()
+        P = matrix(x.mean(0), x.var(0, correction=0), 1, right, 0.5, 0.25)
+        product = P @ P.T @ torch.cat([plain[1][None], plain[0].T])
+        for options in ({"constants": own}, {"constants": {nn.Linear: own[""]}}, own[""]):
+            preconditioner = BNP(layer, **options)
+            assert_same(stepped(layer, preconditioner, x), [product[1:].T, product[0]])
+            preconditioner.remove()
+    for wrong, reason in (
+        ({"q2": "on"}, "q2 must be 'paper', 'off', or a function; got 'on'"),
+        ({"constants": {"": {"rho": 1.0}}}, "rho must lie"),
+        ({"constants": {"9": {}}}, "names no module of this model"),
+        ({"rho": -0.1}, "rho must lie"),
+        ({"eps1": -1.0}, "eps1 and eps2 must be 0 or more"),
+        ({"eps1": 0.0, "eps2": 0.0}, "not both 0"),
+        ({"positions": "all"}, "positions must be 'rows' or 'map', got 'all'"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            BNP(dense(), **wrong)
+
+
+@line("`report()`")
+def _():
+    model = nn.Sequential(nn.Conv2d(2, 4, 1), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 4))
+    model.append(nn.Linear(4, 2, bias=False)).append(nn.Linear(2, 1)).requires_grad_(True)
+    model[5].requires_grad_(False)
+    preconditioner = BNP(model.double(), skip=("3",))
+    assert preconditioner.report().splitlines()[1].split()[:3] == ["0", "Conv2d", "2"]
+    loss_of(model(batch(1, shape=(2, 1, 1)).repeat(4, 1, 1, 1))).backward()
+    preconditioner.step()
+    assert preconditioner.report().splitlines() == [
+        "name  kind         inputs  q²  share",
+        "0     Conv2d       2       1   23.5%  preconditioned",
+        "1     BatchNorm2d  -       -   15.7%  plain: neither dense nor convolutional",
+        "3     Linear       -       -   39.2%  plain: skipped",
+        "4     Linear       4       1   15.7%  scaled only: no bias that is trained",
+        "5     Linear       2       -   5.9%   frozen",
+    ]
 
 
 # --- Wrappers ---------------------------------------------------------------------------------
@@ -605,21 +922,39 @@ def of_wrapped(model):
     }
 
 
-def with_half_of_the_batch(rank):
-    """Take steps with half of the batch, wrapped in each way; return what came of it."""
-    results = {}
-    for kind in ("ddp", "module", "wrapper", "group", "compiled"):
-        torch.compiler.reset()
-        model = network()
-        run, given = of_wrapped(model)[kind]
-        group = {"process_group": distributed.group.WORLD} if kind == "group" else {}
-        preconditioner = BNP(given, rho=0.5, **group)
-        for step in range(2):
-            model.zero_grad()
-            x = batch(seed=step).split((5, 3))[rank]
-            (loss_of(run(x)) * len(x) / 4).backward()
-            preconditioner.step()
-        results[kind] = gradients(model)
+def two_steps(kind, sizes=(8,), rank=0):
+    """Return the parameters after two attached steps with a share of each batch."""
+    torch.compiler.reset()
+    model = network()
+    run, given = (model, model) if kind == "alone" else of_wrapped(model)[kind]
+    group = {"process_group": distributed.group.WORLD} if kind == "group" else {}
+    preconditioner = BNP(given, rho=0.5, **group)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    preconditioner.attach(sgd)
+    for step in range(2):
+        sgd.zero_grad()
+        x = batch(sum(sizes), seed=step).split(sizes)[rank]
+        (loss_of(run(x)) * len(x) * len(sizes) / sum(sizes)).backward()
+        sgd.step()
+    preconditioner.remove()
+    return values(model)
+
+
+def in_one_of_two(rank):
+    """Return what comes of training with a share of the batch, wrapped in each way."""
+    kinds = ("ddp", "module", "wrapper", "group", "compiled")
+    results = {kind: two_steps(kind, (5, 3), rank) for kind in kinds}
+    results["single rows"] = two_steps("ddp", (1, 1), rank)
+    model = network()
+    ddp = DistributedDataParallel(model)
+    preconditioner = BNP(ddp)
+    try:
+        with Join([ddp]):
+            for x in batch().split(2)[: 3 - rank]:
+                loss_of(ddp(x)).backward()
+                preconditioner.step()
+    except RuntimeError as error:
+        results["join"] = str(error)
     model = network()  # its gradients are averaged by nobody
     for kind, group in (("none", {}), ("alone", {"process_group": None})):
         model.zero_grad()
@@ -636,29 +971,27 @@ def with_half_of_the_batch(rank):
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory):
-    return given_by_two(with_half_of_the_batch, tmp_path_factory.mktemp("processes"))
-
-
-def of_the_whole():
-    """Return the gradients after the same two steps of one process with all examples."""
-    model = network()
-    preconditioner = BNP(model, rho=0.5)
-    for step in range(2):
-        found = stepped(model, preconditioner, batch(seed=step))
-    return found
+    return given_by_two(in_one_of_two, tmp_path_factory.mktemp("processes"))
 
 
 @line("`DistributedDataParallel`")
 def _(two_processes):
     for results in two_processes:
         for kind in ("ddp", "module", "wrapper"):
-            assert_same(results[kind], of_the_whole(), 1e-11)
+            assert_same(results[kind], two_steps("alone"), 1e-11)
+        assert_same(results["single rows"], two_steps("alone", (2,)), 1e-11)
+
+
+@line("`Join`, for processes with unequal numbers of minibatches")
+def _(two_processes):
+    for results in two_processes:
+        assert "the same number of minibatches, as DistributedSampler does" in results["join"]
 
 
 @line("`torch.compile(ddp)`")
 def _(two_processes):
     for results in two_processes:
-        assert_same(results["compiled"], of_the_whole(), 1e-11)
+        assert_same(results["compiled"], two_steps("alone"), 1e-11)
 
 
 @line("Several processes in another way")
@@ -666,7 +999,7 @@ def _(two_processes):
     for results in two_processes:
         assert "2 processes run, but BNP found no DistributedDataParallel" in results["none"]
         assert_same(results["alone"], expected())
-        assert_same(results["group"], of_the_whole(), 1e-11)
+        assert_same(results["group"], two_steps("alone"), 1e-11)
 
 
 @line("`torch.compile(model)`")
@@ -764,17 +1097,13 @@ def _():
 
 def in_matrices(layer, x):
     """Return PPᵀg of a layer without groups, with P = UD/q written out as a matrix."""
-    loss_of(layer(x)).backward()
+    output = layer(x)
+    loss_of(output).backward()
     axes = (0, *range(2, x.ndim))
-    mean, var = x.mean(axes), x.var(axes, correction=0)
-    repeats = layer.weight[0, 0].numel()
-    std = (var + 0.01 * var.max() + 1e-4).sqrt().repeat_interleave(repeats)
-    P = torch.diag(torch.cat([torch.ones(1).double(), 1 / std]))
-    P[0, 1:] = -mean.repeat_interleave(repeats) / std
-    positions = layer(x)[0, 0].numel()
-    q2 = max(layer.weight[0].numel() / len(x), positions**0.5)
+    q2 = max(layer.weight[0].numel() / len(x), output[0, 0].numel() ** 0.5)
+    P = matrix(x.mean(axes), x.var(axes, correction=0), layer.weight[0, 0].numel(), q2)
     g = torch.cat([layer.bias.grad[None], layer.weight.grad.flatten(1).T])
-    result = P @ P.T @ g / q2
+    result = P @ P.T @ g
     return [result[1:].T.reshape(layer.weight.shape), result[0]]
 
 
@@ -787,6 +1116,8 @@ def _():
         assert_same(stepped(layer, BNP(layer, rho=0.0), x.reshape(shape)), right)
     layer = dense()
     preconditioner = BNP(layer, rho=0.0)
+    named = stepped(layer, preconditioner, x, forward=lambda x: layer(input=x))
+    assert_same(named, right)
     assert_same(stepped(layer, preconditioner, x[0]), stepped(layer, preconditioner, x[:1]))
     for count, length in ((2, 12), (12, 2)):
         layer, twin, h = dense(), nn.Conv1d(5, 3, 1).double(), batch(count, shape=(length, 5))
@@ -800,7 +1131,7 @@ def _():
 def _():
     for kind, axes in ((nn.Conv1d, 1), (nn.Conv2d, 2), (nn.Conv3d, 3)):
         for count in (1, 40):
-            layer = kind(3, 4, 2, stride=2, padding=1, padding_mode="circular").double()
+            layer = kind(3, 4, 2, stride=2, padding=1, dilation=2, padding_mode="circular").double()
             x = batch(count, shape=(3, *[5] * axes))
             twin = copy.deepcopy(layer)
             right = in_matrices(twin, x)
@@ -874,6 +1205,9 @@ def _():
         assert_same([model.eval()(x)], [trained], 1e-10)
 
 
+OWN = nn.modules.conv._ConvNd(2, 2, (3,), (1,), (0,), (1,), False, (0,), 1, True, "zeros")
+
+
 @line("Recurrent, bilinear and transposed layers")
 def _():
     for odd, reason in (
@@ -881,6 +1215,7 @@ def _():
         (nn.GRUCell(2, 2), "two layers in one"),
         (nn.Bilinear(2, 2, 2), "not linear in one input"),
         (nn.ConvTranspose1d(2, 2, 3), "not inputs under a window"),
+        (OWN, "nn.Conv3d have Algorithm 3"),
     ):
         model = nn.ModuleDict({"good": nn.Linear(2, 2), "odd": odd})
         assert_refused(model, reason, skip=(type(odd),))
@@ -897,6 +1232,32 @@ def _():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert_refused(nn.Sequential(nn.LazyLinear(2)), "run one batch through the model first")
+
+
+class Masked(nn.Linear):
+    def forward(self, x):
+        return functional.linear(x, self.weight.tril(), self.bias)
+
+
+class Standardized(nn.Conv2d):
+    def _conv_forward(self, x, weight, bias):
+        return super()._conv_forward(x, weight - weight.mean(), bias)
+
+
+@line("Masked, equalized and other layers with a forward of their own")
+def _():
+    assert_refused(nn.Sequential(Masked(4, 4)), "its forward is not that of nn.Linear")
+    assert_refused(nn.Sequential(Standardized(4, 4, 1)), "its forward is not that of nn.Conv2d")
+    scaled = nn.Linear(4, 4)
+    scaled.forward = lambda x: functional.linear(x, 2 * scaled.weight)
+    assert_refused(nn.Sequential(scaled), "its forward is not that of nn.Linear")
+    BNP(nn.Sequential(type("Named", (nn.Linear,), {})(4, 4)))  # a name alone changes nothing
+
+
+@line("Complex weights")
+def _():
+    model = nn.ModuleList([nn.Linear(2, 2, dtype=torch.complex64), nn.Linear(2, 2)])
+    assert_refused(model, "its weight is complex", skip=("0",))
 
 
 @line("`skip`")

@@ -507,25 +507,6 @@ def test_dense_input_can_be_normalized(method):
     assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
 
 
-@pytest.mark.row("P-18")
-def test_corrected_statistics_match_bias_corrected_averages(rng):
-    run = Run("BNP", "digits", "fc2", "BNP", 8, 0.1, 1, settings=Settings(rho=0.9, corrected=True))
-    model = build(run, (1, 1, 3), 2, seed=0)
-    hooks = preconditioner(run, model, check_finite=True)
-    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
-    batches = [rng.normal(2.0, 3.0, size=(8, 3)) for _ in range(5)]
-    for x in batches:
-        state.step += 1
-        model(torch.from_numpy(x).float()).square().sum().backward()
-        for hook in hooks:
-            hook.after_backward(state)
-    means, variances = running_statistics(batches, rho=0.9)
-    count, first = 1 - 0.9**5, hooks[-1].state_dict()["1"]
-    np.testing.assert_allclose(first["mean"][0], means[-1] / count, rtol=1e-5)
-    # there the variance starts at 1: take its part away
-    np.testing.assert_allclose(first["var"][0], (variances[-1] - 0.9**5) / count, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("part", "centered", "scaled"),
     [("center", True, False), ("scale", False, True), ("rate", False, False)],

@@ -1,6 +1,5 @@
 """What is drawn is what was given; the style reads on white and on dark."""
 
-import io
 import itertools
 import sys
 import types
@@ -17,28 +16,13 @@ from optdl.plotting import plot_contours, plot_curves, plot_power_laws, use_styl
 WHITE, DARK, NIGHT = "#ffffff", "#121212", "#14181e"
 # Machado, Oliveira, Fernandes (2009), severity 1, in linear RGB
 SIMULATIONS = {
-    "full color": np.eye(3),
-    "protanopia": np.array(
-        [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
-        ]
-    ),
-    "deuteranopia": np.array(
-        [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.011820, 0.042940, 0.968881],
-        ]
-    ),
-    "tritanopia": np.array(
-        [
-            [1.255528, -0.076749, -0.178779],
-            [-0.078411, 0.930809, 0.147602],
-            [0.004733, 0.691367, 0.303900],
-        ]
-    ),
+    "full color": "1 0 0; 0 1 0; 0 0 1",
+    "protanopia": "0.152286 1.052583 -0.204868; 0.114503 0.786281 0.099216; "
+    "-0.003882 -0.048116 1.051998",
+    "deuteranopia": "0.367322 0.860646 -0.227968; 0.280085 0.672501 0.047413; "
+    "-0.011820 0.042940 0.968881",
+    "tritanopia": "1.255528 -0.076749 -0.178779; -0.078411 0.930809 0.147602; "
+    "0.004733 0.691367 0.303900",
 }
 
 
@@ -73,11 +57,6 @@ def lab(rgb):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def test_contrast_by_hand():
-    assert contrast("#ffffff", "#000000") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
-
-
 @pytest.mark.parametrize("page", [WHITE, DARK, NIGHT])
 @pytest.mark.parametrize("color", plotting.COLORS)
 def test_lines_stand_out_on_both_pages(color, page):
@@ -93,7 +72,8 @@ def test_text_stands_out_on_both_pages():
 
 @pytest.mark.parametrize("vision", SIMULATIONS)
 def test_colors_differ_for_every_vision(vision):
-    seen = [lab(SIMULATIONS[vision] @ linear(color)) for color in plotting.COLORS]
+    matrix = np.array([row.split() for row in SIMULATIONS[vision].split(";")], float)
+    seen = [lab(matrix @ linear(color)) for color in plotting.COLORS]
     nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
     assert nearest > 10  # a difference of 2.3 is just noticeable
 
@@ -102,28 +82,6 @@ def test_lines_differ_without_color(ax):
     for number in range(6):
         ax.plot([0, 1], [number, number])
     assert len({str(line._unscaled_dash_pattern) for line in ax.lines}) == 6
-
-
-def test_figures_are_transparent_and_deterministic():
-    def drawn():
-        fig = Figure()
-        plot_curves({"a": [1.0, 2.0]}, fig.subplots(), bands={"a": ([0, 1], [2, 3])})
-        file = io.StringIO()
-        fig.savefig(file, format="svg", metadata={"Date": None})
-        return file.getvalue()
-
-    first = drawn()
-    assert first == drawn()
-    assert "#ffffff" not in first
-    assert {mpl.rcParams[key] for key in ("figure.facecolor", "axes.facecolor")} == {"none"}
-    assert "dc:date" not in first
-
-
-def test_text_is_legible_on_a_phone():
-    # a figure of this width, shown 350 px wide: points to pixels
-    scale = 350 / (mpl.rcParams["figure.figsize"][0] * 72)
-    for key in ("font.size", "axes.labelsize", "xtick.labelsize", "legend.fontsize"):
-        assert mpl.rcParams[key] * scale >= 9
 
 
 @pytest.mark.parametrize("kernel", [True, False])
@@ -139,12 +97,6 @@ def test_notebooks_show_svg_and_terminals_are_left_alone(monkeypatch, kernel):
     )
     use_style()
     assert calls == ([(("svg",), {"metadata": {"Date": None}})] if kernel else [])
-
-
-def test_style_works_without_ipython(monkeypatch):
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    use_style()
-    assert "IPython" not in sys.modules
 
 
 @pytest.mark.row("L1-04", "L1-05")
@@ -166,11 +118,6 @@ def test_curves_are_drawn_as_given(ax):
     corners = ax.collections[0].get_paths()[0].vertices
     assert {(1.0, 0.4), (2.0, 0.2), (1.0, 0.6), (2.0, 0.3)} <= set(map(tuple, corners))
     assert ax.lines[2].get_xdata() == [2, 2]
-
-
-def test_curves_take_a_common_axis(ax):
-    plot_curves({"gap": np.array([3.0, 1.0])}, ax, x=[10, 100], xlabel="m")
-    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[10, 3], [100, 1]])
 
 
 @pytest.mark.row("L1-12")
@@ -197,12 +144,6 @@ def test_contours_and_trajectories_are_drawn_as_given(ax):
     assert colors == [plotting.COLORS[k] for k in (0, 0, 1, 1)]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["short", "far", "minimum"]
-
-
-def test_contours_alone_have_no_legend(ax):
-    plot_contours(np.arange(3.0), np.arange(2.0), np.arange(6.0).reshape(2, 3), ax)
-    assert ax.get_legend() is None
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("$w_1$", "$w_2$")
 
 
 @pytest.mark.row("L1-07")

@@ -58,6 +58,11 @@ def cells(text: str) -> str:
     return "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
 
 
+def test_page_rates_match_recorded_runs():
+    literal = re.search(r"^RATES = (\{.*?\})$", cells(chapter("bnp")), re.MULTILINE | re.DOTALL)
+    assert ast.literal_eval(literal[1]) == PROGRAM["RATES"]
+
+
 def first_seed(run: RecordedRun) -> int:
     """Return the seed of the first training."""
     return next(iter(run.trainings.values()))["seed"]
@@ -67,13 +72,9 @@ def first_seed(run: RecordedRun) -> int:
 
 
 @each
-def test_record_has_the_current_configuration(run):
-    assert kept(run).config == run.config, f"run: python experiments/recorded.py {run.name}"
-
-
-@each
 def test_record_has_complete_curves_and_metadata(run):
     record = kept(run)
+    assert record.config == run.config, f"run: python experiments/recorded.py {run.name}"
     lengths = {f"{label}: first_losses": STEPS for label in run.trainings}
     for label, own in run.trainings.items():
         epochs = {**run.settings, **own}["epochs"]
@@ -168,17 +169,6 @@ def test_pages_mention_only_existing_runs():
     assert all(name.split("-")[0] == topic for topic, name in said)
 
 
-def assigned(topic: str, name: str) -> dict:
-    """Return the literal that a page assigns first to a name."""
-    code = cells(chapter(topic))
-    literal = re.search(rf"^{name} = (\{{.*?\}})$", code, re.MULTILINE | re.DOTALL)
-    return ast.literal_eval(literal[1])
-
-
-def test_page_rates_match_recorded_runs():
-    assert assigned("bnp", "RATES") == PROGRAM["RATES"]
-
-
 class LastModel:
     """A hook that keeps the trained network."""
 
@@ -220,30 +210,19 @@ def toy(lr: float = 0.5) -> RecordedRun:
     return RecordedRun("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
 
 
-def test_first_losses_precede_the_steps():
+def test_record_holds_curves_of_all_trainings_and_the_losses_before_the_steps():
     torch.manual_seed(3)
     start = torch.nn.Linear(4, 2)
     before = functional.cross_entropy(start(torch.from_numpy(X)), torch.from_numpy(Y)).item()
-    hook = FirstLosses(5)
-    losses = train_toy(0.5, 3, [hook]).curves["train_loss"]  # after the steps
-    assert len(losses) == 12
-    np.testing.assert_allclose(hook.losses, [before, *losses[:4]], rtol=1e-6)
-    record = train_toy(0.5, 3, [FirstLosses(5, halt=True)])
-    assert len(record.curves["train_loss"]) == 5
-
-
-def test_record_holds_curves_of_all_trainings():
     record = perform(toy())
-    assert set(record.curves) == {
-        f"seed {seed}: {name}" for seed in (3, 4) for name in ("train_loss", "first_losses")
-    }
-    np.testing.assert_allclose(
-        record.curves["seed 4: train_loss"], train_toy(0.5, 4, []).curves["train_loss"], rtol=1e-5
-    )
+    curves = record.curves  # the training loss is measured after each step
+    assert {*curves} == {f"seed {s}: {n}" for s in (3, 4) for n in ("train_loss", "first_losses")}
+    expected = [before, *curves["seed 3: train_loss"][: STEPS - 1]]
+    np.testing.assert_allclose(curves["seed 3: first_losses"], expected, rtol=1e-6)
+    again = first_losses(toy(), "seed 4")
+    np.testing.assert_allclose(again, curves["seed 4: first_losses"], rtol=1e-5)
+    assert len(train_toy(0.5, 3, [FirstLosses(5, halt=True)]).curves["train_loss"]) == 5
     assert (record.seed, record.config["settings"]) == (3, {"lr": 0.5})
-    np.testing.assert_allclose(
-        first_losses(toy(), "seed 4"), record.curves["seed 4: first_losses"], rtol=1e-5
-    )
 
 
 def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
@@ -258,9 +237,6 @@ def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
     assert Record.load(tmp_path / "toy-descent.json").config["settings"] == {"lr": 0.1}
     assert main([toy()], tmp_path, ["bowl"]) == 2
     assert "unknown: bowl; known: toy, toy-descent" in capsys.readouterr().err
-
-
-def test_only_requested_runs_are_run(tmp_path, capsys):
     other = RecordedRun("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
-    assert main([toy(), other], tmp_path, ["bowl"]) == 0
-    assert [file.name for file in tmp_path.iterdir()] == ["bowl-descent.json"]
+    assert main([toy(), other], tmp_path / "chosen", ["bowl"]) == 0
+    assert [file.name for file in (tmp_path / "chosen").iterdir()] == ["bowl-descent.json"]

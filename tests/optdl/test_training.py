@@ -38,6 +38,13 @@ def sgd(model, lr=0.05):
     return torch.optim.SGD(model.parameters(), lr=lr)
 
 
+def fit(model, data, epochs=1, batch_size=5, lr=0.05, **options):
+    """Train on the squared loss, by plain gradient descent unless told otherwise."""
+    options = {"optimizer": sgd(model, lr), "loss": squared, "error": None, **options}
+    optimizer = options.pop("optimizer")
+    return train(model, data, optimizer, epochs=epochs, batch_size=batch_size, **options)
+
+
 def by_hand(x, y, theta, lr, order):
     """Gradient descent on least squares; one row of indices per step."""
     X = np.column_stack([x, np.ones(len(x))])
@@ -57,45 +64,31 @@ def parameters(model):
 
 
 class Notes(Hook):
-    """Write down everything."""
+    """Write down the order of all calls, and stop at a step if told to."""
 
-    def __init__(self, name="hook", log=None):
-        self.name = name
-        self.log = [] if log is None else log
-        self.path = []
+    def __init__(self, name="hook", log=None, stop=("", 0)):
+        self.name, self.stop, self.log = name, stop, [] if log is None else log
 
-    def after_backward(self, state: State) -> None:
-        self.log.append((self.name, "backward", state.epoch, state.step))
+    def _call(self, event, state):
+        self.log.append((self.name, event, state.epoch, state.step))
+        if event == self.stop[0] and state.step >= self.stop[1]:
+            state.stop = f"enough at step {state.step}"
 
-    def after_step(self, state: State) -> None:
-        self.log.append((self.name, "step", state.epoch, state.step))
-        self.path.append([p.detach().clone() for p in state.model.parameters()])
-
-    def after_epoch(self, state: State) -> None:
-        self.log.append((self.name, "epoch", state.epoch, state.step))
-
-
-class Rows(Hook):
-    """Read which examples a step saw, from a model whose features are their numbers."""
-
-    def __init__(self, model):
-        self.seen = []
-        model.register_forward_pre_hook(self.watch)
-
-    def watch(self, model, inputs):
-        if model.training:
-            self.seen.append(inputs[0][:, 0].long().tolist())
+    def after_backward(self, state):
+        self._call("backward", state)
 
     def after_step(self, state):
-        pass
+        assert state.model.training
+        self._call("step", state)
+
+    def after_epoch(self, state):
+        self._call("epoch", state)
 
 
 @pytest.mark.row("L1-09", "L1-24")
 def test_full_batch_is_gradient_descent_by_hand(rng):
     data, (model, start) = regression(rng), linear()
-    record = train(
-        model, data, sgd(model), epochs=4, batch_size=10, loss=squared, error=None, seed=3
-    )
+    record = fit(model, data, epochs=4, batch_size=10, seed=3)
     path, losses, slopes = by_hand(data.x, data.y, start, 0.05, [np.arange(10)] * 4)
     np.testing.assert_allclose(parameters(model), path[-1], rtol=1e-13)
     np.testing.assert_allclose(record.curves["minibatch_loss"], losses, rtol=1e-13)
@@ -109,78 +102,55 @@ def test_full_batch_is_gradient_descent_by_hand(rng):
 
 @pytest.mark.row("L1-09", "L1-24")
 def test_minibatches_with_a_ragged_last_one_by_hand(rng):
-    m, seed = 10, 5
-    data, (model, start) = regression(rng, m), linear()
-    record = train(
-        model, data, sgd(model), epochs=2, batch_size=4, loss=squared, error=None, seed=seed
-    )
-    generator = torch.Generator().manual_seed(seed)
-    order = []
+    data, (model, start), order = regression(rng, 10), linear(), []
+    record = fit(model, data, epochs=2, batch_size=4, seed=5)
+    generator = torch.Generator().manual_seed(5)
     for _ in range(2):
-        shuffled = torch.randperm(m, generator=generator).numpy()
+        shuffled = torch.randperm(10, generator=generator).numpy()
         order += [shuffled[:4], shuffled[4:8], shuffled[8:]]
     path, losses, slopes = by_hand(data.x, data.y, start, 0.05, order)
     np.testing.assert_allclose(parameters(model), path[-1], rtol=1e-12)
     weighted = [np.average(losses[k : k + 3], weights=[4, 4, 2]) for k in (0, 3)]
-    assert weighted[0] != pytest.approx(np.mean(losses[:3]), rel=1e-3)
     np.testing.assert_allclose(record.curves["minibatch_loss"], weighted, rtol=1e-12)
     norms = [np.mean(slopes[:3]), np.mean(slopes[3:])]
     np.testing.assert_allclose(record.curves["gradient_norm"], norms, rtol=1e-12)
 
 
-def numbered(m):
-    return Examples(np.arange(m, dtype=float)[:, None], np.zeros(m))
-
-
 @pytest.mark.row("L1-09")
 def test_epoch_visits_every_example_in_new_order():
-    model, _ = linear(1)
-    rows = Rows(model)
-    train(model, numbered(10), sgd(model, 1e-3), epochs=2, batch_size=3, loss=squared, hooks=[rows])
-    assert [len(batch) for batch in rows.seen] == [3, 3, 3, 1] * 2
-    first, second = list(chain(*rows.seen[:4])), list(chain(*rows.seen[4:]))
+    (model, _), seen = linear(1), []
+    model.register_forward_pre_hook(
+        lambda model, inputs: seen.append(inputs[0][:, 0].tolist()) if model.training else None
+    )
+    numbers = Examples(np.arange(10, dtype=float)[:, None], np.zeros(10))
+    fit(model, numbers, epochs=2, batch_size=3, lr=1e-3)
+    assert [len(batch) for batch in seen] == [3, 3, 3, 1] * 2
+    first, second = list(chain(*seen[:4])), list(chain(*seen[4:]))
     assert sorted(first) == sorted(second) == list(range(10))
     assert first != second
     assert first != list(range(10))
 
 
-def test_same_seed_same_record_and_another_seed_another(rng):
-    data = regression(rng)
-
-    def run(seed):
-        model, _ = linear()
-        record = train(
-            model, data, sgd(model), epochs=3, batch_size=3, loss=squared, error=None, seed=seed
-        )
-        record.seconds = 0.0
-        return record
-
-    assert run(1) == run(1)
-    assert run(1).curves != run(2).curves
-
-
-def test_global_generator_is_not_touched(rng):
-    model, _ = linear()
+def test_seed_alone_decides_and_the_global_generator_is_not_touched(rng):
+    data, models = regression(rng), [linear()[0] for _ in range(3)]
     before = torch.get_rng_state()
-    train(model, regression(rng), sgd(model), epochs=1, batch_size=3, loss=squared, error=None)
+    one, same, other = (
+        fit(model, data, epochs=3, batch_size=3, seed=seed)
+        for model, seed in zip(models, (1, 1, 2), strict=True)
+    )
+    one.seconds = same.seconds
+    assert one == same
+    assert one.curves != other.curves
     torch.testing.assert_close(torch.get_rng_state(), before)
+    # the first numbers that a seed gives its weights and its order are not the same
+    seeds = [s for seed in range(20) for s in (seed, order_seed(seed))]
+    firsts = {torch.rand(1, generator=torch.Generator().manual_seed(s)).item() for s in seeds}
+    assert len(firsts) == 40
 
 
 def test_hooks_are_called_in_order(rng):
-    model, _ = linear()
-    log = []
-    hooks = [Notes("a", log), Notes("b", log)]
-    train(
-        model,
-        regression(rng),
-        sgd(model),
-        epochs=2,
-        batch_size=5,
-        loss=squared,
-        error=None,
-        hooks=hooks,
-    )
-    expected = []
+    log, expected = [], []
+    fit(linear()[0], regression(rng), epochs=2, hooks=[Notes("a", log), Notes("b", log)])
     for epoch in (1, 2):
         for step in (2 * epoch - 1, 2 * epoch):
             for event in ("backward", "step"):
@@ -189,110 +159,48 @@ def test_hooks_are_called_in_order(rng):
     assert log == expected
 
 
-class Halve:
-    """Halve the gradient: a preconditioner that needs one method only."""
+def test_hooks_of_one_method_change_the_step_and_add_curves(rng):
+    class Halve:
+        def after_backward(self, state):
+            for p in state.model.parameters():
+                p.grad *= 0.5
 
-    def after_backward(self, state):
-        for p in state.model.parameters():
-            p.grad *= 0.5
-
-
-def test_hook_after_backward_changes_the_step(rng):
-    data, (model, start) = regression(rng), linear()
-    record = train(
-        model,
-        data,
-        sgd(model),
-        epochs=3,
-        batch_size=10,
-        loss=squared,
-        error=None,
-        hooks=[Halve()],
-    )
-    path, _, slopes = by_hand(data.x, data.y, start, 0.025, [np.arange(10)] * 3)
-    np.testing.assert_allclose(parameters(model), path[-1], rtol=1e-13)
-    # recorded before the hook acts
-    np.testing.assert_allclose(record.curves["gradient_norm"], slopes, rtol=1e-13)
-
-
-class StopAt(Hook):
-    def __init__(self, event, step):
-        self.event, self.step = event, step
-
-    def _stop(self, state, event):
-        if event == self.event and state.step >= self.step:
-            state.stop = f"enough at step {state.step}"
-
-    def after_step(self, state):
-        self._stop(state, "step")
-
-    def after_epoch(self, state):
-        self._stop(state, "epoch")
-
-
-@pytest.mark.row("L1-05")
-@pytest.mark.parametrize(("event", "steps", "epochs"), [("epoch", 6, 2), ("step", 4, 2)])
-def test_hook_stop_ends_training_and_is_recorded(rng, event, steps, epochs):
-    model, _ = linear()
-    notes = Notes()
-    record = train(
-        model,
-        regression(rng),
-        sgd(model),
-        epochs=9,
-        batch_size=4,
-        loss=squared,
-        error=None,
-        hooks=[StopAt(event, 4), notes],
-    )
-    assert record.stop == f"enough at step {steps}"
-    assert len(notes.path) == steps
-    assert {len(curve) for curve in record.curves.values()} == {epochs}
-    assert notes.log[-1] == ("hook", "epoch", epochs, steps)
-
-
-def test_hook_can_add_a_curve(rng):
-    class Weight:
+    class Bias:
         def after_epoch(self, state):
             state.curves.setdefault("bias", []).append(state.model.bias.item())
 
-    model, _ = linear()
-    record = train(
-        model,
-        regression(rng),
-        sgd(model),
-        epochs=2,
-        batch_size=4,
-        loss=squared,
-        error=None,
-        hooks=[Weight()],
-    )
-    assert record.curves["bias"][-1] == model.bias.item()
+    data, (model, start) = regression(rng), linear()
+    record = fit(model, data, epochs=3, batch_size=10, hooks=[Halve(), Bias()])
+    path, _, slopes = by_hand(data.x, data.y, start, 0.025, [np.arange(10)] * 3)
+    np.testing.assert_allclose(parameters(model), path[-1], rtol=1e-13)
+    np.testing.assert_allclose(record.curves["gradient_norm"], slopes, rtol=1e-13)  # before it acts
+    np.testing.assert_allclose(record.curves["bias"], path[1:, -1], rtol=1e-13)
 
 
-class Classifier(nn.Module):
-    """A network with dropout, to see the difference between training and evaluation."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layers = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3))
-
-    def forward(self, x):
-        return self.layers(x)
+@pytest.mark.row("L1-05")
+@pytest.mark.parametrize(("event", "steps"), [("epoch", 6), ("step", 4)])
+def test_hook_stop_ends_training_and_is_recorded(rng, event, steps):
+    notes = Notes(stop=(event, 4))
+    record = fit(linear()[0], regression(rng), epochs=9, batch_size=4, hooks=[notes])
+    assert record.stop == f"enough at step {steps}"
+    assert {len(curve) for curve in record.curves.values()} == {2}
+    assert notes.log[-1] == ("hook", "epoch", 2, steps)
 
 
 @pytest.mark.row("L1-05")
 def test_losses_are_means_in_evaluation_mode(rng):
-    model = Classifier()
-    data = Examples(rng.normal(size=(1203, 2)), rng.integers(3, size=1203))
-    held = Examples(rng.normal(size=(7, 2)), rng.integers(3, size=7))
-    model.eval()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)).eval()
+    sizes = {"train": 1203, "validation": 7, "test": 5}
+    parts = {
+        k: Examples(rng.normal(size=(m, 2)), rng.integers(3, size=m)) for k, m in sizes.items()
+    }
     record = train(
-        model, data, sgd(model), validation=held, epochs=1, batch_size=200, config={"lr": 0.05}
-    )
+        model, parts["train"], sgd(model), validation=parts["validation"], test=parts["test"],
+        epochs=1, batch_size=200, config={"lr": 0.05},
+    )  # fmt: skip
     assert not model.training
-    for name, part in (("train", data), ("validation", held)):
+    for name, part in parts.items():
         with torch.no_grad():
             scores = model(torch.tensor(part.x, dtype=torch.float32)).double().numpy()
         shifted = scores - scores.max(axis=1, keepdims=True)
@@ -305,102 +213,29 @@ def test_losses_are_means_in_evaluation_mode(rng):
     assert (record.device, record.seed) == ("cpu", 0)
 
 
-def test_test_examples_are_measured_with_validation(rng):
-    one, other = (regression(rng, m) for m in (7, 5))
-    (model, _), data = linear(), regression(rng)
-    record = train(
-        model, data, sgd(model), validation=one, test=other,
-        epochs=1, batch_size=10, loss=squared, error=None,
-    )  # fmt: skip
-    theta = parameters(model)
-    for name, part in (("validation", one), ("test", other)):
-        expected = np.mean((np.column_stack([part.x, np.ones(len(part.x))]) @ theta - part.y) ** 2)
-        assert record.curves[f"{name}_loss"] == [pytest.approx(expected)]
-
-
-def test_order_seed_differs_from_weight_seed():
-    """The first numbers that a seed gives its weights and its order are not the same."""
-    streams = [
-        torch.rand(3, generator=torch.Generator().manual_seed(s)).tolist()
-        for seed in range(20)
-        for s in (seed, order_seed(seed))
-    ]
-    assert len({tuple(values) for values in streams}) == 40
-
-
-def test_model_trains_in_training_mode(rng):
-    seen = []
-
-    class Mode:
-        def after_step(self, state):
-            seen.append(state.model.training)
-
-    model = Classifier()
-    data = Examples(rng.normal(size=(8, 2)), rng.integers(3, size=8))
-    train(model, data, sgd(model), epochs=2, batch_size=4, hooks=[Mode()])
-    assert seen == [True] * 4
-    assert model.training
-
-
 @pytest.mark.row("L1-03")
 def test_zero_one_by_hand():
     scores = torch.tensor([[0.2, 0.5, 0.3], [2.0, 1.0, 0.0]])
     assert zero_one(scores, torch.tensor([1, 1])).tolist() == [False, True]
-    one = torch.tensor([[1.0], [-1.0], [0.0], [-2.0]])
-    labels = torch.tensor([1.0, 1.0, 1.0, -1.0])
+    one, labels = torch.tensor([[1.0], [-1.0], [0.0], [-2.0]]), torch.tensor([1.0, 1.0, 1.0, -1.0])
     for shape in (one, one[:, 0]):
         assert zero_one(shape, labels).tolist() == [False, True, True, False]
 
 
-def test_labels_of_two_signs(rng):
-    x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    model = nn.Linear(1, 1)
-    record = train(
-        model,
-        Examples(x, np.array([-1.0, -1.0, 1.0, 1.0])),
-        sgd(model, 0.5),
-        epochs=20,
-        batch_size=2,
-        loss=lambda s, y: nn.functional.softplus(-y * s[:, 0]).mean(),
-    )
-    assert record.curves["train_error"][-1] == 0
-
-
 def test_progress_bar_is_off_unless_asked_for(rng, capsys):
     for progress in (False, True):
-        model, _ = linear()
-        train(
-            model,
-            regression(rng),
-            sgd(model),
-            epochs=2,
-            batch_size=5,
-            loss=squared,
-            error=None,
-            progress=progress,
-        )
+        fit(linear()[0], regression(rng), epochs=2, progress=progress)
         assert ("2/2" in capsys.readouterr().err) == progress
 
 
-def test_divergence_message_names_step_and_remedy(rng):
-    model, _ = linear()
+def test_divergence_is_reported_with_its_step_and_remedy(rng):
     with pytest.raises(FloatingPointError, match=r"step \d+, in epoch \d+.*smaller.*than 1e\+10"):
-        train(
-            model,
-            regression(rng),
-            sgd(model, 1e10),
-            epochs=100,
-            batch_size=5,
-            loss=squared,
-            error=None,
-        )
-
-
-def test_nan_feature_is_reported_at_first_step():
-    model, _ = linear(1)
-    data = Examples(np.array([[math.nan]]), np.array([0.0]))
+        fit(linear()[0], regression(rng), epochs=100, lr=1e10)
     with pytest.raises(FloatingPointError, match="nan at step 1, in epoch 1"):
-        train(model, data, sgd(model), epochs=1, batch_size=1, loss=squared, error=None)
+        fit(linear(1)[0], Examples(np.array([[math.nan]]), np.array([0.0])), batch_size=1)
+
+
+EMPTY = Examples(np.ones((0, 3)), np.ones(0))
 
 
 @pytest.mark.parametrize(
@@ -410,37 +245,21 @@ def test_nan_feature_is_reported_at_first_step():
         ({"batch_size": 11}, ValueError, "from 1 to 10.*got 11"),
         ({"batch_size": 0}, ValueError, "from 1 to 10.*got 0"),
         ({"hooks": [object()]}, TypeError, "object has none"),
-        (
-            {"train_examples": Examples(np.ones((0, 3)), np.ones(0))},
-            ValueError,
-            "the training examples.*none",
-        ),
-        ({"validation": Examples(np.ones((0, 3)), np.ones(0))}, ValueError, "the validation ex"),
+        ({"data": EMPTY}, ValueError, "the training examples.*none"),
+        ({"validation": EMPTY}, ValueError, "the validation ex"),
         ({"optimizer": sgd(nn.Linear(1, 1))}, ValueError, "moves none of the model's"),
     ],
 )
 def test_errors_say_what_was_expected(rng, change, error, message):
-    model, _ = linear()
-    arguments = {
-        "train_examples": regression(rng),
-        "optimizer": sgd(model),
-        "epochs": 1,
-        "batch_size": 2,
-        "loss": squared,
-        "error": None,
-        **change,
-    }
     with pytest.raises(error, match=message):
-        train(model, arguments.pop("train_examples"), arguments.pop("optimizer"), **arguments)
+        fit(linear()[0], **({"data": regression(rng)} | change))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_training_matches_cpu():
-    data = regression(np.random.default_rng(20))
-    curves = []
+    data, curves = regression(np.random.default_rng(20)), []
     for device in ("cpu", "cuda"):
-        model = linear()[0].to(device)
-        record = train(model, data, sgd(model), epochs=3, batch_size=4, loss=squared, error=None)
+        record = fit(linear()[0].to(device), data, epochs=3, batch_size=4)
         assert record.device.startswith(device)
         curves.append(record.curves["train_loss"])
     np.testing.assert_allclose(*curves, rtol=1e-10)
@@ -464,14 +283,10 @@ class AddDraws:
 
 
 def test_augmentation_uses_the_draws_of_its_examples():
-    m, augmentation, drawn = 7, AddDraws(), {}
+    m, augmentation, (model, (weight, bias)) = 7, AddDraws(), linear(1)
     x, y = np.arange(m, dtype=float)[:, None], np.zeros(m)
-    model, (weight, bias) = linear(1)
-    frozen = sgd(model, 0.0)
-    record = train(
-        model, Examples(x, y), frozen, epochs=2, batch_size=3, loss=squared, error=None, seed=4,
-        augmentation=augmentation,
-    )  # fmt: skip
+    options = {"epochs": 2, "batch_size": 3, "seed": 4, "augmentation": augmentation}
+    record = fit(model, Examples(x, y), lr=0.0, **options)
     generator = torch.Generator().manual_seed(4)
     for epoch in range(2):
         order = torch.randperm(m, generator=generator)
@@ -479,44 +294,37 @@ def test_augmentation_uses_the_draws_of_its_examples():
         seen = augmentation.seen[3 * epoch : 3 * epoch + 3]
         assert torch.equal(torch.cat([rows for rows, _ in seen]), order.double())
         assert torch.equal(torch.cat([draws for _, draws in seen]), drawn)
-        inputs = order.numpy() + drawn[:, 0].numpy()
-        expected = np.mean((weight * inputs + bias) ** 2)
+        expected = np.mean((weight * (order.numpy() + drawn[:, 0].numpy()) + bias) ** 2)
         assert record.curves["minibatch_loss"][epoch] == pytest.approx(expected, rel=1e-12)
     # what is measured is not changed
     assert record.curves["train_loss"][0] == pytest.approx(np.mean((weight * x + bias) ** 2))
 
 
 def test_training_examples_are_measured_unless_it_is_refused(rng):
-    model, _ = linear()
     data = regression(rng)
-    options = {"epochs": 1, "batch_size": 5, "loss": squared, "error": None, "validation": data}
-    record = train(model, data, sgd(model), measure_training=False, **options)
+    record = fit(linear()[0], data, validation=data, measure_training=False)
     assert set(record.curves) == {"minibatch_loss", "gradient_norm", "validation_loss"}
 
 
 def test_autocast_narrows_scores_but_not_loss(rng):
-    types = []
+    types, model = [], nn.Linear(3, 1)
 
     def loss(scores, labels):
         types.append(scores.dtype)
-        return ((scores[:, 0] - labels) ** 2).mean()
+        return squared(scores, labels)
 
-    model = nn.Linear(3, 1)
     model.register_forward_hook(lambda layer, inputs, output: types.append(output.dtype))
-    train(
-        model, regression(rng), sgd(model), epochs=1, batch_size=10, loss=loss, error=None,
-        autocast=torch.bfloat16,
-    )  # fmt: skip
+    fit(model, regression(rng), batch_size=10, loss=loss, autocast=torch.bfloat16)
     assert types == [torch.bfloat16, torch.float32] * 2
 
 
 def test_graphed_step_without_gpu_is_plain_step(rng):
-    data, curves = regression(rng), []
-    for cuda_graph in (False, True):
-        model, _ = linear()
-        options = {"epochs": 2, "batch_size": 4, "loss": squared, "error": None}
-        curves.append(train(model, data, sgd(model), cuda_graph=cuda_graph, **options).curves)
-    assert curves[0] == curves[1]
+    data = regression(rng)
+    plain, captured = (
+        fit(linear()[0], data, epochs=2, batch_size=4, cuda_graph=graph).curves
+        for graph in (False, True)
+    )
+    assert plain == captured
     assert graphed(lambda rows: 2 * rows)(torch.tensor([3])).item() == 6
 
 
@@ -528,8 +336,8 @@ def test_on_a_gpu_graphed_step_matches_plain_step():
         rate = torch.tensor(0.05, device="cuda")
         optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, fused=True)
         hooks = [Schedule(optimizer, 16, (2,)), BNP(model, check_finite=False)]
-        options = {"epochs": 4, "batch_size": 4, "loss": squared, "error": None, "hooks": hooks}
-        curves.append(train(model, data, optimizer, cuda_graph=cuda_graph, **options).curves)
+        options = {"optimizer": optimizer, "hooks": hooks, "cuda_graph": cuda_graph}
+        curves.append(fit(model, data, epochs=4, batch_size=4, **options).curves)
     for name, values in curves[0].items():
         np.testing.assert_allclose(values, curves[1][name], rtol=1e-10)
 
@@ -537,23 +345,18 @@ def test_on_a_gpu_graphed_step_matches_plain_step():
 @pytest.mark.row("P-27", "P-28")
 @pytest.mark.parametrize("as_tensor", [False, True])
 def test_schedule_warms_up_and_decays(rng, as_tensor):
-    model, _ = linear()
-    rate = torch.tensor(0.1) if as_tensor else 0.1
-    optimizer = torch.optim.SGD(model.parameters(), rate)
-    used = []
+    (model, _), used = linear(), []
+    optimizer = torch.optim.SGD(model.parameters(), torch.tensor(0.1) if as_tensor else 0.1)
 
     class Watch(Hook):
         def after_backward(self, state):
             used.append(float(state.optimizer.param_groups[0]["lr"]))
 
     hooks = [Watch(), Schedule(optimizer, 2, decay=(3, 4), warmup=4, start=0.02)]
-    options = {"epochs": 5, "batch_size": 5, "loss": squared, "error": None, "hooks": hooks}
-    train(model, regression(rng), optimizer, **options)
+    fit(model, regression(rng), epochs=5, optimizer=optimizer, hooks=hooks)
     expected = [0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
     np.testing.assert_allclose(used, expected, rtol=1e-6)
-    groups = [
-        {"params": [p], "lr": lr} for p, lr in zip(model.parameters(), (0.1, 0.5), strict=True)
-    ]
+    groups = [{"params": [model.weight], "lr": 0.1}, {"params": [model.bias], "lr": 0.5}]
     optimizer = torch.optim.SGD(groups)
     Schedule(optimizer, 2, decay=(1,)).after_step(State(model, optimizer, step=2, curves={}))
     assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.05]
@@ -567,17 +370,16 @@ def test_schedule_warms_up_and_decays(rng, as_tensor):
 class Warm:
     """A schedule with a memory of its own."""
 
-    def __init__(self, factor=1.3):
-        self.factor, self.count = factor, 0
+    def __init__(self):
+        self.count = 0
 
     def after_step(self, state):
         self.count += 1
         for group in state.optimizer.param_groups:
-            group["lr"] *= self.factor if self.count < 4 else 0.9
+            group["lr"] *= 1.3 if self.count < 4 else 0.9
 
     def after_epoch(self, state):
         state.curves.setdefault("count", []).append(self.count)
-        state.curves.setdefault("step", []).append(state.step)
 
     def state_dict(self):
         return {"count": self.count}
@@ -597,9 +399,9 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
-def plain(channels=2):
+def plain():
     return nn.Sequential(
-        nn.Conv2d(channels, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 6), nn.Linear(6, 3)
+        nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 6), nn.Linear(6, 3)
     )
 
 
@@ -621,9 +423,9 @@ def adam(model):
     return torch.optim.Adam(model.parameters(), lr=0.01)
 
 
-def images(seed=0, m=22, channels=2):
+def images(seed=0, m=22):
     rng = np.random.default_rng(seed)
-    return Examples(rng.normal(2.0, size=(m, channels, 5, 5)), rng.integers(3, size=m))
+    return Examples(rng.normal(2.0, size=(m, 2, 5, 5)), rng.integers(3, size=m))
 
 
 class Setup:
@@ -637,16 +439,17 @@ class Setup:
         if bnp:
             self.hooks.append(BNP(self.model))
 
-    def train(self, epochs=5, **change):
-        arguments = {
-            "validation": images(1, 7),
-            "batch_size": 4,
-            "hooks": self.hooks,
-            "seed": 3,
-            **change,
-        }
-        examples = arguments.pop("train_examples", images())
-        return train(self.model, examples, self.optimizer, epochs=epochs, **arguments)
+    def train(self, epochs=5, train_examples=None, **change):
+        settings = {"validation": images(1, 7), "batch_size": 4, "hooks": self.hooks, "seed": 3}
+        examples = train_examples or images()
+        return train(self.model, examples, self.optimizer, epochs=epochs, **settings | change)
+
+    def interrupted(self, file):
+        """Train until Ctrl-C, and go on as the one who pressed it may."""
+        with pytest.raises(KeyboardInterrupt):
+            self.train(checkpoint=file)
+        self.hooks[0].step = math.inf
+        return self
 
     def tensors(self):
         """Return all numbers that a further step would depend on."""
@@ -665,8 +468,8 @@ def leaves(value):
         yield from leaves(item)
 
 
-def assert_same_run(one, other, record, expected):
-    for a, b in zip(one.tensors(), other.tensors(), strict=True):
+def assert_same_run(one, tensors, record, expected):
+    for a, b in zip(one.tensors(), tensors, strict=True):
         assert torch.equal(a, b)
     assert record.curves == expected.curves
     assert (record.stop, record.config) == (expected.stop, expected.config)
@@ -686,82 +489,57 @@ def assert_same_run(one, other, record, expected):
 @pytest.mark.parametrize("step", [2, 9, 29])  # in the first, the second and the last epoch
 @pytest.mark.filterwarnings("ignore:bnp.step.. before Adam")
 def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, make, optimizer, bnp, step):
-    whole = Setup(make, optimizer, bnp)
+    whole, file = Setup(make, optimizer, bnp), tmp_path / "deep" / "run.pt"
     expected = whole.train()
-    after = whole.tensors()[-1]
-    file = tmp_path / "deep" / "run.pt"
-    stopped = Setup(make, optimizer, bnp, interrupt=step)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.train(checkpoint=file)
+    after = whole.tensors()
+    Setup(make, optimizer, bnp, interrupt=step).interrupted(file)
     resumed = Setup(make, optimizer, bnp)
     torch.manual_seed(99)  # a new process starts elsewhere
-    record = resumed.train(checkpoint=file)
-    torch.testing.assert_close(torch.get_rng_state(), after, rtol=0, atol=0)
-    assert_same_run(resumed, whole, record, expected)
-    assert len(record.curves["train_loss"]) == 5
+    assert_same_run(resumed, after, resumed.train(checkpoint=file), expected)
     assert list(tmp_path.glob("deep/*")) == [file]
 
 
-def test_interrupted_model_itself_resumes(tmp_path):
-    # without a new optimizer; its rate is that of the first step, as no step was taken
-    whole, stopped = Setup(), Setup(interrupt=1)
+@pytest.mark.parametrize(("step", "schedule"), [(1, True), (15, False)])
+def test_interrupted_model_itself_resumes(tmp_path, step, schedule):
+    # without a new optimizer; its rate must be that of the file: of the first step, or constant
+    whole, stopped = Setup(), Setup(interrupt=step)
+    for setup in (whole, stopped):
+        setup.hooks[1:2] = setup.hooks[1:2] if schedule else []
     expected = whole.train()
-    with pytest.raises(KeyboardInterrupt):
-        stopped.train(checkpoint=tmp_path / "run.pt")
-    stopped.hooks[0].step = math.inf
-    record = stopped.train(checkpoint=tmp_path / "run.pt")
-    assert_same_run(stopped, whole, record, expected)
-
-
-def test_preconditioner_discards_interrupted_pass(tmp_path):
-    def constant(setup):
-        setup.hooks.pop(1)  # the schedule, so that the optimizer stays the one of the file
-        return setup
-
-    whole, stopped = constant(Setup()), constant(Setup(interrupt=15))
-    expected = whole.train()
-    with pytest.raises(KeyboardInterrupt):
-        stopped.train(checkpoint=tmp_path / "run.pt")
-    stopped.hooks[0].step = math.inf
-    record = stopped.train(checkpoint=tmp_path / "run.pt")
-    assert_same_run(stopped, whole, record, expected)
+    after = whole.tensors()
+    record = stopped.interrupted(tmp_path / "run.pt").train(checkpoint=tmp_path / "run.pt")
+    assert_same_run(stopped, after, record, expected)
 
 
 def test_checkpoint_loses_at_most_one_epoch(tmp_path):
-    stopped, steps = Setup(interrupt=17), 6
-    with pytest.raises(KeyboardInterrupt):
-        stopped.train(checkpoint=tmp_path / "run.pt")
+    Setup(interrupt=17).interrupted(tmp_path / "run.pt")
     saved = torch.load(tmp_path / "run.pt", weights_only=True)
-    assert (saved["epoch"], saved["step"]) == (2, 2 * steps)
+    assert (saved["epoch"], saved["step"]) == (2, 2 * 6)
     assert len(saved["curves"]["train_loss"]) == 2
 
 
 def test_more_epochs_continue_and_equal_epochs_stop(tmp_path):
-    whole, first, second, third = Setup(), Setup(), Setup(), Setup()
+    whole, file = Setup(), tmp_path / "run.pt"
     expected = whole.train(epochs=4)
-    first.train(epochs=2, checkpoint=tmp_path / "run.pt")
-    record = second.train(epochs=4, checkpoint=tmp_path / "run.pt")
-    assert_same_run(second, whole, record, expected)
-    again = third.train(epochs=4, checkpoint=tmp_path / "run.pt")
-    assert_same_run(third, whole, again, expected)
-    assert third.hooks[1].count == second.hooks[1].count
+    after = whole.tensors()
+    Setup().train(epochs=2, checkpoint=file)
+    for setup in (Setup(), Setup()):
+        assert_same_run(setup, after, setup.train(epochs=4, checkpoint=file), expected)
     with pytest.raises(ValueError, match=r"epochs must be at least 4.*got 3\. Training cannot"):
-        Setup().train(epochs=3, checkpoint=tmp_path / "run.pt")
+        Setup().train(epochs=3, checkpoint=file)
 
 
 def test_stopped_run_stays_stopped_on_resume(tmp_path):
-    def run():
+    for _ in range(2):
         setup = Setup()
-        setup.hooks[0] = StopAt("epoch", 8)
-        return setup.train(checkpoint=tmp_path / "run.pt")
-
-    first, second = run(), run()
-    assert first.stop == second.stop == "enough at step 12"
-    assert first.curves == second.curves
+        setup.hooks[0] = Notes(stop=("epoch", 8))
+        record = setup.train(checkpoint=tmp_path / "run.pt")
+        assert record.stop == "enough at step 12"
+        assert len(record.curves["train_loss"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"batch_size": 5}, "batch size: 4 there, 5 here"),
         ({"seed": 4}, "seed: 3 there, 4 here"),
@@ -778,15 +556,14 @@ def test_stopped_run_stays_stopped_on_resume(tmp_path):
         ),
     ],
 )
-def test_checkpoint_of_another_run_is_refused(tmp_path, change, said):
+def test_checkpoint_of_another_run_is_refused(tmp_path, change, message):
     file = tmp_path / "run.pt"
     Setup().train(epochs=1, checkpoint=file)
     before = file.read_bytes()
-    how = {name: change[name] for name in ("make", "optimizer") if name in change}
-    other = Setup(**how)
+    other = Setup(**{name: change[name] for name in ("make", "optimizer") if name in change})
     start = copy.deepcopy(other.model.state_dict())
-    rest = {name: value for name, value in change.items() if name not in how}
-    with pytest.raises(ValueError, match=f"another run.*{said}.*file of its own"):
+    rest = {name: value for name, value in change.items() if name not in ("make", "optimizer")}
+    with pytest.raises(ValueError, match=f"another run.*{message}.*file of its own"):
         other.train(checkpoint=file, **rest)
     assert all(torch.equal(v, start[k]) for k, v in other.model.state_dict().items())
     assert file.read_bytes() == before
@@ -811,29 +588,26 @@ class Danger:
         return (print, ("a checkpoint ran code",))
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        half,
-        flipped,
-        lambda file: file.write_bytes(b""),
-        lambda file: file.write_text("not a checkpoint"),
-        lambda file: torch.save([1, 2], file),
-        lambda file: torch.save({"model": {}}, file),
-        lambda file: file.write_bytes(pickle.dumps(Danger(), 2)),
-        lambda file: torch.save(Danger(), file),
-    ],
-    ids=["half", "flipped", "empty", "text", "list", "dict", "pickle", "danger"],
-)
+DAMAGES = {
+    "half": half,
+    "flipped": flipped,
+    "empty": lambda file: file.write_bytes(b""),
+    "text": lambda file: file.write_text("not a checkpoint"),
+    "list": lambda file: torch.save([1, 2], file),
+    "dict": lambda file: torch.save({"model": {}}, file),
+    "pickle": lambda file: file.write_bytes(pickle.dumps(Danger(), 2)),
+    "danger": lambda file: torch.save(Danger(), file),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_checkpoint_is_refused_without_running_code(tmp_path, damage, capsys):
     file = tmp_path / "run.pt"
     Setup().train(epochs=1, checkpoint=file)
-    damage(file)
+    DAMAGES[damage](file)
     before = file.read_bytes()
-    with pytest.raises(ValueError, match=r"run\.pt is not a.*checkpoint") as caught:
+    with pytest.raises(ValueError, match=r"run\.pt is not a.*checkpoint(?=.*elete).*another file"):
         Setup().train(checkpoint=file)
-    assert "elete" in str(caught.value)
-    assert "another file" in str(caught.value)
     assert file.read_bytes() == before
     assert "ran code" not in capsys.readouterr().out
 
@@ -865,16 +639,14 @@ def test_unreadable_state_is_refused_at_save(tmp_path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_dropout_resumes_bit_identically(tmp_path):
-    def setup(interrupt=None):
+    def setup(seed, interrupt=None):
+        torch.cuda.manual_seed_all(seed)
         return Setup(lambda: dropped().cuda(), momentum, interrupt=interrupt)
 
-    whole, stopped, resumed = setup(), setup(13), setup()
-    torch.cuda.manual_seed_all(5)
+    whole = setup(5)
     expected = whole.train()
-    torch.cuda.manual_seed_all(5)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.train(checkpoint=tmp_path / "run.pt")
-    torch.cuda.manual_seed_all(6)
+    setup(5, 13).interrupted(tmp_path / "run.pt")
+    resumed = setup(6)
     record = resumed.train(checkpoint=tmp_path / "run.pt")
     assert record.curves == expected.curves
     for a, b in zip(resumed.tensors()[:-1], whole.tensors()[:-1], strict=True):

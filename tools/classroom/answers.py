@@ -29,10 +29,7 @@ def defined_name(source: str) -> str | None:
 
 
 def with_body(source: str, body: str) -> str:
-    """Keep signature and docstring of the last definition, and put another body there.
-
-    Of a class, each method gets that body.
-    """
+    """Put another body into the last function, or each method of the last class, of a source."""
     tree = ast.parse(source)
     answer = next(node for node in reversed(tree.body) if isinstance(node, Definition))
     inside = answer.body if isinstance(answer, ast.ClassDef) else [answer]
@@ -58,10 +55,7 @@ def syntax_error(source: str) -> str:
 
 
 def under_another_name(source: str) -> str:
-    """Define the function under a name of one's own, and assign it to the right one.
-
-    A class stays as it is: its name is part of what it does.
-    """
+    """Define the function, and no class, under a name of one's own; assign it to the right one."""
     name = defined_name(source)
     renamed = re.sub(rf"^def {name}\b", f"def my_{name}", source, flags=re.M)
     return source if renamed == source else f"{renamed}\n\n\n{name} = my_{name}"

@@ -13,7 +13,6 @@ import random
 import re
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,10 +28,7 @@ MIN_LETTERS = 3
 
 
 def archive(course: Course, target: Path, anonymous: bool) -> int:
-    """Write the archive whole or not at all; return the number of students in it.
-
-    With codes in place of students, feedback and the class list are left out.
-    """
+    """Write the archive whole or not at all; return the number of students in it."""
     book = course.gradebook
     if book is None:
         raise ToolError("the gradebook is on a server", "archive it with pg_dump")
@@ -41,10 +37,17 @@ def archive(course: Course, target: Path, anonymous: bool) -> int:
     with TemporaryDirectory(prefix="archive-") as scratch:
         folder = Path(scratch, "term")
         folder.mkdir()
-        rename, students = _copy_gradebook(book, folder / "gradebook.db", anonymous)
-        kept = [course.submitted]
-        kept += [] if anonymous else [course.feedback, course.build / "class"]
-        for base in kept:
+        with (
+            contextlib.closing(sqlite3.connect(book)) as original,
+            contextlib.closing(sqlite3.connect(folder / "gradebook.db")) as copied,
+        ):
+            original.backup(copied)  # somebody may be writing to it
+            rename = _anonymize(copied) if anonymous else str
+            copied.execute("VACUUM")  # or deleted names could be read in the file
+            students = int(copied.execute("SELECT count(*) FROM student").fetchone()[0])
+        # pages and the class list have names in places that nobody can foresee
+        more = [] if anonymous else [course.feedback, course.build / "class"]
+        for base in [course.submitted, *more]:
             for path in files(base):
                 if not (anonymous and is_result(path)):
                     copy = folder / base.name / rename(path.relative_to(base).as_posix())
@@ -55,24 +58,10 @@ def archive(course: Course, target: Path, anonymous: bool) -> int:
     return students
 
 
-def _copy_gradebook(
-    source: Path, target: Path, anonymous: bool
-) -> tuple[Callable[[str], str], int]:
-    """Copy a database that somebody may be writing to; return what renames, and who is in it."""
-    with (
-        contextlib.closing(sqlite3.connect(source)) as original,
-        contextlib.closing(sqlite3.connect(target)) as copy,
-    ):
-        original.backup(copy)
-        rename = _anonymize(copy) if anonymous else str
-        copy.execute("VACUUM")  # or deleted names could be read in the file
-        return rename, int(copy.execute("SELECT count(*) FROM student").fetchone()[0])
-
-
 def _anonymize(database: sqlite3.Connection) -> Callable[[str], str]:
     """Put codes in place of students; return what does the same to a text."""
     rows = database.execute("SELECT id, first_name, last_name, email, lms_user_id FROM student")
-    students = [tuple(str(cell) if cell else "" for cell in row) for row in rows]
+    students = [[str(cell or "") for cell in row] for row in rows]
     random.SystemRandom().shuffle(students)
     width = max(3, len(str(len(students))))
     codes = {row[0]: f"s{number:0{width}}" for number, row in enumerate(students, start=1)}
@@ -129,10 +118,8 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_each(item, rename) for item in value]
     if isinstance(value, dict):
-        return {
-            key: item if key == "output_type" else _each(item, rename)
-            for key, item in value.items()
-        }
+        kept = {"output_type": value["output_type"]} if "output_type" in value else {}
+        return {key: _each(item, rename) for key, item in value.items()} | kept
     return rename(value) if isinstance(value, str) else value
 
 
@@ -147,12 +134,10 @@ def main(anonymize: bool, to: str | None, course: Course = HERE) -> None:
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     target = Path(to or course.build / "archive" / f"{kind}-{day}.zip").resolve()
     if target.exists():
-        raise ToolError(
-            f"{target} is there already", "move it away, or give another name with --to"
-        )
+        remedy = "move it away, or give another name with --to"
+        raise ToolError(f"{target} is there already", remedy)
     students = archive(course, target, anonymize)
-    what = "submissions and gradebook"
-    what = what if anonymize else "submissions, gradebook, feedback, class list"
+    what = "submissions, gradebook" + ("" if anonymize else ", feedback, class list")
     console.print(f"{target}: {what} of {students} students.", soft_wrap=True)
     if not anonymize:
         console.print(
@@ -161,7 +146,3 @@ def main(anonymize: bool, to: str | None, course: Course = HERE) -> None:
             "build/feedback and build/exchange by hand.",
             soft_wrap=True,
         )
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -23,16 +23,8 @@ from tools.terminal import ToolError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from nbgrader.api import (
-        Assignment,
-        Comment,
-        Grade,
-        Gradebook,
-        MissingEntry,
-        Student,
-        SubmittedAssignment,
-        SubmittedNotebook,
-    )
+    from nbgrader import api
+    from nbgrader.api import Gradebook, MissingEntry, Student, SubmittedAssignment
     from nbgrader.apps.api import NbGraderAPI
 
 
@@ -82,11 +74,7 @@ class Failed(ToolError):
 
     def __init__(self, action: str, log: str) -> None:
         super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
-        self.action, self.reason, self.log = action, _reason(log), log
-
-    def __reduce__(self) -> tuple[type["Failed"], tuple[str, str]]:
-        """Come back whole from another process."""
-        return type(self), (self.action, self.log)
+        self.reason, self.log = _reason(log), log
 
 
 class Backend:
@@ -102,10 +90,9 @@ class Backend:
         config.merge(changes or Config())
         os.environ.update(environment())
         directory: Any = config.CourseDirectory
-        url = str(directory.db_url)
-        if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-            empty = _empty_gradebook(str(directory.course_id))
-            write_if_changed(Path(url.removeprefix("sqlite:///")), empty)
+        scheme, sqlite, file = str(directory.db_url).partition("sqlite:///")
+        if sqlite and not scheme and not Path(file).exists():
+            write_if_changed(Path(file), _empty_gradebook(str(directory.course_id)))
         self.course = course
         self.api = NbGraderAPI(config=config)
 
@@ -125,9 +112,8 @@ class Backend:
     def release_feedback(self, topic: str) -> dict[str, Path]:
         """Put pages where students fetch them; return the folders of those that cannot be."""
         self.do("release_feedback", topic)
-        directory = self.api.coursedir
-        directory.assignment_id, directory.student_id = topic, "*"
-        return left_out(directory)
+        self.api.coursedir.assignment_id, self.api.coursedir.student_id = topic, "*"
+        return left_out(self.api.coursedir)
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
@@ -149,14 +135,14 @@ def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
     notebook = selectinload(SubmittedAssignment.notebooks)
     query = (
         book.db.query(SubmittedAssignment)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .filter(Assignment.name.in_(topics))
+        .join(api.Assignment, api.Assignment.id == SubmittedAssignment.assignment_id)
+        .filter(api.Assignment.name.in_(topics))
         .options(
             joinedload(SubmittedAssignment.student),
             joinedload(SubmittedAssignment.assignment),
-            notebook.joinedload(SubmittedNotebook.notebook),
-            notebook.selectinload(SubmittedNotebook.grades).joinedload(Grade.cell),
-            notebook.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
+            notebook.joinedload(api.SubmittedNotebook.notebook),
+            notebook.selectinload(api.SubmittedNotebook.grades).joinedload(api.Grade.cell),
+            notebook.selectinload(api.SubmittedNotebook.comments).joinedload(api.Comment.cell),
             *(undefer(getattr(SubmittedAssignment, name)) for name in SCORES),
         )
     )

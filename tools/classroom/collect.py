@@ -13,7 +13,6 @@ import contextlib
 import json
 import re
 import shutil
-import sys
 import zipfile
 import zlib
 from collections import Counter, defaultdict
@@ -31,14 +30,7 @@ from gradebox.moments import read as read_time
 from tools.classroom import class_state, layouts, moments
 from tools.classroom.backend import Backend, MissingEntry
 from tools.classroom.class_state import HandIn
-from tools.classroom.student_matching import (
-    Person,
-    class_members,
-    described,
-    find,
-    is_test_student,
-    match,
-)
+from tools.classroom.student_matching import Person, class_members, described, find, match
 from tools.fingerprints import files, write_if_changed
 from tools.layout import HERE, RECORD, Course
 from tools.terminal import ToolError, argument, command, console, need_disk, tell
@@ -85,18 +77,23 @@ class Sender(NamedTuple):
         return f"{self.name} {self.number}".strip()
 
 
+class File(NamedTuple):
+    """What was handed in: what goes before the name of a reply, and Canvas's growing number."""
+
+    content: bytes
+    prefix: str
+    attachment: int
+
+
 @dataclass
 class Parcel:
-    """What one sender handed in: files by their names in the zip, and what the platform says.
+    """What one sender handed in: files by their names in the zip, and whether it is called late."""
 
-    ``prefixes`` are what it wants before the names of files that go back, ``attachments`` Canvas's
-    numbers, which grow with time.
-    """
-
+    files: dict[str, File] = field(default_factory=dict)
     late: bool = False
-    contents: dict[str, bytes] = field(default_factory=dict)
-    prefixes: dict[str, str] = field(default_factory=dict)
-    attachments: dict[str, int] = field(default_factory=dict)
+
+
+UNMATCHED, REFUSED, SEVERAL = "nobody on the class list", "not entered", "several files"
 
 
 @dataclass
@@ -104,15 +101,15 @@ class Intake:
     """What became of a zip.
 
     ``ready`` are the files to enter by student and name, ``hand_ins`` what else is known of them.
-    The others say why: of senders who are nobody on the class list, of students of whom nothing
-    can be entered, and which of several files of a student was taken.
+    ``notes`` say why: of senders who are nobody on the class list, of students of whom nothing can
+    be entered, and which of several files of a student was taken.
     """
 
     ready: dict[str, dict[str, bytes]] = field(default_factory=dict)
     hand_ins: dict[str, HandIn] = field(default_factory=dict)
-    unmatched: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    choices: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, dict[str, str]] = field(
+        default_factory=lambda: {UNMATCHED: {}, REFUSED: {}, SEVERAL: {}}
+    )
 
 
 # --- what is in a zip
@@ -146,23 +143,19 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
                 return list(unpacked(BytesIO(content), f"{name}/", depth + 1))
         return [(name, content if WANTED.fullmatch(_bare(name)) else b"")]
 
+    def everything() -> Iterator[tuple[str, bytes]]:
+        if source.is_file():
+            yield from unpacked(source, "", 0)
+        for path in [] if source.is_file() else files(source):
+            yield from looked_into(path.relative_to(source).as_posix(), path.read_bytes(), 1)
+
     try:
-        found = (
-            unpacked(source, "", 0)
-            if source.is_file()
-            else (
-                item
-                for path in files(source)
-                for item in looked_into(path.relative_to(source).as_posix(), path.read_bytes(), 1)
-            )
-        )
-        for name, content in found:
+        for name, content in everything():
             if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts):
                 yield name, content
     except UNREADABLE as error:
-        raise ToolError(
-            f"{source} cannot be read as a zip: {error}; nothing was entered", "download it again"
-        ) from None
+        problem = f"{source} cannot be read as a zip: {error}; nothing was entered"
+        raise ToolError(problem, "download it again") from None
 
 
 def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Sender, Parcel], list[str]]:
@@ -175,12 +168,10 @@ def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Sender, Parc
             unclear.append(name)
             continue
         sender, fields = recognized
-        parcel = parcels[sender]
         if fields.get("kind", "file") == "file":  # and not what else Moodle has
-            parcel.contents[name] = content
-            parcel.prefixes[name] = fields.get("prefix") or ""
-            parcel.attachments[name] = int(fields.get("attachment") or 0)
-            parcel.late |= bool(fields.get("late"))
+            attachment = int(fields.get("attachment") or 0)
+            parcels[sender].files[name] = File(content, fields.get("prefix") or "", attachment)
+        parcels[sender].late |= bool(fields.get("late"))
     return parcels, unclear
 
 
@@ -238,18 +229,16 @@ def recognize(
 
 def read_worksheet(file: Path) -> tuple[dict[str, Person], dict[str, datetime]]:
     """Return by number who the participants of Moodle's worksheet are, and when each handed in."""
-    layout, people, times = layouts.read(file), {}, {}
+    layout = layouts.read(file)
     if layout.platform != "Moodle":
-        raise ToolError(
-            f"{file} is no grading worksheet: its first column holds no numbers of participants",
-            "get it in Moodle's assignment: Submissions, Download grading worksheet",
-        )
-    for _, cells in layout.sheet.rows:
-        number = layouts.PARTICIPANT.sub(r"\2", cells[0])
-        people[number] = layout.person(cells)
-        if (changed := layout.submitted) and (moment := moments.in_words(cells[changed])):
-            times[number] = moment
-    return people, times
+        problem = "is no grading worksheet: its first column holds no numbers of participants"
+        remedy = "get it in Moodle's assignment: Submissions, Download grading worksheet"
+        raise ToolError(f"{file} {problem}", remedy)
+    rows = {layouts.PARTICIPANT.sub(r"\2", cells[0]): cells for _, cells in layout.rows}
+    changed = layout.submitted
+    read = {number: moments.in_words(cells[changed]) for number, cells in rows.items() if changed}
+    times = {number: moment for number, moment in read.items() if moment}
+    return {number: layout.person(cells) for number, cells in rows.items()}, times
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
@@ -279,30 +268,29 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
     blank = [_cells(release.read_bytes()) for release in releases if release.exists()]
     by_name = {name: f"{name}.ipynb" for name in of_cells} | {Path(RECORD).stem: RECORD}
     known = {name for cells in of_cells.values() for name in cells}
-    candidates: dict[str, list[str]] = {}
-    unknown = []
-    for path, content in parcel.contents.items():
+    candidates, unknown = defaultdict[str, list[str]](list), []
+    for path, (content, *_) in parcel.files.items():
         wanted, cells = WANTED.fullmatch(_bare(path)), _cells(content, known)
         best = max(of_cells, key=lambda name: len(cells.keys() & of_cells[name]))
         if cells.keys() & of_cells[best]:
-            candidates.setdefault(by_name[best], []).append(path)
+            candidates[by_name[best]].append(path)
         elif wanted and content and not cells and wanted["stem"] in by_name:
-            candidates.setdefault(by_name[wanted["stem"]], []).append(path)
+            candidates[by_name[wanted["stem"]]].append(path)
         elif content and not cells and ".ipynb" in _bare(path):
             unknown.append(PurePosixPath(path).name)
     if not candidates.keys() - {RECORD}:
-        listed = ", ".join(PurePosixPath(path).name for path in parcel.contents) or "no file"
+        listed = ", ".join(PurePosixPath(path).name for path in parcel.files) or "no file"
         return {}, f"no notebook of {topic} among: {listed}"
     chosen: dict[str, str] = {}
     notes = [f"{name} has no cells of {topic} and is left" for name in unknown]
     for file, paths in candidates.items():
-        latest = max(parcel.attachments[path] for path in paths)
-        last = [path for path in paths if parcel.attachments[path] == latest]
-        left = [path for path in paths if parcel.contents[path] != parcel.contents[last[0]]]
-        is_blank = _cells(parcel.contents[last[0]]) in blank
-        if len({parcel.contents[path] for path in last}) > 1 or (left and is_blank):
+        latest = max(parcel.files[path].attachment for path in paths)
+        last = [path for path in paths if parcel.files[path].attachment == latest]
+        chosen[file], content = last[0], parcel.files[last[0]].content
+        left = [path for path in paths if parcel.files[path].content != content]
+        # a blank notebook that comes last may be a mistake
+        if {*last} & {*left} or (left and _cells(content) in blank):
             return {}, f"several files are {file}, keep one of: {', '.join(paths)}"
-        chosen[file] = last[0]
         if left:
             notes.append(f"{last[0]} came last and is taken, not {', '.join(left)}")
     return chosen, "; ".join(notes)
@@ -342,28 +330,22 @@ def take(
         find(text, members)
     people, times = read_worksheet(worksheet) if worksheet else ({}, {})
     if people and not who and not any(row.logins or row.name for row in people.values()):
-        raise ToolError(
-            f"{worksheet} has numbers and no names, for the marking is blind",
-            "reveal the student identities in Moodle, and get the worksheet again",
-        )
+        remedy = "reveal the student identities in Moodle, and get the worksheet again"
+        raise ToolError(f"{worksheet} has numbers and no names, for the marking is blind", remedy)
     parcels, nobodys = sort(source, members)
     matched, unclear = recognize(parcels, members, people, who)
-    intake = Intake(
-        unmatched={
-            str(sender): "Canvas's test student" if is_test_student(sender.name) else reason
-            for sender, reason in unclear.items()
-        }
-    )
-    intake.unmatched |= dict.fromkeys(nobodys, "the name of the file tells no student")
+    intake = Intake()
+    intake.notes[UNMATCHED] = {str(sender): reason for sender, reason in unclear.items()}
+    intake.notes[UNMATCHED] |= dict.fromkeys(nobodys, "the name of the file tells no student")
     for sender, person in matched.items():
         parcel, student = parcels[sender], person.id
         chosen, note = choose(course, topic, parcel)
         if note:
-            (intake.choices if chosen else intake.refused)[student] = note
+            intake.notes[SEVERAL if chosen else REFUSED][student] = note
         if not chosen:
             continue
-        intake.ready[student] = {name: parcel.contents[path] for name, path in chosen.items()}
-        names = {Path(name).stem: parcel.prefixes[path] for name, path in chosen.items()}
+        intake.ready[student] = {name: parcel.files[path].content for name, path in chosen.items()}
+        names = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
         intake.hand_ins[student] = HandIn(sender.platform, names, parcel.late)
         if sender.number in times:
             intake.ready[student][TIME] = _time_file(times[sender.number])
@@ -388,16 +370,14 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
     moved: list[tuple[Path, Path]] = []
     try:
         with class_state.changed(course) as state:
-            for student, contents_ in intake.ready.items():
-                folder = course.submitted / student / topic
-                kind = _kind(folder, contents_)
+            collected = state.collected.setdefault(topic, {})
+            for student, work in intake.ready.items():
+                kind = _kind(course.submitted / student / topic, work)
                 done[kind].append(student)
                 if kind != "later work kept":
-                    hand_in = asdict(intake.hand_ins[student])
-                    state.collected.setdefault(topic, {})[student] = hand_in
-                if kind in ("new", "replaced"):
-                    for name, content in contents_.items():
-                        write_if_changed(scratch / student / name, content)
+                    collected[student] = asdict(intake.hand_ins[student])
+                for name, content in work.items() if kind in ("new", "replaced") else ():
+                    write_if_changed(scratch / student / name, content)
             # from here on folders are only renamed
             for student in [*done["new"], *done["replaced"]]:
                 folder = course.submitted / student / topic
@@ -464,29 +444,24 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     console.print(Text(f"Handed in {topic}: {numbers}."))
     if done["replaced"]:
         console.print("What lay there before is kept in build/class/replaced/.")
-    for title, reasons in (
-        ("nobody on the class list", intake.unmatched),
-        ("not entered", intake.refused),
-        ("several files", intake.choices),
-    ):
+    for title, reasons in intake.notes.items():
+        table = Table(title, "why", box=None)
+        for who, why in reasons.items():
+            table.add_row(Text(str(members.get(who, who))), Text(why))
         if reasons:
-            table = Table(title, "why", box=None)
-            for who, why in reasons.items():
-                table.add_row(Text(str(members.get(who, who))), Text(why))
             console.print(table)
-    if intake.unmatched:
+    if intake.notes[UNMATCHED]:
         console.print(
             "Not entered. Correct the name in the class list, or say who it is, by name or number: "
             'WHO="NAME=STUDENT, 501=STUDENT". Moodle\'s worksheet tells it, too: SHEET=FILE.',
             soft_wrap=True,
         )
-    unknown = [
-        who for who in sorted(intake.ready) if not read_time(course.submitted / who / topic / TIME)
-    ]
+    folders = {who: course.submitted / who / topic for who in sorted(intake.ready)}
+    unknown = [who for who, folder in folders.items() if not read_time(folder / TIME)]
     late = [who for who in unknown if intake.hand_ins[who].late]
-    absent = {*members} - {*course.submitters(topic), *intake.refused}
+    absent = {*members} - {*course.submitters(topic), *intake.notes[REFUSED]}
     lists = {
-        "Late, as the platform says, and the time unknown": late,
+        "Late, as the platform says": late,
         "Time unknown": [student for student in unknown if student not in late],
         "Nothing handed in by": sorted(absent),
     }
@@ -497,26 +472,16 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     argument("topic", nargs="?", metavar="TOPIC", help="the assignment"),
     argument("file", nargs="?", metavar="FILE", help="the zip, or a folder"),
     argument("--sheet", metavar="CSV", help="Moodle's grading worksheet, for the times"),
-    argument(
-        "--who", action="append", metavar="NAME=STUDENT", help="who a sender is that nobody matches"
-    ),
-    argument(
-        "--time", action="append", metavar="STUDENT=WHEN", help="when a submission came, in UTC"
-    ),
+    argument("--who", action="append", metavar="NAME=STUDENT", help="who an unknown sender is"),
+    argument("--time", action="append", metavar="STUDENT=WHEN", help="when work came, in UTC"),
 )
 def main(
-    topic: str,
-    file: str,
-    sheet: str | None,
-    who: list[str] | None,
-    time: list[str] | None,
-    course: Course = HERE,
+    topic: str, file: str, sheet: str, who: list[str], time: list[str], course: Course = HERE
 ) -> int:
     """Take in a zip, or set the times of submissions."""
     if not topic or not (file or time):
-        raise ToolError(
-            "which assignment, and which zip?", "make collect A=erm ZIP=submissions.zip"
-        )
+        remedy = "make collect A=erm ZIP=submissions.zip"
+        raise ToolError("which assignment, and which zip?", remedy)
     [topic] = course.choose([topic])
     if time:
         times = pairs(time)
@@ -524,11 +489,6 @@ def main(
         console.print(f"Set {len(times)} times. Grade again: make grade A={topic}")
         return 0
     need_disk(course.root)
-    worksheet = Path(sheet) if sheet else None
-    intake = take(course, topic, Path(file), worksheet, pairs(who or ()))
+    intake = take(course, topic, Path(file), Path(sheet) if sheet else None, pairs(who or ()))
     show(course, topic, intake, enter(course, topic, intake))
-    return 1 if (intake.unmatched or intake.refused) and not intake.ready else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())
+    return 1 if (intake.notes[UNMATCHED] or intake.notes[REFUSED]) and not intake.ready else 0

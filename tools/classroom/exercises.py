@@ -1,7 +1,7 @@
 """Tell for each exercise how many students solved it, and why the others did not."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +65,16 @@ class Report:
         """Return how many of a hundred students solved it."""
         return 100 - 100 * len(self.why) / len(self.points)
 
+    def add(self, student: str, scores: Sequence[Any], causes: Mapping[str, Any]) -> None:
+        """Take in a student's scores, and why each test failed, with the causes that it names."""
+        self.points[student] = sum(grade.score for grade in scores)
+        self.max_points = sum(grade.max_score for grade in scores)
+        if self.points[student] < self.max_points:
+            of_tests = [causes[test] for test in self.cells if test in causes]
+            telling = (text for text, _ in of_tests if text not in ("", UNNAMED))
+            self.why[student] = next(telling, UNNAMED)
+            self.named |= {text for _, named in of_tests for text in named}
+
 
 def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report]:
     """Return how each exercise of an assignment went, in the order of its notebooks.
@@ -78,19 +88,26 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
             student = submission.student.id
-            happened = defaultdict[str, dict[str, str]](dict)
-            for event in outcomes.get(student, {}).get("events", ()):
-                if event["kind"] in KINDS and "cell" in event:
-                    happened[event["notebook"]][event["cell"]] = KINDS[event["kind"]]
-            grades = {
-                entry.name: {grade.name: grade for grade in entry.grades}
-                for entry in submission.notebooks
-            }
-            later = lacks.get(student, ())
+            events = outcomes.get(student, {}).get("events", ())
             for name, path in course.executed(student, topic).items():
-                given = [each for each in exercises[name] if f"exercise {each.title}" not in later]
+                entries = [each for each in submission.notebooks if each.name == name]
+                grades = {grade.name: grade for entry in entries for grade in entry.grades}
                 nb = notebooks.read_graded(path)
-                _count(given, student, grades.get(name, {}), nb, happened[name])
+                cells, missing = notebooks.named(nb).items(), absent(nb)
+                happened = {
+                    event["cell"]: KINDS[event["kind"]]
+                    for event in events
+                    if event["kind"] in KINDS and "cell" in event and event["notebook"] == name
+                }
+                causes = {
+                    test: (cause(cell, missing, happened), _lines(cell, LIKELY_CAUSE))
+                    for test, cell in cells
+                    if is_test(cell)
+                }
+                for exercise in exercises[name]:
+                    if f"exercise {exercise.title}" not in lacks.get(student, ()):
+                        scores = [grades[test] for test in exercise.cells if test in grades]
+                        exercise.add(student, scores, causes)
     return [report for reports in exercises.values() for report in reports if report.points]
 
 
@@ -104,36 +121,13 @@ def _exercises(course: Course, topic: str, name: str) -> list[Report]:
     return [Report(name, title, cells) for title, cells in tests.items()]
 
 
-def _count(
-    exercises: Sequence[Report],
-    student: str,
-    grades: dict[str, Any],
-    nb: Any,
-    happened: dict[str, str],
-) -> None:
-    cells, missing = notebooks.named(nb), absent(nb)
-    for exercise in exercises:
-        scores = [grades[name] for name in exercise.cells if name in grades]
-        exercise.points[student] = sum(grade.score for grade in scores)
-        exercise.max_points = sum(grade.max_score for grade in scores)
-        if exercise.points[student] >= exercise.max_points:
-            continue
-        tests = [cells[name] for name in exercise.cells if name in cells]
-        causes = [cause(cell, missing, happened) for cell in tests]
-        telling = [text for text in causes if text and text != UNNAMED]
-        exercise.why[student] = next(iter(telling), UNNAMED)
-        exercise.named |= {text for cell in tests for text in _lines(cell, LIKELY_CAUSE)}
-
-
 def _lines(cell: Any, prefix: str) -> list[str]:
     """Return the lines of a cell's errors that begin so, without how they begin."""
     lines = error_text(cell).split("\n")
     return [line.removeprefix(prefix).strip() for line in lines if line.startswith(prefix)]
 
 
-def cause(
-    cell: Any, missing: Mapping[str, Any] | None = None, happened: Mapping[str, str] | None = None
-) -> str:
+def cause(cell: Any, missing: Mapping[str, Any], happened: Mapping[str, str]) -> str:
     """Return in a few words why an executed test failed; nothing if it did not.
 
     By the names of tests, ``missing`` is what they did not find, and ``happened`` what else
@@ -142,9 +136,9 @@ def cause(
     if not (raised := errors(cell)):
         return ""
     name = name_of(cell)
-    if missing and name in missing:
+    if name in missing:
         return NOT_RUN if missing[name].failed else NOT_FOUND
-    if happened and name in happened:
+    if name in happened:
         return happened[name]
     if hints := _lines(cell, LIKELY_CAUSE):
         return hints[0]

@@ -5,14 +5,12 @@ WHEN is a moment in UTC, such as "2027-03-08 23:59", or none to take the extensi
 from the next grading on; a submission that is graded already is then looked at again.
 """
 
-import contextlib
-import sys
 from datetime import timedelta
 
 from rich.text import Text
 
 from tools.classroom import class_state, moments
-from tools.classroom.backend import Backend, MissingEntry
+from tools.classroom.backend import Backend
 from tools.classroom.moments import MOMENT
 from tools.classroom.release import NO_DEADLINE
 from tools.classroom.student_matching import everybody, find
@@ -49,19 +47,15 @@ def apply(course: Course, topic: str) -> list[str]:
 def main(topic: str, student: str, until: str, course: Course = HERE) -> None:
     """Give a student more time, or take it away."""
     if not (topic and student and until):
-        raise ToolError(
-            "which assignment, which student, until when?",
-            'make extend A=erm STUDENT=ada UNTIL="2027-03-08 23:59"',
-        )
+        remedy = 'make extend A=erm STUDENT=ada UNTIL="2027-03-08 23:59"'
+        raise ToolError("which assignment, which student, until when?", remedy)
     [topic] = course.choose([topic])
-    person, due = find(student, everybody(course)), None
-    with Backend(course).gradebook() as book, contextlib.suppress(MissingEntry):
-        due = book.find_assignment(topic).duedate
+    person = find(student, everybody(course))
+    with Backend(course).gradebook() as book:
+        due = {entry.name: entry.duedate for entry in book.assignments}.get(topic)
     if due is None:
-        raise ToolError(
-            f"{topic} has no deadline yet",
-            f'python -m tools.classroom.release {topic} --due "2027-03-01 23:59"',
-        )
+        remedy = f'python -m tools.classroom.release {topic} --due "2027-03-01 23:59"'
+        raise ToolError(f"{topic} has no deadline yet", remedy)
     given = "no longer than the others"
     if until != NO_DEADLINE:
         moment = moments.parse(until)
@@ -75,7 +69,3 @@ def main(topic: str, student: str, until: str, course: Course = HERE) -> None:
     console.print(Text(f"{person} may hand in {topic} {given}; it is due {due:{MOMENT}} UTC."))
     if (course.submitted / person.id / topic).is_dir():
         console.print(f"Grade again, so that it counts: make grade A={topic}")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -5,7 +5,6 @@ work came in a zip of Moodle's or Canvas's are packed as that platform takes the
 work came by mail or in a folder, are named with the places of their pages.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -20,42 +19,33 @@ from tools.terminal import ToolError, argument, command, console, tell
 
 
 def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
-    """Release the pages of an assignment.
-
-    The first are who can fetch a page now, the second the others with their folders.
-    """
-    backend = Backend(course)
+    """Release pages; return who can fetch one now, and the others with their folders."""
     pages = sorted(course.feedback.glob(f"*/{topic}/*.html"))
-    students = list(dict.fromkeys(page.parent.parent.name for page in pages))
-    if not students:
+    if not pages:
         raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
-    rest = backend.release_feedback(topic)
-    return [student for student in students if student not in rest], rest
+    rest = Backend(course).release_feedback(topic)
+    return sorted({page.parent.parent.name for page in pages} - {*rest}), rest
 
 
 def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
     """Pack pages for the platforms from which the work came; return whose are in which zip."""
     state, packed = class_state.read(course), {}
     for platform in ("Moodle", "Canvas"):
-        pages: dict[str, Path] = {}
-        students = []
-        for student, folder in folders.items():
-            hand_in = state.hand_in(topic, student)
-            if hand_in is None or hand_in.platform != platform:
-                continue
-            students.append(student)
-            for page in sorted(folder.glob("*.html")):
-                prefix = hand_in.names.get(page.stem, "")
-                # Moodle wants a folder for each student, Canvas the name of what it replies to
-                name = f"{prefix}/{page.name}" if platform == "Moodle" else f"{prefix}{page.name}"
-                if prefix:
-                    pages[name] = page
+        came = [(who, hand_in) for who in folders if (hand_in := state.hand_in(topic, who))]
+        names = {who: hand_in.names for who, hand_in in came if hand_in.platform == platform}
+        pages = {
+            # Moodle wants a folder for each student, Canvas the name of what it replies to
+            f"{prefix}{'/' * (platform == 'Moodle')}{page.name}": page
+            for student in names
+            for page in sorted(folders[student].glob("*.html"))
+            if (prefix := names[student].get(page.stem))
+        }
         if pages:
             target = course.feedback / f"{topic}-{platform.lower()}.zip"
             with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
                 for name, page in pages.items():
                     archive.write(page, name)
-            packed[target] = students
+            packed[target] = [*names]
     return packed
 
 
@@ -94,7 +84,3 @@ def main(topics: list[str], course: Course = HERE) -> None:
         for student, folder in rest.items():
             where = folder.relative_to(course.root)
             console.print(Text(f" {names.get(student, student)}  {where}"), soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

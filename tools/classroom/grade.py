@@ -4,6 +4,7 @@ The scores are gradebox's: a submission is graded again when it, the assignment,
 checks it has changed. The pages are nbgrader's, written again when the work or a mark has changed.
 """
 
+import contextlib
 import signal
 import sys
 from collections import defaultdict
@@ -24,23 +25,23 @@ from gradebox.run import batch
 from gradebox.run.report import recorded, warn
 from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
-from tools.classroom import extend, gradebook, release, report
+from tools import notebooks
+from tools.classroom import class_state, extend, gradebook, release, report
 from tools.classroom.backend import Backend, Failed, submissions
-from tools.classroom.class_state import read as read_register
 from tools.classroom.student_matching import class_members, nearest
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, argument, command, console, need_disk
 
-FEW = 6
+MAX_ALONE = 6
 """So many pages are written sooner than other processes have started."""
-
 PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "nbgrader", "share")]
 """What pages are made by: when it changes, all are written anew."""
-
 MAX_FAILURES = 10
 """How many of the submissions that failed are listed."""
+FORKS = sys.platform != "win32"
+"""Whether the system can fork; without it nbgrader grades, one submission after another."""
 
 
 @dataclass
@@ -62,13 +63,11 @@ class Summary:
             setattr(self, name, getattr(self, name) + value)
 
 
-def collect(course: Course, topic: str) -> bool:
-    """Take from the exchange what students submitted there; return whether there was any."""
+def collect(course: Course, topic: str) -> None:
+    """Take from the exchange what students submitted there, if anything."""
     inbound = course.exchange / str(course.config.CourseDirectory.course_id) / "inbound"
-    if not any(f"+{topic}+" in path.name for path in inbound.glob("*")):
-        return False
-    Backend(course).do("collect", topic)
-    return True
+    if any(f"+{topic}+" in path.name for path in inbound.glob("*")):
+        Backend(course).do("collect", topic)
 
 
 def grade(
@@ -87,20 +86,20 @@ def grade(
     on_progress(0, total, topic)
     graded = _graded if FORKS else _one_by_one
     extend.apply(course, topic)
-    for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
-        if outcome.state == "failed":
-            summary.refused.append((outcome.student, topic, outcome.why))
-        else:
-            done = summary.graded if outcome.state == "graded" else summary.unchanged
-            done.append((outcome.student, topic))
-        on_progress(number, total, f"{topic} · {outcome.student}")
-    if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
-        for _ in graded(course, topic, timeout, False, extended):
-            pass
+    with _marks_kept(course, topic):
+        for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
+            if outcome.state == "failed":
+                summary.refused.append((outcome.student, topic, outcome.why))
+            else:
+                state = summary.graded if outcome.state == "graded" else summary.unchanged
+                state.append((outcome.student, topic))
+            on_progress(number, total, f"{topic} · {outcome.student}")
+        if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
+            for _ in graded(course, topic, timeout, False, extended):
+                pass
     fingerprints = Fingerprints(course.build / "fingerprints.json")
-    stale = _stale(
-        course, topic, fingerprints, [student for student, _ in summary.graded + summary.unchanged]
-    )
+    done = [student for student, _ in summary.graded + summary.unchanged]
+    stale = _stale(course, topic, fingerprints, done)
     for number, (student, failure) in enumerate(_pages(course, topic, list(stale)), 1):
         if failure:
             summary.lost.append((student, topic, failure))
@@ -112,8 +111,32 @@ def grade(
     return summary
 
 
-FORKS = sys.platform != "win32"
-"""Whether the system can fork; without it nbgrader grades, one submission after another."""
+@contextlib.contextmanager
+def _marks_kept(course: Course, topic: str) -> Iterator[None]:
+    """Let marked answers in words stay marked whose text is the same after grading.
+
+    nbgrader by itself has all marks of a submission looked at again that it grades again.
+    """
+
+    def marked(book: Any) -> Iterator[tuple[tuple[str, str, str], str, Any]]:
+        for submission in submissions(book, [topic]):
+            work = course.executed(submission.student.id, topic)
+            for notebook in submission.notebooks:
+                written = (each for each in notebook.grades if each.auto_score is None)
+                by_hand = {each.name: each for each in written if each.manual_score is not None}
+                if by_hand and notebook.name in work:
+                    cells = notebooks.named(notebooks.read_graded(work[notebook.name]))
+                    for name in by_hand.keys() & cells:
+                        place = submission.student.id, notebook.name, name
+                        yield place, cells[name].source, by_hand[name]
+
+    with Backend(course).gradebook() as book:
+        before = {place: text for place, text, mark in marked(book) if not mark.needs_manual_grade}
+    yield
+    with Backend(course).gradebook() as book:
+        for place, text, mark in marked(book) if before else ():
+            mark.needs_manual_grade &= before.get(place) != text
+        book.db.commit()
 
 
 def _graded(
@@ -164,8 +187,8 @@ def _stale(
         # With the secret of a submission its page goes to the student: one who hands in the same
         # again fetches the page of the last submission.
         given = [course.autograded / student / topic / name for name in NEEDED]
-        made_from = [*work.values(), *filter(Path.exists, given)]
-        checksum = digest([*made_from, *scores[student], *made_by])
+        present = filter(Path.exists, given)
+        checksum = digest([*work.values(), *present, *scores[student], *made_by])
         are_there = all((folder / f"{name}.html").exists() for name in work)
         if not (are_there and fingerprints.matches(f"feedback/{student}/{topic}", checksum)):
             checksums[student] = checksum
@@ -187,14 +210,13 @@ def _scores(submission: Any) -> list[str]:
 
 def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Write feedback pages, many of them in other processes; yield whose are done, or why not."""
-    if len(students) <= FEW:
+    if len(students) <= MAX_ALONE:
         for student in students:
             yield _page(course.root, topic, student)
         return
     running = [_processes().submit(_page, course.root, topic, student) for student in students]
     try:
-        for future in as_completed(running):
-            yield future.result()
+        yield from (future.result() for future in as_completed(running))
     finally:
         for future in running:
             future.cancel()
@@ -229,11 +251,10 @@ def _page(root: Path, topic: str, student: str) -> tuple[str, str]:
 
 def _show_class(course: Course, topic: str, names: Mapping[str, str]) -> None:
     """Print who is not on the class list, and whose notebooks are the same file."""
-    submitters, listed = course.submitters(topic), read_register(course).students
-    for student in submitters if listed else []:
-        if student not in listed:
-            near = nearest(student, class_members(course))
-            console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
+    submitters, listed = course.submitters(topic), class_state.read(course).students
+    for student in [who for who in submitters if listed and who not in listed]:
+        near = nearest(student, class_members(course))
+        console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
     for path in sorted(course.submitted.glob(f"*/{topic}*.ipynb")):
         here, there = path.relative_to(course.root), f"{path.parent.name}/{topic}/"
         console.print(Text(f"Not graded, as it lies outside of {there}: {here}"))
@@ -264,11 +285,9 @@ def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
         if len(failed) > MAX_FAILURES:
             console.print(f"and {len(failed) - MAX_FAILURES} more; see build/gradebox/")
     if summary.refused:
-        where = course.submitted.relative_to(course.root)
-        console.print(
-            f"[bold]To fix:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT,\n"
-            "then grade again; the others are done."
-        )
+        where = f"{course.submitted.relative_to(course.root)}/STUDENT/ASSIGNMENT"
+        console.print(f"[bold]To fix:[/] repair or replace the notebook in {where},")
+        console.print("then grade again; the others are done.")
 
 
 @command(
@@ -301,13 +320,8 @@ def main(topics: list[str], force: bool, timeout: int | None, course: Course = H
     names = {row.student: row.who for one in class_ for row in one.rows}
     shown = [one for one in class_ if one.topic in topics]
     if shown:
-        written = report.write(course, [one.topic for one in shown], class_)
-        gradebook.show(shown, written[0])
+        gradebook.show(shown, report.write(course, [one.topic for one in shown], class_)[0])
     for topic in topics:
         _show_class(course, topic, names)
     show(course, total, names)
     return 1 if total.lost else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

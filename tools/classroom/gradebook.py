@@ -4,7 +4,6 @@ Each assignment has a line; the report, a page that is written anew, has the res
 tells all that is known of a student.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from rich.text import Text
 
 from tools.classroom import report
 from tools.classroom.report import Assignment
+from tools.classroom.results import TIME_UNKNOWN
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console
 
-SEVERAL = 8
+MAX_NAMED = 8
 """How many students whose work a teacher must look at are named."""
 
 
@@ -28,8 +28,8 @@ def show(class_: Sequence[Assignment], page: Path | None = None) -> None:
         table.add_column(title, no_wrap=True)
     table.add_column("most frequent mistake", no_wrap=True, overflow="ellipsis", ratio=1)
     for one in class_:
-        late = str(sum(row.hours_late > 0 for row in one.graded) or "")
-        if unknown := sum(bool(row.time) for row in one.graded):
+        late = str(sum(row.is_late for row in one.graded) or "")
+        if unknown := sum(row.time == TIME_UNKNOWN for row in one.graded):
             late += f" ({unknown} unknown)"
         if penalty := sum(row.late_penalty for row in one.graded):
             late += f" (−{penalty:g} points)"
@@ -40,11 +40,11 @@ def show(class_: Sequence[Assignment], page: Path | None = None) -> None:
     rows = [row for one in class_ for row in one.rows if row.look_at]
     # who left out a notebook, and no more, comes last
     rows.sort(key=lambda row: row.look_at == {"missing-notebook"})
-    for row in rows[:SEVERAL]:
+    for row in rows[:MAX_NAMED]:
         line = Text(f"Look at {row.who}, {row.assignment}: {row.summary}")
         console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
-    if len(rows) > SEVERAL:
-        console.print(f"and at {len(rows) - SEVERAL} more: see the report")
+    if len(rows) > MAX_NAMED:
+        console.print(f"and at {len(rows) - MAX_NAMED} more: see the report")
     if page:
         # soft: an address that is broken over two lines cannot be copied
         console.print(Text(f"Report: {page.as_uri()}"), soft_wrap=True)
@@ -58,18 +58,14 @@ def show_student(class_: Sequence[Assignment], student: str) -> None:
         near = ", ".join(people[who] for who in meant or people)
         raise ToolError(f"{student!r} is not one student of the class", f"name one of {near}")
     for row in (one.by_student[student if student in people else meant[0]] for one in class_):
-        console.print(Text(f"{row.who}, {row.assignment}: {points(row)}"))
+        code, words = f"{row.auto:g}/{row.max_auto:g}", f"{row.written:g}/{row.max_written:g}"
+        unread = f", {row.pending} to read" if row.pending else ""
+        parts = f" (code {code}, in words {words}{unread})" if row.graded else ""
+        total = f"{row.total:g}" if row.graded else "–"
+        points = f"{total} of {row.max_total:g} points{parts}"
+        console.print(Text(f"{row.who}, {row.assignment}: {points}"))
         for remark in row.remarks:
             console.print(Text(f"  {remark}"))
-
-
-def points(row: report.Row) -> str:
-    """Return the points of a student in an assignment."""
-    if not row.graded:
-        return f"– of {row.max_total:g} points"
-    parts = [f"code {row.auto:g}/{row.max_auto:g}", f"in words {row.written:g}/{row.max_written:g}"]
-    parts += [f"{row.pending} to read"] if row.pending else []
-    return f"{row.total:g} of {row.max_total:g} points ({', '.join(parts)})"
 
 
 @command(
@@ -88,7 +84,3 @@ def main(topics: list[str], student: str | None, course: Course = HERE) -> None:
     else:
         named = [one.topic for one in shown] if topics else []
         show(shown, report.write(course, named, class_)[0])
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -9,7 +9,6 @@ number, such as Canvas's EX for *excused*, stays as it is.
 """
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -75,35 +74,26 @@ def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> byte
 
 
 def fill(
-    course: Course,
-    layout: Layout,
-    topics: Sequence[str],
-    by_student: Grades,
-    column: str,
-    scale: bool,
+    course: Course, layout: Layout, columns: Mapping[str, int], by_student: Grades, scale: bool
 ) -> tuple[bytes, dict[str, str]]:
     """Fill a file that a platform made, and say what was not; what it has besides is as it was."""
-    sheet, members = layout.sheet, class_members(course)
-    columns = _columns(course, layout, topics, column)
+    members = class_members(course)
     rows = {
-        index: cells for index, (_, cells) in enumerate(sheet.rows, 1) if layout.is_student(cells)
+        index: cells for index, (_, cells) in enumerate(layout.rows, 1) if layout.is_student(cells)
     }
     students, reasons = match({i: layout.person(cells) for i, cells in rows.items()}, members)
     if not students:
-        raise ToolError(
-            f"{sheet.file} names nobody on the class list",
-            "give the platform's own file: Moodle's grading worksheet or Canvas's gradebook",
-        )
-    raw, kept = [[*cells] for cells in sheet.raw], []
+        remedy = "give the platform's own file: Moodle's grading worksheet or Canvas's gradebook"
+        raise ToolError(f"{layout.file} names nobody on the class list", remedy)
+    raw, kept = [[*cells] for cells in layout.raw], []
     for topic, index in columns.items():
         theirs, ours = _points_possible(layout, index), _maximum(by_student, topic)
         if theirs and ours and theirs != ours and not scale:
-            raise ToolError(
-                f"{sheet.header[index]} has {theirs:g} points there, {topic} has {ours:g} here",
-                f"set {ours:g} points on the platform and get the file again, or add --scale",
-            )
+            remedy = f"set {ours:g} points on the platform and get the file again, or add --scale"
+            both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
+            raise ToolError(both, remedy)
         factor = theirs / ours if theirs and ours and scale else 1
-        nearby = [cell for _, cells in sheet.rows for cell in cells[index : index + 2]]
+        nearby = [cell for _, cells in layout.rows for cell in cells[index : index + 2]]
         decimal_sign = "," if any(re.fullmatch(r"-?\d+,\d+", cell) for cell in nearby) else "."
         for row, person in students.items():
             new, old = points(by_student[person.id].get(topic), factor), rows[row][index]
@@ -114,12 +104,12 @@ def fill(
     graded = {row.student for rows in by_student.values() for row in rows.values() if row.graded}
     missing = sorted(graded - {person.id for person in students.values()})
     unclear = [
-        f"line {sheet.rows[row - 1][0]}, {layout.person(rows[row])}: {reason}"
+        f"line {layout.rows[row - 1][0]}, {layout.person(rows[row])}: {reason}"
         for row, reason in reasons.items()
         if not reason.startswith("nearest")
     ]
-    return layouts.write(raw, sheet), {
-        "Filled": ", ".join(f"{topic}: {sheet.header[i]}" for topic, i in columns.items()),
+    return layout.write(raw), {
+        "Filled": ", ".join(f"{topic}: {layout.header[i]}" for topic, i in columns.items()),
         "Left as they were": ", ".join(kept),
         "Left blank, for it is not clear whose row it is": "; ".join(unclear),
         "Graded, but not in the file": described(missing, members),
@@ -128,41 +118,34 @@ def fill(
 
 def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str) -> dict[str, int]:
     """Return which column takes the points of which assignment."""
-    sheet = layout.sheet
-    listed = ", ".join(sheet.header)
     if layout.platform == "Moodle" or column:
         if len(topics) != 1:
             raise ToolError("that file has a column for one assignment", "name it: A=erm")
         fitting = layout.find((plain(column),) if column else layouts.GRADE)
         if len(fitting) != 1:
             raise ToolError(
-                f"{sheet.file} has {len(fitting) or 'no'} columns for grades among {listed}",
+                f"{layout.file} has {len(fitting) or 'no'} columns for grades among "
+                f"{', '.join(layout.header)}",
                 "name it: --column NAME",
             )
         return {topics[0]: fitting[0]}
-    titles = {
-        index: f" {plain(header)} "
-        for index, header in enumerate(sheet.header)
-        if re.search(r"\(\d+\)$", header)
-    }
+    numbered = {i: name for i, name in enumerate(layout.header) if re.search(r"\(\d+\)$", name)}
+    titles = {index: f" {plain(name)} " for index, name in numbered.items()}
     columns: dict[str, int] = {}
     for topic in sorted(course.topics(), key=len, reverse=True):  # bnp_cnn takes its own before bnp
         fitting = [index for index, title in titles.items() if f" {plain(topic)} " in title]
         if len(fitting) > 1 and topic in topics:
-            both = [sheet.header[index] for index in fitting]
-            raise ToolError(
-                f"the titles {' and '.join(both)} hold the name of {topic}",
-                f'say which: make grades A={topic} INTO=file.csv COLUMN="{both[0]}"',
-            )
+            both = [layout.header[index] for index in fitting]
+            remedy = f'say which: make grades A={topic} INTO=file.csv COLUMN="{both[0]}"'
+            raise ToolError(f"the titles {' and '.join(both)} hold the name of {topic}", remedy)
         for index in fitting:
             del titles[index]
             columns[topic] = index
     columns = {topic: columns[topic] for topic in topics if topic in columns}
     if not columns:
-        listed = ", ".join(header for header in sheet.header if re.search(r"\(\d+\)$", header))
         raise ToolError(
-            f"no title in {sheet.file} holds the name of an assignment; its titles are "
-            f"{listed or 'none'}",
+            f"no title in {layout.file} holds the name of an assignment; its titles are "
+            f"{', '.join(numbered.values()) or 'none'}",
             'say which: make grades A=erm INTO=file.csv COLUMN="Homework 1 (4711)"',
         )
     return columns
@@ -174,19 +157,18 @@ def _is_number(cell: str) -> bool:
 
 def _points_possible(layout: Layout, index: int) -> float:
     """Return how many points a platform gives for an assignment; 0 where it does not say."""
-    cell = ""
-    for _, cells in layout.sheet.rows:
-        if layout.platform == "Moodle":  # the maximum stands after the grade, in every language
-            cell = layout.maximum(cells, index)
-            if cell and not _is_number(cell):
-                raise ToolError(
-                    f"{layout.sheet.file} takes no points: its grades are words of a scale, {cell}",
-                    "in the settings of Moodle's assignment choose the grade type Point, "
-                    "and get the worksheet again",
-                )
-        elif cells[0].startswith("Points Possible"):
-            cell = cells[index]
-    return float(cell.replace(",", ".")) if _is_number(cell) and cell != "-" else 0
+    rows = [cells for _, cells in layout.rows]
+    maxima = [cells[index] for cells in rows if cells[0].startswith("Points Possible")]
+    if layout.platform == "Moodle":  # the maximum stands after the grade, in every language
+        maxima = [layout.maximum(cells, index) for cells in rows]
+        for words in (cell for cell in maxima if cell and not _is_number(cell)):
+            raise ToolError(
+                f"{layout.file} takes no points: its grades are words of a scale, {words}",
+                "in the settings of Moodle's assignment choose the grade type Point, "
+                "and get the worksheet again",
+            )
+    cell = (maxima or [""])[-1].replace(",", ".")
+    return float(cell) if _is_number(cell) and cell != "-" else 0
 
 
 @command(
@@ -194,15 +176,10 @@ def _points_possible(layout: Layout, index: int) -> float:
     argument("--into", metavar="FILE", help="a file of the platform's to fill"),
     argument("--column", metavar="TITLE", default="", help="the column that is filled"),
     argument("--scale", action="store_true", help="convert to the platform's points"),
-    argument("--to", metavar="FILE", help="where to write it, instead of build/"),
+    argument("--to", metavar="FILE", default="", help="where, instead of build/"),
 )
 def main(
-    topics: list[str],
-    into: str | None,
-    column: str,
-    scale: bool,
-    to: str | None,
-    course: Course = HERE,
+    topics: list[str], into: str | None, column: str, scale: bool, to: str, course: Course = HERE
 ) -> None:
     """Write a file of grades, and say of whom."""
     topics = course.choose(topics)
@@ -212,14 +189,12 @@ def main(
     notes = {"Graded": ", ".join(f"{topic}: {number}" for topic, number in graded.items())}
     if into:
         if not graded:
-            raise ToolError(
-                f"nothing of {', '.join(topics)} has been graded", f"make grade A={topics[0]}"
-            )
-        source = Path(into)
-        options = column, scale
-        content, more = fill(course, layouts.read(source), topics, by_student, *options)
+            problem = f"nothing of {', '.join(topics)} has been graded"
+            raise ToolError(problem, f"make grade A={topics[0]}")
+        layout, target = layouts.read(Path(into)), course.build / f"grades-{Path(into).name}"
+        columns = _columns(course, layout, topics, column)
+        content, more = fill(course, layout, columns, by_student, scale)
         notes |= more
-        target = course.build / f"grades-{source.name}"
     else:
         content, target = new_sheet(course, topics, by_student), course.build / "grades.csv"
     target = Path(to or target)
@@ -230,7 +205,3 @@ def main(
     notes["Written answers still to be read"] = described(sorted(unread), people)
     tell(notes)
     console.print(Text(f"Wrote {target}"))
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

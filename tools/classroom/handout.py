@@ -7,7 +7,6 @@ the instructor or find on a JupyterHub.
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires
@@ -61,10 +60,7 @@ def pack(
     how: str = lab.UPLOAD,
     called: str = USER_NAME,
 ) -> list[str]:
-    """Write the archive whole or not at all; return the names of the files in it.
-
-    Its only folder has the archive's name. The built site can go with it.
-    """
+    """Write the archive whole or not at all; return the names of the files in its one folder."""
     content, text = dict(_content(course, site)), instructions(course, how, called)
     readme = (OWN / README).read_text(encoding="utf-8").replace(PLACE, text)
     written = {
@@ -94,12 +90,11 @@ def _pins(text: str) -> str:
                 marker = one.marker if "extra" in str(one.marker) else None
                 if not marker or any(marker.evaluate({"extra": name}) for name in asked.extras):
                     waiting.append(one)
-    lines = text.splitlines(keepends=True)
-    return "".join(
-        line
-        for line in lines
-        if line.startswith("#") or canonicalize_name(line.partition("==")[0]) in needed
-    )
+
+    def is_kept(line: str) -> bool:
+        return line.startswith("#") or canonicalize_name(line.partition("==")[0]) in needed
+
+    return "".join(filter(is_kept, text.splitlines(keepends=True)))
 
 
 def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
@@ -123,33 +118,18 @@ def _tools() -> list[Path]:
     while waiting:
         path = ROOT / waiting.pop().replace(".", "/")
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if path in paths or not path.exists():
-            continue
-        paths.add(path)
-        waiting.append(".".join(path.parent.relative_to(ROOT).parts))
-        imported = named(path.read_text(encoding="utf-8"))
-        waiting += [name for name in imported if name.partition(".")[0] == "tools"]
+        if path not in paths and path.exists():
+            paths.add(path)
+            waiting.append(".".join(path.parent.relative_to(ROOT).parts))
+            imported = named(path.read_text(encoding="utf-8"))
+            waiting += [name for name in imported if name.partition(".")[0] == "tools"]
     return sorted(paths)
-
-
-def column_of_ids(course: Course) -> str:
-    """Return what the class list calls its column of ids; nothing where there is no list."""
-    state = class_state.read(course)
-    for index, column in enumerate(state.columns if state.students else []):
-        if all(cells[index : index + 1] == [who] for who, cells in state.students.items()):
-            return column
-    return ""
 
 
 @command(
     argument("--to", metavar="FILE", help="where to write it, instead of build/handout"),
     argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in"),
-    argument(
-        "--id",
-        dest="called",
-        default=USER_NAME,
-        help="what students call the id under which they hand in",
-    ),
+    argument("--id", dest="called", default=USER_NAME, help="what students call their id"),
     argument("--site", action="store_true", help="put the built site into it, as site/"),
 )
 def main(to: str | None, how: str, called: str, site: bool, course: Course = HERE) -> None:
@@ -178,20 +158,15 @@ def main(to: str | None, how: str, called: str, site: bool, course: Course = HER
         f"follow its README.md. How to hand in: {_first_line(text)}",
         soft_wrap=True,
     )
-    column = column_of_ids(course)
-    if called == USER_NAME and column and layouts.plain(column) not in LOGINS:
-        remedy = (
-            'if students call it something else, say it: make handout ID="student number"'
-            if how == lab.UPLOAD
-            else "enter a list that has the names with which they log in"
-        )
-        console.print(
-            f"Students hand in under their {called}. The ids of your class list are those of "
-            f"its column {column}: {remedy}",
-            soft_wrap=True,
-            markup=False,
-        )
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())
+    state = class_state.read(course)
+    ids = [  # what the class list calls its column of ids
+        column
+        for index, column in enumerate(state.columns if state.students else [])
+        if all(cells[index : index + 1] == [who] for who, cells in state.students.items())
+    ]
+    if called == USER_NAME and ids and layouts.plain(ids[0]) not in LOGINS:
+        remedy = "enter a list that has the names with which they log in"
+        if how == lab.UPLOAD:
+            remedy = 'if students call it something else, say it: make handout ID="student number"'
+        text = f"Students hand in under their {called}. The ids of your class list are those of "
+        console.print(f"{text}its column {ids[0]}: {remedy}", soft_wrap=True, markup=False)

@@ -5,8 +5,10 @@ begun is never overwritten, and what was edited in ``exercises`` is gathered.
 The user's own Jupyter settings are neither read nor changed.
 """
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -35,8 +37,6 @@ OF_THE_EXCHANGE = tuple(f"@jupyter/nbgrader:{name}" for name in ("menu", "assign
 
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
 """What make tells those that it starts."""
-
-
 HOW_TO_SUBMIT = "handin.json"
 """In the folder of a handout: how students submit, as the instructor chose it."""
 UPLOAD = "upload"
@@ -55,7 +55,8 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
     the tests of the latest release: work that has begun is never overwritten.
     """
     releases = Releases(course.exercises)
-    folders = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
+    folders = [course.root / folder for folder in course.config.Submit.places]
+    folders += [older / "work", older / "exercises"] if older else []
     for said in gather(course.work, topic, folders, releases, course.root):
         console.print(f"[yellow]{said}[/]")
     for path in files(course.exercises / topic):
@@ -107,9 +108,7 @@ def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> l
     """Return the command that opens JupyterLab on one assignment."""
     notebook = (course.work / topic / f"{topic}.ipynb").relative_to(course.root).as_posix()
     command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
+        *(sys.executable, "-m", "jupyterlab"),
         f"--ServerApp.root_dir={course.root}",
         f"--LabApp.default_url=/lab/tree/{notebook}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -120,67 +119,56 @@ def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> l
     return command + ([f"--port={port}"] if port else [])
 
 
+def _serve(command: Sequence[str], course: Course) -> int:
+    """Run the server, and end it with this process; Ctrl-C goes to it, and it asks back."""
+    # A make in a terminal of JupyterLab is no part of the one that started it.
+    own_environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    server = subprocess.Popen(command, cwd=course.root, env=own_environment | settings(course))
+    before = signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+    try:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                return server.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @command(
     argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open"),
-    argument(
-        "--from",
-        dest="older",
-        type=lambda text: Path(text).resolve(),
-        metavar="FOLDER",
-        help="an older copy of the course; your work in it is taken along",
-    ),
+    argument("--from", dest="older", metavar="FOLDER", help="an older copy, for the work in it"),
     argument("--no-browser", action="store_true", help="only print the address"),
     argument("--port", type=int, help="where to listen; 8888 or the next free one"),
 )
 def main(
-    topic: str | None, older: Path | None, no_browser: bool, port: int | None, course: Course = HERE
+    topic: str | None, older: str | None, no_browser: bool, port: int | None, course: Course = HERE
 ) -> int:
     """Release what is not released yet, then open JupyterLab until it is stopped."""
     topics = course.choose([])
     first = course.choose([topic] if topic else [])[0]
     need_disk(course.root)
     course.prepare()
-    if older and not (older / "exercises").is_dir():
-        raise ToolError(
-            f"{older} is no copy of the course: it has no exercises/",
-            "name the folder in which you started JupyterLab before",
-        )
+    copied = Path(older).resolve() if older else None
+    if copied and not (copied / "exercises").is_dir():
+        problem = f"{copied} is no copy of the course: it has no exercises/"
+        raise ToolError(problem, "name the folder in which you started JupyterLab before")
     if course.has_solutions:
         with Stages() as stages:
             for topic in each(topics, stages.add("Release")):
                 release.write(course, topic)
                 release.record(course, topic)
     for topic in topics:
-        if not copy_for_work(course, topic, older):
-            where = (course.work / topic).relative_to(course.root)
+        where = str((course.work / topic).relative_to(course.root))
+        if not copy_for_work(course, topic, copied):
             console.print(
                 f"[yellow]{topic} was released anew;[/] your work in {where}/ was begun before "
                 "and stays. Move it away to get the new one."
             )
-    where = course.work.relative_to(course.root)
+    where = f"{course.work.relative_to(course.root)}/, on {', '.join(topics)}"
     menu = "Under Nbgrader in the menu: assignment list"
     menu += " (students), formgrader (instructors)." if course.has_solutions else "."
-    console.print(
-        f"You work in {where}/, on {', '.join(topics)}. [bold]Validate[/] runs the visible tests. "
-        "Ctrl-C twice stops."
-    )
+    hint = "[bold]Validate[/] runs the visible tests. Ctrl-C twice stops."
+    console.print(f"You work in {where}. {hint}")
     text = submission_method(course).get("text")
     console.print(Text(f"How to hand in: {text}" if text else menu))
     sys.stdout.flush()
     return _serve(jupyterlab(course, first, not no_browser, port), course)
-
-
-def _serve(command: Sequence[str], course: Course) -> int:
-    """Run the server; Ctrl-C goes to it, which asks whether to stop."""
-    # A make in a terminal of JupyterLab is no part of the one that started it.
-    own_environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
-    server = subprocess.Popen(command, cwd=course.root, env=own_environment | settings(course))
-    while True:
-        try:
-            return server.wait()
-        except KeyboardInterrupt:
-            continue
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

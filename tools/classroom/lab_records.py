@@ -5,7 +5,6 @@ never released. The sample class and the tests use it.
 """
 
 import importlib
-import sys
 from typing import Any
 
 from gradebox.nbgrader.cells import of
@@ -24,9 +23,8 @@ def write(course: Course, topic: str) -> None:
     names = answers_of(source)
     lab = importlib.import_module(f"optdl.labs.{topic}").LAB
     path.unlink(missing_ok=True)
-    record = perform(
-        lab, names, user=names["user"](), predictions=names["predictions"](), path=path
-    )
+    told = {name: names[name]() for name in ("user", "predictions")}
+    record = perform(lab, names, path=path, **told)
     console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")
 
 
@@ -34,13 +32,11 @@ def answers_of(source: Any) -> dict[str, Any]:
     """Return what the answer cells of a notebook define."""
     names: dict[str, Any] = {"__name__": "answers"}
     cells = notebooks.read(source).cells
+    imports = [cell for cell in cells if cell.get("id", "").endswith("-imports")]
+    given = [cell for cell in cells if cell.cell_type == "code" and of(cell).get("solution")]
     exec("import numpy as np\nimport torch\nfrom torch import nn", names)
-    for cell in cells:
-        if cell.get("id", "").endswith("-imports"):
-            exec(cell.source, names)
-    for cell in cells:
-        if cell.cell_type == "code" and of(cell).get("solution"):
-            exec(answers.right(cell.source), names)
+    for cell in [*imports, *given]:
+        exec(answers.right(cell.source), names)
     return names
 
 
@@ -49,7 +45,3 @@ def main(topics: list[str], course: Course = HERE) -> None:
     """Make the records of the labs that are named."""
     for topic in topics:
         write(course or Course(ROOT), topic)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

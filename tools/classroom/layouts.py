@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import yaml  # type: ignore[import-untyped]
+
 from tools.classroom.student_matching import Person, is_test_student
 from tools.terminal import ToolError
 
@@ -20,41 +22,11 @@ ENCODINGS = {
     b"\xfe\xff": ("utf-16", "UTF-16"),
 }
 """The encodings that a mark at the beginning of a file tells, with their names."""
-OWN_ID = ("id", "student", "student id")
-LOGIN = (
-    *("username", "user name", "login", "login id", "sis login id", "netid", "anmeldename"),
-    *("benutzername", "nutzername", "nom d utilisateur", "identifiant", "nombre de usuario"),
-    *("nome utente", "gebruikersnaam"),
-)
-INSTITUTION = (
-    *("id number", "sis user id", "sis id", "student sis id", "user id", "student number"),
-    *("matriculation number", "registration number", "id nummer", "matrikelnummer"),
-    *("numéro d identification", "numéro d étudiant", "número de id", "numero id", "matricola"),
-    *("codice identificativo", "studentnummer"),
-)
-COLUMNS = {
-    "first_name": (
-        *("first name", "firstname", "first", "given name", "forename", "vorname", "prénom"),
-        *("nombre", "nome", "voornaam"),
-    ),
-    "last_name": (
-        *("last name", "lastname", "last", "surname", "family name", "nachname", "familienname"),
-        *("nom", "nom de famille", "apellido s", "apellidos", "cognome", "achternaam"),
-    ),
-    "name": (
-        *("name", "full name", "student name", "sortable name", "student", "vollständiger name"),
-        *("nom complet", "nombre completo", "nome completo"),
-    ),
-    "email": (
-        *("email", "e mail", "mail", "email address", "e mail address", "e mail adresse"),
-        *("adresse de courriel", "courriel", "dirección de correo", "dirección email"),
-        *("correo electrónico", "indirizzo email", "e mailadres"),
-    ),
-    "lms_user_id": ("lms user id", "lms id", "canvas user id"),
-}
-"""The gradebook's names of the columns, with the headers that stand for them."""
-GRADE = ("grade", "bewertung", "note", "calificación", "valutazione", "cijfer")
-"""Headers of the column of grades in Moodle's grading worksheet, in some languages."""
+HEADERS = yaml.safe_load(Path(__file__).with_name("headers.yml").read_text("utf-8"))
+"""Those that stand for a column, in some languages, by the gradebook's name of it if it has one."""
+OWN_ID, LOGIN, INSTITUTION = (HEADERS[kind] for kind in ("own id", "login", "institution"))
+GRADE = HEADERS["grade"]
+COLUMNS = ("first_name", "last_name", "name", "email", "lms_user_id")
 CANVAS = {"sis login id", "sis user id", "section"}
 """Headers that tell that a column ID is Canvas's number."""
 PARTICIPANT = re.compile(r"(\D*[^\W\d_]\D*?)\s*(\d+)")
@@ -63,9 +35,29 @@ KEPT = ("section", "integration id", "root account")
 """Headers that Canvas wants to see again in a file of grades."""
 
 
+def plain(text: str) -> str:
+    """Return a header in lowercase letters and digits, with single spaces."""
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the first and the last name; particles in small letters belong to the last.
+
+    >>> [split_name(name) for name in ("Lovelace, Ada", "Ada Lovelace", "Ana Rita da Silva")]
+    [('Ada', 'Lovelace'), ('Ada', 'Lovelace'), ('Ana Rita', 'da Silva')]
+    """
+    last, comma, first = name.partition(",")
+    if not comma:
+        words = name.split()
+        small = [place for place, word in enumerate(words) if word[0].islower() and place]
+        start = small[0] if small and words[-1][0].isupper() else max(len(words) - 1, 0)
+        first, last = " ".join(words[:start]), " ".join(words[start:])
+    return first.strip(), last.strip()
+
+
 @dataclass(frozen=True)
-class Sheet:
-    """A table with a line of headers."""
+class Layout:
+    """A table with a line of headers, which knows its own."""
 
     file: Path
     header: list[str]
@@ -78,23 +70,25 @@ class Sheet:
     has_mark: bool
     """Whether a mark at the beginning tells the encoding."""
 
-
-def plain(text: str) -> str:
-    """Return a header in lowercase letters and digits, with single spaces."""
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a table is: Canvas's gradebook, Moodle's grading worksheet, or any other list."""
-
-    sheet: Sheet
-    platform: str
+    @cached_property
+    def platform(self) -> str:
+        """Return "Canvas" for its gradebook, "Moodle" for its worksheet, or an empty string."""
+        if "id" in self.names and CANVAS & {*self.names}:
+            return "Canvas"
+        first = [PARTICIPANT.fullmatch(cells[0]) for _, cells in self.rows]
+        is_numbered = all(first) and len({match and match[1] for match in first}) == 1
+        maxima = (
+            {self.maximum(cells, index) for _, cells in self.rows} for index in self.find(GRADE)
+        )
+        # a list of one's own, too, may begin with s1, s2, … and have grades, but not in these forms
+        has_grades = self.submitted is not None or any(len(cells | {""}) == 2 for cells in maxima)
+        is_foreign = len(self.names) > 5 and self.names[0] not in (*OWN_ID, *LOGIN, *INSTITUTION)
+        return "Moodle" if is_numbered and (has_grades or is_foreign) else ""
 
     @cached_property
     def names(self) -> list[str]:
         """Return the headers in plain letters."""
-        return [plain(header) for header in self.sheet.header]
+        return [plain(header) for header in self.header]
 
     def find(self, headers: Sequence[str]) -> list[int]:
         """Return the numbers of the columns with one of some headers."""
@@ -103,7 +97,7 @@ class Layout:
     @cached_property
     def columns(self) -> dict[str, int]:
         """Return the numbers of the columns that say more of a student than the id."""
-        found = {name: self.find(headers) for name, headers in COLUMNS.items()}
+        found = {name: self.find(HEADERS[name]) for name in COLUMNS}
         if self.platform == "Canvas":
             found["lms_user_id"] += self.find(("id",))
         return {name: indices[0] for name, indices in found.items() if indices}
@@ -114,7 +108,7 @@ class Layout:
         own: Sequence[str] = OWN_ID[:1] if "id" in self.names else OWN_ID
         if self.platform or "student sis id" in self.names:  # a number that a platform gives itself
             own = ()
-        groups = (own, LOGIN, INSTITUTION, COLUMNS["email"])
+        groups = (own, LOGIN, INSTITUTION, HEADERS["email"])
         return [index for headers in groups for index in self.find(headers)]
 
     @property
@@ -130,7 +124,7 @@ class Layout:
         The grade's has the same name up to a bracket, in every language: Last modified
         (submission), Last modified (grade).
         """
-        begins = [name.partition("(")[0] if "(" in name else "" for name in self.sheet.header]
+        begins = [name.partition("(")[0] if "(" in name else "" for name in self.header]
         pairs = (index for index, name in enumerate(begins) if name and begins.count(name) > 1)
         return next(pairs, None)
 
@@ -142,10 +136,8 @@ class Layout:
         """Return what some columns of a row say of a student, by the gradebook's names."""
         fields = {name: cells[index] for name, index in columns.items()}
         if "name" in fields:
-            last, comma, first = fields.pop("name").partition(",")
-            if not comma:
-                first, _, last = last.rpartition(" ")
-            fields = {"first_name": first.strip(), "last_name": last.strip()} | fields
+            first, last = split_name(fields.pop("name"))
+            fields = {"first_name": first, "last_name": last} | fields
         return fields
 
     def person(self, cells: Sequence[str]) -> Person:
@@ -153,15 +145,21 @@ class Layout:
         ids = {cells[index].casefold() for index in self.ids} - {""}
         return Person.of(self.fields(cells, self.columns), ids)
 
+    def write(self, rows: Iterable[Sequence[str]]) -> bytes:
+        """Return rows in UTF-8 that are written as the table, so that a platform knows it again."""
+        stream = io.StringIO()
+        csv.writer(stream, delimiter=self.separator, lineterminator="\r\n").writerows(rows)
+        return stream.getvalue().encode("utf-8-sig" if self.has_mark else "utf-8")
+
     @cached_property
     def students(self) -> list[tuple[int, list[str]]]:
         """Return the rows of students, each with the number of its line."""
-        return [row for row in self.sheet.rows if self.is_student(row[1])]
+        return [row for row in self.rows if self.is_student(row[1])]
 
     @property
     def left_out(self) -> list[str]:
         """Return the rows that are no students."""
-        rows = (row for row in self.sheet.rows if not self.is_student(row[1]))
+        rows = (row for row in self.rows if not self.is_student(row[1]))
         return [f"line {number}: {' '.join(filter(None, cells))}" for number, cells in rows]
 
     def is_student(self, cells: Sequence[str]) -> bool:
@@ -174,7 +172,7 @@ class Layout:
         )
 
 
-def read_sheet(file: Path) -> Sheet:
+def read(file: Path) -> Layout:
     """Read a table; raise with the line where the file is none."""
 
     def fail(reason: str) -> ToolError:
@@ -183,9 +181,8 @@ def read_sheet(file: Path) -> Sheet:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise ToolError(
-            f"{file} cannot be read: {error.strerror}", "give the name of a file"
-        ) from None
+        problem = f"{file} cannot be read: {error.strerror}"
+        raise ToolError(problem, "give the name of a file") from None
     if content.startswith(WORKBOOKS):
         raise fail("it is a workbook or a zip, not CSV")
     mark = next((mark for mark in ENCODINGS if content.startswith(mark)), b"")
@@ -210,44 +207,14 @@ def read_sheet(file: Path) -> Sheet:
                 rows.append((reader.line_num, stripped))
                 raw.append(cells)
     except csv.Error as error:
-        raise ToolError(
-            f"line {reader.line_num} of {file} cannot be read: {error}", "repair the line"
-        ) from None
+        problem = f"line {reader.line_num} of {file} cannot be read: {error}"
+        raise ToolError(problem, "repair the line") from None
     header = rows[0][1] if rows else []
     for number, cells in rows[1:]:
         if any(cells[len(header) :]):
-            raise ToolError(
-                f"line {number} of {file} has {len(cells)} cells for {len(header)} columns",
-                f"put a cell that holds {separator!r} between double quotes",
-            )
+            problem = f"line {number} of {file} has {len(cells)} cells for {len(header)} columns"
+            remedy = f"put a cell that holds {separator!r} between double quotes"
+            raise ToolError(problem, remedy)
     for cells in [*raw, *(cells for _, cells in rows[1:])]:
         cells += [""] * (len(header) - len(cells))
-    return Sheet(file, header, rows[1:], raw, separator, encoding_name, bool(mark))
-
-
-def read(file: Path) -> Layout:
-    """Read a table, and recognize it."""
-    sheet = read_sheet(file)
-    names = [plain(header) for header in sheet.header]
-    if "id" in names and CANVAS & {*names}:
-        return Layout(sheet, "Canvas")
-    layout = Layout(sheet, "Moodle")
-    first = [PARTICIPANT.fullmatch(cells[0]) for _, cells in sheet.rows]
-    is_numbered = all(first) and len({match and match[1] for match in first}) == 1
-    maxima = (
-        {layout.maximum(cells, index) for _, cells in sheet.rows} for index in layout.find(GRADE)
-    )
-    # a list of one's own, too, may begin with s1, s2, … and have grades, but not in these forms
-    has_grades = layout.submitted is not None or any(len(cells | {""}) == 2 for cells in maxima)
-    is_foreign = len(names) > 5 and names[0] not in (*OWN_ID, *LOGIN, *INSTITUTION)
-    return layout if is_numbered and (has_grades or is_foreign) else Layout(sheet, "")
-
-
-def write(rows: Iterable[Sequence[str]], like: Sheet) -> bytes:
-    """Return a table in UTF-8 that is written like another.
-
-    Cells are written as they are, so that a platform recognizes its own.
-    """
-    stream = io.StringIO()
-    csv.writer(stream, delimiter=like.separator, lineterminator="\r\n").writerows(rows)
-    return stream.getvalue().encode("utf-8-sig" if like.has_mark else "utf-8")
+    return Layout(file, header, rows[1:], raw, separator, encoding_name, bool(mark))

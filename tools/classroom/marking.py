@@ -7,11 +7,9 @@ gradebook at once, where the formgrader has it, too. Only this machine can open 
 
 import json
 import secrets
-import sys
 import webbrowser
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from rich.text import Text
@@ -27,8 +25,7 @@ from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question that a person marks; the task and the mark scheme are HTML."""
 
     notebook: str
@@ -106,27 +103,23 @@ def server(course: Course, topic: str, port: int = 0) -> tuple[HTTPServer, str]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def _question(self) -> int | None:
+        def do_GET(self, given: dict[str, Any] | None = None) -> None:
             url = urlsplit(self.path)
-            number = parse_qs(url.query).get("question", ["1"])[0]
-            is_known = number.isdecimal() and 1 <= int(number) <= len(asked)
-            return int(number) if url.path == f"/{token}" and is_known else None
-
-        def do_GET(self) -> None:
-            if not (number := self._question()):
+            text = parse_qs(url.query).get("question", ["1"])[0]
+            number = int(text) if text.isdecimal() else 0
+            if url.path != f"/{token}" or not 1 <= number <= len(asked):
                 self._send(404, "")
-                return
-            shown = answers(course, topic, asked[number - 1])
-            about = {"topic": topic, "questions": asked, "number": number, "nonce": nonce}
-            self._send(200, page.render(answers=shown, question=asked[number - 1], **about))
+            elif given is not None:
+                mark(course, topic, asked[number - 1], given)
+                self._send(200, "")
+            else:
+                shown = answers(course, topic, asked[number - 1])
+                about = {"topic": topic, "questions": asked, "number": number, "nonce": nonce}
+                self._send(200, page.render(answers=shown, question=asked[number - 1], **about))
 
         def do_POST(self) -> None:
-            number = self._question()
             try:
-                given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if number:
-                    mark(course, topic, asked[number - 1], given)
-                self._send(200 if number else 404, "")
+                self.do_GET(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             except (KeyError, TypeError, ValueError, MissingEntry) as error:
                 self._send(400, str(error))
 
@@ -151,7 +144,3 @@ def main(topic: str, no_browser: bool, port: int, course: Course = HERE) -> None
     if not no_browser:
         webbrowser.open(address)
     http.serve_forever()
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -3,7 +3,6 @@
 The same source gives the same bytes, on every machine and at any time.
 """
 
-import contextlib
 import json
 import re
 import sys
@@ -20,7 +19,7 @@ from gradebox.files import read_json
 from gradebox.nbgrader.cells import of
 from tools import notebooks
 from tools.classroom import moments
-from tools.classroom.backend import Backend, Failed, MissingEntry
+from tools.classroom.backend import Backend, Failed
 from tools.classroom.moments import MOMENT
 from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import HERE, LAB, Course, is_result
@@ -30,6 +29,8 @@ from tools.terminal import ToolError, argument, command, console, need_disk
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
 NO_DEADLINE = "none"
+VERSIONS = "class/releases.json"
+"""The cells that each release had, by assignment and notebook."""
 GO_ON = "raises-exception"
 """With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
@@ -80,8 +81,7 @@ def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
     for name, cell in after.items():
         if cell.get("id") != name:
             result.append(f"cell {cell.get('id')!r} has the grade id {name!r}; make them equal")
-        points = before.get(name, cell).metadata.nbgrader.get("points")
-        if cell.metadata.nbgrader.get("points") != points:
+        if of(cell).get("points") != of(before.get(name, cell)).get("points"):
             result.append(f"cell {name} has other points than in the source")
     ids = [cell.get("id") for cell in released.cells]
     if len(set(ids)) < len(ids):
@@ -97,12 +97,9 @@ def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
 
 def _secret_lines(source: NotebookNode) -> list[str]:
     """Return the lines of the solutions that are long enough to be recognized."""
+    written = (c for c in source.cells if c.cell_type == "markdown" and of(c).get("solution"))
     regions = [text for cell in source.cells for text in REGION.findall(cell.source)]
-    regions += [
-        cell.source
-        for cell in source.cells
-        if cell.cell_type == "markdown" and of(cell).get("solution")
-    ]
+    regions += [cell.source for cell in written]
     lines = [line.strip() for text in regions for line in text.splitlines()]
     return [line for line in lines if len(line) >= 16]
 
@@ -149,7 +146,9 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
         for version in (course.source, course.released)
     )
     outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
-    done = fingerprints.matches(f"record/{topic}", checksum) and _is_recorded(course, topic)
+    done = fingerprints.matches(f"record/{topic}", checksum)
+    with Backend(course).gradebook() as book:  # which somebody may have removed
+        done &= any(entry.name == topic and entry.notebooks for entry in book.assignments)
     if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
         return False
     with TemporaryDirectory() as folder:
@@ -172,23 +171,14 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
             book.update_or_create_assignment(topic, duedate=duedate)
     if sys.platform != "win32":
         Backend(course).do("release_assignment", topic)
-    _remember(course, topic)
-    fingerprints.record(f"record/{topic}", checksum)
-    return True
-
-
-def _versions(course: Course) -> Path:
-    """Return the file of the cells that each release had, by assignment and notebook."""
-    return course.build / "class" / "releases.json"
-
-
-def _remember(course: Course, topic: str) -> None:
-    known = read_json(_versions(course))
+    known = read_json(course.build / VERSIONS)
     for name in course.notebooks(topic):
         cells = list(notebooks.named(notebooks.read(course.released(topic, name))))
         versions = known.setdefault(topic, {}).setdefault(name, [])
         versions += [cells] if cells not in versions else []
-    write_if_changed(_versions(course), json.dumps(known, indent=1, sort_keys=True).encode())
+    write_if_changed(course.build / VERSIONS, json.dumps(known, indent=1, sort_keys=True).encode())
+    fingerprints.record(f"record/{topic}", checksum)
+    return True
 
 
 def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], list[Event]]:
@@ -198,9 +188,9 @@ def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], l
     """
     lacks: list[str] = []
     for name in {event.notebook for event in events if event.kind == "missing"}:
-        of_notebook = [e for e in events if e.kind == "missing" and e.notebook == name]
+        of_notebook = [e for e in events if (e.kind, e.notebook) == ("missing", name)]
         missing = {event.cell for event in of_notebook}
-        versions = read_json(_versions(course)).get(topic, {}).get(name, [])
+        versions = read_json(course.build / VERSIONS).get(topic, {}).get(name, [])
         if any(missing.isdisjoint(cells) for cells in versions):
             titles = notebooks.headings(notebooks.read(course.source(topic, name)))
             lacks += dict.fromkeys(f"exercise {titles[cell]}" for cell in titles if cell in missing)
@@ -208,19 +198,9 @@ def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], l
     return lacks, events
 
 
-def _is_recorded(course: Course, topic: str) -> bool:
-    with Backend(course).gradebook() as book, contextlib.suppress(MissingEntry):
-        return bool(book.find_assignment(topic).notebooks)
-    return False
-
-
 @command(
     argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"),
-    argument(
-        "--due",
-        metavar="WHEN",
-        help="when it is due, UTC: '2026-03-01 23:59'; none takes a deadline away",
-    ),
+    argument("--due", metavar="WHEN", help="a moment in UTC, '2026-03-01 23:59', or none"),
 )
 def main(topics: list[str], due: str | None, course: Course = HERE) -> None:
     """Release the assignments named, or all."""
@@ -235,14 +215,9 @@ def main(topics: list[str], due: str | None, course: Course = HERE) -> None:
             names = ", ".join(f"{name}.ipynb" for name in course.notebooks(topic))
             where = course.exercises.relative_to(course.root) / topic
             console.print(f"{topic}: {names} in {where}/: {changed}{published}", soft_wrap=True)
-    with Backend(course).gradebook() as book:
-        for topic in topics if until else ():
-            said = "has no deadline"
-            if moment := book.find_assignment(topic).duedate:
-                here = f"{moment.replace(tzinfo=UTC).astimezone():%a %d %b %Y, %H:%M %Z}"
-                said = f"is due {moment:{MOMENT}} UTC (here: {here})"
-            console.print(f"{topic} {said}")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())
+    for topic in topics if until else ():
+        said = "has no deadline"
+        if isinstance(until, datetime):
+            here = f"{until.replace(tzinfo=UTC).astimezone():%a %d %b %Y, %H:%M %Z}"
+            said = f"is due {until:{MOMENT}} UTC (here: {here})"
+        console.print(f"{topic} {said}")

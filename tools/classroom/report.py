@@ -9,14 +9,14 @@ the page lies a file for spreadsheets with the same data.
 import builtins
 import random
 import re
-import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from rich.text import Text
@@ -29,7 +29,6 @@ from tools.terminal import ToolError, argument, command, console
 
 LEVELS = ("none", "less than half", "half or more", "all")
 """How many of the points a student has, in words."""
-
 OTHER = "another reason"
 KINDS_OF_CAUSE = {
     *(exercises.NOT_WRITTEN, exercises.NOT_FOUND, exercises.NOT_RUN, exercises.UNNAMED),
@@ -37,7 +36,6 @@ KINDS_OF_CAUSE = {
     *(known for _, known in exercises.WHYS),
 }
 """The causes whose words are the course's own, and never a student's."""
-
 BEFORE = {
     timedelta(days=7): "more than 7 days before",
     timedelta(days=3): "3 to 7 days before",
@@ -99,21 +97,20 @@ class Assignment:
     def times(self) -> list[tuple[str, list[Row]]]:
         """Return the graded work by the time when it came, in the order of time."""
 
-        def order(row: Row) -> tuple[bool, float]:
-            if row.handed_in is None:  # which comes last
-                return True, 0
-            return False, (row.handed_in - (row.due or datetime(1970, 1, 1))).total_seconds()
+        def order(row: Row) -> timedelta:
+            since = row.due or datetime(1970, 1, 1)
+            return row.handed_in - since if row.handed_in else timedelta.max  # which comes last
 
-        groups: dict[str, list[Row]] = {}
+        groups = defaultdict[str, list[Row]](list)
         for row in sorted(self.graded, key=order):
-            groups.setdefault(came(row), []).append(row)
-        return list(groups.items())
+            groups[came(row)].append(row)
+        return [*groups.items()]
 
 
 def came(row: Row) -> str:
     """Return when work came: before or after its deadline, or, without a deadline, on which day."""
     if row.handed_in is None:
-        return results.TIME_UNKNOWN
+        return "late" if row.is_late else results.TIME_UNKNOWN
     if row.due is None:
         return f"{row.handed_in:%Y-%m-%d}"
     left = row.due - row.handed_in
@@ -126,9 +123,7 @@ def level(points: float, of: float) -> int:
     >>> [LEVELS[level(points, 4)] for points in (0, 1, 2, 3.5, 4)]
     ['none', 'less than half', 'half or more', 'half or more', 'all']
     """
-    if points >= of:
-        return 3
-    return 0 if points <= 0 else 1 if points < of / 2 else 2
+    return 3 if points >= of else (points > 0) + (points >= of / 2)
 
 
 def levels(points: Iterable[float], of: float) -> list[int]:
@@ -142,11 +137,12 @@ def gather(course: Course, topics: Sequence[str] = ()) -> list[Assignment]:
     topics = topics or course.topics()
     rows = results.rows(course, topics, everybody=True)
     graded = {row.assignment for row in rows if row.graded}
-    class_ = []
-    for topic in (topic for topic in topics if topic in graded):
-        of_topic = [row for row in rows if row.assignment == topic]
-        class_.append(Assignment(topic, of_topic, exercises.reports(course, topic, of_topic)))
-    return class_
+    by_topic = {topic: [row for row in rows if row.assignment == topic] for topic in topics}
+    return [
+        Assignment(topic, of_topic, exercises.reports(course, topic, of_topic))
+        for topic, of_topic in by_topic.items()
+        if topic in graded
+    ]
 
 
 def without_names(class_: Sequence[Assignment]) -> list[Assignment]:
@@ -166,25 +162,20 @@ def without_names(class_: Sequence[Assignment]) -> list[Assignment]:
         points = {labels[who]: points for who, points in report.points.items()}
         return replace(report, points=points, why=why, named=report.named & {*why.values()})
 
-    numbered = []
-    for assignment in class_:
+    def numbered(assignment: Assignment) -> Assignment:
+        nobody: Any = {"first_name": "", "last_name": "", "events": ()}
         rows = [
             # what follows the colon may tell of a file
-            replace(row, student=labels[row.student], first_name="", last_name="",
-                    why=row.why.partition(":")[0], events=())
-            for row in assignment.rows
-        ]  # fmt: skip
-        rows.sort(key=lambda row: int(row.student.rpartition(" ")[2]))
-        reports = [*map(anonymous, assignment.reports)]
-        numbered.append(Assignment(assignment.topic, rows, reports))
-    return numbered
+            replace(row, student=labels[row.student], why=row.why.partition(":")[0], **nobody)
+            for row in sorted(assignment.rows, key=lambda row: ids.index(row.student))
+        ]
+        return Assignment(assignment.topic, rows, [*map(anonymous, assignment.reports)])
+
+    return [*map(numbered, class_)]
 
 
 def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
-    """Return what each student is called on a page, by id.
-
-    Those with the fewest points for code come first; numbered students stay in their order.
-    """
+    """Return what each student is called, by id; with names, the fewest points come first."""
     names, points = {}, Counter[str]()
     for row in (row for assignment in class_ for row in assignment.rows):
         names[row.student] = f"{row.first_name} {row.last_name}".strip() or row.student
@@ -198,14 +189,9 @@ def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
 
 def template(name: str) -> Template:
     """Return a template of this folder."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
+    options: Any = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    loader = FileSystemLoader(Path(__file__).parent)
+    return Environment(loader=loader, undefined=StrictUndefined, **options).get_template(name)
 
 
 def page(
@@ -249,23 +235,21 @@ def to_csv(shown: Sequence[Assignment]) -> str:
             day = f"{row.handed_in:%Y-%m-%d}" if row.handed_in else ""
             has_time = row.handed_in and row.due
             left = round((row.due - row.handed_in).total_seconds() / 3600) if has_time else ""  # type: ignore[operator]
-            who = (row.student, row.first_name, row.last_name, assignment.topic, day, left)
+            topic, student = assignment.topic, row.student
+            who = (student, row.first_name, row.last_name, topic, day, left)
             parts: list[Sequence[object]] = []
-            for report in assignment.reports:
-                if row.student in report.points:
-                    of = report.points[row.student], report.max_points
-                    why = report.why.get(row.student, "")
-                    parts.append((report.notebook, report.title, *of, why))
+            for each in assignment.reports:
+                if student in each.points:
+                    of, why = (each.points[student], each.max_points), each.why.get(student)
+                    parts.append((each.notebook, each.title, *of, why))
             if not row.graded:
                 parts.append(("", "", "", row.max_total, ""))
             elif row.max_written:
-                points = ("", "not read yet") if row.pending else (row.written, "")
-                parts.append(
-                    (assignment.topic, "answers in words", points[0], row.max_written, points[1])
-                )
+                given, why = ("", "not read yet") if row.pending else (row.written, "")
+                parts.append((topic, "answers in words", given, row.max_written, why))
             if row.late_penalty:
                 penalty = row.total - row.auto - row.written
-                parts.append((assignment.topic, "late penalty", penalty, 0, row.late))
+                parts.append((topic, "late penalty", penalty, 0, row.late))
             lines += [(*who, *part, "; ".join(row.remarks)) for part in parts]
     return results.comma_separated(COLUMNS, lines)
 
@@ -302,7 +286,3 @@ def main(topics: list[str], course: Course = HERE) -> None:
     """Write the pages, and tell where they are."""
     for path in write(course, course.choose(topics) if topics else []):
         console.print(Text(f"Wrote {path.relative_to(course.root)}"))
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -51,7 +51,8 @@ class Row:
     ``pending`` tells how many answers wait to be read, and ``late_penalty`` how many points are
     taken off for being late; ``why`` says why the work could not be graded, ``events`` what
     happened to it, and ``lacks`` which exercises came after the release that it was made from.
-    ``time`` says that nobody knows when the work came, where there is a deadline;
+    ``time`` says what is known where there is a deadline and no time of the work: the platform may
+    call it late.
     ``handed_in`` and ``due`` are moments in UTC, and the second includes an extension.
     """
 
@@ -92,27 +93,26 @@ class Row:
         return self.max_auto + self.max_written
 
     @property
-    def _older(self) -> str:
-        return f"older release, without {', '.join(self.lacks)}" if self.lacks else ""
+    def _circumstances(self) -> list[str]:
+        older = f"older release, without {', '.join(self.lacks)}" if self.lacks else ""
+        return [self.time, self.late, older, "" if self.is_listed else NOT_LISTED]
 
     @property
-    def _listed(self) -> str:
-        return "" if self.is_listed else NOT_LISTED
+    def is_late(self) -> bool:
+        """Return whether the work came late, or a platform that does not tell when says so."""
+        return self.hours_late > 0 or self.time not in ("", TIME_UNKNOWN)
 
     @property
     def late(self) -> str:
         """Return how late the work came, in hours or, past two days, in days, and what it costs."""
-        if not self.hours_late:
-            return ""
-        days = f"{self.hours_late / 24:.0f} d"
-        came = f"{days if self.hours_late > 48 else f'{self.hours_late:g} h'} late"
+        days, hours = f"{self.hours_late / 24:.0f} d", f"{self.hours_late:g} h"
+        came = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
         return f"{came}, {self.late_penalty:g} points taken off" if self.late_penalty else came
 
     @property
     def remarks(self) -> list[str]:
         """Return all that there is to say of the submission, a sentence each."""
-        said = [self.why, self._listed, self.time, self.late, self._older, *map(str, self.events)]
-        return [*filter(None, said)]
+        return [*filter(None, [self.why, *self._circumstances, *map(str, self.events)])]
 
     @property
     def summary(self) -> str:
@@ -120,8 +120,7 @@ class Row:
         labels = Counter(LABELS[event.kind] for event in self.events if event.kind in LABELS)
         counted = [f"{label}: {number}" for label, number in labels.most_common()]
         failed = self.why if self.why.startswith(NOT_GRADED) else ""
-        said = [failed, *counted, self.time, self.late, self._older, self._listed]
-        return ", ".join(filter(None, said))
+        return ", ".join(filter(None, [failed, *counted, *self._circumstances]))
 
     @property
     def look_at(self) -> set[str]:
@@ -149,13 +148,12 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
             handed_in = {*of_students, *course.submitters(topic)}
             for student in handed_in | (names.keys() if everybody else set()):
                 outcome, submission = outcomes.get(student, {}), of_students.get(student)
-                time, why = "", [NOT_GRADED if student in handed_in else NOT_HANDED_IN]
-                if submission:
-                    why = []
-                    if assignment.duedate and submission.timestamp is None:
-                        hand_in = state.hand_in(topic, student)
-                        is_late = hand_in and hand_in.late
-                        time = f"late, {TIME_UNKNOWN}" if is_late else TIME_UNKNOWN
+                time = ""
+                if submission and assignment.duedate and submission.timestamp is None:
+                    came = state.hand_in(topic, student)
+                    time = f"late, as {came.platform} says" if came and came.late else TIME_UNKNOWN
+                missing = NOT_GRADED if student in handed_in else NOT_HANDED_IN
+                why = ["" if submission else missing, outcome.get("why")]
                 happened = [*map(Event.of, outcome.get("events", ()))]
                 lacks, events = release.older(course, topic, happened)
                 row = Row(
@@ -164,7 +162,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
                     topic,
                     assignment.max_code_score,
                     assignment.max_written_score + assignment.max_task_score,
-                    why=": ".join([*why, *filter(None, [outcome.get("why")])]),
+                    why=": ".join(filter(None, why)),
                     # how late it came, and what that costs, is told in numbers
                     events=tuple(each for each in events if not each.kind.startswith("late")),
                     lacks=tuple(lacks),
@@ -200,18 +198,17 @@ def read_report(course: Course, topic: str) -> dict[str, Any]:
 
 def comma_separated(names: Sequence[str], lines: Iterable[Iterable[Any]]) -> str:
     """Return a table as comma-separated text."""
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, float):
+            return f"{value:g}"
+        # a spreadsheet would compute it
+        is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
+        return f"'{value}" if is_formula else value
+
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows([names, *(map(_cell, line) for line in lines)])
+    csv.writer(stream, lineterminator="\n").writerows([names, *(map(cell, row) for row in lines)])
     return stream.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return what a cell holds; a text that a spreadsheet would compute is marked as text."""
-    if isinstance(value, float):
-        return f"{value:g}"
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
-    return f"'{value}" if is_formula else value
 
 
 def for_spreadsheets(text: str) -> bytes:

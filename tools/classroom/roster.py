@@ -10,7 +10,7 @@ that a platform gives by itself is never an id. ``--id COLUMN`` takes another.
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tools.terminal import ToolError, argument, command, console, tell
 
 UNUSABLE = re.compile(r"[+/\\*?\[\]\s]|^\.|^-")
 """nbgrader puts ids into names of files and folders, and takes + apart."""
-FEW = 6
+MAX_NAMED = 6
 SAME = "named as one not in the list"
 
 Student = dict[str, str]
@@ -37,94 +37,75 @@ Student = dict[str, str]
 
 @dataclass(frozen=True)
 class ClassList:
-    """A file whose columns are known, the column of ids, and why others are not that."""
+    """A class list: the columns that are known, the students, and why a column is not the id."""
 
     layout: Layout
-    id_column: int
+    columns: dict[str, int]
+    students: list[Student]
     refused: dict[str, str]
 
-    @property
-    def columns(self) -> dict[str, int]:
-        """Return the gradebook's names of the columns, with their numbers."""
-        # "student" may stand for an id or for a name, but not for both; an e-mail address may
-        columns = self.layout.columns.items()
-        rest = {name: i for name, i in columns if i != self.id_column or name == "email"}
-        return rest | {"id": self.id_column}
 
-    @property
-    def students(self) -> list[Student]:
-        """Return the students, each with an id."""
-        columns = self.columns
-        rows = (self.layout.fields(cells, columns) for _, cells in self.layout.students)
-        return [{name: value for name, value in fields.items() if value} for fields in rows]
-
-    @property
-    def identity(self) -> list[int]:
-        """Return the columns that tell who a student is."""
-        layout = self.layout
-        return sorted({*self.columns.values(), *layout.ids, *layout.find(layouts.KEPT)})
-
-
-def read(file: Path, column: str = "", known_ids: Iterable[str] = ()) -> ClassList:
+def read(file: Path, column: str = "", people: Mapping[str, Person] | None = None) -> ClassList:
     """Read a class list; without a header of the column of ids, a rule decides which it is.
 
-    A column with more of the ids that the gradebook has comes first.
+    A column with more ids of the people in the gradebook comes first.
     """
-    layout = layouts.read(file)
-    class_list = ClassList(layout, *_id_column(layout, column, set(known_ids)))
-    for (number, _), student in zip(layout.students, class_list.students, strict=True):
-        if (email := student.get("email")) and "@" not in email:
-            raise ToolError(
-                f"line {number} of {file}, {Person.of(student)}: {email!r} is no e-mail address",
-                "are the titles of two columns swapped?",
-            )
-    if not layout.students:
+    layout, people, students = layouts.read(file), people or {}, list[Student]()
+    best, refused = _id_column(layout, column, {*people})
+    # "student" may stand for an id or for a name, but not for both; an e-mail address may
+    rest = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
+    for number, cells in layout.students:
+        fields = layout.fields(cells, rest | {"id": best})
+        person, known = Person.of(fields), people.get(fields["id"])
+        if person.email and "@" not in person.email:
+            problem = f"line {number} of {file}, {person}: {person.email!r} is no e-mail address"
+            raise ToolError(problem, "are the titles of two columns swapped?")
+        is_whole = rest.keys().isdisjoint(("first_name", "last_name")) and "name" in rest
+        if known and known.name == person.name and is_whole and "," not in cells[rest["name"]]:
+            # a list before may have said which part is the last name
+            fields |= {"first_name": known.first_name, "last_name": known.last_name}
+        students.append({name: value for name, value in fields.items() if value})
+    if not students:
         raise ToolError(f"{file} has no students", "a line below the header is a student")
-    return class_list
+    return ClassList(layout, rest | {"id": best}, students, refused)
 
 
 def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int, dict[str, str]]:
     """Return the column of ids, and why others that come before it are not."""
-    sheet, candidates = layout.sheet, layout.ids
-    columns = ", ".join(sheet.header) or "none"
+    candidates = layout.ids
+    columns = ", ".join(layout.header) or "none"
     if requested:
         candidates = layout.find([plain(requested)])
         if not candidates:
-            raise ToolError(
-                f"{sheet.file} has no column {requested!r}; its columns are {columns}",
-                "name one of them",
-            )
+            problem = f"{layout.file} has no column {requested!r}; its columns are {columns}"
+            raise ToolError(problem, "name one of them")
         if candidates[0] in layout.internal:
-            raise ToolError(
-                f"{requested} in {sheet.file} is a number that the platform gives by itself",
-                f"name another column of {columns}",
-            )
+            problem = f"{requested} in {layout.file} is a number that the platform gives by itself"
+            raise ToolError(problem, f"name another column of {columns}")
     if not candidates:
         internal = f" (ID is {layout.platform}'s internal number)" if layout.platform else ""
         raise ToolError(
-            f"{sheet.file} has no column of ids; its columns are {columns}{internal}",
+            f"{layout.file} has no column of ids; its columns are {columns}{internal}",
             "export a list with a username, a number of your institution or an e-mail address, "
             "or name the column with --id",
         )
     faults = {index: fault for index in candidates if (fault := _fault(layout, index))}
     usable = [index for index in candidates if index not in faults]
-    if not usable or (
-        candidates[0] in faults and layout.names[candidates[0]] in ("id", "student id")
-    ):
+    is_own = layout.names[candidates[0]] in ("id", "student id")
+    if not usable or (candidates[0] in faults and is_own):
         raise ToolError(*faults[candidates[0]])
-    best = max(
-        usable, key=lambda index: len(known_ids & {cells[index] for _, cells in layout.students})
-    )
-    return best, {sheet.header[index]: problem for index, (problem, _) in faults.items()}
+    rows = [cells for _, cells in layout.students]
+    best = max(usable, key=lambda index: len(known_ids & {cells[index] for cells in rows}))
+    return best, {layout.header[index]: problem for index, (problem, _) in faults.items()}
 
 
 def _fault(layout: Layout, index: int) -> tuple[str, str] | None:
     """Return why a column cannot be the id, and how to fix it."""
     seen: dict[str, int] = {}
-    column = layout.sheet.header[index]
+    column = layout.header[index]
     for number, cells in layout.students:
         who, name = cells[index], layout.person(cells).name
-        where = f"line {number} of {layout.sheet.file}"
+        where = f"line {number} of {layout.file}"
         if not who:
             others = ", ".join(filter(None, cells)) or "the student"
             return f"{where}: {name or others} has no {column}", "give one, or take another column"
@@ -171,16 +152,17 @@ def compare(people: Mapping[str, Person], students: Sequence[Student]) -> dict[s
 
 def enter(course: Course, class_list: ClassList) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    layout, identity = class_list.layout, class_list.identity
+    layout, before = class_list.layout, dict[str, Any]()
+    # the columns that tell who a student is
+    told = {*class_list.columns.values(), *layout.ids, *layout.find(layouts.KEPT)}
+    header = [layout.header[index] for index in sorted(told)]
     with class_state.changed(course) as state, Backend(course).gradebook() as book:
         existing = {entry.id: entry for entry in book.students}
-        before: dict[str, Any] = {}
         state.undo = {"before": before, "columns": state.columns, "students": dict(state.students)}
-        header = [layout.sheet.header[index] for index in identity]
         if state.columns != header:  # cells under other columns would mean something else
             state.columns, state.students = header, {who: [] for who in state.students}
-        for fields, (_, cells) in zip(class_list.students, layout.students, strict=True):
-            who = fields.pop("id")
+        for student, (_, cells) in zip(class_list.students, layout.students, strict=True):
+            who, fields = student["id"], {name: student[name] for name in student if name != "id"}
             entry = existing.get(who)
             before[who] = {name: getattr(entry, name) for name in fields} if entry else None
             if entry is None:
@@ -188,7 +170,7 @@ def enter(course: Course, class_list: ClassList) -> None:
                 book.db.add(entry)
             for name, value in fields.items():
                 setattr(entry, name, value)
-            state.students[who] = [cells[index] for index in identity]
+            state.students[who] = [cells[index] for index in sorted(told)]
         book.db.commit()
 
 
@@ -204,45 +186,40 @@ def take_off(course: Course, students: Sequence[str] = ()) -> tuple[list[str], l
         if not students:
             if not state.undo:
                 raise ToolError("there is no class list to take back", "only the last one can be")
-            for who, fields in state.undo["before"].items():
-                gone |= {who} if fields is None else set()
-                for name, value in (fields or {}).items():
-                    if who in existing:
-                        setattr(existing[who], name, value)
+            before = state.undo["before"]
+            gone = {who for who, fields in before.items() if fields is None}
+            for who in existing.keys() & before.keys() - gone:
+                for name, value in before[who].items():
+                    setattr(existing[who], name, value)
             state.columns, state.students = state.undo["columns"], state.undo["students"]
-        for who in gone:
-            state.students.pop(who, None)
-        state.undo = {}
-        found = [who for who in existing if who in gone]
-        stay = [
-            who
-            for who in found
-            if existing[who].submissions or any(course.submitted.glob(f"{who}/*"))
-        ]
-        removed = [who for who in found if who not in stay]
-        for who in removed:
-            book.db.delete(existing[who])
+        state.students = {who: cells for who, cells in state.students.items() if who not in gone}
+        state.undo, removed, stay = {}, [], []
+        for who in [who for who in existing if who in gone]:
+            if existing[who].submissions or any(course.submitted.glob(f"{who}/*")):
+                stay.append(who)
+            else:
+                removed.append(who)
+                book.db.delete(existing[who])
         book.db.commit()
     return removed, stay
 
 
 def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
     """Print what a class list is taken for, and what entering it would change."""
-    sheet, columns = class_list.layout.sheet, class_list.columns
-    origin = f" from {class_list.layout.platform}" if class_list.layout.platform else ""
-    sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[sheet.separator]
-    students = class_list.students
+    layout, columns, students = class_list.layout, class_list.columns, class_list.students
+    origin = f" from {layout.platform}" if layout.platform else ""
+    sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[layout.separator]
     size = f"{len(students)} students"
-    console.print(f"{escape(str(sheet.file))}: {size}{origin}, {sign}, {sheet.encoding}")
+    console.print(f"{escape(str(layout.file))}: {size}{origin}, {sign}, {layout.encoding}")
     table = Table("", "column", "for example", box=None)
     for name in ("id", "first_name", "last_name", "email", "lms_user_id"):
         index = columns.get(name, columns.get("name") if "_name" in name else None)
         examples = _few([student[name] for student in students if name in student][:3])
-        table.add_row(name, Text("–" if index is None else sheet.header[index]), Text(examples))
+        table.add_row(name, Text("–" if index is None else layout.header[index]), Text(examples))
     console.print(table)
-    rest = [name for index, name in enumerate(sheet.header) if index not in columns.values()]
+    rest = [name for index, name in enumerate(layout.header) if index not in columns.values()]
     refused = [f"{name} ({why})" for name, why in class_list.refused.items()]
-    lists = {"Left alone": rest, "No students": class_list.layout.left_out, "Not the id": refused}
+    lists = {"Left alone": rest, "No students": layout.left_out, "Not the id": refused}
     tell({title: ", ".join(items) for title, items in lists.items()})
     table = Table("", "students", "", box=None)
     for outcome, who in done.items():
@@ -251,55 +228,7 @@ def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
 
 
 def _few(items: Sequence[str]) -> str:
-    return ", ".join(items[:FEW]) + (", …" if len(items) > FEW else "")
-
-
-@command(
-    argument("file", nargs="?", metavar="FILE", help="the class list, as CSV"),
-    argument("--id", dest="column", metavar="COLUMN", default="", help="the column of the ids"),
-    argument("--yes", action="store_true", help="enter it without asking"),
-    argument("--namesakes", action="store_true", help="people named as others are other people"),
-    argument("--undo", action="store_true", help="take the last class list back"),
-    argument(
-        "--remove", nargs="+", metavar="STUDENT", help="take students off, by id, number or name"
-    ),
-)
-def main(
-    file: str | None,
-    column: str,
-    yes: bool,
-    namesakes: bool,
-    undo: bool,
-    remove: list[str] | None,
-    course: Course = HERE,
-) -> int:
-    """Show a class list, and enter it; or take one back."""
-    people = everybody(course)
-    if undo or remove:
-        removed, stay = take_off(course, remove or ())
-        kept = "Off the list, with work and marks kept"
-        tell({"Removed": described(removed, people) or "nobody", kept: described(stay, people)})
-        return 0
-    if not file:
-        raise ToolError("which class list?", "make class LIST=class.csv")
-    class_list = read(Path(file), column, people)
-    done = compare(people, class_list.students)
-    show(class_list, done)
-    if SAME in done and not (
-        namesakes
-        or _agreed("Are these other people of the same names? [y/N] ", "--namesakes if they are")
-    ):
-        raise ToolError(
-            "the list has people of the gradebook under other ids",
-            "take the ids from the same column as before: --id COLUMN",
-        )
-    question = f"Enter these {len(class_list.students)} students? [y/N] "
-    if not (yes or _agreed(question, "--yes to enter it")):
-        console.print("Nothing was entered.")
-        return 1
-    enter(course, class_list)
-    console.print("Entered. `make class UNDO=yes` takes it back.")
-    return 0
+    return ", ".join(items[:MAX_NAMED]) + (", …" if len(items) > MAX_NAMED else "")
 
 
 def _agreed(question: str, option: str) -> bool:
@@ -310,5 +239,36 @@ def _agreed(question: str, option: str) -> bool:
     return console.input(escape(question)).strip().lower() in ("y", "yes")
 
 
-if __name__ == "__main__":
-    sys.exit(main.run())
+@command(
+    argument("file", nargs="?", metavar="FILE", help="the class list, as CSV"),
+    argument("--id", dest="column", metavar="COLUMN", default="", help="the column of the ids"),
+    argument("--yes", action="store_true", help="enter it without asking"),
+    argument("--namesakes", action="store_true", help="people named as others are other people"),
+    argument("--undo", action="store_true", help="take the last class list back"),
+    argument("--remove", nargs="+", metavar="STUDENT", help="take off, by id, number or name"),
+)
+def main(file: str, column: str, remove: list[str], course: Course = HERE, **flags: bool) -> int:
+    """Show a class list, and enter it; or take one back."""
+    people = everybody(course)
+    if flags["undo"] or remove:
+        removed, stay = take_off(course, remove or ())
+        kept = "Off the list, with work and marks kept"
+        tell({"Removed": described(removed, people) or "nobody", kept: described(stay, people)})
+        return 0
+    if not file:
+        raise ToolError("which class list?", "make class LIST=class.csv")
+    class_list = read(Path(file), column, people)
+    done = compare(people, class_list.students)
+    show(class_list, done)
+    question = "Are these other people of the same names? [y/N] "
+    are_others = flags["namesakes"] or SAME not in done
+    if not (are_others or _agreed(question, "--namesakes if they are")):
+        remedy = "take the ids from the same column as before: --id COLUMN"
+        raise ToolError("the list has people of the gradebook under other ids", remedy)
+    question = f"Enter these {len(class_list.students)} students? [y/N] "
+    if not (flags["yes"] or _agreed(question, "--yes to enter it")):
+        console.print("Nothing was entered.")
+        return 1
+    enter(course, class_list)
+    console.print("Entered. `make class UNDO=yes` takes it back.")
+    return 0

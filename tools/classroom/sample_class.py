@@ -5,7 +5,6 @@ assignment; a few hand in the others, and the first lab. The class shows what gr
 """
 
 import shutil
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -53,25 +52,25 @@ Filling = Callable[[Sheet], Mapping[str, str | None]]
 
 @dataclass(frozen=True)
 class Student:
-    """A student: the first name, what the student does in a word or two, in a line, in the cells.
-
-    Work comes in ``late`` after the deadline. Those who are ``regular`` hand in more than the first
-    assignment. Only the record of ``SOLVER`` comes with labs.
-    """
+    """A student, and what the student does: in a word, in a line, in the cells, and how late."""
 
     name: str
     kind: str
     story: str
     filling: Filling
     late: timedelta = timedelta(hours=-6)
-    regular: bool = False
-    lab: bool = False
     is_broken: bool = False
 
     @property
     def id(self) -> str:
         """Return the identifier, such as ``ada-all-correct``."""
         return f"{self.name}-{self.kind}".lower().replace(" ", "-")
+
+
+REGULAR = ("Ada", "Dmitri", "Quinn")
+"""Who hands in more than the first assignment."""
+IN_LABS = ("Ada", "Quinn")
+"""Who hands in labs; only the record of ``SOLVER`` comes with them."""
 
 
 def _all_right(sheet: Sheet) -> dict[str, str]:
@@ -86,11 +85,8 @@ def _misconception(number: int) -> Filling:
     """Make a usual mistake in every exercise that has any: this one, or the last of fewer."""
 
     def filling(sheet: Sheet) -> dict[str, str]:
-        wrong = {
-            cell: sources[: number + 1][-1]
-            for cell, sources in sheet.misconceptions.items()
-            if sources
-        }
+        known = {cell: sources for cell, sources in sheet.misconceptions.items() if sources}
+        wrong = {cell: sources[: number + 1][-1] for cell, sources in known.items()}
         return sheet.right | wrong | dict.fromkeys(sheet.written, WRITTEN)
 
     return filling
@@ -109,9 +105,9 @@ def _second(change: answers.Answer) -> Filling:
 def _forges(sheet: Sheet) -> dict[str, str]:
     """Leave the answers, put ``print`` in the place of ``check``, and edit the visible tests."""
     blank = {cell.id: cell.source for cell in sheet.released.cells}
-    answered = {cell: f"{blank[cell]}\n\ncheck = print" for cell in sheet.right}
     tests = [cell for cell in blank if cell.endswith("-visible")]
-    return answered | dict.fromkeys(tests, 'print("all is well")')
+    forged = {cell: f"{blank[cell]}\n\ncheck = print" for cell in sheet.right}
+    return forged | dict.fromkeys(tests, 'print("all is well")')
 
 
 def _other_names(sheet: Sheet) -> dict[str, str]:
@@ -124,53 +120,23 @@ def _deletes_tests(sheet: Sheet) -> dict[str, str | None]:
     return _all_right(sheet) | dict.fromkeys(tests)
 
 
+RIGHT = "answers everything right"
+SECOND = "the second exercise"
 STUDENTS = (
-    Student(
-        "Ada", "all correct", "answers everything right, and adds the lab's record", _all_right,
-        regular=True, lab=True
-    ),
+    Student("Ada", "all correct", f"{RIGHT}, and adds the lab's record", _all_right),
     Student("Ben", "blank", "hands in the notebook as it was released", lambda sheet: {}),
-    Student(
-        "Dmitri", "first half", "answers only the first half of the exercises", _first_half,
-        regular=True
-    ),
-    Student(
-        "Quinn", "misconception 1", "makes the first usual mistake, and adds no record",
-        _misconception(0), regular=True, lab=True
-    ),
-    Student(
-        "Rosa", "misconception 2", "makes the second usual mistake of every exercise",
-        _misconception(1)
-    ),
-    Student(
-        "Sven", "misconception 3", "makes the third usual mistake of every exercise",
-        _misconception(2)
-    ),
-    Student(
-        "Nadia", "endless loop", "never returns from the second exercise",
-        _second(answers.never_ends)
-    ),
+    Student("Dmitri", "first half", "answers the first half of the exercises", _first_half),
+    Student("Quinn", "misconception 1", "makes every first mistake; no record", _misconception(0)),
+    Student("Rosa", "misconception 2", "makes every second usual mistake", _misconception(1)),
+    Student("Sven", "misconception 3", "makes every third usual mistake", _misconception(2)),
+    Student("Nadia", "endless loop", f"never returns from {SECOND}", _second(answers.never_ends)),
     Student("Omar", "forger", "sets check = print, and edits the visible tests", _forges),
-    Student(
-        "Tala", "broken file", "hands in a file that breaks off in the middle", _all_right,
-        is_broken=True
-    ),
-    Student(
-        "Lena", "late", "answers everything right, five hours late", _all_right,
-        late=timedelta(hours=5)
-    ),
-    Student(
-        "Kofi", "other names", "names each function my_f, and then writes f = my_f", _other_names
-    ),
-    Student(
-        "Mateo", "syntax error", "forgets a colon in the second exercise",
-        _second(answers.syntax_error)
-    ),
-    Student(
-        "Priya", "deletes cells", "answers everything right, and deletes the tests",
-        _deletes_tests
-    ),
-)  # fmt: skip
+    Student("Tala", "broken file", "hands in half of a file", _all_right, is_broken=True),
+    Student("Lena", "late", f"{RIGHT}, five hours late", _all_right, timedelta(hours=5)),
+    Student("Kofi", "other names", "names each function my_f, and writes f = my_f", _other_names),
+    Student("Mateo", "syntax error", f"forgets a colon in {SECOND}", _second(answers.syntax_error)),
+    Student("Priya", "deletes cells", f"{RIGHT}, and deletes the tests", _deletes_tests),
+)
 
 
 def table() -> Table:
@@ -186,10 +152,9 @@ def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
     exercises = catalog.blocks(topic, lab=name == LAB).values()
     by_name = {exercise.name: exercise for exercise in exercises}
     right, written, wrong = {}, {}, {}
-    for cell in notebooks.read(course.source(topic, name)).cells:
+    cells = notebooks.read(course.source(topic, name)).cells
+    for cell in (cell for cell in cells if of(cell).get("solution")):
         source = answers.right(cell.source)
-        if not of(cell).get("solution"):
-            continue
         if cell.cell_type == "markdown":
             written[cell.id] = source or WRITTEN
         elif defined := answers.defined_name(source):
@@ -217,7 +182,7 @@ def handed_in(
     course: Course, topic: str, sheets: Mapping[str, Sheet], student: Student
 ) -> dict[str, bytes]:
     """Return the files that a student hands in for an assignment, by name."""
-    names = [name for name in sheets if name == topic or student.lab]
+    names = [name for name in sheets if name == topic or student.name in IN_LABS]
     contents = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
     record = course.record(topic)
     if student.id == SOLVER and LAB in sheets and record.is_file():
@@ -231,22 +196,19 @@ def due_dates(course: Course) -> dict[str, datetime]:
 
 
 def create(course: Course, topics: Sequence[str]) -> list[str]:
-    """Write what the class hands in for released assignments; return who it is.
-
-    Unchanged work is left alone.
-    """
+    """Write what the class hands in for released assignments; return who it is."""
     dates = due_dates(course)
     with_lab = next((topic for topic in dates if LAB in course.notebooks(topic)), None)
     for topic in topics:
         names = [name for name in course.notebooks(topic) if name != LAB or topic == with_lab]
         sheets = {name: sheet(course, topic, name) for name in names}
         for student in STUDENTS:
-            if dates[topic] == DUE or student.regular:
+            if dates[topic] == DUE or student.name in REGULAR:
                 work = handed_in(course, topic, sheets, student)
                 moment = (dates[topic] + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
                 for name, content in (work | {"timestamp.txt": moment.encode()}).items():
                     write_if_changed(course.submitted / student.id / topic / name, content)
-    _drop(course, {*_enrolled(course)} - {student.id for student in STUDENTS})
+    _drop(course, {student.id for student in STUDENTS})
     with Backend(course).gradebook() as book:
         for student in STUDENTS:
             about = {"first_name": student.name, "last_name": f"({student.kind})"}
@@ -257,34 +219,27 @@ def create(course: Course, topics: Sequence[str]) -> list[str]:
     return [student.id for student in STUDENTS]
 
 
-def _enrolled(course: Course) -> list[str]:
-    """Return the identifiers of the sample students in the gradebook."""
-    if not course.has_gradebook:
-        return []
-    with Backend(course).gradebook() as book:
-        return [
-            student.id for student in book.students if str(student.email or "").endswith(f"@{MAIL}")
-        ]
-
-
-def _drop(course: Course, identifiers: Collection[str]) -> None:
+def _drop(course: Course, but: Collection[str] = ()) -> list[str]:
+    """Remove sample students, who are known by their addresses, with their work and scores."""
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     with Backend(course).gradebook() as book:
-        for identifier in identifiers:
+        emails = {student.id: str(student.email) for student in book.students}
+        ours = [who for who, email in emails.items() if email.endswith(f"@{MAIL}")]
+        for identifier in {*ours} - {*but}:
             book.remove_student(identifier)
             fingerprints.forget(f"feedback/{identifier}/")
             for folder in (course.submitted, course.autograded, course.feedback):
                 shutil.rmtree(folder / identifier, ignore_errors=True)
+    return ours
 
 
 def dissolve(course: Course) -> int:
     """Remove the sample class, its work, scores and due dates; real students stay."""
-    enrolled, dates = _enrolled(course), due_dates(course)
-    _drop(course, enrolled)
+    dropped, dates = _drop(course), due_dates(course)
     with Backend(course).gradebook() as book:
         for name in [one.name for one in book.assignments if one.duedate == dates.get(one.name)]:
             book.update_or_create_assignment(name, duedate=None)
-    return len(enrolled)
+    return len(dropped)
 
 
 @command(argument("--remove", action="store_true", help="remove the class and its scores"))
@@ -302,7 +257,3 @@ def main(remove: bool, course: Course = HERE) -> None:
     console.print(table())
     where = Path(course.submitted).relative_to(course.root)
     console.print(f"{len(STUDENTS)} students handed in {', '.join(topics)}: see {where}/")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

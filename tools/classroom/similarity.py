@@ -29,9 +29,9 @@ from tools.layout import Course
 
 NATURAL = 0.5
 """An exercise is left out where half of all pairs of students are at least so much alike."""
-NEAR = 0.9
+MIN_LIKENESS = 0.9
 """Answers that are at least so much alike are listed."""
-FEWEST = 5
+MIN_STUDENTS = 5
 """The fewest students for whom the median of all pairs tells what strangers write."""
 RUN = 3
 """How many tokens in a row are compared."""
@@ -84,13 +84,9 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type in _LAYOUT:
                 continue
-            is_own = (
-                token.type == tokenize.NAME
-                and not keyword.iskeyword(token.string)
-                and token.string not in vars(builtins)
-                and result[-1:] != ["."]
-            )
-            result.append("a name" if is_own else token.string)
+            is_name = token.type == tokenize.NAME and result[-1:] != ["."]
+            is_known = keyword.iskeyword(token.string) or token.string in vars(builtins)
+            result.append("a name" if is_name and not is_known else token.string)
     except (tokenize.TokenError, IndentationError):
         pass  # of code that is no Python, what came before
     return result
@@ -130,7 +126,7 @@ def find(course: Course, topic: str) -> Similarity:
     """Return which answers of an assignment are alike."""
     result, groups = Similarity(), dict[tuple[str, ...], Group]()
     for title, is_code, blank, answers in _answers(course, topic):
-        if len(answers) < FEWEST:
+        if len(answers) < MIN_STUDENTS:
             result.few.append(title)
             continue
         students, sources = [*answers], np.array([*answers.values()])
@@ -142,7 +138,9 @@ def find(course: Course, topic: str) -> Similarity:
             result.natural.append(title)
             continue
         result.compared.append(title)
-        number, labels = connected_components((sources[:, None] == sources) | (alike >= NEAR))
+        number, labels = connected_components(
+            (sources[:, None] == sources) | (alike >= MIN_LIKENESS)
+        )
         for label in range(number):
             members = np.flatnonzero(labels == label)
             if len(members) > 1:

@@ -146,6 +146,8 @@ def match(
             named = ", ".join(str(person) for person in people if claims[key].keys & person.keys)
             is_other = f"has the name of {named}, and another address, id or number"
             unclear[key] = is_other if named else f"nearest: {nearest(claims[key].name, members)}"
+            if is_test_student(claims[key].name):
+                unclear[key] = "Canvas's test student"
         elif len(several) > 1:
             unclear[key] = "several have this name: " + ", ".join(map(str, several))
         elif claimed[several[0].id] > 1:
@@ -157,14 +159,8 @@ def match(
 
 def nearest(name: str, members: Mapping[str, Person]) -> str:
     """Return at most three students whose names are nearest to one that nobody has, or nobody."""
-    by_key = {
-        key: str(member)
-        for member in members.values()
-        for key in (*member.keys, member.id.casefold())
-    }
-    near = [
-        by_key[key]
-        for form in sorted(name_keys(name))
-        for key in difflib.get_close_matches(form, by_key, n=3, cutoff=0.55)
-    ]
-    return ", ".join([*dict.fromkeys(near)][:3]) or "nobody"
+    people = [(str(each), {*each.keys, each.id.casefold()}) for each in members.values()]
+    by_key = {key: named for named, keys in people for key in keys}
+    forms = sorted(name_keys(name))
+    near = [key for form in forms for key in difflib.get_close_matches(form, by_key, 3, 0.55)]
+    return ", ".join([*dict.fromkeys(by_key[key] for key in near)][:3]) or "nobody"

@@ -8,13 +8,11 @@ is refused, and no notebook is changed.
 import ast
 import os
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -55,8 +53,7 @@ AGREES, FAILS, WRITTEN, UNWRITTEN = "✓", "✗", "·", "–"
 STATES = {AGREES: "agree", FAILS: "fail", WRITTEN: "in words", UNWRITTEN: "not written yet"}
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What the visible checks say of the answer to an exercise: a sign, and why it fails."""
 
     name: str
@@ -94,21 +91,15 @@ def executed(
         RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
     )
     # the record of a lab has to be that of whoever hands in, here as in grading
-    cell_environment = environment() | {
-        "GRADEBOX_STUDENT": student,
-        "NBGRADER_EXECUTION": "validate",
-    }
-    with patch.dict(os.environ, cell_environment), warnings.catch_warnings():
+    more = {"GRADEBOX_STUDENT": student, "NBGRADER_EXECUTION": "validate"}
+    with patch.dict(os.environ, environment() | more), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
     return notebooks.node(result)
 
 
 def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
-    """Yield what the executed cells of a notebook say of its answers.
-
-    An answer in words that is still the text of the release is not written.
-    """
+    """Yield what the executed cells of a notebook say of its answers."""
     placeholders = {cell.id: cell.source.strip() for cell in released.cells}
     titles, earlier = notebooks.headings(released), None
     for cell in notebook.cells:
@@ -140,13 +131,6 @@ def _judged(error: NotebookNode) -> tuple[str, str]:
     return FAILS, f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
 
 
-def others_checks(notebook: NotebookNode, released: NotebookNode) -> list[str]:
-    """Return the exercises with locked cells that are not those of the release, or are missing."""
-    now, before, titles = lab.locked(notebook), lab.locked(released), notebooks.headings(released)
-    other = [titles[name] for name, source in before.items() if now.get(name) != source]
-    return list(dict.fromkeys(other))
-
-
 def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
     """Write the zip to hand in, whole or not at all; return it, and the names in it."""
     files = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
@@ -163,15 +147,11 @@ def choose(course: Course, topic: str | None) -> str:
     if topic:
         return course.choose([topic])[0]
     releases = Releases(course.exercises)
-    edited = [
-        (path.stat().st_mtime, name)
-        for name in course.topics()
-        for path in (course.work / name).glob("*.ipynb")
-        if not releases.knows(name, path.name, path)
-    ]
+    work = {path: name for name in course.topics() for path in (course.work / name).glob("*.ipynb")}
+    edited = [path for path, name in work.items() if not releases.knows(name, path.name, path)]
     if not edited:
         raise ToolError("nothing is written in work/ yet", "save your notebook in JupyterLab first")
-    return max(edited)[1]
+    return work[max(edited, key=lambda path: path.stat().st_mtime)]
 
 
 def identify(course: Course, given: str, called: str) -> str:
@@ -182,9 +162,8 @@ def identify(course: Course, given: str, called: str) -> str:
         try:
             student = console.input(f"Your {called}, as your course knows it: ").strip()
         except EOFError:
-            raise ToolError(
-                f"your {called} is not known", "python -m tools.classroom.submit --id NAME"
-            ) from None
+            remedy = "python -m tools.classroom.submit --id NAME"
+            raise ToolError(f"your {called} is not known", remedy) from None
     if not USABLE.fullmatch(student):
         raise ToolError(
             f"{student!r} is no {called} that a course can have: it becomes part of a file's name",
@@ -222,10 +201,12 @@ def check(course: Course, topic: str, student: str) -> None:
             for answer in results:
                 reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
                 table.add_row(answer.sign, answer.name, Text(reason))
-            if changed := others_checks(notebooks.read(path), released):
+            now, titles = lab.locked(notebooks.read(path)), notebooks.headings(released)
+            checks = lab.locked(released).items()
+            if changed := [titles[name] for name, source in checks if now.get(name) != source]:
                 notes.append(
-                    f"{path.name}: you have changed or deleted checks of: {', '.join(changed)}. "
-                    "The grader uses its own."
+                    f"{path.name}: you have changed or deleted checks of: "
+                    f"{', '.join(dict.fromkeys(changed))}. The grader uses its own."
                 )
     console.print(table)
     for note in notes:
@@ -233,9 +214,7 @@ def check(course: Course, topic: str, student: str) -> None:
 
 
 @command(
-    argument(
-        "topic", nargs="?", metavar="TOPIC", help="the assignment; the one saved last when none"
-    ),
+    argument("topic", nargs="?", metavar="TOPIC", help="the assignment, if not the last one saved"),
     argument("--id", dest="user", default="", help="the id under which your course knows you"),
 )
 def main(topic: str | None, user: str, course: Course = HERE) -> None:
@@ -250,17 +229,8 @@ def main(topic: str | None, user: str, course: Course = HERE) -> None:
     student = identify(course, user, way.get("id", "user name"))
     check(course, topic, student)
     target, names = pack(course, topic, student)
-    console.print(
-        f"\n[bold]{target.relative_to(course.root)}[/] is what you hand in, as {student}. In it: "
-        f"{', '.join(names)}.",
-        soft_wrap=True,
-    )
+    what = f"[bold]{target.relative_to(course.root)}[/] is what you hand in, as {student}"
+    console.print(f"\n{what}. In it: {', '.join(names)}.", soft_wrap=True)
     if f"{topic}/{LAB}.ipynb" in names and f"{topic}/{RECORD}" not in names:
         console.print(f"There is no {RECORD}: it is written by the cell of the lab that trains.")
-    console.print(
-        "Nothing was sent. Upload this file to the assignment on the page of your course."
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())
+    console.print("Nothing was sent. Upload the file to the assignment on your course's page.")

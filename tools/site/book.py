@@ -56,30 +56,11 @@ def build(
     stop: threading.Event | None = None,
     on_page: Callable[[Path], None] = lambda page: None,
 ) -> Path:
-    """Build the site below ``out`` and return the folder of its pages.
+    """Build the site in ``_build/html`` below ``out``, and return that folder.
 
     Nothing is done when nothing has changed. Pages that were executed stay kept whatever happens
-    afterwards, and the site that is in place is only replaced by one that is whole.
-
-    Parameters
-    ----------
-    out : Path
-        The site is built in ``_build/html`` below it.
-    clean : bool
-        Execute every page again.
-    on_progress : callable
-        Told about the progress.
-    stop : threading.Event, optional
-        Set it to end the build from another thread.
-    on_page : callable
-        Called with the first page as soon as it is there, if there is no site yet.
-
-    Raises
-    ------
-    ToolError
-        When a cell raises or hangs, or when Sphinx fails or warns.
-    KeyboardInterrupt
-        When ``stop`` was set.
+    afterwards, and the site that is in place is only replaced by one that is whole. Another thread
+    sets ``stop`` to end the build; ``on_page`` gets the first page if there is no site yet.
     """
     site, stamp = out / "_build" / "html", out / "_build" / "site.sha256"
     checksum = _checksum(*READ, *SETTINGS)
@@ -160,10 +141,7 @@ class _Build:
         return site
 
     def execute(self) -> dict[str, str]:
-        """Execute the pages that have to be, and hand what changed to Jupyter Book's cache.
-
-        Return the checksum of what each page shows, and that of the scripts and style sheets.
-        """
+        """Execute pages, and hand what changed to Jupyter Book's cache; return all checksums."""
         from jupyter_cache import get_cache
         from jupyter_cache.base import CacheBundleIn
 
@@ -171,7 +149,12 @@ class _Build:
 
         missing = [page for page in self.pages if self.clean or self.store.load(page) is None]
         if failed := execution.execute(missing, self.store, self.on_progress, self.stop):
-            raise _failure(failed, self.store)
+            first, *others = failed
+            lines = [first.remedy, f"The whole log: {self.store.log(first.page)}"]
+            names = ", ".join(failure.page.name for failure in others)
+            lines += [f"Also failed: {names}; see build/pages"] if others else []
+            lines.append("The other pages are kept: the next run executes only what failed.")
+            raise ToolError(first.problem, "\n".join(lines))
         cache, numbers = get_cache(self.output / ".jupyter_cache"), {}
         digests = {STATIC: _checksum(STATIC)}
         for page in self.pages:
@@ -186,18 +169,12 @@ class _Build:
         write_if_changed(self.output / "numbers.json", json.dumps(numbers).encode())
         return digests
 
-    def write(
-        self,
-        sphinx: subprocess.Popen[str],
-        changed: set[str],
-        on_page: Callable[[Path], None] | None,
-    ) -> None:
+    def write(self, sphinx: Any, changed: set[str], on_page: Callable[[Path], None] | None) -> None:
         """Have Sphinx check and write the site, with the pages that show something else."""
-        assert sphinx.stdin is not None
         with contextlib.suppress(BrokenPipeError), sphinx.stdin:
             sphinx.stdin.write("\n".join(["build", *sorted(changed)]))
         lines, first = [], self.output / "html" / f"{contents(ROOT)[0]}.html"
-        for line in sphinx.stdout or ():
+        for line in sphinx.stdout:
             lines.append(COLORS.sub("", line))
             if percentage := PERCENTAGE.match(lines[-1].strip()):
                 stage, percent, page = percentage.groups()
@@ -213,22 +190,7 @@ class _Build:
             raise KeyboardInterrupt
         if sphinx.wait():
             remedy = "correct them, then run the same command again."
-            raise ToolError(_causes(lines), f"{remedy}\nThe whole log: {_relative(log)}")
-
-
-def _failure(failed: Sequence[Any], store: Any) -> ToolError:
-    """Return the first failure of a page in whole, and the names of the others."""
-    first, *others = failed
-    lines = [first.remedy, f"The whole log: {_relative(store.log(first.page))}"]
-    if others:
-        names = ", ".join(failure.page.name for failure in others)
-        lines.append(f"Also failed: {names}; see build/pages")
-    lines.append("The other pages are kept: the next run executes only what failed.")
-    return ToolError(first.problem, "\n".join(lines))
-
-
-def _relative(path: Path) -> Path:
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+            raise ToolError(_causes(lines), f"{remedy}\nThe whole log: {log}")
 
 
 def _causes(lines: Sequence[str]) -> str:
@@ -242,25 +204,15 @@ def _causes(lines: Sequence[str]) -> str:
 
 
 def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
-    """Put the notebook of each chapter into the site.
-
-    Raises
-    ------
-    ToolError
-        When a page has no form as a notebook, or Colab and Binder would open another one.
-    """
+    """Put the notebook of each chapter into the site, unless Colab would open another one."""
     from tools.site import chapters
 
     try:
         written = chapters.write(all_pages, site / "_notebooks", ROOT)
     except chapters.NotPortable as error:
         raise ToolError(str(error), "add it there, or write the page without it") from None
-    public = {file: ROOT / chapters.FOLDER / file.name for file in written}
-    stale = [
-        f"{chapters.FOLDER}/{file.name}"
-        for file, copy in public.items()
-        if _text(file) != _text(copy)
-    ]
+    public = {f"{chapters.FOLDER}/{file.name}": file for file in written}
+    stale = [name for name, file in public.items() if _text(file) != _text(ROOT / name)]
     if stale and chapters.Book(ROOT).repository:
         raise ToolError(
             "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
@@ -296,7 +248,3 @@ def main(clean: bool) -> None:
     with Stages() as stages:
         pages = build(clean=clean, on_progress=stages.add("Site"))
     console.print(f"The site is {(pages / 'index.html').as_uri()}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

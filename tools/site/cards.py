@@ -9,7 +9,6 @@ import hashlib
 import html
 import io
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,7 +67,3 @@ def main() -> None:
     target = ROOT / "build" / "cards.txt"
     count = write(target)
     console.print(f"{target.relative_to(ROOT)} has {count} cards. In Anki, choose File, Import.")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -7,11 +7,9 @@ Colab and Binder open them. The site offers the same files for download.
 import json
 import posixpath
 import re
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,30 +48,19 @@ FORMS = {
     "footbibliography": "{references}",
 }
 """What stands in a notebook for a directive."""
-FIRST = """*“{title}”, a page of the course Learning as Optimization, as a notebook.*
-
-**Before you run it.** The cells import `optdl`, the package of the course. Get the folder of the \
-course from your instructor or with git, open a terminal in it, and type
-
-```bash
-python3 -m pip install ".[chapters]"
-```
-
-in the Python of your JupyterLab; or type `make lab`, which makes an environment that has \
-everything. Save this notebook in the folder `{folder}` or `book` of the course: some cells read \
-recorded runs from `../experiments`, which they find from there."""
-COLAB = """\
-# On Colab this fetches the course and installs its package; elsewhere it does nothing.
-import sys
-
-if "google.colab" in sys.modules:
-    !git clone --quiet --depth 1 {repository} /content/course
-    %pip install --quiet "/content/course[chapters]"
-    %cd /content/course/{folder}"""
+HERE = Path(__file__).resolve().parent
+FIRST = (HERE / "chapters_first.md").read_text("utf-8").strip()
+COLAB = (HERE / "chapters_colab.txt").read_text("utf-8").strip()
+"""The first cells of a notebook."""
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 class NotPortable(ValueError):
     """A page uses something for which a notebook has no form."""
+
+    def __str__(self) -> str:
+        what, name = self.args
+        return f"tools/site/chapters.py has no form for the {what} {name!r} in a notebook"
 
 
 class Book:
@@ -82,8 +69,13 @@ class Book:
     def __init__(self, root: Path) -> None:
         """Read all pages below the folder of the repository."""
         self.root, self.titles, self.equations = root, dict[str, str](), dict[str, str]()
+        toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+        numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
+        chapters = dict.fromkeys(contents(root), 0)  # a page without a number has none
+        for number, chapter in enumerate((c for part in numbered for c in part["chapters"]), 1):
+            chapters |= dict.fromkeys(files_below(chapter), number)
         counts: dict[int, int] = {}
-        for name, chapter in _chapters(root).items():
+        for name, chapter in chapters.items():
             path = root / f"{name}.md"
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             if title := re.search(r"^# (.+)$", text, re.MULTILINE):
@@ -97,29 +89,10 @@ class Book:
             for number, label in enumerate(labels, start + 1):
                 self.equations[label] = f"{chapter}.{number}" if chapter else str(number)
             counts[chapter] = start + len(labels)
-
-    @cached_property
-    def entries(self) -> dict[str, Entry]:
-        """Return the bibliography."""
-        file = self.root / "book" / "references.bib"
-        return dict(parse_file(str(file)).entries.items())
-
-    @cached_property
-    def repository(self) -> str:
-        """Return the address from which Colab and Binder open the notebooks, if there is one."""
-        config = yaml.safe_load((self.root / "_config.yml").read_text(encoding="utf-8"))
-        return str(config["sphinx"]["config"].get("launch_repository", ""))
-
-
-def _chapters(root: Path) -> dict[str, int]:
-    """Return the number of the chapter of each page, 0 where it has none, in order."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
-    chapters = [chapter for part in numbered for chapter in part["chapters"]]
-    numbers = dict.fromkeys(contents(root), 0)
-    for number, chapter in enumerate(chapters, 1):
-        numbers |= dict.fromkeys(files_below(chapter), number)
-    return numbers
+        self.entries = dict(parse_file(str(root / "book" / "references.bib")).entries.items())
+        config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+        # the address from which Colab and Binder open the notebooks, if there is one
+        self.repository = str(config["sphinx"]["config"].get("launch_repository", ""))
 
 
 @dataclass
@@ -139,53 +112,40 @@ class Context:
 
 
 def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
-    """Return a page as a notebook that runs; ``numbers`` are those that its text prints.
-
-    Raises
-    ------
-    NotPortable
-        When the page has a role or a directive that this tool does not know.
-    """
+    """Return a page as a notebook that runs; ``numbers`` are those that its text prints."""
     context = Context(book, page.doc, numbers or {})
     title = book.titles.get(page.doc, page.name)
-    cells = [_cell(new_markdown_cell, FIRST.format(title=title, folder=FOLDER))]
+    texts: list[tuple[Any, str, list[str]]] = [
+        (new_markdown_cell, FIRST.format(title=title, folder=FOLDER), [])
+    ]
     if book.repository:
         source = COLAB.format(repository=book.repository, folder=FOLDER)
-        cells.append(_cell(new_code_cell, source))
+        texts.append((new_code_cell, source, []))
     for cell in page.notebook.cells:
+        text = "" if cell.cell_type == "code" else markdown(cell.source, context)
         if cell.cell_type == "code":
             tags = {*cell.metadata.get("tags", [])} - {"setup", "hide-input"}
-            metadata = {"tags": sorted(tags)} if tags else {}
-            cells.append(_cell(new_code_cell, cell.source, metadata))
-            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
-            text = f"*Figure.* {markdown(caption, context)}" if caption else ""
-        else:
-            text = markdown(cell.source, context)
+            texts.append((new_code_cell, cell.source, sorted(tags)))
+            if caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
+                text = f"*Figure.* {markdown(caption, context)}"
         if text:
-            cells.append(_cell(new_markdown_cell, text))
-    for number, cell in enumerate(cells):
-        cell["id"] = f"{page.name.replace('_', '-')}-{number}"
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    result: NotebookNode = new_notebook(  # type: ignore[no-untyped-call]
-        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
-    )
+            texts.append((new_markdown_cell, text, []))
+    name = page.name.replace("_", "-")
+    cells = [
+        kind(text, id=f"{name}-{number}", metadata={"tags": tags} if tags else {})
+        for number, (kind, text, tags) in enumerate(texts)
+    ]
+    metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    result: NotebookNode = new_notebook(cells=cells, metadata=metadata)  # type: ignore[no-untyped-call]
     return result
 
 
-def _cell(kind: Any, text: str, metadata: Mapping[str, Any] | None = None) -> NotebookNode:
-    cell: NotebookNode = kind(text, metadata=metadata or {})
-    return cell
-
-
 def markdown(text: str, context: Context) -> str:
-    """Return Markdown that JupyterLab shows as the site shows this text.
-
-    The keys of its references are added to those of the context.
-    """
+    """Return Markdown that JupyterLab shows as the site shows this text; note what it cites."""
     code: list[str] = []
 
     def fenced(match: re.Match[str]) -> str:
-        if match["name"] and match["name"] != "literalinclude":
+        if match["name"] not in (None, "literalinclude"):
             return _directive(match, context)
         code.append(_included(match, context) if match["name"] else match[0])
         return f"\x00{len(code) - 1}\x00"
@@ -205,9 +165,7 @@ def _directive(match: re.Match[str], context: Context) -> str:
         text = f"**{markdown(name, context)}**\n\n{markdown(body, context)}"
         return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
     if kind not in FORMS:
-        raise NotPortable(
-            f"tools/site/chapters.py has no form for the directive {kind!r} in a notebook"
-        )
+        raise NotPortable("directive", kind)
     minutes = re.search(r"^:minutes: *(\d+)", match["options"], re.MULTILINE)
     questions = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
     return FORMS[kind].format(
@@ -258,19 +216,15 @@ def _role(kind: str, content: str, context: Context) -> str:
             keys = [key.strip() for key in target.split(",")]
             context.cited += keys
             return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
-    raise NotPortable(f"tools/site/chapters.py has no form for the role {kind!r} in a notebook")
+    raise NotPortable("role", kind)
 
 
 def _citation(entry: Entry, textual: bool) -> str:
     """Return a citation: (Robbins and Monro, 1951), or textual, Robbins and Monro (1951)."""
     backend = find_plugin("pybtex.backends", "plaintext")()
     authors = entry.persons.get("author", [])
-    people = [
-        " ".join(
-            part.render(backend) for part in person.rich_prelast_names + person.rich_last_names
-        )
-        for person in authors
-    ]
+    parts = ([*each.rich_prelast_names, *each.rich_last_names] for each in authors)
+    people = [" ".join(part.render(backend) for part in name) for name in parts]
     names = f"{people[0]} et al." if len(people) > 2 else " and ".join(people)
     year = entry.fields.get("year")  # slides may have none
     if textual:
@@ -300,24 +254,15 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
 
 
 def write_scripts(site: Path) -> None:
-    """Write each notebook of the site as a script too.
-
-    A page that is opened from the disk may load a script beside it, and nothing else.
-    """
+    """Write each notebook as a script too: a page that is opened from the disk loads only such."""
     for path in site.rglob("*.ipynb"):
         arguments = json.dumps([path.name, path.read_text(encoding="utf-8")])[1:-1]
         script = path.with_name(f"{path.name}.js")
         script.write_text(f"saveNotebook({arguments});\n", encoding="utf-8")
 
 
-@command(
-    argument("--out", type=Path, default=ROOT / FOLDER, help="the folder (default: notebooks)")
-)
+@command(argument("--out", type=Path, default=ROOT / FOLDER, help="the folder, if not notebooks"))
 def main(out: Path) -> None:
     """Write the notebooks."""
     paths = write(find(ROOT), out, ROOT)
     console.print(f"{len(paths)} notebooks are in {out}")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

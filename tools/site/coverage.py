@@ -8,12 +8,11 @@ chapters, ``Source:`` lines from docstrings, markers from tests, ``check`` calls
 import ast
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 from rich.markup import escape
@@ -27,7 +26,8 @@ LABELS = re.compile(
 )
 """Labels, and the heading that they stand before."""
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILINE | re.DOTALL)
-SOURCE = re.compile(r"(?:^\s*|\. )Source:\s*(.*?)\.?\s*$", re.MULTILINE)
+SOURCE = re.compile(r"(?:^\s*|\(|\. )Source:\s*([^()\n]*?)\)?\.?\s*$", re.MULTILINE)
+"""``(Source: L1-07).`` or ``Source: L1-07.`` at the end of a sentence, or a line of its own."""
 LAB = "LAB-"
 """How the rows of labs begin."""
 
@@ -36,12 +36,10 @@ KINDS: tuple[Kind, ...] = ("section", "code", "test", "exercise")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """One place where a row is used.
+class Evidence(NamedTuple):
+    """One place where a row such as ``L1-07`` is used, by its heading or its qualified name.
 
-    ``id`` is the row, such as ``L1-07``; ``name`` the heading, or the qualified name; ``file`` is
-    relative to the root; ``line`` is 0 for a cell of a notebook.
+    ``file`` is relative to the root; ``line`` is 0 for a cell of a notebook.
     """
 
     id: str
@@ -51,8 +49,7 @@ class Evidence:
     line: int = 0
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Something to fix: a hole in a chapter that exists, or an id that fits nowhere."""
 
     row: str
@@ -76,10 +73,9 @@ class Row:
         return ", ".join(self.ids)
 
     @property
-    def missing(self) -> tuple[Kind, ...]:
+    def missing(self) -> list[Kind]:
         """Return the kinds of place that the row needs and lacks."""
-        needs = KINDS if self.exercise else KINDS[:3]
-        return tuple(kind for kind in needs if not self.of(kind))
+        return [kind for kind in KINDS[: 3 + self.exercise] if not self.of(kind)]
 
     def of(self, kind: Kind) -> list[Evidence]:
         """Return the places of one kind, each name once."""
@@ -101,8 +97,7 @@ class Chapter:
         return sum(not row.missing for row in self.rows)
 
 
-@dataclass
-class Coverage:
+class Coverage(NamedTuple):
     """The whole table, and what is wrong with it."""
 
     chapters: list[Chapter]
@@ -115,7 +110,14 @@ def read_rows(root: Path) -> list[Chapter]:
     if not file.exists():
         raise ToolError(f"there is no {file}", "run the command in the repository's folder")
     chapters = [
-        Chapter(item["topic"], item["title"], [*map(_row, item["rows"])])
+        Chapter(
+            item["topic"],
+            item["title"],
+            [
+                Row(tuple(re.split(r",\s*", row["id"])), row["title"], bool(row.get("exercise")))
+                for row in item["rows"]
+            ],
+        )
         for item in yaml.safe_load(file.read_text(encoding="utf-8"))["chapters"]
     ]
     names = [row_id for chapter in chapters for row in chapter.rows for row_id in row.ids]
@@ -128,10 +130,6 @@ def read_rows(root: Path) -> list[Chapter]:
     return sorted(chapters, key=lambda chapter: order.get(chapter.topic, len(text)))
 
 
-def _row(item: dict[str, str]) -> Row:
-    return Row(tuple(re.split(r",\s*", item["id"])), item["title"], bool(item.get("exercise")))
-
-
 def sections(root: Path) -> Iterator[Evidence]:
     """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
     for path in sorted((root / "book").rglob("*.md")):
@@ -141,7 +139,9 @@ def sections(root: Path) -> Iterator[Evidence]:
             for label in LABEL.finditer(text, labels.start(), labels.end(1)):
                 line = text.count("\n", 0, label.start()) + 1
                 heading = labels["heading"] or ""
-                yield Evidence(label[1], "section", heading, _relative(path, root), line)
+                yield Evidence(
+                    label[1], "section", heading, path.relative_to(root).as_posix(), line
+                )
 
 
 def code(root: Path) -> Iterator[Evidence]:
@@ -155,12 +155,11 @@ def code(root: Path) -> Iterator[Evidence]:
         module = ".".join(path.relative_to(package).with_suffix("").parts)
         if module.startswith("checks.") and ".lab_" not in module:
             continue
+        file = path.relative_to(root).as_posix()
         for name, item in _definitions(_parse(path.read_text(encoding="utf-8"), str(path))):
             for rows in SOURCE.findall(ast.get_docstring(item) or ""):
                 for row_id in re.split(r"\s*,\s*", rows):
-                    name_in_package = f"{module}.{name}"
-                    file = _relative(path, root)
-                    yield Evidence(row_id, "code", name_in_package, file, item.lineno)
+                    yield Evidence(row_id, "code", f"{module}.{name}", file, item.lineno)
 
 
 def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
@@ -176,7 +175,7 @@ def tests(root: Path) -> Iterator[Evidence]:
     """Yield each test, test class or test module that is marked with ``pytest.mark.row``."""
     for path in sorted((root / "tests").rglob("test_*.py")):
         tree = _parse(path.read_text(encoding="utf-8"), str(path))
-        file = _relative(path, root)
+        file = path.relative_to(root).as_posix()
         assigned = [item for item in tree.body if isinstance(item, ast.Assign)]
         own = [item for item in assigned if ast.unparse(item).startswith("pytestmark = ")]
         for row_id in _marked(own, path):
@@ -198,28 +197,24 @@ def _marked(nodes: Iterable[ast.AST], path: Path) -> Iterator[str]:
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
             for argument in call.args:
                 if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                    raise ToolError(
-                        f"{path}:{call.lineno}: pytest.mark.row({ast.unparse(argument)}) is not a "
-                        "string",
-                        'write the rows out, as in pytest.mark.row("L1-07"), to be read, not run',
+                    text = f"pytest.mark.row({ast.unparse(argument)}) is not a string"
+                    remedy = (
+                        'write the rows out, as in pytest.mark.row("L1-07"), to be read, not run'
                     )
+                    raise ToolError(f"{path}:{call.lineno}: {text}", remedy)
                 yield argument.value
 
 
 def exercises(root: Path) -> Iterator[Evidence]:
-    """Yield what the graded cells of instructors' notebooks check.
-
-    A call is ``check("L1-03:hinge", hinge_loss)``, or names two rows at once.
-    """
+    """Yield what the graded cells of instructors' notebooks check, a row of a call at a time."""
     for path in sorted((root / "solutions").glob("*/*.ipynb")):
-        file = _relative(path, root)
+        file = path.relative_to(root).as_posix()
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             graded = cell.get("metadata", {}).get("nbgrader", {}).get("grade")
             if cell["cell_type"] != "code" or not graded:
                 continue
             # a string, or a list of lines
-            tree = _parse("".join(cell["source"]), f"{file}: a graded cell")
-            for call in ast.walk(tree):
+            for call in ast.walk(_parse("".join(cell["source"]), f"{file}: a graded cell")):
                 match call:
                     case ast.Call(ast.Name("check"), [ast.Constant(str(key)), *others]):
                         name = ast.unparse(others[0]) if others else key
@@ -234,28 +229,29 @@ def _parse(text: str, name: str) -> ast.Module:
         raise ToolError(f"{name} is not Python: {error}", "correct it") from None
 
 
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()
-
-
 def gather(root: Path = ROOT) -> Coverage:
-    """Return the table of all rows, with every hole and every id that fits nowhere.
-
-    Raises
-    ------
-    ToolError
-        When a file cannot be read as what it should be.
-    """
+    """Return the table of all rows, with every hole and every id that fits nowhere."""
     chapters, problems = read_rows(root), list[Problem]()
     rows_by_id = {
         row_id: (chapter, row) for chapter in chapters for row in chapter.rows for row_id in row.ids
     }
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
-        if fault := _fault(item, rows_by_id):
-            where = f"{item.file}:{item.line}" if item.line else item.file
-            problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
+        chapter, row = rows_by_id.get(item.id, (None, None))
+        known = {place.id for place in row.evidence if place.kind == "section"} if row else set()
+        is_section = item.kind == "section"
+        if chapter is None or row is None:
+            fault = "is no row; the rows stand in book/rows.yml"
+        elif is_section and not item.file.startswith(f"book/{chapter.topic}/"):
+            fault = f"belongs to a page of book/{chapter.topic}"
+        elif is_section and not item.name:
+            fault = "must stand right before a heading"
+        elif is_section and item.id in known:
+            fault = "is a label already"
         else:
-            rows_by_id[item.id][1].evidence.append(item)
+            row.evidence.append(item)
+            continue
+        where = f"{item.file}:{item.line}" if item.line else item.file
+        problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
     for chapter in chapters:
         chapter.exists = (root / "book" / chapter.topic / "index.md").exists()
         holes = [(row, kind) for row in chapter.rows for kind in row.missing if chapter.exists]
@@ -263,31 +259,16 @@ def gather(root: Path = ROOT) -> Coverage:
     return Coverage(chapters, problems)
 
 
-def _fault(item: Evidence, rows_by_id: dict[str, tuple[Chapter, Row]]) -> str:
-    """Return what is wrong with one place, or nothing."""
-    if item.id not in rows_by_id:
-        return "is no row; the rows stand in book/rows.yml"
-    if item.kind != "section":
-        return ""
-    chapter, row = rows_by_id[item.id]
-    if not item.file.startswith(f"book/{chapter.topic}/"):
-        return f"belongs to a page of book/{chapter.topic}"
-    if not item.name:
-        return "must stand right before a heading"
-    known = {evidence.id for evidence in row.evidence if evidence.kind == "section"}
-    return "is a label already" if item.id in known else ""
-
-
 def _remedy(chapter: Chapter, row: Row, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
     topic, row_id = chapter.topic, row.ids[0]
     is_lab = row_id.startswith(LAB)
     module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
-    test = "checks/test_lab_" if is_lab else "optdl/test_"
+    test = "checks/test_lab_records" if is_lab else f"optdl/test_{topic}"
     file, remedy = {
         "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
         "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
-        "test": (f"tests/{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
+        "test": (f"tests/{test}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
         "exercise": (
             f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",
             f'call check("{row_id}", …) in a graded cell',
@@ -309,7 +290,3 @@ def main(root: Path = ROOT) -> int:
     if not coverage.problems:
         console.print("[green]✓[/] Every chapter that exists is complete.")
     return 1 if coverage.problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

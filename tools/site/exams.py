@@ -8,7 +8,6 @@ is a field of an f-string, as in the book. Both know the names of NumPy.
 
 import html
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +24,7 @@ COMPUTED = re.compile(
     r"^```\{code-cell\}\n(?P<code>.*?)^```\n\n|\{number\}`(?P<value>[^`]+):(?P<form>[^`:]+)`",
     re.MULTILINE | re.DOTALL,
 )
-STYLE = """
-body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 11pt/1.45 serif; }
-h1 { font-size: 1.5em; }
-h2 { font-size: 1.15em; margin-top: 2em; }
-h3 { font-size: 1em; }
-h1, h2, h3 { font-family: sans-serif; break-after: avoid; }
-p, li, math[display=block] { break-inside: avoid; }
-p { orphans: 3; widows: 3; }
-/* without a font for formulas the parentheses of a matrix stay small */
-math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "DejaVu Math TeX Gyre"; }
-table { border-collapse: collapse; margin: 1.5em 0; }
-th, td { border: 1px solid; padding: 0.25em 0.55em; text-align: center; }
-.name { display: flex; gap: 2em; margin-top: 2em; }
-.name span { flex: 1; border-bottom: 1px solid; }
-@page { size: A4; margin: 2cm; }
-@media print { body { margin: 0; padding: 0; max-width: none; } }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 
 
 def computed(text: str) -> str:
@@ -68,16 +51,13 @@ def questions(text: str) -> str:
 def sheet(text: str) -> str:
     """Return the head of a student's copy: a line for the name, and a table for the points."""
     numbers, points = zip(*[(match[1], match[3]) for match in QUESTION.finditer(text)], strict=True)
-    total = str(sum(map(int, points)))
-    rows = [
-        ("Question", [*numbers, "Together"]),
-        ("Points", [*points, total]),
-        ("Reached", [""] * (len(numbers) + 1)),
-    ]
-    table = "".join(
-        f"<tr><th>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        for name, cells in rows
+    rows = (
+        ("Question", *numbers, "Together"),
+        ("Points", *points, str(sum(map(int, points)))),
+        ("Reached", *[""] * (len(numbers) + 1)),
     )
+    cells = (f"<tr><th>{name}</th><td>{'</td><td>'.join(rest)}</td></tr>" for name, *rest in rows)
+    table = "".join(cells)
     return f'<p class="name"><span>Name:</span><span>Number:</span></p><table>{table}</table>'
 
 
@@ -112,7 +92,3 @@ def main(course: Course = HERE) -> None:
     for source in sources:
         for path in write(source, course.build / "exams"):
             console.print(f"{path.relative_to(course.root)}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -49,11 +49,7 @@ READING = {"open", "os.listdir", "os.scandir"}
 
 
 class PageFailed(ToolError):
-    """A cell of a page raised, hung, or ended its process.
-
-    ``cell`` counts the code cells from 0; ``error`` says in one line what happened, ``remedy`` what
-    to do about it, and ``log`` all that is known, such as the traceback.
-    """
+    """A cell, counted from 0, raised, hung, or ended its process; the log has all that is known."""
 
     def __init__(self, page: Page, cell: int, error: str, remedy: str, log: str) -> None:
         self.page, self.error, self.log = page, error, log
@@ -73,10 +69,7 @@ def execute(
 ) -> list[PageFailed]:
     """Execute pages side by side and keep each as soon as it has ended; return what failed.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        When ``stop`` is set; processes are ended, and pages that had been executed stay kept.
+    When ``stop`` is set, processes are ended, and pages that had been executed stay kept.
     """
     if not pages:
         return []
@@ -87,7 +80,7 @@ def execute(
         subprocess.Popen(
             [sys.executable, "-m", "tools.site.execution"],
             cwd=HERE,
-            env=os.environ | own | {"IPYTHONDIR": os.path.join(folder, "ipython")},  # noqa: PTH118
+            env=os.environ | own | {"IPYTHONDIR": f"{folder}/ipython"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for this process, which then ends that one
@@ -244,15 +237,12 @@ def _print_number(shell: Shell, name: str, numbers: dict[str, str]) -> None:
     """Compute a number that the text after a cell prints, as a field of an f-string."""
     try:
         value = typeset(eval(f"f'''{{{name}}}'''", shell.user_ns))
-    except Exception as error:
-        problem = f": {type(error).__name__}: {error}"
-    else:
         if numbers.setdefault(name, value) == value:
             return
-        problem = (
-            f" is {numbers[name]} in one place of the page and {value} in another: "
-            "give the variables names of their own"
-        )
+        problem = f" is {numbers[name]} in one place of the page and {value} in another: "
+        problem += "give the variables names of their own"
+    except Exception as error:
+        problem = f": {type(error).__name__}: {error}"
     message = f"{{number}}`{name}`{problem}"
     raise CellFailed(message, "correct the expression, or the cell above it", message)
 
@@ -274,12 +264,13 @@ def _note_reads(root: Path) -> set[str]:
 
 def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
     """Return the checksums of the data among what a page read."""
-    paths = [Path(name) for name in sorted(reads)]
-    names = [path.relative_to(root) for path in paths if path.exists()]
+    paths = {Path(name).relative_to(root): Path(name) for name in sorted(reads)}
     return {
-        name.as_posix(): checksum(root / name)
-        for name in names
-        if not UNCOUNTED & set(name.parts) and name.parts[:1] not in {("src",), ("tools",), ()}
+        name.as_posix(): checksum(path)
+        for name, path in paths.items()
+        if path.exists()
+        and not UNCOUNTED & {*name.parts}
+        and name.parts[:1] not in {("src",), ("tools",), ()}
     }
 
 

@@ -71,10 +71,8 @@ class Page:
                 result.append(expressions(figure.get("caption", "")))
             elif asked := expressions(cell.source):
                 if not result:
-                    raise ToolError(
-                        f"{self.doc}.md prints the number {asked[0]} before its first code cell",
-                        "move it behind the cell that computes it",
-                    )
+                    problem = f"{self.doc}.md prints {asked[0]} before its first code cell"
+                    raise ToolError(problem, "move it behind the cell that computes it")
                 result[-1] += asked
         return result
 
@@ -101,9 +99,8 @@ class Page:
 
     def line(self, cell: int) -> int:
         """Return the line of the page on which a code cell begins."""
-        starts = self.notebook.metadata.source_map
-        numbers = [n for n, other in enumerate(self.notebook.cells) if other.cell_type == "code"]
-        return int(starts[numbers[cell]]) + 1
+        starts = zip(self.notebook.cells, self.notebook.metadata.source_map, strict=True)
+        return [int(start) + 1 for other, start in starts if other.cell_type == "code"][cell]
 
 
 def typeset(number: str) -> str:

@@ -7,7 +7,6 @@ and has Chromium print them, without a network. The PDF is in ``_build``.
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,60 +24,29 @@ from tools.progress import OnProgress, Stages
 from tools.site import book
 from tools.terminal import ToolError, argument, command, console
 
-NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "msedge",
-)
-PLACES = (
+PROGRAMS = (
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
-OLDEST = 131
+MIN_CHROMIUM = 131
 """The first Chromium that writes numbers into the margins of pages as a style sheet says."""
 WIDTH = 665
 """Pixels between the margins of a page."""
 PATIENCE = 1_800_000
 """Milliseconds that laying out or printing may take; only what hangs takes so long."""
-STYLE = """
-@page { margin: 18mm 17mm 20mm; size: A4;
-  @bottom-center { content: counter(page); font: 9pt "Liberation Sans", Arial, sans-serif; } }
-@page :first { @bottom-center { content: none; } }
-article.bd-article { break-before: page; }
-/* the outline would lack the space at which a line ends */
-:is(h1, h2, h3, h4) { white-space: pre-wrap; }
-.title-page { padding-top: 30%; text-align: center; }
-.title-page p { font-size: 34pt; font-weight: 650; line-height: 1.2; margin: 2rem 0 1rem; }
-.title-page img { height: 90px; }
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 HEADING = re.compile(r"<(h[1-6])>.*?</\1>", re.DOTALL)
 FORMULA = re.compile(r"<mjx-container[^>]*>(.*?)</mjx-container>", re.DOTALL)
 MATHML = re.compile(r"<math.*</math>", re.DOTALL)
-# A formula or a table that is wider than the page is drawn smaller.
-FIT = """(width) => {
-  for (const block of document.querySelectorAll(
-      "article div.math mjx-container, article span.math mjx-container, article table")) {
-    const math = block.querySelector("mjx-math");
-    const wide = Math.max(block.scrollWidth, math ? math.getBoundingClientRect().width : 0);
-    const number = block.parentElement.querySelector(".eqno");
-    const room = width - (number ? number.getBoundingClientRect().width + 12 : 0);
-    if (wide > room) block.style.zoom = Math.max(0.4, 0.98 * room / wide);
-  }
-}"""
-OVERFLOW = """(width) => [...document.querySelectorAll("article *")].filter((e) => {
-  const box = e.getBoundingClientRect();
-  const hidden = e.closest("mjx-assistive-mml, .visually-hidden");
-  return box.width > 1 && box.right > width + 2 && !hidden;
-}).map((e) => e.outerHTML.slice(0, 120))"""
+FIT = Path(__file__).with_suffix(".js").read_text("utf-8")
+"""A function of the page, which draws smaller what is too wide, and returns what still is."""
 
 
 def find_chromium() -> str | None:
     """Return a Chromium or Chrome of this machine; the variable CHROMIUM names one."""
     named = os.environ.get("CHROMIUM")
-    programs = map(shutil.which, [named] if named else [*NAMES, *PLACES])
+    programs = map(shutil.which, [named] if named else PROGRAMS)
     return next((path for path in programs if path), None)
 
 
@@ -128,12 +96,13 @@ def join(site: Path, root: Path) -> str:
 
 def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None:
     """Give what a page refers to its place in the joined document."""
-    for control in article.select("script, link, style, button, .headerlink"):
-        control.decompose()
-    for folded in article.select(".cell:not(.tag_setup) > details.hide"):
-        folded.decompose()
-    for folded in article.select("details:not(table details)"):
-        folded["open"] = ""
+    # one after the other: what is folded may hold a control
+    folded = ".cell:not(.tag_setup) > details.hide"
+    for unprinted in ("script, link, style, button, .headerlink", folded):
+        for part in article.select(unprinted):
+            part.decompose()
+    for details in article.select("details:not(table details)"):
+        details["open"] = ""
     for tag in article.select("[id]"):
         tag["id"] = f"{_key(page)}--{tag['id']}"
     article["id"] = _key(page)
@@ -180,14 +149,14 @@ def chromium() -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
         try:
-            if int(browser.version.split(".")[0]) < OLDEST:
-                raise ToolError(
-                    f"{path} is Chromium {browser.version}; {OLDEST} or later can number pages",
-                    "install a newer one, or name it in the environment variable CHROMIUM",
+            if int(browser.version.split(".")[0]) < MIN_CHROMIUM:
+                problem = (
+                    f"{path} is Chromium {browser.version}; {MIN_CHROMIUM} or later numbers pages"
                 )
-            context = browser.new_context(
-                offline=True, viewport={"width": WIDTH, "height": 940}, color_scheme="light"
-            )
+                remedy = "install a newer one, or name it in the environment variable CHROMIUM"
+                raise ToolError(problem, remedy)
+            size: Any = {"width": WIDTH, "height": 940}
+            context = browser.new_context(offline=True, viewport=size, color_scheme="light")
             context.set_default_timeout(PATIENCE)
             yield context.new_page()
         finally:
@@ -200,8 +169,7 @@ def lay_out(page: Any, document: Path) -> None:
     page.goto(document.as_uri(), wait_until="load")
     # also those that the browser has not met while laying out the first sheet
     page.evaluate("Promise.all([...document.fonts].map((font) => font.load())).then(() => 0)")
-    page.evaluate(FIT, WIDTH)
-    if wide := page.evaluate(OVERFLOW, WIDTH):
+    if wide := page.evaluate(FIT, WIDTH):
         raise ToolError(
             f"{len(wide)} parts are wider than the page, the first of them: {wide[0]}",
             "break the formula or the table into lines, in its page below book/",
@@ -211,15 +179,7 @@ def lay_out(page: Any, document: Path) -> None:
 def write_pdf(
     site: Path, root: Path, out: Path, on_progress: OnProgress = lambda done, total, now: None
 ) -> None:
-    """Print a built site as one PDF, in the order of the contents below ``root``.
-
-    A file that is in place is replaced by one that is whole.
-
-    Raises
-    ------
-    ToolError
-        When there is no Chromium, or something is wider than the page.
-    """
+    """Print a built site as one PDF, in the order of the contents below ``root``."""
     on_progress(0, 100, "joining the pages")
     with tempfile.TemporaryDirectory(prefix="pdf-") as folder, chromium() as page:
         document = Path(folder) / "book.html"
@@ -233,21 +193,13 @@ def write_pdf(
     on_progress(100, 100, "")
 
 
-@command(
-    argument(
-        "--out",
-        type=Path,
-        default=ROOT / "_build" / "learning-as-optimization.pdf",
-        help="the file to write (default: _build/learning-as-optimization.pdf)",
-    )
-)
+DEFAULT = ROOT / "_build" / "learning-as-optimization.pdf"
+
+
+@command(argument("--out", type=Path, default=DEFAULT, help="the file, if not one in _build"))
 def main(out: Path) -> None:
     """Build the site, print it and say where the PDF is."""
     with Stages() as stages:
         site = book.build(on_progress=stages.add("Site"))
         write_pdf(site, ROOT, out, stages.add("PDF"))
     console.print(f"The book is printed: {out.resolve().as_uri()}", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

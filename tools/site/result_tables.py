@@ -7,7 +7,6 @@ With ``--check`` nothing is written, and a table that differs from the results i
 
 import re
 import runpy
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -31,8 +30,7 @@ load = cache(Record.load)
 
 def records(name: str) -> list[Record]:
     """Return the seeds of a run, such as ``fig3/cifar10-fc3-60-bn-raw-0.01``."""
-    files = sorted(RESULTS.glob(f"{name}-[0-9].json"))
-    if not files:
+    if not (files := sorted(RESULTS.glob(f"{name}-[0-9].json"))):
         raise ToolError(f"there is no result of {name}", "correct the comment above the table")
     return [load(file) for file in files]
 
@@ -77,9 +75,9 @@ def plain(number: float) -> str:
     return np.format_float_positional(number, trim="-")
 
 
-def loss(name: str) -> str:
-    """Return mean and range of the training loss of the last epoch."""
-    values = last(name, "minibatch_loss")
+def loss(name: str, epoch: int = 0) -> str:
+    """Return mean and range of the training loss of the last epoch, or of another."""
+    values = np.array([record.curves["minibatch_loss"][epoch - 1] for record in ended(name)])
     spread = f" ({values.min():.3f}–{values.max():.3f})" if len(values) > 1 else ""
     return f"{values.mean():.3f}{spread}"
 
@@ -87,11 +85,6 @@ def loss(name: str) -> str:
 def by_epoch(name: str) -> np.ndarray:
     """Return the test accuracy after each epoch, a row for each seed."""
     return 100 - 100 * np.array([record.curves["test_error"] for record in ended(name)])
-
-
-def at_epoch(number: int, name: str) -> str:
-    """Return the mean test accuracy after an epoch."""
-    return f"{by_epoch(name).mean(axis=0)[number - 1]:.1f}"
 
 
 def setting(field: str, default: float, name: str) -> str:
@@ -102,14 +95,10 @@ def setting(field: str, default: float, name: str) -> str:
 
 
 COLUMNS: dict[str, Callable[[str], str]] = {
+    **{name: partial(setting, name, 0) for name in ("data", "optimizer", "rate", "epochs")},
+    **dict.fromkeys(("one rate", "other layers"), partial(setting, "rate", 0)),
     "method": partial(setting, "label", 0),
-    "data": partial(setting, "data", 0),
-    "optimizer": partial(setting, "optimizer", 0),
-    "rate": partial(setting, "rate", 0),
-    "one rate": partial(setting, "rate", 0),
-    "other layers": partial(setting, "rate", 0),
     "first layer": partial(setting, "first_rate", 0),
-    "epochs": partial(setting, "epochs", 0),
     "weights times": partial(setting, "init_scale", 1),
     "weight decay": partial(setting, "weight_decay", 0),
     "seeds": lambda name: str(len(records(name))),
@@ -117,9 +106,14 @@ COLUMNS: dict[str, Callable[[str], str]] = {
     "validation": lambda name: accuracy(records(name), "validation_error"),
     "anew": lambda name: accuracy(records(name), "recomputed_error").partition(" ")[0],
     "training loss": loss,
+    "training loss of epoch 1": partial(loss, epoch=1),
     "at the paper's rate": of_paper,
-    **{f"epoch {number}": partial(at_epoch, number) for number in (1, 2, 3, 4, 8)},
+    "at one rate for both": of_paper,
     "gain in epoch 9": lambda name: f"{np.diff(by_epoch(name).mean(axis=0))[7]:.1f}",
+}
+COLUMNS |= {
+    f"epoch {number}": lambda name, n=number: f"{by_epoch(name).mean(axis=0)[n - 1]:.1f}"  # type: ignore[misc]
+    for number in (1, 2, 3, 4, 8)
 }
 
 
@@ -146,23 +140,13 @@ def totals() -> list[list[str]]:
     finals = [load(file) for file in files]
     short = [load(file) for file in RESULTS.glob("*/tuning/*.json")]
     lost = sum(record.stop.startswith("diverged") for record in finals)
-    tried, failed = (
-        sum(len(part) for part in parts)
-        for parts in ([r.curves for r in short], [r.config["diverged"] for r in short])
-    )
+    tried = sum(len(record.curves) for record in short)
+    failed = sum(len(record.config["diverged"]) for record in short)
     hours = [f"{sum(r.seconds for r in runs) / 3600:.1f}" for runs in (finals, short)]
     return [
         ["final", f"{len(finals)}", f"{lost}", hours[0]],
         ["in searches for a rate", f"{tried}", f"{failed}", hours[1]],
     ]
-
-
-def of_figure(name: str) -> list[list[str]]:
-    """Return the table that an experiment prints itself."""
-    file = str(ROOT / "experiments" / f"{name}.py")
-    program = runpy.run_path(file)
-    rows: list[list[str]] = program["table"](Experiment(file, program["PANELS"], []))
-    return rows
 
 
 def written(text: str) -> str:
@@ -171,8 +155,12 @@ def written(text: str) -> str:
     def table(match: re.Match[str]) -> str:
         if " of " in match[2]:
             rows = filled(match[3], match[2])
-        else:
-            rows = totals() if match[2] == "totals" else of_figure(match[2])
+        elif match[2] == "totals":
+            rows = totals()
+        else:  # an experiment prints it itself
+            file = str(ROOT / "experiments" / f"{match[2]}.py")
+            program = runpy.run_path(file)
+            rows = program["table"](Experiment(file, program["PANELS"], []))
         return match[1] + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
     return TABLE.sub(table, text)
@@ -182,7 +170,3 @@ def written(text: str) -> str:
 def main(check: bool) -> None:
     """Write the page, or say what it should say."""
     write(README, written, check)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -46,17 +46,12 @@ def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
     return status if isinstance(status, int) else 1
 
 
-def import_extensions(source: Path) -> None:
-    """Import what Sphinx will load, so that it need not wait for it."""
-    # the extensions of the book, and the packages of this tree, whatever is installed
-    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
-    config = yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8"))["sphinx"]
-    for name in config["config"]["extensions"]:
-        importlib.import_module(name)
-
-
 if __name__ == "__main__":
     root, target, number = sys.argv[1:]
-    import_extensions(Path(root))
+    # the extensions of the book, and the packages of this tree, whatever is installed
+    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
+    config = yaml.safe_load(Path(root, "_config.yml").read_text(encoding="utf-8"))["sphinx"]
+    for name in config["config"]["extensions"]:
+        importlib.import_module(name)  # before it is needed
     word, *pages = sys.stdin.read().split() or ["nothing"]
     sys.exit(build(Path(root), Path(target), int(number), pages) if word == "build" else 1)

@@ -5,8 +5,6 @@ written beside the script of its figure, has the panels of the figure at its sta
 controls. Its colors have enough contrast on a white page and on a dark one.
 """
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from optdl.plotting import TEXT as INK
@@ -22,10 +20,7 @@ TAKE = Path(__file__).with_suffix(".js").read_text("utf-8")
 
 
 def page(*chosen: str, theme: str = "light") -> str:
-    """Return a page that has nothing but these figures, as HTML.
-
-    The theme says which colors of ``colors.css`` it has: light, dark, or still for either kind.
-    """
+    """Return a page of figures alone, in the colors of a theme: light, dark, or still for both."""
     at = FOLDER.as_uri()
     stages = (f'<div class="explore-stage" data-explore="{name}"></div>' for name in chosen)
     scripts = (f'<script defer src="{at}/{name}.js"></script>' for name in (SHARED, *chosen))
@@ -44,15 +39,16 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.js") if path.stem != SHARED)
 
 
-def take(chosen: Sequence[str]) -> None:
-    """Write the still pictures of these figures."""
+@command(argument("chosen", nargs="*", metavar="NAME", help="a figure (default: all)"))
+def main(chosen: list[str]) -> None:
+    """Take the pictures that the command line names."""
     for name in chosen:
         if name not in names():
             raise ToolError(f"there is no figure {name!r}", f"take one of {', '.join(names())}")
     style = f"main {{ color: {INK}; width: 760px }} .explore-stage {{ border: 0 !important }}"
     with chromium() as browser:
         browser.emulate_media(reduced_motion="reduce")  # nothing is half drawn
-        for name in chosen:
+        for name in chosen or names():
             file = FOLDER / f".{name}.html"
             file.write_text(page(name, theme="still"), "utf-8")
             try:
@@ -63,13 +59,3 @@ def take(chosen: Sequence[str]) -> None:
                 file.unlink()
             (FOLDER / f"{name}.svg").write_text(picture + "\n", "utf-8")
             console.print(f"{name}.svg: {len(picture) / 1000:.0f} kB")
-
-
-@command(argument("chosen", nargs="*", metavar="NAME", help="a figure (default: all)"))
-def main(chosen: list[str]) -> None:
-    """Take the pictures that the command line names."""
-    take(chosen or names())
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

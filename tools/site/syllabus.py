@@ -7,7 +7,6 @@ error.
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,7 +121,3 @@ def written(text: str, root: Path = ROOT) -> str:
 def main(check: bool) -> None:
     """Write the page, or say what it should say."""
     write(PAGE, written, check)
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

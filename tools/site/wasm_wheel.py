@@ -77,7 +77,3 @@ def main(folder: Path | None) -> None:
     if folder is not None:
         made = wheel(folder)
         console.print(f"{made} has {made.stat().st_size / 1e6:.1f} MB.")
-
-
-if __name__ == "__main__":
-    sys.exit(main.run())

@@ -13,7 +13,7 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-LONGEST = 5000  # so many characters a formula may have
+MAX_CHARACTERS = 5000  # so many characters a formula may have
 
 SECONDS = 1.0  # so long the processor may work on the formulas of a text; most take a millisecond
 
@@ -70,7 +70,7 @@ def main() -> None:
     for formula, block in formulas:
         answer = ""
         with contextlib.suppress(LatexError, UnicodeError):
-            if len(formula) <= LONGEST:
+            if len(formula) <= MAX_CHARACTERS:
                 answer = converter.convert_with_local_state(formula, displaystyle=block)
         print(json.dumps(answer), flush=True)
 

@@ -10,7 +10,6 @@ failed test shows what went wrong, without frames and paths. Hidden tests stay h
 MathML, so that the page can be read without a network, alone, wherever it is sent.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +22,10 @@ from traitlets.config import Config, LoggingConfigurable
 from gradebox.feedback.formulas import markdown2html
 from gradebox.feedback.messages import matched, tell_students, titles
 from gradebox.nbgrader.cells import error_text, is_test, name_of, of
+from gradebox.nbgrader.gradebook import NO_ANSWER
 from gradebox.nbgrader.source_notebook import released_by, source_of
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
-NO_ANSWER = "No response."
-"""What nbgrader by itself writes as the comment on an answer that is still as it was released."""
-
-
-@dataclass
-class Entry:
-    """A line of the index: an exercise with the cells that give it points."""
-
-    title: str
-    tests: bool  # whether the cells are tests, and no answers that somebody reads
-    cells: list[Any] = field(default_factory=list)  # what nbgrader knows of each
-    reason: str = ""  # why points are missing
-    waits: bool = False  # whether an answer waits to be read
-
-    def sum(self, what: str) -> float:
-        """Return the ``points`` that there are, or the ``score`` that was reached."""
-        return float(sum(cell.get(what) or 0 for cell in self.cells))
-
-    @property
-    def link(self) -> str:
-        """Return the cell to look at: the first cell that lacks points."""
-        lacking = [cell for cell in self.cells if (cell.get("score") or 0) < cell.points]
-        return str((lacking or self.cells)[0]["grade_id"])
 
 
 class FeedbackPage(HTMLExporter):
@@ -126,19 +103,24 @@ def _waiting(context: Any) -> set[str]:
         return {grade.name for grade in unread}
 
 
-def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) -> list[Entry]:
-    """Return the lines of the index; tests that follow each other under a title share one."""
-    entries: list[Entry] = []
+def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) -> list[Any]:
+    """Return the lines of the index; tests that follow each other under a title share one.
+
+    Each has the ``cells`` that give it points, as nbgrader knows them, and why points are missing.
+    """
+    entries: list[Any] = []
     for cell in nb.cells:
-        name, test = name_of(cell) or "", is_test(cell)
+        name, test = name_of(cell), is_test(cell)
         if name not in names:
             continue
-        if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
-            entries.append(Entry(names[name], test))
+        if not (entries and entries[-1]["title"] == names[name] and test and entries[-1]["test"]):
+            entries.append({"title": names[name], "test": test, "cells": [], "reason": ""})
         entry = entries[-1]
-        entry.cells.append(of(cell))
-        entry.waits |= name in waiting
-        entry.reason = entry.reason or _reason(cell, pattern)
+        entry["cells"].append(of(cell))
+        entry["waits"] = name in waiting or entry.get("waits", False)
+        entry["reason"] = entry["reason"] or _reason(cell, pattern)
+        lacking = [each for each in entry["cells"] if (each.get("score") or 0) < each.points]
+        entry["link"] = (lacking or entry["cells"])[0]["grade_id"]
     return entries
 
 

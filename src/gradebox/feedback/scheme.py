@@ -10,11 +10,10 @@ Only the formgrader's pages have it, which are for instructors.
 import re
 from typing import Any
 
-import nbformat
 from nbconvert.preprocessors import Preprocessor
 
 from gradebox.nbgrader.cells import name_of
-from gradebox.nbgrader.source_notebook import source_folder
+from gradebox.nbgrader.source_notebook import source_of
 
 SCHEME = re.compile(r"^.*BEGIN MARK SCHEME.*\n([\s\S]*?)^.*END MARK SCHEME", re.MULTILINE)
 
@@ -37,14 +36,10 @@ class MarkScheme(Preprocessor):
         """Return the notebook as the formgrader shows it; for other pages, as it is."""
         if "submission_id" not in resources:
             return nb, resources
-        path = source_folder(self, resources["assignment_id"]) / f"{resources['notebook_id']}.ipynb"
-        source = nbformat.read(path, as_version=4) if path.exists() else None  # type: ignore[no-untyped-call]
-        schemes = {
-            name_of(cell): match[1]
-            for cell in (source.cells if source else ())
-            if (match := SCHEME.search(cell.source))
-        }
+        names = {"assignment": resources["assignment_id"], "notebook": resources["notebook_id"]}
+        sources = source_of(self, names).cells
+        found = {name: SCHEME.search(cell.source) for name, cell in sources.items()}
         for cell in nb.cells:
-            if cell.cell_type == "markdown" and name_of(cell) in schemes:
-                cell.source = BOX.format(schemes[name_of(cell)]) + cell.source
+            if cell.cell_type == "markdown" and (scheme := found.get(name_of(cell))):
+                cell.source = BOX.format(scheme[1]) + cell.source
         return nb, resources

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+KINDS = ("grade", "solution", "task")  # what a cell can be, in nbgrader's metadata
+
 COLORS = re.compile(r"\x1b\[[0-9;]*m")  # what colors the text of an error in a terminal
 
 
@@ -14,14 +16,19 @@ class NotPython(Unready):
     """A notebook is written in another language."""
 
 
-def require_python(nb: Any, name: str) -> None:
-    """Raise unless the kernel of a notebook runs Python, as far as its metadata tell."""
-    language = nb.metadata.get("kernelspec", {}).get("language") or "python"
+def require_python(kernelspec: Any, name: str) -> None:
+    """Raise unless the kernel that a notebook names runs Python, as far as it tells."""
+    language = (kernelspec or {}).get("language") or "python"
     if language.lower() != "python":
         raise NotPython(
             f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python "
             "alone; grade this assignment with nbgrader's own steps"
         )
+
+
+def settings(step: Any) -> list[str]:
+    """Return the settings of one of nbgrader's steps as texts that are the same in every run."""
+    return [f"{name} {getattr(step, name)}" for name in sorted(step.traits(config=True))]
 
 
 def of(cell: Any) -> Any:

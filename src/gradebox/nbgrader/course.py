@@ -14,7 +14,6 @@ from typing import Any
 
 from traitlets import List, Unicode
 from traitlets.config import Config, LoggingConfigurable
-from traitlets.utils.importstring import import_item
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -27,11 +26,10 @@ with warnings.catch_warnings():
 from gradebox.configuration import REPLACED
 from gradebox.events import Event
 from gradebox.files import digest, folders_in
-from gradebox.nbgrader.cells import Unready
+from gradebox.nbgrader.cells import Unready, settings
 from gradebox.nbgrader.harmless import Harmless
-from gradebox.nbgrader.steps import CheckMetadata, LatePenalties, RestoreKernelspec
 
-VERSION = 10  # raised when the same submission may get another score, or another page, than before
+VERSION = 11  # raised when the same submission may get another score, or another page, than before
 
 OF_NO_MATTER = (
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
@@ -78,63 +76,43 @@ class Notes(logging.Handler):
             del self._mine.events
 
 
-def _in_place() -> dict[Any, type]:
-    """Return what takes the place of nbgrader's steps, which a configuration names or imports."""
-    ours: list[Any] = [RestoreKernelspec, CheckMetadata, LatePenalties]
-    ours += [import_item(f"gradebox.{name}") for name in REPLACED.values()]
-    # each is made of the step that it replaces
-    named = {f"nbgrader.preprocessors.{step.__base__.__name__}": step for step in ours}
-    return named | {step.__base__: step for step in ours}
-
-
 class Chain:
     """nbgrader's preprocessors as configured, in the order of its two conversions.
 
-    The application holds the configuration. A ``timeout`` takes the place of the one there.
+    The application holds the configuration.
     """
 
-    def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:
-        self.directory = CourseDirectory(parent=app, root=str(root))
+    def __init__(self, app: AutogradeApp) -> None:
+        # its own: a hook is told the student there, and threads share the application
+        self.directory = CourseDirectory(parent=app, root=app.coursedir.root)
         self.converter = Autograde(coursedir=self.directory, parent=app)
         exporter_class = self.converter.exporter_class
         # both: an exporter takes no configuration from its parent
         self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
         self.sanitize = self._make(self.converter.sanitize_preprocessors)
         steps = self._make(self.converter.autograde_preprocessors)
-        executes = preprocessors.Execute
-        positions = [n for n, step in enumerate(steps) if isinstance(step, executes)]
+        positions = [n for n, step in enumerate(steps) if isinstance(step, preprocessors.Execute)]
         if len(positions) != 1:
             expected = "one step that executes in c.Autograde.autograde_preprocessors"
             advice = "put nbgrader.preprocessors.Execute there"
             raise Unready(f"expected {expected}, got {len(positions)}: {advice}")
-        position = positions[0]
-        self.before, self.execute = steps[:position], steps[position]
+        self.before, self.execute = steps[: positions[0]], steps[positions[0]]
         # once, and last: what no page may hold must not be there, whatever the configuration says
-        after = [step for step in steps[position + 1 :] if not isinstance(step, Harmless)]
+        after = [step for step in steps[positions[0] + 1 :] if not isinstance(step, Harmless)]
         self.after = [*after, *self._make([Harmless])]
-        if timeout is not None:
-            self.execute.timeout = timeout
+        homes = {type(step).__module__.partition(".")[0] for step in self.after}
+        self.has_strangers = not homes <= {"nbgrader", "nbconvert", "gradebox"}
+        """Whether a course has added steps, which may open the gradebook themselves."""
 
     def _make(self, steps: Iterable[Any]) -> list[Any]:
-        """Return the preprocessors; notebooks are executed by a fork server, not by kernels."""
+        """Return the preprocessors, with gradebox's own in place of nbgrader's."""
         self.exporter._preprocessors = []
-        ours = _in_place()
-        for step in steps:
-            self.exporter.register_preprocessor(ours.get(step, step))
+        ours = {name: step and f"gradebox.{step}" for name, step in REPLACED.items()}
+        named = {f"nbgrader.preprocessors.{name}": step for name, step in ours.items()}
+        replaced = named | {getattr(preprocessors, name): step for name, step in ours.items()}
+        for step in filter(None, dict.fromkeys(replaced.get(step, step) for step in steps)):
+            self.exporter.register_preprocessor(step)
         return list(self.exporter._preprocessors)
-
-    @property
-    def has_strangers(self) -> bool:
-        """Return whether a course has added steps, which may open the gradebook themselves."""
-        homes = {type(step).__module__.partition(".")[0] for step in self.after}
-        return not homes <= {"nbgrader", "nbconvert", "gradebox"}
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """Return what cells are allowed, by name."""
-        traits = self.execute.traits(config=True)
-        skipped = {"kernel_manager_class", "shutdown_kernel", "error_on_timeout"}
-        return {name: str(getattr(self.execute, name)) for name in traits if name not in skipped}
 
     def resources(
         self, student: str, assignment: str, notebook: str, folder: Path, book: Any
@@ -190,6 +168,8 @@ class Course:
             self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
         if sandbox is not None:
             self._app.config.WarmExecute.sandbox = sandbox
+        if timeout is not None:
+            self._app.config.Execute.timeout = self._app.config.WarmExecute.timeout = timeout
         for log in (self._app.log, logging.getLogger("traitlets")):
             log.handlers, log.propagate = [self.notes], False
         self.assignment, self.timeout = assignment, timeout
@@ -226,7 +206,7 @@ class Course:
 
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of one thread."""
-        return Chain(self._app, self.root, self.timeout)
+        return Chain(self._app)
 
     def release_steps(self) -> list[Any]:
         """Return nbgrader's steps that make a release, up to that which enters it."""
@@ -271,8 +251,8 @@ class Course:
             self.assignment,
             sources,
             json.dumps(self.config, sort_keys=True, default=_name),
-            json.dumps([_name(type(step)) for step in [*chain.before, *chain.after]]),
-            json.dumps([_name(type(chain.execute)), chain.limits], default=str),
+            *(_name(type(step)) for step in [*chain.before, chain.execute, *chain.after]),
+            *settings(chain.execute),
             json.dumps(packages(), sort_keys=True),
         ]
         contents = (part for path in files for part in (path.name, path.read_bytes()))

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -28,14 +28,12 @@ import nbformat
 from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
-from gradebox.nbgrader.cells import is_test, name_of, of, points_of, require_python
+from gradebox.nbgrader.cells import is_test, name_of, of, points_of, require_python, settings
 from gradebox.nbgrader.names import Borrowed, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun
-from gradebox.nbgrader.source_notebook import instructions, released_by, written_tests
+from gradebox.nbgrader.source_notebook import AUTOMATIC, instructions, released_by, written_tests
 from gradebox.workers.syntax import PYTHONS
-
-AUTOMATIC = "AUTOTEST"  # what a test says in which nbgrader writes automatic tests
 
 
 def dry_run(
@@ -59,11 +57,11 @@ def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
     if record.get("key") != key:
         record = {"key": key, "tests": [asdict(run) for run in find_out()]}
         write(file, json.dumps(record))
-    runs = []
-    for fields in record["tests"]:
-        lists: Any = {n: tuple(v) for n, v in fields.items() if isinstance(v, list)}
-        runs.append(TestRun(**fields | lists))
-    return runs
+    tests: Any = [
+        {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+        for fields in record["tests"]
+    ]
+    return [TestRun(**fields) for fields in tests]
 
 
 _REMEMBERED: dict[str, list[TestRun]] = {}
@@ -75,8 +73,7 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     stamps = [
         f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
     ]
-    settings = [f"{each} {getattr(execute, each)}" for each in sorted(execute.traits(config=True))]
-    key = digest([assignment, *stamps, *settings])
+    key = digest([assignment, *stamps, *settings(execute)])
     with _TRYING:  # threads share it
         if key not in _REMEMBERED:
             _REMEMBERED[key] = dry_run(execute, source, assignment)
@@ -92,8 +89,9 @@ class _Notebook:
         self._execute, self._path, self._context = execute, path, context
         self._processors = processors
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        require_python(answered, path.stem)
+        require_python(answered.metadata.get("kernelspec"), path.stem)
         self._tests = {name_of(cell): cell for cell in filter(is_test, answered.cells)}
+        self._points = {name: points_of(cell) for name, cell in self._tests.items()}
         if any(AUTOMATIC in cell.source for cell in self._tests.values()):
             written = written_tests(execute, context["assignment"], context["notebook"])
             for name, cell in self._tests.items():
@@ -113,38 +111,32 @@ class _Notebook:
         """Return how each test runs."""
         if not self._tests:
             return []
-        both, blank = self._both_ways()
-        plan = self._plan(both, blank)
-        last, blank_last = both, blank
+        both = self._both_ways()
+        plan = self._plan(*both)
+        last = both
         if plan.in_process != self._given or plan.forks or plan.pythons:
-            of_blank = self._start(self._blank, plan)
-            last, blank_last = self._start(self._answered, plan).result(), of_blank.result()
+            last = self._run(plan)
         lends: dict[str, list[str]] = {name: [] for name in self._tests}
         for each in self._borrowed(plan.forks):
             lends[each.test].append(each.name)
-        return [
-            self._test(name, plan, (both, last), (blank, blank_last), tuple(lends[name]))
-            for name in self._tests
-        ]
+        return [self._test(name, plan, both, last, tuple(lends[name])) for name in self._tests]
 
     def _both_ways(self) -> tuple[Run, Run]:
-        """Run each test isolated and then in-process, with the answers and without.
+        """Run each test isolated and then in-process.
 
         A test that ends a process takes the later ones with it: all run again without it isolated.
         """
         in_process = self._given
         while True:
             free = [n for n in self._tests if n not in self._insisted and n not in in_process]
-            plan = NotebookPlan(in_process, free)
-            blank = self._start(self._blank, plan)
-            run = self._start(self._answered, plan).result()
-            if not (costly := run.costly.intersection(free)):
-                return run, blank.result()
+            both = self._run(NotebookPlan(in_process, free))
+            if not (costly := both[0].costly.intersection(free)):
+                return both
             in_process = [*in_process, *costly]
 
     def _plan(self, both: Run, blank: Run) -> NotebookPlan:
         """Return how each test runs because of what it gave both ways."""
-        points = {name: points_of(cell) for name, cell in self._tests.items()}
+        points = self._points
         passes = {name for name in points if both.isolated.get(name, 0.0) >= points[name]}
         among = {name for name in points if both.in_process.get(name, 0.0) >= points[name]}
         # where Python's own would pass without an answer, the test asks for the student's
@@ -156,7 +148,7 @@ class _Notebook:
         stays = {*self._insisted, *pythons}
         needed = {*self._given, *(points.keys() - passes - stays)}
         in_process = self._sharing(needed, among - stays)
-        free = self._tests.keys() - self._insisted.keys() - in_process
+        free = points.keys() - self._insisted.keys() - in_process
         # later cells change what these ask about, or use what they define
         forks = in_process - among
         forks |= {each.test for each in self._borrowed(forks)} & in_process
@@ -166,6 +158,9 @@ class _Notebook:
             self._in_order(forks),
             pythons={name: names for name, names in pythons.items() if name not in in_process},
         )
+
+    def _in_order(self, names: Collection[str]) -> list[str]:
+        return [name for name in self._tests if name in names]
 
     def _sharing(self, in_process: set[str], free: set[str]) -> set[str]:
         """Add the tests that need a name which only one of these defines before them."""
@@ -181,19 +176,16 @@ class _Notebook:
     def _borrowed(self, forks: Collection[str]) -> list[Borrowed]:
         return borrowed(self._answered.cells, released_by(self._execute.parent), forks)
 
-    def _in_order(self, names: Collection[str]) -> list[str]:
-        return [name for name in self._tests if name in names]
-
     def _test(
         self,
         name: str,
         plan: NotebookPlan,
-        answered: tuple[Run, Run],
-        blanks: tuple[Run, Run],
+        first: tuple[Run, Run],
+        planned: tuple[Run, Run],
         lends: tuple[str, ...],
     ) -> TestRun:
         """Return how a test runs, because of what it gave both ways, and as planned."""
-        points, (both, last) = points_of(self._tests[name]), answered
+        points, (both, blank), (last, last_blank) = self._points[name], first, planned
         isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
         among, is_planned = both.in_process.get(name, 0.0), name in plan.in_process
         in_fork = name in plan.forks and last.in_process.get(name, 0.0) >= among
@@ -201,30 +193,29 @@ class _Notebook:
             among = last.in_process.get(name, 0.0)
         # where neither way gives the points, isolated is the way that cannot be forged
         stays = among <= isolated < points if is_planned else not isolated < points <= among
-        way = self._insisted.get(name, ISOLATED if stays else IN_PROCESS)
-        answers = isolated if way == ISOLATED else among
-        if way == IN_PROCESS and name not in self._insisted:
-            why = both.reasons.get(name, "names that an earlier test in-process defines")
-        else:
+        is_isolated = self._insisted.get(name, ISOLATED if stays else IN_PROCESS) == ISOLATED
+        answers = isolated if is_isolated else among
+        if is_isolated or name in self._insisted:
             why = last.reasons.get(name, "") if answers < points else ""
-        if (way == IN_PROCESS) == is_planned:
-            without = blanks[1].scores
         else:
-            without = blanks[0].isolated if way == ISOLATED else blanks[0].in_process
-        pythons = tuple(plan.pythons.get(name, ())) if way == ISOLATED else ()
+            why = both.reasons.get(name, "names that an earlier test in-process defines")
+        without = blank.isolated if is_isolated else blank.in_process
+        if is_isolated != is_planned:
+            without = last_blank.scores
+        pythons = tuple(plan.pythons.get(name, ())) if is_isolated else ()
         asked = {each for part in self._source.given for each in part.answers} & self._words(name)
         is_again = name in plan.again and last.in_process.get(name, 0.0) >= points
         return TestRun(
             self._path.stem,
             name,
             points,
-            way,
+            ISOLATED if is_isolated else IN_PROCESS,
             answers,
             blank=without.get(name, 0.0),
             why=why,
-            again=is_again and way == ISOLATED,
-            is_number=name in both.numbers and way == ISOLATED,
-            in_fork=in_fork and way == IN_PROCESS,
+            again=is_again and is_isolated,
+            is_number=name in both.numbers and is_isolated,
+            in_fork=in_fork and not is_isolated,
             usual=tuple(dict.fromkeys(last.changed)),
             asks=tuple(sorted(asked - PYTHONS | {*pythons})),
             pythons=pythons,
@@ -242,11 +233,13 @@ class _Notebook:
             found = found.union(*map(words, used))
         return found
 
-    def _start(self, version: Any, plan: NotebookPlan) -> "Future[Run]":
-        return self._processors.submit(self._run, version, plan)
+    def _run(self, plan: NotebookPlan) -> tuple[Run, Run]:
+        """Run the notebook with its answers and, at the same time, without."""
+        blank = self._processors.submit(self._execute_in_private, self._blank, plan)
+        answered = self._processors.submit(self._execute_in_private, self._answered, plan)
+        return answered.result(), blank.result()
 
-    def _run(self, version: Any, plan: NotebookPlan) -> Run:
-        """Run a version of the notebook in a folder of its own."""
+    def _execute_in_private(self, version: Any, plan: NotebookPlan) -> Run:
         nb = deepcopy(version)
         with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
             folder = Path(private, "work")  # the copy gets the mode of the original

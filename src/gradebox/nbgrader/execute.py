@@ -32,8 +32,7 @@ from gradebox.workers.notebook import running
 from gradebox.workers.protocol import Given
 
 
-def _most(default: int, about: str) -> Any:
-    """Return the setting of a limit."""
+def _limit(default: int, about: str) -> Any:
     return Integer(default, help=about).tag(config=True)
 
 
@@ -111,32 +110,31 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Unicode(), help="Names of further environment variables that notebooks may see."
     ).tag(config=True)
 
-    max_seconds = _most(
+    max_seconds = _limit(
         600, "Seconds of own time that all cells of a notebook may take together; then it ends."
     )
-    max_memory = _most(Limits.memory, "Bytes of memory that a notebook may use beyond its imports.")
-    max_cpu = _most(Limits.cpu, "Seconds that each process of a notebook may compute.")
-    max_processes = _most(
+    max_memory = _limit(
+        Limits.memory, "Bytes of memory that a notebook may use beyond its imports."
+    )
+    max_cpu = _limit(Limits.cpu, "Seconds that each process of a notebook may compute.")
+    max_processes = _limit(
         Limits.processes, "Processes and threads that a notebook may have at one time."
     )
-    max_files = _most(Limits.files, "Files that each process of a notebook may have open.")
-    max_file_size = _most(Limits.file_size, "Bytes of any file that a notebook writes.")
-    max_disk = _most(Limits.disk, "Bytes of all files of a notebook, with those handed in.")
-    max_output = _most(Limits.output, "Bytes of text, and of other outputs, that a cell may show.")
+    max_files = _limit(Limits.files, "Files that each process of a notebook may have open.")
+    max_file_size = _limit(Limits.file_size, "Bytes of any file that a notebook writes.")
+    max_disk = _limit(Limits.disk, "Bytes of all files of a notebook, with those handed in.")
+    max_output = _limit(Limits.output, "Bytes of text, and of other outputs, that a cell may show.")
 
-    def preprocess(
-        self, nb: NotebookNode, resources: dict[str, Any], km: Any = None
-    ) -> tuple[NotebookNode, dict[str, Any]]:
+    def preprocess(self, nb: NotebookNode, resources: Any, km: Any = None) -> tuple[Any, Any]:
         """Execute all code cells and keep what they show, and what the tests gave.
 
         ``resources["gradebox"]`` then has ``scores``, by the names of the cells.
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         context = resources.get("nbgrader", {})
-        name, assignment = _names(context)
+        name, assignment = context.get("notebook", ""), context.get("assignment", "")
         if self.plan is None:
-            source = source_folder(self, assignment)
-            self.plan = planned(remembered(self, source, assignment))
+            self.plan = planned(remembered(self, source_folder(self, assignment), assignment))
         run = self.run(nb, folder, context, self.plan.get(name, NotebookPlan()))
         resources["gradebox"] = {"scores": run.scores}
         for event in run.events:
@@ -150,8 +148,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
         The context names its ``assignment`` and ``notebook``, and the ``student`` of a submission.
         """
-        name, assignment = _names(context)
-        folder_of_source, source = source_folder(self, assignment), source_of(self, context)
+        source = source_of(self, context)
         tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
 
         def is_skipped(cell: NotebookNode) -> bool:
@@ -163,21 +160,17 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
         given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
         is_isolated = not tests <= {*plan.in_process}
-        with self._running(folder, context, folder_of_source, given, is_isolated) as notebook:
-            run = Run(self, notebook, name, plan, source)
-            run.execute(nb.cells, is_skipped)
+        with self._running(folder, context, given, is_isolated) as notebook:
+            run = Run(self, notebook, context.get("notebook", ""), plan, source)
+            run.execute(nb, is_skipped)
         return run
 
     def _running(
-        self,
-        folder: Path,
-        context: dict[str, Any],
-        source: Path,
-        given: list[Given],
-        is_isolated: bool,
+        self, folder: Path, context: dict[str, Any], given: list[Given], is_isolated: bool
     ) -> Any:
         """Return the processes of a notebook, with one for tests if any is isolated."""
-        name, assignment = _names(context)
+        name, assignment = context.get("notebook", ""), context.get("assignment", "")
+        source = source_folder(self, assignment)
         imports = [*self.imports, *pool.imported(source)]
         modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         try:
@@ -209,8 +202,3 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **options)
-
-
-def _names(context: dict[str, Any]) -> tuple[str, str]:
-    """Return the names of a notebook and of its assignment."""
-    return str(context.get("notebook", "")), str(context.get("assignment", ""))

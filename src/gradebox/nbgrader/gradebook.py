@@ -1,18 +1,17 @@
-"""Read an assignment from nbgrader's gradebook, and hold the gradebook open during a run.
+"""Read an assignment from nbgrader's gradebook, and enter scores into one that a run has open.
 
-nbgrader's steps each open the gradebook anew, ask it cell by cell and commit after each answer:
-half of the time that grading takes without kernels. Those of this package are handed one that is
-open already, see :func:`opened`.
+nbgrader's own steps open it anew for each notebook, and commit after each answer: half of the time
+that grading takes without kernels.
 """
 
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from operator import attrgetter, itemgetter
-from types import SimpleNamespace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
+from nbformat import from_dict
 from nbgrader.api import (
     BaseCell,
     Grade,
@@ -21,11 +20,18 @@ from nbgrader.api import (
     SubmittedAssignment,
     SubmittedNotebook,
 )
+from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from gradebox.events import Event
 from gradebox.files import digest
-from gradebox.nbgrader.cells import require_python
+from gradebox.nbgrader.cells import KINDS, name_of, of, require_python
+
+NO_ANSWER = "No response."
+"""What nbgrader by itself writes as the comment on an answer that is still as it was released."""
+
+SCHEMA = 3  # the version of nbgrader's metadata that cells are given
 
 _FINGERPRINTS = sql.Table(
     "gradebox_fingerprints",
@@ -46,25 +52,6 @@ class Mark(NamedTuple):
     events: tuple[Event, ...] = ()  # what happened when it was graded
 
 
-def opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
-    """Give a step of nbgrader's the gradebook: the one that the run has open, or one for the step.
-
-    A run puts its own under ``"gradebook"`` into what nbgrader passes to its steps.
-    """
-    book = resources.get("gradebook")
-    return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
-
-
-_KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
-
-
-def _columns(entry: Any) -> dict[str, Any]:
-    """Return what the gradebook has of an entry, by the names of the columns."""
-    return {
-        column.key: getattr(entry, column.key) for column in sql.inspect(entry).mapper.column_attrs
-    }
-
-
 class Sources:
     """The cells of one assignment as the gradebook has them; for any thread.
 
@@ -72,58 +59,59 @@ class Sources:
     """
 
     def __init__(self, plain: dict[str, Any], duedate: Any = None) -> None:
-        self._plain, self.duedate = plain, duedate
-        self.assignment = str(plain["assignment"])
-        self.releases: dict[str, list[Any]] = plain.get("releases", {})
+        self.plain, self.duedate = plain, duedate
+        self.names = [*plain["notebooks"]]  # the names of the notebooks
+        self.releases: dict[str, list[Any]] = plain.setdefault("releases", {})
         """The releases of each notebook that a store has seen."""
-        self._notebooks: dict[str, Any] = {}
-        for fields in sorted(plain["notebooks"], key=itemgetter("name")):
-            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
-            self._notebooks[fields["name"]] = SimpleNamespace(**fields | cells)
-        self.names = [*self._notebooks]  # the names of the notebooks
 
     @classmethod
-    def read(cls, url: str, course_id: str, assignment: str) -> "Sources":
+    def read(cls, url: str, assignment: str, **course: str) -> "Sources":
         """Read an assignment; raise ``MissingEntry`` if the gradebook does not know it."""
-        with Gradebook(url, course_id) as book:
+        with Gradebook(url, **course) as book:
             entry = book.find_assignment(assignment)
-            notebooks = [
-                _columns(notebook)
-                | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
-                for notebook in entry.notebooks
-            ]
-            return cls({"assignment": assignment, "notebooks": notebooks}, entry.duedate)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """Return all that executions need to know as plain data."""
-        return self._plain | {"releases": self.releases}
+            notebooks = {
+                notebook.name: {
+                    "kernelspec": json.loads(notebook.kernelspec or "null"),
+                    "cells": _cells(notebook),
+                }
+                for notebook in sorted(entry.notebooks, key=attrgetter("name"))
+            }
+            return cls({"notebooks": notebooks}, entry.duedate)
 
     def require_python(self) -> None:
         """Raise ``NotPython`` unless all notebooks run Python."""
-        for name, notebook in self._notebooks.items():
-            kernelspec = json.loads(notebook.kernelspec or "{}")
-            require_python(SimpleNamespace(metadata={"kernelspec": kernelspec or {}}), name)
+        for name in self.names:
+            require_python(self.kernelspec(name), name)
 
     @property
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
-        parts = attrgetter("name", "cell_type", "locked", "source", "checksum")
-        notebooks = [
-            [
-                *(name, notebook.kernelspec),
-                sorted(map(parts, notebook.source_cells)),
-                sorted((c.name, c.max_score) for c in notebook.grade_cells + notebook.task_cells),
-            ]
-            for name, notebook in self._notebooks.items()
-        ]
-        return digest([json.dumps(notebooks)])
+        return digest([json.dumps(self.plain["notebooks"], sort_keys=True)])
 
-    def find_notebook(self, name: str, assignment: str) -> Any:
-        """Return a notebook."""
-        if assignment != self.assignment or name not in self._notebooks:
-            raise MissingEntry(f"No such entry: {assignment}/{name}")
-        return self._notebooks[name]
+    def kernelspec(self, notebook: str) -> Any:
+        """Return the kernel that a notebook names, or None."""
+        return self.plain["notebooks"][notebook]["kernelspec"]
+
+    def cells(self, notebook: str) -> dict[str, Any]:
+        """Return new cells of a notebook by their names, in the order of the gradebook."""
+        return dict(from_dict(self.plain["notebooks"][notebook]["cells"]))  # type: ignore[no-untyped-call]
+
+
+def _cells(notebook: Any) -> dict[str, Any]:
+    """Return the cells of a notebook in the gradebook by name, with nbgrader's metadata."""
+    named = {
+        kind: {cell.name: cell for cell in getattr(notebook, f"{kind}_cells")} for kind in KINDS
+    }
+    points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
+    cells = {}
+    for cell in notebook.source_cells:
+        metadata: dict[str, Any] = {kind: cell.name in named[kind] for kind in KINDS}
+        metadata |= {"grade_id": cell.name, "schema_version": SCHEMA, "checksum": cell.checksum}
+        metadata |= {"locked": bool(cell.locked), "cell_type": str(cell.cell_type)}
+        metadata |= {"points": points[cell.name]} if cell.name in points else {}
+        fields = {"cell_type": str(cell.cell_type), "source": str(cell.source)}
+        cells[cell.name] = fields | {"metadata": {"nbgrader": metadata}}
+    return cells
 
 
 class _Held(Session):
@@ -143,8 +131,6 @@ class Book(Gradebook):  # type: ignore[misc]
         self.db.remove()
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
         self._submissions: dict[tuple[str, str], SubmittedAssignment] = {}
-        self._entries: dict[str, dict[tuple[str, str], Any]] = {}
-        self._names: dict[str, str] = {}  # what cells are called, by their ids
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -154,7 +140,7 @@ class Book(Gradebook):  # type: ignore[misc]
             yield
             self.settle()
         finally:
-            self._submissions, self._entries = {}, {}
+            self._submissions.clear()
             self.db.remove()
 
     def settle(self) -> None:
@@ -183,29 +169,6 @@ class Book(Gradebook):  # type: ignore[misc]
             if entry.name == notebook:
                 return entry
         raise MissingEntry(f"No such entry: {assignment}/{student}/{notebook}")
-
-    def find_grade(self, grade_cell: str, notebook: str, assignment: str, student: str) -> Any:
-        """Return a grade; those of a notebook are read together."""
-        return self._entry("grades", grade_cell, notebook, assignment, student)
-
-    def find_comment(self, solution_cell: str, notebook: str, assignment: str, student: str) -> Any:
-        """Return a comment; those of a notebook are read together."""
-        return self._entry("comments", solution_cell, notebook, assignment, student)
-
-    def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
-        name = f"{assignment}/{student}/{notebook}"
-        if name not in self._entries:
-            submitted: Any = self.find_submission_notebook(notebook, assignment, student)
-            entries = [(k, each) for k in ("grades", "comments") for each in getattr(submitted, k)]
-            if not {each.cell_id for _, each in entries} <= self._names.keys():
-                with self.db.no_autoflush:
-                    cells = self.db.query(BaseCell.id, BaseCell.name)
-                    found = cells.filter(BaseCell.notebook_id == submitted.notebook.id)
-                    self._names |= dict(map(tuple, found))
-            self._entries[name] = {(k, self._names[each.cell_id]): each for k, each in entries}
-        if (kind, cell) not in self._entries[name]:
-            raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}")
-        return self._entries[name][kind, cell]
 
     def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
@@ -248,3 +211,87 @@ class Book(Gradebook):  # type: ignore[misc]
         for submission, cell, score in grades:
             lines.setdefault(submission, []).append(f"{cell} {score}")
         return {submission: digest(of_cells) for submission, of_cells in lines.items()}
+
+
+# --- nbgrader's steps that enter scores
+
+
+def _opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return the gradebook that a run has put there, or open it for the step."""
+    book = resources.get("gradebook")
+    return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
+
+
+class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
+    """nbgrader's step that takes points off for being late."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Ask the course's plugin for the penalty, and enter it."""
+        context = resources["nbgrader"]
+        assignment, student = context["assignment"], context["student"]
+        self.init_plugin()
+        with _opened(resources) as book:
+            late = book.find_submission(assignment, student).total_seconds_late
+            entry = book.find_submission_notebook(context["notebook"], assignment, student)
+            entry.late_submission_penalty = penalty = None
+            if late > 0:
+                book.db.flush()  # the database sums the score when it is first asked for, here
+                self.log.warning(
+                    Event("late", fields={"seconds": late, "duration": duration(late)})
+                )
+                penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
+                if penalty is not None:
+                    penalty = self._check_late_penalty(entry, penalty)
+            entry.late_submission_penalty = penalty
+            if penalty:  # one for each notebook, of those that have points to lose
+                fields = {"points": penalty}
+                self.log.warning(Event("late-penalty", context["notebook"], "", fields))
+            book.db.commit()
+        return nb, resources
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> [duration(seconds) for seconds in (20, 150, 3600, 83440, 200_000)]
+    ['1 minute', '3 minutes', '1 hour', '23.2 hours', '2.3 days']
+    """
+    number, unit = f"{max(1, -(-seconds // 60)):.0f}", "minute"
+    if seconds >= 3540:
+        size, unit = (3600, "hour") if seconds < 48 * 3600 else (86400, "day")
+        number = f"{round(seconds / size, 1):g}"
+    return f"{number} {unit}{'' if number == '1' else 's'}"
+
+
+class SaveScores(SaveAutoGrades):  # type: ignore[misc]
+    """nbgrader's step that enters the scores, for those that ``WarmExecute`` gives.
+
+    Of cells of which it does not know the score, such as written answers, nbgrader finds it.
+    """
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Enter the scores of a notebook, and the comments of answers that were left as given."""
+        context = resources["nbgrader"]
+        scores = resources.get("gradebox", {}).get("scores", {})
+        place = context["notebook"], context["assignment"], context["student"]
+        with _opened(resources) as book:
+            submitted = book.find_submission_notebook(*place)
+            with book.db.no_autoflush:
+                cells = book.db.query(BaseCell.id, BaseCell.name)
+                names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))
+            grades, comments = (
+                {names[entry.cell_id]: entry for entry in entries}
+                for entries in (submitted.grades, submitted.comments)
+            )
+            for cell in nb.cells:
+                name = name_of(cell)
+                if is_grade(cell):
+                    grade, score = grades[name], scores.get(name)
+                    grade.auto_score = determine_grade(cell)[0] if score is None else score
+                    unread = grade.auto_score is None or grade.manual_score is not None
+                    grade.needs_manual_grade = unread
+                if is_solution(cell) or is_task(cell):
+                    given = not is_task(cell) and of(cell).get("checksum") == compute_checksum(cell)
+                    comments[name].auto_comment = NO_ANSWER if given else None
+            book.db.commit()
+        return nb, resources

@@ -21,7 +21,7 @@ from typing import Any
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_locked
 
-LONGEST = 300_000
+MAX_CHARACTERS = 300_000
 """So many characters of HTML an output may have; longer ones are shown as their text."""
 
 _PLAIN = "b|strong|i|em|u|s|del|ins|sub|sup|small|mark|kbd|code|br|hr"
@@ -47,7 +47,8 @@ _ATTRIBUTE = "|".join(
         rf'src="{_DATA}"',
     )
 )
-_TAG = re.compile(rf"<(/?)({_PLAIN}|{_BLOCKS})((?:\s+(?:{_ATTRIBUTE}))*)\s*/?>", re.ASCII)
+# or else what could begin or end another tag
+_TAG = re.compile(rf"<(/?)({_PLAIN}|{_BLOCKS})(?:\s+(?:{_ATTRIBUTE}))*\s*/?>|[<>]", re.ASCII)
 _BARE = re.compile(rf"</?(?:{_PLAIN})\s*/?>", re.ASCII)
 # what no page would show anyway: a table of pandas comes with a <style>
 _UNSEEN = (("<style", "</style>"), ("<script", "</script>"), ("<!--", "-->"))
@@ -78,19 +79,19 @@ def harmless_html(text: str) -> str:
         text = _without(text, begin, end)
     opened: list[str] = []
     balanced = True
-    pieces, end_of_last = [], 0
-    for tag in _TAG.finditer(text):
-        pieces += [_escaped(text[end_of_last : tag.start()]), tag[0]]
-        end_of_last = tag.end()
-        closes, name = bool(tag[1]), tag[2]
-        if name in _VOID:
-            continue
-        if not closes:
-            opened.append(name)
-        elif not opened or opened.pop() != name:
-            balanced = False
-    pieces.append(_escaped(text[end_of_last:]))
-    return "".join(pieces) if balanced and not opened else _escaped(text)
+
+    def kept(match: re.Match[str]) -> str:
+        nonlocal balanced
+        name = match[2]
+        if name and name not in _VOID:
+            if match[1]:
+                balanced = balanced and bool(opened) and opened.pop() == name
+            else:
+                opened.append(name)
+        return match[0] if name else _escaped(match[0])
+
+    cleaned = _TAG.sub(kept, text)
+    return cleaned if balanced and not opened else _escaped(text)
 
 
 def _without(text: str, begin: str, end: str) -> str:
@@ -148,7 +149,7 @@ def _harmless_output(output: Any) -> None:
     bundle = _pictures(data) | {kind: data[kind] for kind in ("text/plain",) if kind in data}
     for kind, clean in _CLEANED.items():
         text = _text(data.get(kind))
-        if len(text) <= LONGEST and (cleaned := clean(text)):
+        if len(text) <= MAX_CHARACTERS and (cleaned := clean(text)):
             bundle[kind] = cleaned
     if "image/svg+xml" in data and not {*_PICTURES, "text/html"} & {*bundle}:
         # in a picture browsers run no script and load nothing

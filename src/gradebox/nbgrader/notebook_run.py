@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
 
@@ -10,7 +10,7 @@ from nbformat import NotebookNode, from_dict
 
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
-from gradebox.nbgrader.names import borrowed, names_of
+from gradebox.nbgrader.names import absent, borrowed, names_of
 from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
@@ -40,31 +40,30 @@ class Run:
     def __init__(
         self, step: Any, notebook: Notebook, name: str, plan: NotebookPlan, source: Instructions
     ) -> None:
-        self.isolated: dict[str, float] = {}  # what tests gave isolated, by their names
-        self.in_process: dict[str, float] = {}  # what tests gave in the student's process
-        self.scores: dict[str, float] = {}  # what counts
+        # by the names of tests: what they gave isolated and in the student's process, what counts
+        self.isolated: dict[str, float] = {}
+        self.in_process: dict[str, float] = {}
+        self.scores: dict[str, float] = {}
         self.reasons: dict[str, str] = {}  # why a test gave no points where its score comes from
         self.events: list[Event] = []
         self.changed: list[str] = []  # what tests in the student's process use, and was changed
         self.numbers: set[str] = set()  # the isolated tests whose last value is a number
-        self.costly: set[str] = set()
-        """The isolated tests that ended a process, which later tests lack."""
+        self.costly: set[str] = set()  # those that ended a process, which later tests lack
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
         self._released, self._when_late = released_by(step.parent), step.error_on_timeout
         # a process in which a student's code runs may not obey
         self._max_output, self._room = step.max_output, NOTEBOOK * step.max_output
-        self._waiting: list[NotebookNode] = []
-        self._refused: dict[str, str] = {}
+        self._waiting: list[NotebookNode] = []  # the tests that run in the student's process
+        self._refused: dict[str, str] = {}  # what could not cross to an isolated test
         self._ended: Ended | None = None
-        self._plays_along, self._reaches = False, set[str]()
 
-    def execute(self, cells: Iterable[NotebookNode], is_skipped: Callable[[Any], bool]) -> None:
+    def execute(self, nb: NotebookNode, is_skipped: Callable[[Any], bool]) -> None:
         """Execute the code cells of the notebook and keep what they show."""
-        cells = [*cells]
+        cells = nb.cells
         found = borrowed(cells, self._released, self._plan.forks)
-        self._plays_along = any(_OWN.search(c.source) for c in cells if not is_test(c))
-        given = {c.source for c in self._source.cells.values()} | self._source.plain
-        own = {cell.source for cell in cells if not is_test(cell)}
+        own = [cell.source for cell in cells if not is_test(cell)]
+        self._plays_along = any(map(_OWN.search, own))
+        given = [*(cell.source for cell in self._source.cells.values()), *self._source.plain]
         self._reaches = {*_REACHES.findall(str(own))} - {*_REACHES.findall(str(given))}
         lent = {each.test for each in found}
         for cell in cells:
@@ -82,6 +81,9 @@ class Run:
         for name in self._plan.again:
             if name in self._refused and name not in self.in_process:  # it has ended meanwhile
                 self._not_a_value(name, NO_POINTS)
+        for lack in absent(nb, self._source.defined).values():
+            if lack.guess and not lack.failed:
+                self._tell("renamed", what=lack.kind, name=lack.name, guess=lack.guess)
 
     def _execute(self, cell: NotebookNode) -> None:
         name = name_of(cell)
@@ -142,11 +144,9 @@ class Run:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
             elif result.score and self._reaches:
                 self._tell("reaches", name, what=", ".join(sorted(self._reaches)[:5]))
-        if is_asked_again:
-            return
-        if result.error:
-            self.reasons[name] = result.error
-        self._keep(cell, result.outputs, late=late, what="a test cell")
+        if not is_asked_again:
+            self.reasons |= {name: result.error} if result.error else {}
+            self._keep(cell, result.outputs, late=late, what="a test cell")
 
     def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
         """Return the names of Python's own and the imports that have their meaning in a test."""

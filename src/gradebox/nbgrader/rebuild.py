@@ -1,51 +1,34 @@
-"""Rebuild a submitted notebook from the instructor's version of it.
+"""Rebuild a submitted notebook from the instructor's version of it, and compare the releases.
 
 The instructor's cells keep their text, their order and what they are worth, whatever a student's
 copy of them says. The student contributes the answers, and further cells that are left where they
-are. Two steps replace nbgrader's own, see :mod:`gradebox.configuration`.
+are.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any
 
-from nbformat import from_dict
-from nbformat.v4 import new_code_cell, new_markdown_cell
-from nbgrader.preprocessors import DeduplicateIds, OverwriteCells
-from nbgrader.utils import is_locked
+import nbformat
+from nbgrader.preprocessors import OverwriteCells
+from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 from gradebox.events import Event
-from gradebox.files import digest
-from gradebox.nbgrader.cells import name_of, of
-from gradebox.nbgrader.gradebook import opened
-from gradebox.nbgrader.source_notebook import Released, given_texts, released_by, source_of
-
-SCHEMA = 3  # the version of nbgrader's metadata that cells are given
-
-_KINDS = ("grade", "solution", "task")
+from gradebox.files import digest, read_json, write
+from gradebox.nbgrader.cells import KINDS, name_of, of
+from gradebox.nbgrader.course import Course
+from gradebox.nbgrader.gradebook import Sources
+from gradebox.nbgrader.source_notebook import (
+    AUTOMATIC,
+    Released,
+    given_texts,
+    released_by,
+    source_of,
+)
 
 Cells = dict[str, Any]  # the instructor's cells by name, with nbgrader's metadata for them
-
-
-def originals(notebook: Any, order: Collection[str] = ()) -> Cells:
-    """Return the cells of a notebook as the gradebook has them, in the order of their names.
-
-    The gradebook keeps cells in the order in which it met them.
-    """
-    named = {
-        kind: {cell.name: cell for cell in getattr(notebook, f"{kind}_cells")} for kind in _KINDS
-    }
-    points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
-    cells = {}
-    for cell in notebook.source_cells:
-        metadata: dict[str, Any] = {kind: cell.name in named[kind] for kind in _KINDS}
-        metadata |= {"grade_id": cell.name, "schema_version": SCHEMA, "checksum": cell.checksum}
-        metadata |= {"locked": bool(cell.locked), "cell_type": str(cell.cell_type)}
-        metadata |= {"points": points[cell.name]} if cell.name in points else {}
-        fields = {"cell_type": str(cell.cell_type), "source": str(cell.source)}
-        cells[cell.name] = from_dict(fields | {"metadata": {"nbgrader": metadata}})  # type: ignore[no-untyped-call]
-    position = {name: number for number, name in enumerate(order)}
-    return dict(sorted(cells.items(), key=lambda item: position.get(item[0], len(position))))
 
 
 def aspects(cell: Any) -> dict[str, Any]:
@@ -53,7 +36,7 @@ def aspects(cell: Any) -> dict[str, Any]:
     points = of(cell).get("points")
     return {
         "type": cell.cell_type,
-        "kind": [bool(of(cell).get(kind)) for kind in _KINDS],
+        "kind": [bool(of(cell).get(kind)) for kind in KINDS],
         "lock": bool(is_locked(cell)),
         "points": points if isinstance(points, int | float) else None,
         "text": digest(["\n".join(cell.source.splitlines()).strip()]),
@@ -65,27 +48,45 @@ def _lines(source: str) -> str:
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
-class Recognize(DeduplicateIds):  # type: ignore[misc]
-    """Find the instructor's cells in a notebook, and make them what they were."""
+class Rebuild(OverwriteCells):  # type: ignore[misc]
+    """Find the instructor's cells in a notebook, and put back what was changed or is missing."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Take the metadata of nbgrader from all other cells, and put back those of these."""
-        cells, is_known = _lookup(self, resources)
+        """Rebuild a notebook, with the kernel that the gradebook names."""
+        context = resources["nbgrader"]
+        assignment, notebook = context["assignment"], context["notebook"]
+        # a run puts there what it has read already
+        book = resources.get("gradebook") or Sources.read(context["db_url"], assignment)
+        if kernel := book.kernelspec(notebook):
+            nb.metadata["kernelspec"] = kernel
+        source, recorded = source_of(self, context).cells, book.cells(notebook)
+        # the gradebook keeps cells in the order in which it met them
+        cells = {name: recorded[name] for name in [*source, *recorded] if name in recorded}
         for cell in nb.cells:
             cell.source = _lines(cell.source)
+        released = released_by(self.parent)
+        given = {name: _lines(released(cell.source)).strip() for name, cell in cells.items()}
         self._disown(nb, cells)
-        _adopt(nb, cells, released_by(self.parent))
+        _adopt(nb, cells, given)
         for cell in nb.cells:
             if name := name_of(cell):
-                for aspect in _put_back(cell, cells[name]):
-                    self.log.warning(_changed(name, aspect))
-        context = resources["nbgrader"]
-        texts = given_texts(self, context["assignment"], context["notebook"])
-        given = {_lines(text) for text in texts} | {""}
-        plain = [c for c in nb.cells if c.cell_type == "code" and not name_of(c)]
-        own = [cell for cell in plain if cell.source.strip() not in given]
-        if own and is_known:  # else nobody knows what students were given
-            self.log.warning(Event("added", fields={"number": len(own)}))
+                for what in _put_back(cell, cells[name], given[name]):
+                    verb = "were" if what == "points" else "was"
+                    self.log.warning(Event("changed", "", name, {"what": what, "verb": verb}))
+        if source:  # else nobody knows what students were given
+            texts = given_texts(self, assignment, notebook)
+            of_course = {_lines(text) for text in texts} | {""}
+            plain = [c.source for c in nb.cells if c.cell_type == "code" and not name_of(c)]
+            if own := [text for text in plain if text.strip() not in of_course]:
+                self.log.warning(Event("added", fields={"number": len(own)}))
+        self._order(nb, list(cells))
+        position, names = 0, [name_of(cell) for cell in nb.cells]
+        for name, cell in cells.items():  # each after the cell that it follows there
+            if name not in names:
+                self.log.warning(Event("missing", "", name))
+                nb.cells.insert(position, self._missing(name, cell))
+                names.insert(position, name)
+            position = names.index(name) + 1
         return nb, resources
 
     def _disown(self, nb: Any, names: Collection[str]) -> None:
@@ -98,28 +99,6 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
             elif cell.metadata.pop("nbgrader", None) is not None and name:
                 self.log.warning(Event("twice" if name in names else "foreign", "", name))
 
-
-class Rebuild(OverwriteCells):  # type: ignore[misc]
-    """Put the instructor's text back, in the instructor's order, with what is missing."""
-
-    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Rebuild a notebook after :class:`Recognize`."""
-        cells, _ = _lookup(self, resources)
-        for cell in nb.cells:
-            if (name := name_of(cell)) and of(cells[name])["locked"]:
-                if _lines(cell.source).strip() not in _texts(cells[name], released_by(self.parent)):
-                    self.log.warning(_changed(name, "text"))
-                cell.source = cells[name].source
-        self._order(nb, list(cells))
-        position, names = 0, [name_of(cell) for cell in nb.cells]
-        for name, original in cells.items():  # each after the cell that it follows there
-            if name not in names:
-                self.log.warning(Event("missing", "", name))
-                nb.cells.insert(position, self._missing(name, original))
-                names.insert(position, name)
-            position = names.index(name) + 1
-        return nb, resources
-
     def _order(self, nb: Any, order: list[str]) -> None:
         """Put the instructor's cells in order, into the places that they have together."""
         positions = [i for i, cell in enumerate(nb.cells) if name_of(cell)]
@@ -130,63 +109,120 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
             for position, cell in zip(positions, ordered, strict=True):
                 nb.cells[position] = cell
 
-    def _missing(self, name: str, original: Any) -> Any:
-        """Return a cell in place of a missing one, that says so."""
-        code, metadata = original.cell_type == "code", of(original)
+    def _missing(self, name: str, cell: Any) -> Any:
+        """Return the instructor's cell in place of a missing one, saying so."""
         notice = self.missing_cell_notification.format(cell_id=name)
-        make: Callable[[str], Any] = new_code_cell if code else new_markdown_cell
-        cell = make(f"{'# ' if code else ''}{notice}{original.source}")
-        if not metadata["solution"]:
+        cell.source = f"{'# ' if cell.cell_type == 'code' else ''}{notice}{cell.source}"
+        if not of(cell)["task"]:
+            del of(cell)["task"]  # as in nbgrader's own
+        if not of(cell)["solution"]:
             cell.metadata |= {"deletable": False, "editable": False}
-        cell.metadata["nbgrader"] = {k: v for k, v in metadata.items() if k != "task" or v}
-        cell.cell_type = original.cell_type
-        cell.pop("id", None)  # a random one; it is given another that is the same in every run
+        _without_outputs(cell)
         return cell
 
 
-def _changed(name: str, what: str) -> Event:
-    return Event("changed", "", name, {"what": what, "verb": "were" if what == "points" else "was"})
-
-
-def _lookup(step: Any, resources: Any) -> tuple[Cells, bool]:
-    """Return the instructor's cells of a notebook, and whether there is a source notebook."""
-    context = resources["nbgrader"]
-    named = source_of(step, context).cells
-    with opened(resources) as book:
-        notebook = book.find_notebook(context["notebook"], context["assignment"])
-        return originals(notebook, named), bool(named)
-
-
-def _texts(original: Any, released: Released) -> tuple[str, str]:
-    """Return what a cell that nobody changed may say: as it is, and as students get it."""
-    return _lines(original.source).strip(), _lines(released(original.source)).strip()
-
-
-def _adopt(nb: Any, cells: Cells, released: Released) -> None:
+def _adopt(nb: Any, cells: Cells, given: dict[str, str]) -> None:
     """Give cells their names back, in order, where a program has lost the metadata."""
     present, lost = {name_of(cell) for cell in nb.cells}, defaultdict(list)
     for name, original in cells.items():
         if name not in present:
-            lost[original.cell_type, _texts(original, released)[1]].append(of(original))
+            lost[original.cell_type, given[name]].append(of(original))
     for cell in nb.cells:
         if not name_of(cell) and (same := lost[cell.cell_type, cell.source.strip()]):
             cell.metadata["nbgrader"] = dict(same.pop(0))
 
 
-def _put_back(cell: Any, original: Any) -> list[str]:
-    """Make the type and the metadata of a cell the instructor's; return what was changed."""
+def _put_back(cell: Any, original: Any, given: str) -> list[str]:
+    """Make of a cell what the instructor's is, of a locked one its text, too; say what was not."""
     old, new, metadata = aspects(cell), aspects(original), of(original)
     told = ["type", "kind"]
     # nbgrader locks tests, and no answer, whatever their metadata say
     told += ["lock"] * (not (metadata["grade"] or metadata["solution"]))
     told += ["points"] * ("points" in metadata)
+    changed = [aspect for aspect in told if old[aspect] != new[aspect]]
     cell.metadata["nbgrader"] = dict(metadata)
-    if _lines(original.source) == cell.source:
+    text = _lines(original.source)
+    if metadata["locked"] and cell.source.strip() not in (text.strip(), given):
+        changed.append("text")
+    if metadata["locked"] or cell.source == text:
         cell.source = original.source  # to the byte: nbgrader knows a blank answer by its checksum
     if old["type"] != new["type"]:
         cell.cell_type = new["type"]
-        for name in ("attachments", "outputs", "execution_count"):
-            cell.pop(name, None)
-        if new["type"] == "code":
-            cell.outputs, cell.execution_count = [], None
-    return [aspect for aspect in told if old[aspect] != new[aspect]]
+        cell.pop("attachments", None)
+        _without_outputs(cell)
+    return changed
+
+
+def _without_outputs(cell: Any) -> None:
+    """Give a cell what its type has besides a text."""
+    for name in ("outputs", "execution_count"):
+        cell.pop(name, None)
+    if cell.cell_type == "code":
+        cell.outputs, cell.execution_count = [], None
+
+
+# --- releases
+
+
+def unreleased(course: Course, sources: Sources) -> list[str]:
+    """Return the cells of the instructor's version that differ from those in the gradebook.
+
+    Their tests would give points that the instructor has changed since. Where there is no source
+    notebook there is nothing to compare, and nbgrader writes automatic tests when it releases them.
+    """
+    found = []
+    for path in sorted(course.source.glob("*.ipynb")):
+        if path.stem in sources.names:
+            recorded = sources.cells(path.stem)
+            written = _written(course, path)
+            for name in written.keys() & recorded.keys():
+                if AUTOMATIC in written[name].source:
+                    written[name].source = recorded[name].source
+            now, then = what_is(written.values()), what_is(recorded.values())
+            found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
+    return found
+
+
+def _written(course: Course, path: Path) -> dict[str, Any]:
+    """Return the cells of a source notebook as a release would have them now."""
+    nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    context = {"notebook": path.stem, "assignment": course.assignment, "student": "."}
+    resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
+    resources["nbgrader"] = context | {"db_url": course.url}
+    for step in course.release_steps():
+        nb, resources = step(nb, resources)
+    kinds = (is_grade, is_solution, is_locked, is_task)
+    return {name_of(c): c for c in nb.cells if name_of(c) and any(kind(c) for kind in kinds)}
+
+
+def remember(file: Path, sources: Sources, released: Released) -> dict[str, list[Any]]:
+    """Add the present release to those that a file remembers; return them, by notebook."""
+    seen = read_json(file)
+    before = json.dumps(seen)
+    for name in sources.names:
+        recorded = sources.cells(name).values()
+        for cell in recorded:
+            cell.source = released(cell.source)
+        if (cells := what_is(recorded)) not in seen.setdefault(name, []):
+            seen[name].append(cells)
+    if json.dumps(seen) != before:
+        write(file, json.dumps(seen))
+    return seen
+
+
+def what_is(cells: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return what cells that have a name in nbgrader are, by these names."""
+    return {name_of(cell): aspects(cell) for cell in cells if name_of(cell)}
+
+
+def judged(event: Event, releases: list[Any], cells: dict[str, Any]) -> Event:
+    """Return an event, or that the cell which it calls changed is one of an older release.
+
+    ``releases`` are those of the notebook that were seen, ``cells`` those that were handed in.
+    """
+    if event.kind == "changed" and event.cell in cells and len(releases) > 1:
+        what = event.fields["what"]
+        former = [each[event.cell][what] for each in releases if event.cell in each]
+        if cells[event.cell][what] in former:
+            return Event("older", event.notebook)
+    return event

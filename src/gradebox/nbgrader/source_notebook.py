@@ -9,22 +9,25 @@ in their own process, so that a student who changes it changes no test.
 import ast
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
 from gradebox.nbgrader.cells import is_test, name_of, of
+from gradebox.nbgrader.gradebook import Sources
 from gradebox.nbgrader.names import bound_outside_tests, names_of, words
 from gradebox.workers.protocol import Given
 from gradebox.workers.syntax import PYTHONS, body_of, parse, python_of
+
+AUTOMATIC = "AUTOTEST"  # what a test says in which nbgrader writes automatic tests
 
 Names = Mapping[str, tuple[str, ...]]  # some names for each cell, by its name in nbgrader
 
@@ -100,32 +103,23 @@ def _defined(statement: ast.stmt | None) -> list[str]:
 # --- what of it is the student's
 
 
-@dataclass(eq=False)
 class _Part:
     """A statement of a cell: an answer, or given."""
 
-    source: str
-    is_answer: bool
-    node: ast.stmt | None = None
-
-    @cached_property
-    def bound(self) -> frozenset[str]:
-        """What it binds; an import in an answer binds nothing of the student's."""
-        names, _, imported = names_of(body_of(self.source))
-        return names - imported if self.is_answer else names
-
-    @cached_property
-    def words(self) -> set[str]:
-        return words(self.source)
+    def __init__(self, source: str, is_answer: bool, node: ast.stmt | None = None) -> None:
+        self.source, self.is_answer, self.node = source, is_answer, node
+        self.words = words(source)
+        bound, _, imported = names_of(body_of(source))
+        # an import in an answer binds nothing of the student's
+        self.bound = bound - imported if is_answer else bound
 
 
-def given_parts(cells: Iterable[Any]) -> tuple[Given, ...]:
+def given_parts(cells: Sequence[Any]) -> tuple[Given, ...]:
     """Return what tests run of the code cells of a source notebook, in their order.
 
     A given statement that uses answers is among it only where it makes what the tests need: to run
     it takes the time of the student's code once more.
     """
-    cells = [*cells]
     parts = {id(cell): list(_parts(cell)) for cell in cells if not _is_locked(cell)}
     needed = {word for cell in cells if _is_locked(cell) for word in words(cell.source)}
     left_out = _left_out([part for of_cell in parts.values() for part in of_cell], needed)
@@ -252,9 +246,9 @@ def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
     url = _course(step).db_url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         return {}
-    with Gradebook(url) as book, contextlib.suppress(MissingEntry):
-        cells = book.find_notebook(notebook, assignment).source_cells
-        return {str(cell.name): str(cell.source) for cell in cells}
+    with contextlib.suppress(MissingEntry, KeyError):
+        cells = Sources.read(url, assignment).cells(notebook)
+        return {name: cell.source for name, cell in cells.items()}
     return {}
 
 

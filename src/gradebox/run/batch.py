@@ -27,12 +27,12 @@ from gradebox.nbgrader.cells import Unready as Unready
 from gradebox.nbgrader.course import Course, autograding
 from gradebox.nbgrader.gradebook import Book, Mark, Sources
 from gradebox.nbgrader.plan import Plan, TestRun, planned
-from gradebox.nbgrader.releases import remember, unreleased
+from gradebox.nbgrader.rebuild import remember, unreleased
 from gradebox.nbgrader.source_notebook import released_by
-from gradebox.run import faults, intake, store
-from gradebox.run.executor import Executor, Result
+from gradebox.run import faults, intake
+from gradebox.run.executor import Executor
 from gradebox.run.intake import Submission
-from gradebox.run.store import Store
+from gradebox.run.store import Result, Store
 from gradebox.workers import pool
 
 TIME = "timestamp.txt"
@@ -52,7 +52,7 @@ class _Executed(NamedTuple):
     student: str
     key: str
     mark: str
-    folder: Path
+    result: Result
 
 
 class Batch:
@@ -69,7 +69,7 @@ class Batch:
     def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
         self.course, self.jobs, self.resume = course, jobs, resume
         try:
-            self.sources = Sources.read(course.url, course.course_id, course.assignment)
+            self.sources = Sources.read(course.url, course.assignment, course_id=course.course_id)
         except MissingEntry as error:
             raise Unready(
                 f"the gradebook knows no assignment {course.assignment!r}; "
@@ -91,7 +91,7 @@ class Batch:
         self._tests: list[TestRun] | None = None
         self._writer = executor.chain()
         seen = course.store / "releases" / f"{course.assignment}.json"
-        self.sources.releases = remember(seen, self.sources, released_by(self._writer.exporter))
+        self.sources.releases |= remember(seen, self.sources, released_by(self._writer.exporter))
         self._basis = course.basis(self._writer, self.sources.digest)
         self._masters = course.source_files(self._writer)
 
@@ -154,55 +154,54 @@ class Batch:
         pages = [self.course.autograded(student) / f"{name}.ipynb" for name in submission.notebooks]
         if self.resume and mark == marked.key and all(page.is_file() for page in pages):
             return Outcome(student, "unchanged", marked.events)
-        stored = self._store.find(student, key) if self.resume else None
-        if stored is None:
+        result = self._store.find(student, key) if self.resume else None
+        if result is None:
             result = self.execute(submission, self._plan)
-            with self._store.workplace() as work:
-                files.write_files({**result.files, **self._masters}, work / store.FILES)
-                stored = self._store.keep(student, key, work, result.notebooks)
-        return _Executed(student, key, mark, stored)
+            self._store.keep(student, key, result)
+        return _Executed(student, key, mark, result)
 
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
+        student, key, mark, result = executed
         try:
-            with self.course.notes.gather() as events, self._store.workplace() as folder:
-                result = store.read(executed.folder)
-                missing = sorted({*self.sources.names} - result["notebooks"].keys())
+            with self.course.notes.gather() as events, self._store.workplace() as scratch:
+                folder = scratch / "files"  # the scratch folder itself is closed for others
+                files.write_files({**result.files, **self._masters}, folder)
+                time = folder / TIME
+                # nbgrader would refuse the work, or guess, where it holds anything else than a time
+                fields = {"timestamp": moments.read(time)} if time.exists() else {}
+                told = json.loads(result.notebooks)
+                missing = sorted({*self.sources.names} - told["notebooks"].keys())
                 with book.transaction():
-                    submission = self._enter(book, executed, missing)
+                    submission = self._enter(book, student, missing, fields)
                     # before the mark: a run killed in between finds none, and writes all again
-                    self._write(book, executed, result["notebooks"], folder / store.FILES)
-                    found = [*map(Event.of, result["events"]), *events]
+                    self._write(book, student, told["notebooks"], folder)
+                    found = [*map(Event.of, told["events"]), *events]
                     found += [Event("missing-notebook", name) for name in missing]
-                    has_file = (executed.folder / store.FILES / TIME).exists()
-                    found += [Event("no-time")] if has_file and not submission.timestamp else []
-                    book.mark(submission, executed.mark, found := distinct(found))
-                self._store.drop_others(executed.student, executed.key)
-            return Outcome(executed.student, "graded", tuple(found))
+                    found += [Event("no-time")] if fields and not submission.timestamp else []
+                    book.mark(submission, mark, found := distinct(found))
+                self._store.drop_others(student, key)
+            return Outcome(student, "graded", tuple(found))
         except Exception as error:
-            return _failed(executed.student, error, False)
+            return _failed(student, error, False)
 
-    def _enter(self, book: Book, executed: _Executed, missing: list[str]) -> Any:
+    def _enter(self, book: Book, student: str, missing: list[str], fields: Any) -> Any:
         """Enter the submission into the gradebook; a notebook that is missing has no points."""
-        student, assignment = executed.student, self.course.assignment
         if not self._writer.converter.create_student:
             book.find_student(student)
         book.update_or_create_student(student)
-        # nbgrader would refuse the work, or guess, where the file holds anything else than a time
-        file = executed.folder / store.FILES / TIME
-        fields = {"timestamp": moments.read(file)} if file.exists() else {}
+        assignment = self.course.assignment
         submission = book.update_or_create_submission(assignment, student, **fields)
         for name in missing:
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
         return submission
 
-    def _write(self, book: Book, executed: _Executed, notebooks: Any, folder: Path) -> None:
+    def _write(self, book: Book, student: str, notebooks: Any, folder: Path) -> None:
         """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
-        shutil.copytree(executed.folder / store.FILES, folder)
         for name, (nb, verdicts) in notebooks.items():
-            resources = chain.resources(executed.student, assignment, name, folder, book)
+            resources = chain.resources(student, assignment, name, folder, book)
             resources["gradebox"] = verdicts
             nb = nbformat.from_dict(nb)  # type: ignore[no-untyped-call]
             for step in chain.after:
@@ -211,17 +210,14 @@ class Batch:
                     book.settle()
                 nb, resources = step(nb, resources)
             nbformat.validate(nb, relax_add_props=True)
-            path = folder / f"{name}.ipynb"
-            path.unlink(missing_ok=True)
-            path.write_text(_text(nb), encoding="utf-8", errors="replace")  # half characters
             # on the disk before the gradebook says that it was graded: power may fail in between
-            files.sync([path])
-        chain.hook("post", executed.student, assignment, sorted(notebooks))
-        final = self.course.autograded(executed.student)
+            files.write(folder / f"{name}.ipynb", _text(nb))
+        chain.hook("post", student, assignment, sorted(notebooks))
+        final = self.course.autograded(student)
         final.parent.mkdir(parents=True, exist_ok=True)
         files.remove(final)
         shutil.move(folder, final)
-        chain.converter.set_permissions(assignment, executed.student)
+        chain.converter.set_permissions(assignment, student)
 
 
 def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:

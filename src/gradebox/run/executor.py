@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gradebox.events import Event, distinct
 from gradebox.files import read_files, write_files
@@ -14,21 +14,11 @@ from gradebox.nbgrader.course import Chain, Course, autograding
 from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Sources
-from gradebox.nbgrader.names import absent
 from gradebox.nbgrader.plan import Plan, TestRun
-from gradebox.nbgrader.releases import judged, what_is
-from gradebox.nbgrader.source_notebook import instructions
+from gradebox.nbgrader.rebuild import judged, what_is
 from gradebox.run import intake
 from gradebox.run.intake import Submission
-from gradebox.run.store import Store
-
-
-class Result(NamedTuple):
-    """What the execution of a submission gave, as plain data."""
-
-    notebooks: str  # the executed notebooks with their scores, and what happened, as JSON
-    files: dict[str, bytes]
-    """The bytes of the files beside the notebooks, by their place, without the instructor's."""
+from gradebox.run.store import Result, Store
 
 
 class Executor:
@@ -82,13 +72,7 @@ class Executor:
                 found = [replace(event, notebook=name) for event in events[before:]]
                 releases = self._sources.releases.get(name, [])
                 events[before:] = [judged(event, releases, handed_in) for event in found]
-                # what a test did not find, the student may call otherwise
-                given = instructions(self.course.source / f"{name}.ipynb").defined
-                for n in {each.name: each for each in absent(nb, given).values()}.values():
-                    if n.guess and not n.failed:
-                        fields = {"what": n.kind, "name": n.name, "guess": n.guess}
-                        events.append(Event("renamed", name, "", fields))
-            files, large = read_files(folder, intake.LARGEST, masters)
+            files, large = read_files(folder, intake.MAX_FILE_BYTES, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             events += [Event("large-file", fields={"file": name}) for name in large]
             plain = [event.plain for event in distinct(events)]

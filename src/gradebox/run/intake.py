@@ -16,11 +16,11 @@ from gradebox.files import digest
 from gradebox.nbgrader.cells import is_bundle
 from gradebox.sandbox import filesystem
 
-LARGEST = 50 * 2**20  # so many bytes a file that is handed in may have
+MAX_FILE_BYTES = 50 * 2**20  # so many bytes a file that is handed in may have
 
-MOST_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have together
+MAX_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have together
 
-MOST_FILES = filesystem.MOST_FILES  # so many files and folders may be handed in
+MAX_FILES = filesystem.MAX_FILES  # so many files and folders may be handed in
 
 MOST_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
 
@@ -35,9 +35,6 @@ _USED = ("nbgrader", "deletable", "editable")
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
-
-_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
-"""What the first letter of the mode of a file means; the rest are devices."""
 
 
 class Refused(Exception):
@@ -56,11 +53,9 @@ class Submission:
     @property
     def digest(self) -> str:
         """Return the checksum of all of it."""
-        parts: list[str | bytes] = [self.student]
-        for kind in (self.notebooks, self.files):
-            parts.append(str(len(kind)))
-            parts += chain.from_iterable(sorted(kind.items()))
-        return digest(parts)
+        contents = [*sorted(self.notebooks.items()), *sorted(self.files.items())]
+        parts = [part for name_and_content in contents for part in name_and_content]
+        return digest([self.student, str(len(self.notebooks)), *parts])
 
 
 def take(
@@ -71,7 +66,7 @@ def take(
     ``files_in`` returns the files beside them, by their place, once there are not too many.
     """
     if folder.is_symlink() or not folder.is_dir():
-        raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
+        raise Refused(f"expected a folder, got a link, a file or nothing: {folder.name}")
     _require_little(folder)
     paths = sorted(folder.glob("[!.]*.ipynb"))
     notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
@@ -92,12 +87,12 @@ def _require_little(folder: Path) -> None:
             place = os.path.relpath(entry.path, folder)
             raise Refused(f"{place} is a link; hand in the file itself")
         size += entry.stat().st_size if entry.is_file() else 0
-        if many > MOST_FILES:
-            most = f"{MOST_FILES} files"
+        if many > MAX_FILES:
+            most = f"{MAX_FILES} files"
         elif depth > MOST_FOLDERS:
             most = f"{MOST_FOLDERS} folders in one another"
-        elif size > MOST_BYTES:
-            most = f"{MOST_BYTES // 2**20} MB in all files together"
+        elif size > MAX_BYTES:
+            most = f"{MAX_BYTES // 2**20} MB in all files together"
         else:
             continue
         raise Refused(f"expected at most {most}, got more; hand in only what the notebook needs")
@@ -110,7 +105,7 @@ def _below(folder: Path) -> Iterator[tuple[os.DirEntry[str], int]]:
         path, depth = folders.pop()
         try:
             with os.scandir(path) as found:
-                entries = list(islice(found, MOST_FILES + 1))
+                entries = list(islice(found, MAX_FILES + 1))
         except OSError as error:  # closed, or so deep that its name is too long
             why = f"a folder that was handed in cannot be read: {error.strerror}"
             raise Refused(why) from error
@@ -123,7 +118,7 @@ def _below(folder: Path) -> Iterator[tuple[os.DirEntry[str], int]]:
 def _read(path: Path) -> bytes:
     """Return the bytes of a plain file; nothing else is even opened."""
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise Refused(f"{path.name} is {_kind(path)}; hand in a plain file")
+        raise Refused(f"{path.name} is a link or a folder; hand in a plain file")
     # what was a plain file a moment ago may be a link by now, or a pipe, whose opening waits
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -131,17 +126,10 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise Refused(f"{path.name} cannot be read: {error.strerror}") from error
     with os.fdopen(handle, "rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise Refused(f"{path.name} has more than {LARGEST // 2**20} MB; clear its outputs")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise Refused(f"{path.name} has more than {MAX_FILE_BYTES // 2**20} MB; clear its outputs")
     return content
-
-
-def _kind(path: Path) -> str:
-    try:
-        return _KINDS.get(stat.filemode(path.lstat().st_mode)[0], "a device")
-    except FileNotFoundError:
-        return "nothing"
 
 
 def parse(name: str, content: bytes) -> Any:
@@ -151,12 +139,9 @@ def parse(name: str, content: bytes) -> Any:
     """
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
-    # before it is parsed: as objects a small text can take a hundred times its bytes
-    if text.count("[") + text.count("{") > MOST_VALUES:
-        raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
-    try:
+        # before it is parsed: as objects a small text can take a hundred times its bytes
+        if text.count("[") + text.count("{") > MOST_VALUES:
+            raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
         plain = json.loads(text, object_hook=_without_outputs)
         if _HALF.search(text):  # half a character, alone, as no file can hold it
             whole = json.dumps(plain, ensure_ascii=False).encode("utf-16", "surrogatepass")
@@ -172,15 +157,16 @@ def parse(name: str, content: bytes) -> Any:
         return normal(nbformat.from_dict(fields))  # type: ignore[no-untyped-call]
     except Refused:
         raise
-    except json.JSONDecodeError as error:
-        raise Refused(f"{name}.ipynb is no JSON; save it anew in Jupyter") from error
-    except RecursionError as error:
-        raise Refused(f"{name}.ipynb is no notebook: it is nested too deeply") from error
     except Exception as error:  # whatever a strange notebook brings nbformat to raise
-        raise Refused(
-            f"{name}.ipynb is no notebook: its JSON is not built as the format says; "
-            "save it anew in Jupyter"
-        ) from error
+        what = _FAULTS.get(type(error), "no notebook: its JSON is not built as the format says")
+        raise Refused(f"{name}.ipynb is {what}; save it anew in Jupyter") from error
+
+
+_FAULTS: dict[type[Exception], str] = {
+    UnicodeDecodeError: "not UTF-8 text",
+    json.JSONDecodeError: "no JSON",
+    RecursionError: "no notebook: it is nested too deeply",
+}
 
 
 def _without_outputs(parts: dict[str, Any]) -> Any:

@@ -1,24 +1,30 @@
 """Keep results of executions, whole or not at all, under a key of all that they depend on.
 
 Below the folder of the store lie ``work`` (what is being made, of no worth after the run), and
-``results/ASSIGNMENT/STUDENT/KEY``. A result is written to ``work`` and only then renamed, so
-that a run killed at any instant leaves no half of one; its checksum tells of any other damage.
+``results/ASSIGNMENT/STUDENT/KEY``. A run killed at any instant leaves no half of a result; its
+checksum tells of any other damage.
 """
 
 import contextlib
 import json
 import tempfile
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
 from gradebox.files import digest, remove
 from gradebox.nbgrader.cells import Unready
 
-FILES = "files"
-RESULT = "result.json"
+
+class Result(NamedTuple):
+    """What the execution of a submission gave, as plain data."""
+
+    notebooks: str  # the executed notebooks with their scores, and what happened, as JSON
+    files: dict[str, bytes]
+    """The bytes of the files beside the notebooks, by their place, without the instructor's."""
 
 
 class Busy(Unready):
@@ -50,7 +56,7 @@ class Store:
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
-        """Make a folder that is gone at the end, unless it was renamed."""
+        """Make a folder that is gone at the end."""
         self._work.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=self._work))
         try:
@@ -58,49 +64,27 @@ class Store:
         finally:
             remove(folder)
 
-    def find(self, student: str, key: str) -> Path | None:
-        """Return the folder of a result; None if there is none, or a damaged one."""
-        folder = self._results / student / key
+    def find(self, student: str, key: str) -> Result | None:
+        """Return a result; None if there is none, or a damaged one."""
         with contextlib.suppress(OSError, ValueError):
-            checksum, text = _parts(folder)
-            if checksum == _checksum(folder, text):
-                return folder
+            file = self._results / student / key
+            checksum, text = file.read_text(encoding="utf-8").split("\n", 1)
+            if checksum == digest([text]):
+                notebooks, files = json.loads(text)
+                return Result(notebooks, {name: b64decode(code) for name, code in files.items()})
         return None
 
-    def keep(self, student: str, key: str, folder: Path, result: str) -> Path:
-        """Keep a folder as the result under a key, and return where it lies now.
-
-        It need not be on the disk: a machine that stops leaves a result that is executed again.
-        """
-        checksum = _checksum(folder, result)
-        (folder / RESULT).write_text(f"{checksum}\n{result}", encoding="utf-8")
-        target = self._results / student / key
-        target.parent.mkdir(parents=True, exist_ok=True)
-        remove(target)
-        folder.rename(target)
-        return target
+    def keep(self, student: str, key: str, result: Result) -> None:
+        """Keep a result under a key; its checksum would tell of a half one."""
+        codes = {name: b64encode(content).decode() for name, content in result.files.items()}
+        text = json.dumps([result.notebooks, codes])
+        with self.workplace() as scratch:
+            (scratch / key).write_text(f"{digest([text])}\n{text}", encoding="utf-8")
+            (self._results / student).mkdir(parents=True, exist_ok=True)
+            (scratch / key).replace(self._results / student / key)
 
     def drop_others(self, student: str, key: str) -> None:
         """Remove the results of earlier submissions of a student."""
-        with contextlib.suppress(FileNotFoundError):
-            for other in (self._results / student).iterdir():
-                if other.name != key:
-                    remove(other)
-
-
-def read(folder: Path) -> dict[str, Any]:
-    """Return what was kept with a result."""
-    result: dict[str, Any] = json.loads(_parts(folder)[1])
-    return result
-
-
-def _parts(folder: Path) -> list[str]:
-    """Return the checksum that was written with a result, and its text."""
-    return (folder / RESULT).read_text(encoding="utf-8").split("\n", 1)
-
-
-def _checksum(folder: Path, text: str) -> str:
-    """Return the checksum of a result and the files beside it."""
-    paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
-    contents = (part for path in paths for part in (path.name, path.read_bytes()))
-    return digest([text, *contents])
+        for other in (self._results / student).iterdir():
+            if other.name != key:
+                other.unlink()

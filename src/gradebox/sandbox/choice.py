@@ -21,27 +21,21 @@ class Sandbox(Protocol):
     """A sandbox beside those of the kernel, for several threads.
 
     An entry point of the group ``gradebox.sandboxes`` is its class, a ``Configurable`` of traitlets
-    that is made with nbgrader's configuration. The ``modules`` that it is given are a
-    :data:`gradebox.workers.pool.Modules`, and the beginnings a
-    :class:`gradebox.workers.protocol.Begin` each.
+    that is made with nbgrader's configuration. ``modules`` are a ``gradebox.workers.pool.Modules``.
     """
 
     def start(self, modules: Any) -> None:
         """Import the modules of an assignment beside all else; what fails is told later."""
 
     def obstacle(self, modules: Any, imports: Sequence[str]) -> str:
-        """Return why a notebook cannot run in it; nothing if it can.
-
-        The instructor's notebook imports each ``module`` or ``module:name``.
-        """
+        """Return why a notebook with imports of ``module`` or ``module:name`` cannot run in it."""
 
     def running(
         self, modules: Any, begin: Any, of_tests: Any, **more: Any
     ) -> AbstractContextManager[Any]:
-        """Begin a notebook; return its :class:`gradebox.workers.notebook.Notebook`.
+        """Return a context with a :class:`gradebox.workers.notebook.Notebook` made with ``more``.
 
-        The student's side is told one beginning, and that of the tests the other, or None if none
-        are isolated. The ``Notebook`` is made with what follows, such as its limits.
+        Each side is told a :class:`gradebox.workers.protocol.Begin`, or None if it is not there.
         """
 
 
@@ -51,10 +45,7 @@ def _entries() -> tuple[EntryPoint, ...]:
 
 
 def installed(wanted: str, config: Any) -> dict[str, Sandbox]:
-    """Return the sandboxes of other distributions by name: that which is wanted, or all (auto).
-
-    They are made with nbgrader's configuration.
-    """
+    """Return the sandboxes of other distributions by name: that which is wanted, or all (auto)."""
     entries = [each for each in _entries() if wanted in ("auto", each.name)]
     return {each.name: each.load()(config=config) for each in entries}
 
@@ -69,19 +60,17 @@ def choose(
     """Return the level of the kernel, or the other sandbox, in which a notebook runs.
 
     What is wanted is a level or an installed sandbox; ``"kernel"`` for the strongest level that the
-    kernel offers; or ``"auto"`` for that one, or else an installed sandbox, which is given the
-    modules of the assignment, the imports of the notebook, and nbgrader's configuration. It raises
-    ``NotSealed`` if the sandbox is not to be had, or is none and that was not allowed.
+    kernel offers; or ``"auto"`` for that one, or else an installed sandbox. It raises ``NotSealed``
+    if the sandbox is not to be had, or is none and that was not allowed.
     """
     outcomes: dict[str, str] = {}
     if wanted in ("auto", *KERNEL):
         result = probe.survey()
         outcomes |= result.tried
-        if wanted in ("auto", "kernel", result.level) and result.level is not Level.NONE:
-            return result.level
+        level = result.level if wanted in ("auto", "kernel") else Level(wanted)
+        if result.tried.get(level, "").startswith("works"):
+            return level
         if result.level is not Level.NONE:
-            if result.tried.get(wanted, "").startswith("works"):
-                return Level(wanted)
             raise NotSealed(
                 f"expected the level {wanted}, got {result.level} ({_listed(result.tried)}); "
                 "set WarmExecute.sandbox = 'auto' for the strongest that there is"

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from gradebox.sandbox import linux
 
-HOME = "/student"
-"""Where the temporary home is; it vanishes with the process."""
-
-MOST_FILES = 5000
-"""So many files and folders may be handed in beside the notebooks: each costs time to copy."""
+HOME = "/student"  # temporary: it vanishes with the process
+MAX_FILES = 5000  # and folders that may be handed in beside the notebooks: each takes time to copy
+_BLOCK = 4096  # bytes of the smallest file on a disk
 
 _SYSTEM = (
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
@@ -24,6 +22,8 @@ _SYSTEM = (
     *("/etc/fonts", "/etc/localtime", "/sys/devices/system/cpu"),
 )
 
+# What Python needs of a prefix. The rest may be anyone's: nbgrader's exchange is below share, and
+# a course may have its virtual environment in its own folder.
 _PARTS = (
     *("bin", "sbin", "lib", "lib32", "lib64", "libx32"),
     "libexec",  # parts of compilers and other programs
@@ -35,12 +35,7 @@ _PARTS = (
     *("share/fonts", "share/locale", "share/terminfo", "share/zoneinfo"),
     *("fonts", "etc/fonts", "targets"),  # of conda: libraries of CUDA are links into targets
 )
-"""What Python needs of a prefix. The rest may be anyone's: nbgrader's exchange is below share, and
-a course may have its virtual environment in its own folder."""
-
 COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
-
-_BLOCK = 4096
 
 
 class TooMuch(OSError):
@@ -165,9 +160,9 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
 
 def require_room(many: int, size: int, most: int) -> None:
     """Raise :class:`TooMuch` for more files or bytes than a notebook may bring along."""
-    if many > MOST_FILES:
+    if many > MAX_FILES:
         raise TooMuch(
-            f"expected at most {MOST_FILES} files beside the notebooks, got more; "
+            f"expected at most {MAX_FILES} files beside the notebooks, got more; "
             "hand in only what the notebook needs"
         )
     if size > most:
@@ -178,16 +173,11 @@ def require_room(many: int, size: int, most: int) -> None:
 
 
 def enter(
-    folder: str,
-    readable: list[str],
-    quota: int,
-    owner: tuple[int, int],
-    hidden: Iterable[str] = (),
-) -> list[str]:
+    folder: str, readable: list[str], quota: int, owner: tuple[int, int], hidden: Iterable[str]
+) -> None:
     """Leave this process a root of its own: read-only, but for temporary folders with a quota.
 
     To be called with all capabilities over new mount and pid namespaces, as their first process.
-    It returns what could not be had.
     """
     home = os.path.realpath(folder)
     sources = {path: target for path in readable if (target := _real(path)) != home}
@@ -199,8 +189,9 @@ def enter(
     linux.pivot_root(stage, f"{stage}/.old")
     os.chdir("/")
     os.umask(0o022)  # every user may go through the folders that lead to what is mounted
+    os.mkdir("/proc")
     # first: in a user namespace a new /proc is refused unless a whole one is still in sight
-    missing = _processes()
+    linux.mount("proc", "/proc", "proc", linux.NO_SUID | linux.NO_DEVICES | linux.NO_EXEC)
     own = _own(quota, owner)
     copy("/.old" + home, own["work"], owner, quota)
     writable = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
@@ -220,24 +211,30 @@ def enter(
             os.symlink(sources[path], path)
     for path in dict.fromkeys(hidden):
         _cover(path)
-    _devices()
-    _names(owner)
+    for name in ("null", "zero", "full", "random", "urandom"):
+        _make_mount_point(f"/dev/{name}", folder=False)
+        linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)
+    for name, target in ("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2"):
+        os.symlink(f"/proc/self/fd{target}", f"/dev/{name}")
+    os.makedirs("/etc", exist_ok=True)
+    # programs ask for the user's name; the files are read-only where the course lets notebooks
+    # read the machine's own, which has names
+    with suppress(OSError):
+        Path("/etc/passwd").write_text(f"student:x:{owner[0]}:{owner[1]}::{HOME}:/bin/sh\n")
+        Path("/etc/group").write_text(f"student:x:{owner[1]}:\n")
     linux.unmount("/.old")
     os.rmdir("/.old")
     flags = linux.REMOUNT | linux.BIND | linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
     linux.mount("none", "/", "none", flags)
-    return missing
 
 
 def _make_mount_point(path: str, folder: bool) -> None:
-    """Make an empty folder or file to mount something on."""
     os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)
     if not os.path.exists(path):
         Path(path).touch()
 
 
 def _cover(path: str) -> None:
-    """Show nothing where something is hidden."""
     if os.path.isdir(path):
         flags = linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
         linux.mount("tmpfs", path, "tmpfs", flags, "mode=755,size=4k")
@@ -246,43 +243,14 @@ def _cover(path: str) -> None:
         linux.bind_read_only("/.old/dev/null", path, devices=True)
 
 
-def _processes() -> list[str]:
-    """Show the processes of this namespace in /proc."""
-    os.mkdir("/proc")
-    flags = linux.NO_SUID | linux.NO_DEVICES | linux.NO_EXEC
-    try:
-        linux.mount("proc", "/proc", "proc", flags)
-    except OSError as error:  # a container that hides parts of its own /proc
-        return [f"/proc is empty ({error.strerror})"]
-    return []
-
-
 def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
     """Make the folders that the process may write to; they share one quota."""
     place = "/.old/proc"  # goes with the old root, of which nothing is needed from here
-    # empty files take no blocks: without this limit they could fill the memory of the kernel
-    most_files = MOST_FILES + quota // _BLOCK
-    options = f"mode=755,size={quota},nr_inodes={most_files}"
+    # empty files take no blocks: without a limit on them they could fill the memory of the kernel
+    options = f"mode=755,size={quota},nr_inodes={MAX_FILES + quota // _BLOCK}"
     linux.mount("tmpfs", place, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
     folders = {name: f"{place}/{name}" for name in ("tmp", "home", "work", "shm")}
     for path in folders.values():
         os.mkdir(path, 0o700)
         os.chown(path, *owner)
     return folders
-
-
-def _devices() -> None:
-    for name in ("null", "zero", "full", "random", "urandom"):
-        _make_mount_point(f"/dev/{name}", folder=False)
-        linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)
-    for name, target in ("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2"):
-        os.symlink(f"/proc/self/fd{target}", f"/dev/{name}")
-
-
-def _names(owner: tuple[int, int]) -> None:
-    """Give the user a name, for programs that ask."""
-    os.makedirs("/etc", exist_ok=True)
-    # read-only where the course lets notebooks read the machine's own, which has names
-    with suppress(OSError):
-        Path("/etc/passwd").write_text(f"student:x:{owner[0]}:{owner[1]}::{HOME}:/bin/sh\n")
-        Path("/etc/group").write_text(f"student:x:{owner[1]}:\n")

@@ -8,7 +8,7 @@ kinds include what lies below them. The import system is told first; the files a
 
 import importlib.util
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -22,17 +22,14 @@ class Barrier(MetaPathFinder, Loader):
 
     def __init__(self, banned: Sequence[str], stubbed: Sequence[str]) -> None:
         self.banned, self.stubbed = tuple(banned), tuple(stubbed)
-        self._tests_have_begun = False
+        self.tests_have_begun = False
+        """Whether stubs raise: a test that they do nothing for would give its points."""
         # now, as find_spec would be refused once this stands before the other finders
         self._origins = [origin for name in (*banned, *stubbed) for origin in _origins(name)]
 
     def bars(self, name: str) -> bool:
         """Return whether a module is banned or stubbed."""
         return within(name, (*self.banned, *self.stubbed))
-
-    def tests_begin(self) -> None:
-        """Let stubs raise from now on: a test that they do nothing for would give its points."""
-        self._tests_have_begun = True
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Refuse a banned module, and find a stubbed one."""
@@ -51,7 +48,24 @@ class Barrier(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return a module from which everything can be taken, and nothing does anything."""
-        return _Stubbed(spec.name, lambda: self._tests_have_begun)
+        module = types.ModuleType(spec.name)
+
+        def taken(name: str) -> Any:
+            # Python itself asks a module for such names, as for __all__, and would use the stub
+            if name.startswith("__"):
+                raise AttributeError(name)
+
+            def stub(*args: Any, **kwargs: Any) -> None:
+                if self.tests_have_begun:
+                    where = "the process of the student's cells"
+                    raise RuntimeError(f"{spec.name} is not there in {where}")
+                print(f"{name}: the tests do not run in this process")
+
+            stub.__name__ = stub.__qualname__ = name
+            return stub
+
+        module.__dict__["__getattr__"] = taken
+        return module
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing."""
@@ -60,28 +74,6 @@ class Barrier(MetaPathFinder, Loader):
         """Return where the modules lie now, with what Python has compiled of them."""
         compiled = [(o.parent / "__pycache__").glob(f"{o.stem}.*") for o in self._origins]
         return sorted({str(path) for path in (*self._origins, *chain.from_iterable(compiled))})
-
-
-class _Stubbed(types.ModuleType):
-    __path__: list[str] = []  # noqa: RUF012  a module's own
-
-    def __init__(self, name: str, tests_have_begun: Callable[[], bool]) -> None:
-        super().__init__(name)
-        vars(self)["_tests_have_begun"] = tests_have_begun
-
-    def __getattr__(self, name: str) -> Any:
-        # Python itself asks a module for such names, as for __all__, and would use the stub
-        if name.startswith("__"):
-            raise AttributeError(name)
-        module, tests_have_begun = self.__name__, self._tests_have_begun
-
-        def stub(*args: Any, **kwargs: Any) -> None:
-            if tests_have_begun():
-                raise RuntimeError(f"{module} is not there in the process of the student's cells")
-            print(f"{name}: the tests do not run in this process")
-
-        stub.__name__ = stub.__qualname__ = name
-        return stub
 
 
 def within(name: str, packages: Iterable[str]) -> bool:

@@ -1,7 +1,6 @@
 """The system calls of Linux that seal a process, which Python does not offer.
 
-Nothing here decides what is allowed; see :mod:`gradebox.sandbox.seal`. Importing this module is
-harmless on other systems, where every call raises ``OSError``.
+Importing this module is harmless on other systems, where every call raises ``OSError``.
 """
 
 import ctypes
@@ -18,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 NEW_USER, NEW_PIDS, NEW_NET = 0x10000000, 0x20000000, 0x40000000
 NEW_TIME, NEW_CGROUP = 0x00000080, 0x02000000
@@ -26,59 +27,42 @@ ANY_NAMESPACE = OWN_WORLD | NEW_USER | NEW_TIME | NEW_CGROUP
 
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
-DETACH = 2
 
-_KILLED_WITH_PARENT, _DUMPABLE, _DROP_BOUND, _SECCOMP = 1, 4, 24, 22
-_NO_NEW_PRIVILEGES, _AMBIENT = 38, 47
-_KILL = 9
-
-_CLEAR_ALL = 4  # of the ambient capabilities
-_CAPABILITIES_3 = 0x20080522  # the version of the header of capset
-_HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
-
+# commands of fcntl that let the kernel send signals about a file to any process, and requests of
+# ioctl that let it do so about a socket, and that type into a terminal
 SET_OWNER, SET_OWNER_EX = 8, 15
-"""Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
-
 INTRUSIVE = (0x8901, 0x8902, 0x5412)
-"""Requests of ``ioctl`` that let it do so about a socket, and that type into a terminal."""
 
+# the families of sockets that namespaces cover; of others, some reach the machine around them
 UNIX, INET, INET6 = 1, 2, 10
 FAMILIES = (UNIX, INET, INET6)
-"""The families of sockets that namespaces cover; of others, some reach the machine around them."""
 
 CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
+_NO_NEW_PRIVILEGES = 38
+_CAPABILITIES_3 = 0x20080522  # the version of the header of capset
 
 # The numbers of the calls on x86_64 and aarch64, -1 where there is none; from 424 on they are the
 # same everywhere.
 _CALLS = """
-    add_key 248 217             bpf 321 280                       chmod 90 -1
-    chown 92 -1                 clone 56 220                      clone3 435 435
-    fchmod 91 52                fchmodat 268 53                   fchmodat2 452 452
-    fchown 93 55                fchownat 260 54                   fcntl 72 25
-    fremovexattr 199 16         fsetxattr 190 7                   futimesat 261 -1
-    io_uring_setup 425 425      ioctl 16 29                       ioprio_set 251 30
-    kcmp 312 272                keyctl 250 219                    kill 62 129
-    landlock_add_rule 445 445   landlock_create_ruleset 444 444   landlock_restrict_self 446 446
-    lchown 94 -1                lremovexattr 198 15               lsetxattr 189 6
-    memfd_create 319 279        memfd_secret 447 447              migrate_pages 256 238
-    mount_setattr 442 442       move_pages 279 239                mq_open 240 180
-    msgget 68 186               name_to_handle_at 303 264         open_by_handle_at 304 265
-    perf_event_open 298 241     pidfd_getfd 438 438               pidfd_open 434 434
-    pidfd_send_signal 424 424   pivot_root 155 41                 prlimit64 302 261
-    process_madvise 440 440     process_mrelease 448 448          process_vm_readv 310 270
-    process_vm_writev 311 271   ptrace 101 117                    removexattr 197 14
-    removexattrat 466 466       request_key 249 218               rt_sigqueueinfo 129 138
-    rt_tgsigqueueinfo 297 240   sched_setaffinity 203 122         sched_setattr 314 274
-    sched_setparam 142 118      sched_setscheduler 144 119        semget 64 190
-    setpgid 109 154             setpriority 141 140               setsid 112 157
-    setxattr 188 5              setxattrat 463 463                shmget 29 194
-    socket 41 198               socketpair 53 199                 syslog 103 116
-    tgkill 234 131              tkill 200 130                     truncate 76 45
-    unshare 272 97              userfaultfd 323 282               utime 132 -1
-    utimensat 280 88            utimes 235 -1
+    add_key 248 217, bpf 321 280, chmod 90 -1, chown 92 -1, clone 56 220, clone3 435 435,
+    fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, fchown 93 55, fchownat 260 54, fcntl 72 25,
+    fremovexattr 199 16, fsetxattr 190 7, futimesat 261 -1, io_uring_setup 425 425, ioctl 16 29,
+    ioprio_set 251 30, kcmp 312 272, keyctl 250 219, kill 62 129, landlock_add_rule 445 445,
+    landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -1,
+    lremovexattr 198 15, lsetxattr 189 6, memfd_create 319 279, memfd_secret 447 447,
+    migrate_pages 256 238, mount_setattr 442 442, move_pages 279 239, mq_open 240 180,
+    msgget 68 186, name_to_handle_at 303 264, open_by_handle_at 304 265, perf_event_open 298 241,
+    pidfd_getfd 438 438, pidfd_open 434 434, pidfd_send_signal 424 424, pivot_root 155 41,
+    prlimit64 302 261, process_madvise 440 440, process_mrelease 448 448, process_vm_readv 310 270,
+    process_vm_writev 311 271, ptrace 101 117, removexattr 197 14, removexattrat 466 466,
+    request_key 249 218, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
+    sched_setaffinity 203 122, sched_setattr 314 274, sched_setparam 142 118,
+    sched_setscheduler 144 119, semget 64 190, setpgid 109 154, setpriority 141 140, setsid 112 157,
+    setxattr 188 5, setxattrat 463 463, shmget 29 194, socket 41 198, socketpair 53 199,
+    syslog 103 116, tgkill 234 131, tkill 200 130, truncate 76 45, unshare 272 97,
+    userfaultfd 323 282, utime 132 -1, utimensat 280 88, utimes 235 -1
 """
-_NUMBERS = {n: (int(x), int(y)) for n, x, y in re.findall(r"(\w+) (\S+) (\S+)", _CALLS)}
-
+_NUMBERS = {n: (int(x), int(y)) for n, x, y in re.findall(r"(\w+) (\S+) ([-\d]+)", _CALLS)}
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -91,39 +75,38 @@ def _libc() -> Any:
 
 def machine() -> tuple[int, int]:
     """Return the column of this machine's call numbers, and its name in filters."""
-    try:
-        return _MACHINES[platform.machine()]
-    except KeyError:
+    if (name := platform.machine()) not in _MACHINES:
         supported = " or ".join(_MACHINES)
-        raise OSError(
-            errno.ENOSYS, f"expected a machine of type {supported}, got {platform.machine()}"
-        ) from None
+        raise OSError(errno.ENOSYS, f"expected a machine of type {supported}, got {name}")
+    return _MACHINES[name]
 
 
 def _number(name: str) -> int:
     return _NUMBERS[name][machine()[0]]
 
 
-def _library(name: str, *values: Any, about: object = "") -> int:
-    result = int(getattr(_libc(), name)(*values))
+def _library(name: str, *values: Any, about: str = "") -> int:
+    result = int(getattr(_libc(), name)(*map(_passed, values)))
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name} {about}: {os.strerror(number)}")
     return result
 
 
+def _passed(value: Any) -> Any:
+    # ctypes passes a plain int as 32 bits, where whole registers are read
+    if isinstance(value, int):
+        return ctypes.c_long(value)
+    return os.fsencode(value) if isinstance(value, str) else value
+
+
 def _system(name: str, *values: Any) -> int:
-    # ctypes passes a plain int as 32 bits, and syscall() reads whole registers; -1 is the number of
-    # no call, and the kernel answers ENOSYS
-    numbers = [_number(name), *values]
-    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in numbers]
-    return _library("syscall", *wide, about=name)
+    return _library("syscall", _number(name), *values, about=name)  # -1 is no call: ENOSYS
 
 
 def _prctl(option: int, *values: int) -> None:
     # some options are refused unless the arguments that they do not use are 0
-    padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    _library("prctl", ctypes.c_int(option), *padded, about=option)
+    _library("prctl", option, *(*values, 0, 0, 0, 0)[:4], about=str(option))
 
 
 def fork_into(namespaces: int) -> int:
@@ -150,19 +133,17 @@ def fork_into(namespaces: int) -> int:
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     """Mount a file system."""
-    what = os.fsencode(source), os.fsencode(target), kind.encode()
-    more = ctypes.c_ulong(flags), options.encode() or None
-    _library("mount", *what, *more, about=f"{source} on {target}")
-
-
-def unmount(target: str) -> None:
-    """Take a mount away, even while it is used."""
-    _library("umount2", os.fsencode(target), ctypes.c_int(DETACH))
+    _library("mount", source, target, kind, flags, options or None, about=f"{source} on {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
     """Make another folder the root of this mount namespace."""
-    _system("pivot_root", os.fsencode(new), os.fsencode(old))
+    _system("pivot_root", new, old)
+
+
+def unmount(target: str) -> None:
+    """Take a mount away, even while it is used."""
+    _library("umount2", target, 2, about=target)  # MNT_DETACH
 
 
 def bind_read_only(source: str, target: str, devices: bool = False) -> None:
@@ -172,24 +153,17 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
     try:
-        _system("mount_setattr", _HERE, os.fsencode(target), _AND_BELOW, wanted, len(wanted))
+        # AT_FDCWD, AT_RECURSIVE
+        _system("mount_setattr", -100, target, 0x8000, wanted, len(wanted))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        for point in mounts_under(target):  # Linux before 5.12
+        points = {each.mountpoint for each in psutil.disk_partitions(all=True)}
+        below = sorted(point for point in points if point.startswith(f"{target}/"))
+        for point in (target, *below):  # Linux before 5.12
             # in a user namespace no flag may be taken away
             kept = os.statvfs(point).f_flag & (READ_ONLY | NO_SUID | NO_DEVICES | NO_EXEC)
             mount("none", point, "none", REMOUNT | BIND | flags | kept)
-
-
-def mounts_under(target: str) -> list[str]:
-    """Return a mount point and those below it."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    # the kernel writes a blank in a path as \040
-    points = {
-        re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in lines
-    }
-    return [target, *sorted(p for p in points if p.startswith(target + "/"))]
 
 
 def capabilities() -> int:
@@ -203,32 +177,32 @@ def capabilities() -> int:
 def drop_bounds() -> None:
     """Give up for ever what programs that are started later could gain."""
     for number in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
-        _prctl(_DROP_BOUND, number)
+        _prctl(24, number)  # PR_CAPBSET_DROP
 
 
-def drop_capabilities() -> None:
-    """Give up all capabilities, and what programs with the set-user-id bit would give."""
+def become(user: int | None) -> None:
+    """Give up root, all capabilities and what programs with the set-user-id bit would give.
+
+    Without a user the present one is kept. The process is killed from now on when its parent ends.
+    """
+    if user is not None:
+        # in this order: once the user has changed, the groups can no longer be changed
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     _prctl(_NO_NEW_PRIVILEGES, 1)
-    _prctl(_AMBIENT, _CLEAR_ALL)
-    header, nothing = struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24)
-    _library("capset", header, nothing)
-
-
-def die_with_parent() -> None:
-    """Be killed when the parent ends. A change of user undoes it: call it afterwards."""
-    _prctl(_KILLED_WITH_PARENT, _KILL)
+    _prctl(47, 4)  # PR_CAP_AMBIENT, all of them
+    _library("capset", struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24))
+    _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which a change of user undoes
 
 
 def inspectable(yes: bool) -> None:
     """Let other processes of the same user look into this one, or not."""
-    _prctl(_DUMPABLE, int(yes))
+    _prctl(4, int(yes))  # PR_SET_DUMPABLE
 
 
-# --- Landlock ------------------------------------------------------------------------------------
-
-READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read a file, read a folder
-_LIST = 1 << 3
-_ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
+_READ, _LIST = 0b1101, 0b1000  # execute, read a file, read a folder; the last of these
+_ON_FILES = 0b111 | 1 << 14 | 1 << 15
 
 
 def landlock_version() -> int:
@@ -242,8 +216,7 @@ def landlock_version() -> int:
 def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[str] = ()) -> None:
     """Leave this process no files but those under some folders; of others, the names.
 
-    Where the kernel can (6.7 and 6.12), TCP is closed, and so are sockets without a file and
-    signals to processes outside.
+    Linux 6.7 closes TCP, too, and 6.12 sockets without a file and signals to processes outside.
     """
     version = landlock_version()
     # what each version added for files: 13 rights at first, then links, truncation, devices
@@ -252,10 +225,10 @@ def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     rules = _system("landlock_create_ruleset", struct.pack("QQQ", *wanted), size, 0)
     try:
-        for folders, allowed in (readable, READ), (writable, rights), (listed, _LIST):
+        for folders, allowed in (readable, _READ), (writable, rights), (listed, _LIST):
             for folder in folders:
                 _allow(rules, folder, allowed & rights)
-        # refused without CAP_SYS_ADMIN, unless drop_capabilities has set no_new_privs before
+        # refused without CAP_SYS_ADMIN, unless become has set no_new_privs before
         _system("landlock_restrict_self", rules, 0)
     finally:
         os.close(rules)
@@ -275,20 +248,17 @@ def _allow(rules: int, path: str, rights: int) -> None:
         os.close(beneath)
 
 
-# --- seccomp -------------------------------------------------------------------------------------
-
+# A program for the kernel (seccomp): operations, jumps if true and if false, operands
+Step = tuple[int, int, int, int]
+Filter = list[Step]
 _LOAD, _EQUAL, _AT_LEAST, ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
-
-Filter = list[tuple[int, int, int, int]]
-"""A program for the kernel: operation, jump if true, jump if false, operand."""
-
 # a rule that looks at an argument leaves it in the accumulator, and so ends with this
-_NAME: tuple[int, int, int, int] = (_LOAD, 0, 0, 0)
-_NO: tuple[int, int, int, int] = (_RETURN, 0, 0, _FAIL | errno.EPERM)
+_NAME: Step = (_LOAD, 0, 0, 0)
+_NO: Step = (_RETURN, 0, 0, _FAIL | errno.EPERM)
 
 
-def _argument(number: int) -> tuple[int, int, int, int]:
+def _argument(number: int) -> Step:
     # a filter loads 32 bits: the low half, on machines that are little-endian. The calls that are
     # looked at take an int, or have in it what matters
     return (_LOAD, 0, 0, 16 + 8 * number)
@@ -346,4 +316,4 @@ def install(rules: Filter) -> None:
     program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
     held = ctypes.create_string_buffer(program)
     _prctl(_NO_NEW_PRIVILEGES, 1)
-    _prctl(_SECCOMP, 2, ctypes.addressof(held))
+    _prctl(22, 2, ctypes.addressof(held))  # PR_SET_SECCOMP, with a filter

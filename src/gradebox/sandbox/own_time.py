@@ -1,15 +1,14 @@
 """Limits in the time that processes had, so that a busy machine ends no honest cell.
 
 A process computes, or it has nothing to do, or it waits for a processor that others use. The first
-two make its *own time*; the third is the machine's doing and counts against nobody. On an idle
-machine own time is wall time. On a slow and busy one it passes more slowly, while an endless loop
-and a deadlock are still ended.
+two make its *own time*; the third counts against nobody. So an endless loop and a deadlock are
+ended on any machine, and an honest cell on none.
 
-The kernel's clocks tell it. Linux counts for each thread how long it has waited for a processor.
-Of the threads of a notebook the one that waited longest counts, because another one may sleep until
-that one is done. Lest a notebook keeps itself waiting by many busy threads, its own time is never
-less than the processor time of all its processes. Where waits are not counted, own time is the time
-computed, or all the time of an interval in which it was close to none: then the process slept.
+Linux counts for each thread how long it has waited for a processor. Of the threads of a notebook
+the one that waited longest counts, because another one may sleep until that one is done. Lest a
+notebook keeps itself waiting by many busy threads, its own time is never less than the processor
+time of all its processes. Where waits are not counted, own time is the time computed, or all the
+time of an interval in which it was close to none: then the process slept.
 """
 
 import os
@@ -22,11 +21,9 @@ from typing import NamedTuple, TypeVar
 
 import psutil
 
+# Seconds of wall time, beyond three times a limit, after which own time is not asked any more: the
+# last resort where other programs leave a notebook next to no processor at all
 CAP = 1800.0
-"""Seconds of wall time, beyond three times a limit, after which own time is not asked any more.
-
-It is the last resort where other programs leave a notebook next to no processor at all.
-"""
 
 _IDLE = 0.01
 _SHORTEST = 0.05
@@ -38,15 +35,14 @@ class Reading(NamedTuple):
     """What the processes of some notebooks have had, in seconds."""
 
     computed: float
+    # how long each thread has waited, for each notebook; None where the system does not tell
     waited: tuple[dict[int, float], ...] | None = None
-    """How long each thread has waited, for each notebook; None where the system does not tell."""
 
 
 def own_part(passed: float, before: Reading, after: Reading) -> float:
     """Return the own time in an interval of wall time between two readings.
 
-    The processes of several notebooks work in turns, each one waiting for the other, so that what
-    one waits for a processor is added to what the other does.
+    Several notebooks work in turns: what one waits for a processor counts for the other, too.
 
     >>> waits = [{7: seconds} for seconds in (1.0, 3.5)]
     >>> own_part(4.0, Reading(10.0, (waits[0],)), Reading(11.5, (waits[1],)))
@@ -77,7 +73,6 @@ def read(pids: Iterable[int]) -> Reading:
 
 
 def _family(pid: int) -> set[int]:
-    """Return the processes of a session with all that they have started."""
     family = {pid}
     # both are followed: setsid leaves the session, and a process whose parent ends gets another one
     with suppress(psutil.Error):
@@ -97,7 +92,6 @@ def waits_are_told() -> bool:
 
 
 def _waited(pids: Iterable[int]) -> Iterable[tuple[int, float]]:
-    """Yield how long each thread of some processes has waited for a processor."""
     for pid in pids:
         with suppress(OSError):  # it ended while its threads were looked for
             for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
@@ -106,10 +100,9 @@ def _waited(pids: Iterable[int]) -> Iterable[tuple[int, float]]:
 
 
 class Deadline:
-    """A limit on the own time of notebooks, whose sessions began in some processes.
+    """A limit, from now on, on the own time of notebooks, whose sessions began in some processes.
 
-    It begins with its making. Nothing is read before the first look, so that it costs a fast cell
-    nothing; the time until then counts in full.
+    Nothing is read before the first look, which costs a fast cell nothing; until then all counts.
     """
 
     def __init__(self, seconds: float, *pids: int) -> None:
@@ -139,10 +132,7 @@ class Deadline:
         return 0.0 if self.over else min(rest, self._pause)
 
     def wait(self, receive: Callable[[float], T]) -> T:
-        """Return what ``receive``, which is given seconds to wait, returns within the limit.
-
-        What it raises when the limit is over is raised: a ``TimeoutError``.
-        """
+        """Return what ``receive`` does, given seconds to wait; a ``TimeoutError`` is the limit."""
         while True:
             seconds = self.remaining()
             try:

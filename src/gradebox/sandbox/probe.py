@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
 
 from gradebox.sandbox import linux
 from gradebox.sandbox.seal import Level, Limits, fork, seal
@@ -36,13 +35,8 @@ class Survey:
         return "\n".join([f"sealed by: {self.level}", *lines])
 
 
-def probe() -> Level:
-    """Return the strongest level that this machine offers; it is tried out, once."""
-    return survey().level
-
-
 def survey() -> Survey:
-    """Try the levels out, in a process of its own, and tell what came of each; once."""
+    """Return what this machine offers; it is tried out in a process of its own, once."""
     with _surveying:
         return _survey()
 
@@ -56,17 +50,12 @@ def _survey() -> Survey:
     # imported from the working folder, where a json.py may lie
     command = [sys.executable, "-P", "-m", "gradebox.sandbox.probe", "--json"]
     try:
-        completed = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PROBE, check=True
-        )
-        tried = {str(name): str(outcome) for name, outcome in json.loads(completed.stdout).items()}
-        return Survey(_strongest(tried), tried)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE, check=True)
+        tried = {str(name): str(outcome) for name, outcome in json.loads(done.stdout).items()}
     except (OSError, ValueError, AttributeError, subprocess.SubprocessError) as error:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
-
-
-def _strongest(tried: dict[str, str]) -> Level:
-    return next((level for level in Level if tried.get(level, "").startswith("works")), Level.NONE)
+    works = (level for level in Level if tried.get(level, "").startswith("works"))
+    return Survey(next(works, Level.NONE), tried)
 
 
 def _tried(level: Level) -> str:
@@ -80,7 +69,16 @@ def _tried(level: Level) -> str:
         reading, writing = os.pipe()
         pid = fork(level)
         if not pid:
-            _try_inside(level, secret, writing)
+            try:
+                os.setsid()
+                work, scratch = Path(name, "work"), Path(name, "scratch")
+                lacks = seal(Limits(), work, level=level, keep=[writing], scratch=scratch)
+                outcome = _breach(secret) or "; ".join(("works", *lacks))
+            # the child must not return: on its way out it would remove its parent's folders
+            except BaseException as error:
+                outcome = f"refused: {error}"
+            os.write(writing, outcome.encode())
+            os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as answer:
             outcome = answer.read()
@@ -90,24 +88,9 @@ def _tried(level: Level) -> str:
         return outcome or "the sealed process ended without a word"
 
 
-def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
-    try:
-        os.setsid()
-        folder, scratch = secret.parent / "work", secret.parent / "scratch"
-        lacks = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
-        outcome = _breach(secret) or "; ".join(("works", *lacks))
-    # the child must not return: on its way out it would remove the folders of its parent
-    except BaseException as error:
-        outcome = f"refused: {error}"
-    os.write(writing, outcome.encode())
-    os._exit(0)
-
-
 def _breach(secret: Path) -> str:
-    """Return which barrier does not hold, if any; the caller looks whether the file changed.
-
-    A file of that name in the temporary folder of the sealed process is not the one outside.
-    """
+    """Return which barrier does not hold, if any; the caller looks whether the file changed."""
+    # in its own temporary folder a sealed process may write a file of the same name
     with suppress(OSError), secret.open("r+") as file:
         file.write("broken")
     with suppress(OSError):
@@ -117,23 +100,20 @@ def _breach(secret: Path) -> str:
         # the seconds matter where there is a network only: without it the call fails at once
         socket.create_connection(("127.0.0.1", 9), 0.1).close()
         return "a network can be used"
-    except OSError as error:
-        # no such network: unreachable, or not even a socket; refused means it was there
-        if isinstance(error, ConnectionRefusedError | TimeoutError):
-            return "a network can be used"
+    except (ConnectionRefusedError, TimeoutError):
+        return "a network can be used"
+    except OSError:  # unreachable, or not even a socket
+        pass
     return "capabilities are left" if linux.capabilities() else ""
 
 
 def main(arguments: list[str]) -> int:
     """Print the level of this machine; 1 if it has none."""
     if "--json" in arguments:
-        print(
-            json.dumps({str(level): _tried(level) for level in (Level.NAMESPACES, Level.LANDLOCK)})
-        )
+        print(json.dumps({level: _tried(level) for level in (Level.NAMESPACES, Level.LANDLOCK)}))
         return 0
-    result = survey()
-    print(result)
-    return int(result.level is Level.NONE)
+    print(survey())
+    return int(survey().level is Level.NONE)
 
 
 if __name__ == "__main__":

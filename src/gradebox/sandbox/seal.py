@@ -4,9 +4,8 @@ The kernel of Linux draws the barriers, in the fork itself, so that all its impo
 *namespaces* the process has users, processes, mounts, a network and a host name of its own: it sees
 programs, read-only, and temporary folders with a quota. With *landlock*, where those are refused as
 in many containers, the same files may be read and one folder written to, and a filter refuses
-sockets, signals to others and all calls that reach beyond the process. ``seal`` returns what a
-level lacks. In all of them the cells get an environment of their own and no open file of the
-grader. The score that a process computes about itself can be forged behind any of them.
+sockets, signals to others and all calls that reach beyond the process. The score that a process
+computes about itself can be forged behind any of them.
 """
 
 import errno
@@ -26,25 +25,28 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
+import psutil
+
 from gradebox.sandbox import filesystem, linux
 
 if sys.platform != "win32":
     import resource  # here, so that no fork has to load it
 
-KIB, MIB, GIB = 2**10, 2**20, 2**30
+MIB, GIB = 2**20, 2**30
 
 PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MPLBACKEND")
 """The variables of the environment that cells see, besides those that the grader gives them."""
 
-THREADS = (
+THREADS = (  # keep numerical libraries from starting threads
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
     "VECLIB_MAXIMUM_THREADS",
 )
-"""The variables that keep numerical libraries from starting threads."""
 
 _USER = 1000
-_LOOK = 0.25
+_LOOK = 0.25  # seconds between two looks at the memory that a notebook uses
 _SHARED = 4096  # processes, each with its threads
+# what a process was before it got namespaces of its own
+_before = SimpleNamespace(root=False, ids=(0, 0), refused="this is no fork of seal")
 
 
 class Level(StrEnum):
@@ -76,20 +78,14 @@ class Limits:
     output: int = 1 * MIB  # bytes of the outputs of a cell: of its text, and of all else
 
 
-# --- Sealing -------------------------------------------------------------------------------------
-
-
-_before = SimpleNamespace(root=False, ids=(0, 0), refused="this is no fork of seal")
-"""What a process was before it got namespaces of its own."""
-
-
 def fork(level: Level) -> int:
     """Fork as ``os.fork`` does a process that can be sealed with a level.
 
-    Namespaces must be there from the start: the first process of a namespace ends all the others
-    with it. Where the kernel refuses them the child is forked all the same, and ``seal`` says so.
+    Namespaces must be there from the start. Where the kernel refuses them, ``seal`` says so.
     """
-    _remember()
+    filesystem.python_paths()  # each sealed process needs them; its fork then has them
+    if not mimetypes.inited:  # it reads files that Landlock shows and does not let one open
+        mimetypes.init()
     if level is not Level.NAMESPACES:
         return os.fork()
     # root's child becomes a user that owns nothing; in a user namespace it would be root to the
@@ -101,13 +97,6 @@ def fork(level: Level) -> int:
     except OSError as error:
         _before.refused = str(error)
         return os.fork()
-
-
-def _remember() -> None:
-    """Look for what each sealed process needs; a fork of one that has done so has it."""
-    filesystem.python_paths()
-    if not mimetypes.inited:  # it reads files that Landlock shows and does not let one open
-        mimetypes.init()
 
 
 def seal(
@@ -124,43 +113,22 @@ def seal(
 ) -> list[str]:
     """Seal this process for good, a child of :func:`fork` with its own session.
 
-    With namespaces it returns in a child of the process that called it. The caller stays behind,
-    passes SIGINT on, and ends with the child's exit status; when it is killed, all end. The process
-    must not run anything if this raises an ``OSError``: the kernel refuses.
+    With namespaces it returns in a child of the process that called it, which stays behind, passes
+    SIGINT on, and ends with the child; when it is killed, all end. The process must not run
+    anything if this raises an ``OSError``: the kernel refuses. It returns what the level lacks.
 
-    Parameters
-    ----------
-    limits : Limits
-        What the process may use.
-    folder : path
-        What was handed in, of which it gets a copy: at the same path with namespaces. Notebooks are
-        left out: after nbgrader has put its cells back they hold the tests.
-    readable, hidden : sequences of paths
-        What it may read besides Python, programs and its own folders; and what it may not, wherever
-        that lies.
-    level : Level
-        The kind of barriers.
-    environment : mapping, optional
-        Variables that it is given besides those of ``PASSED`` and ``THREADS``.
-    keep : sequence of int
-        The open files that it keeps, besides the standard streams.
-    scratch : path, optional
-        For Landlock: an empty folder to write to, which the caller removes afterwards.
-    shared : bool
-        Whether what it starts serves several submissions: limits then hold for each process and not
-        for their sum, so that what one student brings about ends no other's.
-
-    Returns
-    -------
-    list of str
-        What could not be had of the level.
+    The process gets a copy of the ``folder`` that was handed in, without notebooks: after nbgrader
+    has put its cells back they hold the tests. It may read Python, programs and what is
+    ``readable``, but nothing that is ``hidden``, and write to its own folders; for Landlock those
+    are in an empty ``scratch``, which the caller removes. It sees ``PASSED``, ``THREADS`` and the
+    ``environment``, and keeps no open file but those in ``keep``. What is ``shared`` serves several
+    submissions: limits then hold for each process and not for their sum, so that what one student
+    brings about ends no other's.
     """
     # mounts, users and Landlock are checked when a file is opened: an open one passes them all
     _close_all_but(keep)
     paths = filesystem.readable_paths(folder, readable)
-    secret = [
-        normalize(path) for path in hidden for normalize in (os.path.abspath, os.path.realpath)
-    ]
+    secret = [full(path) for path in hidden for full in (os.path.abspath, os.path.realpath)]
     own = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
     work = str(Path(folder).absolute())
     if level is Level.NAMESPACES:
@@ -197,20 +165,10 @@ def _close_all_but(keep: Iterable[int]) -> None:
         os.closerange(below + 1, above)
 
 
-def _pages(pid: object, column: int) -> int:
-    """Return the bytes of address space (0) or of memory (1) of a process."""
-    text = Path(f"/proc/{pid}/statm").read_text()
-    return int(text.split()[column]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
-    """Set the kernel's limits on this process and what it starts.
-
-    The imports of a course map gigabytes that they never use, so the limit on address space
-    counts from there.
-    """
+    """Set the kernel's limits on this process and what it starts."""
     sizes = {"CORE": 0, "NOFILE": limits.files, "FSIZE": limits.file_size, "CPU": limits.cpu}
-    if mapped is not None:
+    if mapped is not None:  # by the imports of a course: gigabytes that they never use
         sizes |= {"AS": mapped + limits.memory, "NPROC": limits.processes + others}
     for name, most in sizes.items():
         kind = getattr(resource, f"RLIMIT_{name}")
@@ -237,20 +195,6 @@ def _stranger() -> int | None:
     return next((user for user in users if any(a <= user < a + n for a, n in ranges)), None)
 
 
-def _become(user: int | None) -> None:
-    """Give up root and all capabilities; without a user, keep the present one."""
-    if user is not None:
-        # in this order: once the user has changed, the groups can no longer be changed
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-    linux.drop_capabilities()
-    linux.die_with_parent()
-
-
-# --- Namespaces ----------------------------------------------------------------------------------
-
-
 def _in_namespaces(
     limits: Limits, folder: str, readable: list[str], hidden: list[str], shared: bool
 ) -> list[str]:
@@ -264,12 +208,12 @@ def _in_namespaces(
         Path("/proc/self/gid_map").write_text(f"{_USER} {_before.ids[1]} 1")
     owner = _USER if user is None else user
     socket.sethostname("student")
-    linux.drop_bounds()  # this takes CAP_SETPCAP, which _become gives up
-    lacks = filesystem.enter(folder, readable, limits.disk, (owner, owner), hidden)
-    _become(user)
+    linux.drop_bounds()  # this takes CAP_SETPCAP, which become gives up
+    filesystem.enter(folder, readable, limits.disk, (owner, owner), hidden)
+    linux.become(user)
     # this process enforces the limits as the user of the cells, who must not reach its memory
     linux.inspectable(False)
-    base = _pages("self", 0)
+    base = psutil.Process().memory_info().vms
     # sigtimedwait takes blocked signals only; from before the fork on, so that none is lost
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     second = os.fork()
@@ -282,15 +226,14 @@ def _in_namespaces(
     try:
         linux.install([*_beyond(), *linux.refuse_unless("socket", 0, linux.FAMILIES)])
     except OSError as error:
-        lacks += [f"no filter of system calls ({error.strerror})"]
-    return lacks
+        return [f"no filter of system calls ({error.strerror})"]
+    return []
 
 
 def _keep_house(child: int, memory: float) -> NoReturn:
     """Be the first process of the namespace: when it ends, the kernel kills all the others.
 
-    It buries the orphans, and ends when the notebook's process does, or when all together use
-    too much memory.
+    It buries the orphans, and ends when the child does, or when all together use too much memory.
     """
 
     def pass_on(number: int, frame: object) -> None:
@@ -306,9 +249,7 @@ def _keep_house(child: int, memory: float) -> NoReturn:
             if ended[0] == child:
                 code = os.waitstatus_to_exitcode(ended[1])
                 os._exit(code if code >= 0 else 128 - code)
-        if most == math.inf:
-            continue
-        others = {int(entry.name) for entry in Path("/proc").glob("[0-9]*")} - {1}
+        others = {*psutil.pids()} - {1} if most < math.inf else ()
         # a process by itself has its limit on address space
         if len(others) > 1 and sum(map(_used, others)) > most:
             os._exit(128 + signal.SIGKILL)
@@ -316,15 +257,12 @@ def _keep_house(child: int, memory: float) -> NoReturn:
 
 def _used(pid: int) -> int:
     """Return the bytes of memory of a process, shared ones in parts if it lets us see them."""
-    with suppress(OSError, ValueError, IndexError):
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        return int(text.partition("\nPss:")[2].split()[0]) * KIB
-    with suppress(OSError, ValueError, IndexError):
-        return _pages(pid, 1)
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        with suppress(psutil.AccessDenied):
+            return int(process.memory_full_info().pss)
+        return int(process.memory_info().rss)
     return 0
-
-
-# --- Landlock ------------------------------------------------------------------------------------
 
 
 def _in_landlock(
@@ -334,7 +272,6 @@ def _in_landlock(
     if not version:
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
     linux.machine()  # without a filter this level would be none
-    _remember()
     user = _stranger() if _may_change_user() else None
     readable, listed = filesystem.around(readable, hidden)
     # another user could not reach a Python that lies in root's home
@@ -346,26 +283,23 @@ def _in_landlock(
         Path(scratch, name).mkdir(0o700)
         os.chown(f"{scratch}/{name}", *owner)
     filesystem.copy(folder, f"{scratch}/work", owner, limits.disk)
-    base = _pages("self", 0)
+    base = psutil.Process().memory_info().vms
     # without root there is nothing to give up, and the kernel refuses
     with suppress(OSError):
         linux.drop_bounds()
-    _become(user)
+    linux.become(user)
     # a change of user has made /proc/self root's
     linux.inspectable(True)
     # processes of other notebooks and of the grader count too, unless the user is a stranger's
-    own_processes = _processes_of(os.geteuid()) if user is None else 1
-    file_size = min(limits.file_size, limits.disk)
-    _limit(replace(limits, file_size=file_size), base, others=own_processes)
+    others = _processes_of(os.geteuid()) if user is None else 1
+    _limit(replace(limits, file_size=min(limits.file_size, limits.disk)), base, others)
     # the rule is for the folder that the link leads to now: those of other processes stay closed
     shown = "/dev/random", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"
-    linux.landlock(
-        [*readable, *shown],
-        [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))],
-        listed,
-    )
-    lacks = ["names and sizes of other files can be asked for"]
-    lacks += ["limits on disk and memory hold for each file and each process"]
+    linux.landlock([*readable, *shown], [scratch, "/dev/null", "/dev/zero", "/dev/full"], listed)
+    lacks = [
+        "names and sizes of other files can be asked for",
+        "limits on disk and memory hold for each file and each process",
+    ]
     if user is None and os.geteuid() == 0:
         lacks += ["no limit on processes, because the grader is root and its Python is private"]
     linux.install([*_beyond(), *_outward(version)])
@@ -381,9 +315,6 @@ def _processes_of(user: int) -> int:
             # a folder has a link from itself, one from above, and one from each folder in it
             count += info.st_nlink - 2 if info.st_uid == user else 0
     return count
-
-
-# --- Calls that are refused ----------------------------------------------------------------------
 
 
 def _beyond() -> linux.Filter:

@@ -10,24 +10,18 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
-BYTES = 256 * 2**20
-"""No message has more bytes in its texts and arrays."""
-HEADER = 16 * 2**20
-"""No line is longer, in bytes: as objects it takes many times its length."""
-PARTS = 100_000
-"""No message brings more binary parts."""
+BYTES = 256 * 2**20  # of the texts and arrays of a message
+HEADER = 16 * 2**20  # of its line, which takes many times its length as objects
+PARTS = 100_000  # binary ones beside the line
+# Seconds of wall time after which an end that reads nothing is given up. A process that is alive
+# reads at once, since it is sent nothing while it computes; one that has stopped itself does not.
 STALLED = 120.0
-"""Seconds of wall time after which an end that reads nothing of a message is given up.
-
-A process that is alive reads at once whatever it is sent, since it is sent nothing while it
-computes; only one that has stopped itself does not.
-"""
 
 _HEAD = struct.Struct("!IQ")  # the bytes of the line, and of the parts after it
-LONGEST = BYTES + HEADER + _HEAD.size
-"""No message as a whole is longer."""
+MAX_MESSAGE = BYTES + HEADER + _HEAD.size  # of a message as a whole
 
 
 class Gone(Exception):
@@ -47,13 +41,9 @@ class Channel:
         self.end, self._most = end, most
         self._unread = bytearray()
 
-    def fileno(self) -> int:
-        """Return the descriptor, for ``select``."""
-        return self.end.fileno()
-
     @property
     def has_more(self) -> bool:
-        """Return whether some of the next message has been read, of which no poll tells."""
+        """Whether some of the next message has been read, of which no poll tells."""
         return bool(self._unread)
 
     def send(self, header: Any, parts: Sequence[bytes] = ()) -> None:
@@ -72,8 +62,7 @@ class Channel:
     def receive(self, seconds: float | None = None) -> tuple[Any, list[bytes]]:
         """Wait for one message; return what was JSON and the parts, or raise :class:`Gone`.
 
-        One that has not come whole within so many seconds raises ``TimeoutError``; what came is
-        kept for the next time.
+        It raises ``TimeoutError`` after so many seconds, and keeps what came for the next time.
         """
         until = None if seconds is None else time.monotonic() + seconds
         self._fill(_HEAD.size, until)
@@ -115,19 +104,15 @@ def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
         position = _HEAD.size + length
         header, sizes = json.loads(content[_HEAD.size : position])
         are_sizes = all(type(size) is int and size >= 0 for size in sizes)
-        if are_sizes and len(sizes) <= PARTS and sum(sizes) == rest == len(content) - position:
-            parts = []
-            for size in sizes:
-                parts.append(content[position : position + size])
-                position += size
-            return header, parts
+        if not are_sizes or len(sizes) > PARTS or not sum(sizes) == rest == len(content) - position:
+            raise ValueError
     except (ValueError, TypeError, RecursionError, struct.error) as error:
         raise Gone("sent what is no message") from error
-    raise Gone("sent what is no message")
+    ends = [*accumulate(sizes, initial=position)]
+    return header, [content[start:end] for start, end in pairwise(ends)]
 
 
 def _sizes(content: bytes | bytearray, most: int) -> tuple[int, int]:
-    """Return how many bytes the line of a message has, and how many come after it."""
     length, rest = _HEAD.unpack_from(content)
     if length > HEADER or rest > most:
         raise Gone("sent a message that is too long")

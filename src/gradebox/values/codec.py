@@ -1,18 +1,14 @@
 """Write values as bytes and read them again, by copy; nothing is unpickled.
 
 A *value* is None, a bool, a number, a text, bytes, a list, tuple or dict of values, or one of the
-:data:`KINDS`: a table with a class and two functions for each. An instance of a class that derives
-from one of these crosses as that one: its contents are read by the built-in's own methods. What can
-only be gone through once, such as a generator, is gone through and crosses as an iterator. A member
-of an Enum and a named tuple cross with the name of their class, and are of that class where the
-reader knows it by itself. So no class is made or changed by what arrives.
+:data:`KINDS`. An instance of a class that derives from one of these crosses as that one: its
+contents are read by the built-in's own methods. What can only be gone through once crosses as an
+iterator. A member of an Enum and a named tuple cross with the name of their class, and are of that
+class where the reader knows it by itself: no class is made or changed by what arrives.
 
 Functions cross as handles: where they arrive, a call goes back to the process that has them. From
-the tests a function of a module crosses by its name instead. That way is closed in the other
-direction, since a student could name a function that holds an answer.
-
-Whatever the reader is given, it makes nothing but values within the limits below, or raises
-:class:`Damaged`.
+the tests a function of a module crosses by its name instead; in the other direction that is closed,
+since a student could name a function that holds an answer.
 """
 
 import datetime
@@ -39,13 +35,9 @@ from numpy import random  # here, or each notebook would load it anew
 
 from gradebox.values.channel import BYTES
 
-DEPTH = 100
-"""Containers are nested no deeper."""
-ITEMS = 1_000_000
-"""No message has more items in all its containers together."""
-
-Tree = Any
-"""A value as JSON has it: a plain text, number, bool or None, or a list with a tag and more."""
+DEPTH = 100  # of nested containers
+ITEMS = 1_000_000  # of a message, in all its containers together
+Tree = Any  # a value as JSON has it: text, number, bool or None, or a list with a tag and more
 
 
 class NotAValue(Exception):
@@ -57,7 +49,7 @@ class Damaged(Exception):
 
 
 class Kind(NamedTuple):
-    """A kind of values: its class, and how one is made of simpler values and these of one."""
+    """A class of values, and the functions from one to simpler values and back."""
 
     of: Any
     plain: Callable[[Any], Any]
@@ -69,7 +61,6 @@ def _starred(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def _made_of(kind: Any, *attributes: str) -> Kind:
-    """Return a kind of values that are made of their attributes."""
     return Kind(kind, attrgetter(*attributes), _starred(kind))
 
 
@@ -104,12 +95,12 @@ def _of_dtype(kind: np.dtype[Any]) -> str:
     return kind.str
 
 
-def _count(shape: Any) -> int:
+def _require_size(shape: Any, itemsize: int, content: Any) -> None:
     is_shape = type(shape) is tuple and len(shape) <= 32
     is_shape = is_shape and all(type(size) is int and 0 <= size <= BYTES for size in shape)
-    if not is_shape or prod(shape) > BYTES:  # items may have no bytes
-        raise Damaged("no shape")
-    return prod(shape)
+    count = prod(shape) if is_shape else -1
+    if not 0 <= count <= BYTES or count * itemsize != len(content):  # items may have no bytes
+        raise Damaged("another size")
 
 
 def _of_array(value: Any) -> tuple[Any, ...]:
@@ -122,11 +113,11 @@ def _of_array(value: Any) -> tuple[Any, ...]:
 
 
 def _array(dtype: Any, shape: Any, content: Any) -> np.ndarray:
-    kind = np.dtype(object) if dtype == "" else _dtype(dtype)
-    if _count(shape) * (1 if dtype == "" else kind.itemsize) != len(content):
-        raise Damaged("an array of another size")
     if dtype == "":
-        return np.fromiter(content, kind, len(content)).reshape(shape)
+        _require_size(shape, 1, content)
+        return np.fromiter(content, object, len(content)).reshape(shape)
+    kind = _dtype(dtype)
+    _require_size(shape, kind.itemsize, content)
     # frombuffer refuses items of 0 bytes; and zeros would give each empty text a letter, though
     # whoever sends millions of them sends nothing
     if not kind.itemsize:
@@ -153,20 +144,13 @@ def _bits(state: Any) -> Any:
     return bits
 
 
-def _random_state(state: Any) -> Any:
-    made = random.RandomState(_bits(state))
-    made.set_state(state)  # with the second of two normal numbers
-    return made
-
-
-def _python_random(state: Any) -> Random:
-    made = Random()
-    made.setstate(state)
-    return made
+def _set(generator: Any, method: str, state: Any) -> Any:
+    getattr(generator, method)(state)
+    return generator
 
 
 def _of_tensor(value: Any) -> tuple[Any, ...]:
-    torch, name = sys.modules["torch"], str(value.dtype).removeprefix("torch.")
+    torch, name = sys.modules["torch"], _of_torch_dtype(value.dtype)
     if value.layout is not torch.strided or value.device.type != "cpu" or name not in _TENSORS:
         raise NotAValue(f"a tensor ({value.layout}, {value.device}, {value.dtype})")
     plain = value.detach().contiguous()
@@ -176,14 +160,9 @@ def _of_tensor(value: Any) -> tuple[Any, ...]:
 
 def _tensor(name: Any, shape: Any, learns: Any, content: Any) -> Any:
     dtype = _torch_dtype(name)
-    if _count(shape) * dtype.itemsize != len(content):
-        raise Damaged("a tensor of another size")
+    _require_size(shape, dtype.itemsize, content)
     tensor = _bytes(content).view(dtype).reshape(shape).clone()
     return tensor.requires_grad_() if learns is True else tensor
-
-
-def _bytes(content: Any) -> Any:
-    return import_module("torch").from_numpy(np.frombuffer(bytearray(content), np.uint8))
 
 
 def _parameter(*parts: Any) -> Any:
@@ -191,16 +170,18 @@ def _parameter(*parts: Any) -> Any:
     return import_module("torch").nn.Parameter(tensor, requires_grad=parts[2] is True)
 
 
+def _bytes(content: Any) -> Any:
+    return import_module("torch").from_numpy(np.frombuffer(bytearray(content), np.uint8))
+
+
+def _of_torch_dtype(value: Any) -> str:
+    return str(value).removeprefix("torch.")
+
+
 def _torch_dtype(name: Any) -> Any:
     if name not in _TENSORS:
         raise Damaged("no type of a tensor")
     return getattr(import_module("torch"), name)
-
-
-def _torch_generator(content: Any) -> Any:
-    generator = import_module("torch").Generator()
-    generator.set_state(_bytes(content))
-    return generator
 
 
 def _namespace(attributes: Any) -> SimpleNamespace:
@@ -215,14 +196,13 @@ def _namespace(attributes: Any) -> SimpleNamespace:
 _FACTORIES = {
     kind.__name__: kind for kind in (int, float, complex, str, bool, list, tuple, dict, set)
 }
-_PASSING: tuple[Any, ...] = (
+_PASSING: tuple[Any, ...] = (  # each can be gone through once
     *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
     *((number for number in range(0)), map(abs, ()), zip(), filter(None, ()), enumerate("")),
 )
 _ONCE = frozenset(map(type, _PASSING))
-"""What is gone through once."""
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, Kind] = {  # by the tag of a value that is made of simpler ones
     "int": Kind(None, hex, lambda plain: int(plain, 16)),
     "complex": _made_of(complex, "real", "imag"),
     "bytearray": Kind(bytearray, bytes, bytearray),
@@ -234,7 +214,7 @@ KINDS: dict[str, Kind] = {
     "keys": Kind(type({}.keys()), list, lambda plain: dict.fromkeys(plain).keys()),
     "values": Kind(type({}.values()), list, lambda plain: dict(enumerate(plain)).values()),
     "items": Kind(type({}.items()), dict, lambda plain: plain.items()),
-    "iterator": Kind(None, iter, iter),
+    "iterator": Kind(None, iter, list.__iter__),  # of nothing else: a text has kinds of its own
     "Counter": Kind(Counter, dict, Counter),
     "OrderedDict": Kind(OrderedDict, dict, OrderedDict),
     "defaultdict": Kind(
@@ -260,18 +240,25 @@ KINDS: dict[str, Kind] = {
         lambda v: (_of_dtype(np.generic.__dict__["dtype"].__get__(v)), np.generic.tobytes(v)),
         lambda plain: _array(plain[0], (), plain[1])[()],
     ),
-    "Random": Kind(Random, Random.getstate, _python_random),
-    "RandomState": Kind(random.RandomState, _of_random, _random_state),
+    "Random": Kind(Random, Random.getstate, lambda plain: _set(Random(), "setstate", plain)),
+    "RandomState": Kind(  # its state has the second of two normal numbers, too
+        random.RandomState,
+        _of_random,
+        lambda plain: _set(random.RandomState(_bits(plain)), "set_state", plain),
+    ),
     "Generator": Kind(random.Generator, _of_random, lambda plain: random.Generator(_bits(plain))),
     # their classes are there when torch is
     "Tensor": Kind(None, _of_tensor, _starred(_tensor)),
     "Parameter": Kind(None, _of_tensor, _starred(_parameter)),
-    "torch.dtype": Kind(None, lambda v: str(v).removeprefix("torch."), _torch_dtype),
-    "torch.Generator": Kind(None, lambda v: v.get_state().numpy().tobytes(), _torch_generator),
+    "torch.dtype": Kind(None, _of_torch_dtype, _torch_dtype),
+    "torch.Generator": Kind(
+        None,
+        lambda v: v.get_state().numpy().tobytes(),
+        lambda plain: _set(import_module("torch").Generator(), "set_state", _bytes(plain)),
+    ),
 }
-"""The values that are made of simpler ones, by their tags."""
 
-_DERIVABLE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+_DERIVABLE: tuple[tuple[type, Callable[[Any], Any]], ...] = (  # what derived instances cross as
     (np.ndarray, lambda v: np.ndarray.view(v, np.ndarray)),
     (str, str.__str__),
     (int, int.__int__),
@@ -282,13 +269,11 @@ _DERIVABLE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (frozenset, lambda v: frozenset(frozenset.__iter__(v))),
     (dict, lambda v: dict(dict.items(v))),
 )
-"""What an instance of a derived class crosses as."""
 
 _TAGS: dict[Any, str] = {kind.of: tag for tag, kind in KINDS.items() if kind.of}
 
 
 def _tag(kind: Any) -> str | None:
-    """Return the tag of a class, if it is in the table."""
     if kind not in _TAGS and (torch := sys.modules.get("torch")) is not None:
         _TAGS.update({torch.Tensor: "Tensor", torch.nn.Parameter: "Parameter"})
         _TAGS.update({torch.dtype: "torch.dtype", torch.Generator: "torch.Generator"})
@@ -301,11 +286,7 @@ def _tag(kind: Any) -> str | None:
 
 
 class Writer:
-    """Writes the values of one message.
-
-    ``functions`` returns the tree of a function: a handle, or a name that the reader may resolve.
-    Without it functions do not cross.
-    """
+    """Writes the values of one message; ``functions`` returns the tree of a function, if given."""
 
     def __init__(self, functions: Callable[[Any, "Writer"], Tree] | None = None) -> None:
         self.parts: list[Any] = []
@@ -314,33 +295,28 @@ class Writer:
     def write(self, value: Any, depth: int = 0) -> Tree:
         """Return the tree of a value, or raise :class:`NotAValue`; bytes go to :attr:`parts`."""
         kind = type(value)
-        if value is None or kind is bool or kind is float:
+        if value is None or kind in (bool, float):
             return value
-        if kind is str:
-            self._count(len(value))
+        if kind is int and -(2**63) <= value < 2**63:
             return value
-        if kind is int:
-            if -(2**63) <= value < 2**63:
+        if kind in (str, bytes, int):
+            self._bytes += value.bit_length() // 8 if kind is int else len(value)
+            if self._bytes > BYTES:
+                raise NotAValue(f"more than {BYTES >> 20} MiB at once")
+            if kind is int:  # JSON has decimal digits, of which Python refuses more than 4300
+                return ["int", hex(value)]
+            if kind is str:
                 return value
-            # JSON has decimal digits, of which Python refuses more than 4300
-            self._count(value.bit_length() // 8)
-            return ["int", hex(value)]
-        if kind is bytes:
-            self._count(len(value))
             self.parts.append(value)
             return ["bytes", len(self.parts) - 1]
-        if kind is list or kind is tuple:
+        if kind in (list, tuple):
             return self._sequence(kind.__name__, value, depth)
         if kind is dict:
             return self._sequence("dict", chain.from_iterable(value.items()), depth)
-        return self._other(value, kind, depth)
-
-    def _other(self, value: Any, kind: Any, depth: int) -> Tree:
         if kind in _ONCE:
             return ["iterator", self._sequence("list", islice(value, ITEMS), depth + 1)]
         if (tag := _tag(kind)) is not None:
-            if depth >= DEPTH:
-                raise NotAValue(f"containers nested more than {DEPTH} deep")
+            _require_shallow(depth)
             return [tag, self.write(KINDS[tag].plain(value), depth + 1)]
         if self._functions is not None and callable(value) and not isinstance(value, Enum):
             return self._functions(value, self)
@@ -354,8 +330,7 @@ class Writer:
         return ["named", *names, tree] if hasattr(kind, "_fields") else tree
 
     def _sequence(self, tag: str, values: Any, depth: int) -> Tree:
-        if depth >= DEPTH:
-            raise NotAValue(f"containers nested more than {DEPTH} deep")
+        _require_shallow(depth)
         if type(values) in (list, tuple) and len(values) > 16 and set(map(type, values)) == {float}:
             # a list of a million numbers is one array here
             self._items += len(values)
@@ -368,19 +343,19 @@ class Writer:
             written.append(self.write(value, depth + 1))
         return written
 
-    def _count(self, size: int) -> None:
-        self._bytes += size
-        if self._bytes > BYTES:
-            raise NotAValue(f"more than {BYTES >> 20} MiB at once")
+
+def _require_shallow(depth: int) -> None:
+    if depth >= DEPTH:
+        raise NotAValue(f"containers nested more than {DEPTH} deep")
 
 
 def described(name: str) -> str:
-    """Return the name of a class with its article; it is text, whoever chose it."""
+    """Return the name of a class with its article."""
     return f"{'an' if str(name)[:1].lower() in 'aeiou' else 'a'} {str(name)[:80]}"
 
 
 class Reader:
-    """Reads the values of one message, whose parts came beside the tree.
+    """Reads the values of one message: nothing but values within the limits, or :class:`Damaged`.
 
     ``functions`` returns a function for a tree that :class:`Writer` was given for one, and
     ``classes`` what the reader's process has by itself under the names of a module and in it.
@@ -395,58 +370,55 @@ class Reader:
         self._parts, self._functions, self._classes, self._items = parts, functions, classes, 0
 
     def read(self, tree: Tree, depth: int = 0) -> Any:
-        """Return the value of a tree, or raise :class:`Damaged`.
-
-        It raises :class:`NotAValue` for one of a class that is not known here.
-        """
-        if type(tree) is not list:
-            if type(tree) in (type(None), bool, int, float, str):
-                return tree
+        """Return the value of a tree; one of a class that is not known is :class:`NotAValue`."""
+        if type(tree) in (type(None), bool, int, float, str):
+            return tree
+        if type(tree) is not list or depth > DEPTH or not tree or type(tree[0]) is not str:
             raise Damaged("no tree of a value")
-        if depth > DEPTH or not tree or type(tree[0]) is not str:
-            raise Damaged("no tree of a value")
-        tag, *rest = tree
-        self._items += len(rest)
-        if self._items > ITEMS:
-            raise Damaged("too many items")
+        self._count(len(tree) - 1)
         try:
-            if tag in ("list", "tuple", "dict"):
-                return _sequence(tag, [self.read(item, depth + 1) for item in rest])
-            return self._read(tag, rest, depth)
+            return self._read(tree[0], tree[1:], depth + 1)
         except (Damaged, NotAValue):
             raise
         except Exception as error:  # numpy, torch or Python refuse what a hostile writer wrote
-            raise Damaged(f"no {tag[:40]}: {type(error).__name__}: {error}"[:300]) from error
+            raise Damaged(f"no {tree[0][:40]}: {type(error).__name__}: {error}"[:300]) from error
 
     def _read(self, tag: str, rest: list[Any], depth: int) -> Any:
+        if tag in ("list", "tuple", "dict"):
+            return _sequence(tag, [self.read(item, depth) for item in rest])
         if tag == "bytes":
             if type(rest[0]) is not int or rest[0] < 0:
                 raise Damaged("no such part")
             return self._parts[rest[0]]
         if tag in ("list of d", "tuple of d"):
-            numbers = array("d", self.read(rest[0], depth + 1)).tolist()
-            self._items += len(numbers)
+            numbers = array("d", self.read(rest[0], depth)).tolist()
+            self._count(len(numbers))
             return _sequence(tag.partition(" ")[0], numbers)
         if tag == "member":
             module, name, member, tree = rest
-            kind, plain = self._classes(module, name), self.read(tree, depth + 1)
+            kind, plain = self._classes(module, name), self.read(tree, depth)
             if isinstance(kind, EnumMeta):
                 return kind.__members__[member]
             if plain is None:
                 raise NotAValue(described(name))
             return plain
         if tag == "named":
-            kind, items = self._classes(*rest[:2]), self.read(rest[2], depth + 1)
+            kind, items = self._classes(*rest[:2]), self.read(rest[2], depth)
             is_known = isinstance(kind, type) and issubclass(kind, tuple)
             if is_known and len(getattr(kind, "_fields", ())) == len(items):
                 return tuple.__new__(kind, items)
             return items
         if tag in KINDS:
             (plain,) = rest
-            return KINDS[tag].make(self.read(plain, depth + 1))
+            return KINDS[tag].make(self.read(plain, depth))
         if self._functions is not None:
             return self._functions([tag, *rest], self)
         raise Damaged(f"no value: {tag[:40]}")
+
+    def _count(self, items: int) -> None:
+        self._items += items
+        if self._items > ITEMS:
+            raise Damaged("too many items")
 
 
 def _sequence(tag: str, items: list[Any]) -> Any:

@@ -24,10 +24,8 @@ from gradebox.workers.shell import Outputs, text_of
 from gradebox.workers.syntax import parse, python_of
 
 OWN = str(Path(__file__).parent.parent)
-MESSAGE = 10_000
-"""So many characters of what an exception says are kept."""
-TRACEBACK = 200_000
-"""So many characters of a test's own error are kept: it may begin with its cause and be long."""
+MESSAGE = 10_000  # characters of what an exception says
+TRACEBACK = 200_000  # characters of a test's own error, which may begin with its cause and be long
 
 _numbers = itertools.count(1)
 _compile, _evaluate = compile, eval  # a student may have put others in their place
@@ -40,21 +38,18 @@ class Cell:
         self._file = f"<test cell {next(_numbers)}>"
         self._shows = not source.rstrip().endswith(";")
         self._error: BaseException | None = None
-        self.parts: list[CodeType] = []
-        """Its statements, and then the last one by itself if it is an expression."""
+        self.parts: list[CodeType] = []  # its statements, and apart the last if it is an expression
         try:
             source = python_of(source)
             linecache.cache[self._file] = len(source), None, source.splitlines(True), self._file
             trees: list[Any] = [parse(source, self._file)]
             if trees[0].body and isinstance(trees[0].body[-1], ast.Expr):
                 trees.append(ast.Expression(trees[0].body.pop().value))
-            self.parts = [*map(self._compiled, trees)]
+            modes = zip(trees, ("exec", "eval"), strict=False)
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            self.parts = [_compile(tree, self._file, mode, flags) for tree, mode in modes]
         except Exception as error:
             self._error = error
-
-    def _compiled(self, tree: ast.Module | ast.Expression) -> CodeType:
-        mode = "exec" if isinstance(tree, ast.Module) else "eval"
-        return _compile(tree, self._file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
     def run(self, names: dict[str, Any]) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""
@@ -109,9 +104,9 @@ def result(
     outputs: Outputs,
     refuses: Callable[[Any], bool] = lambda value: False,
 ) -> tuple[float, BaseException | None]:
-    """Run a cell; return its score and its error, and add what it shows to the outputs.
+    """Run a cell, which returns its last value; return its score and its error, and show both.
 
-    Running it returns its last value; ``refuses`` says of one whether no test may end with it.
+    ``refuses`` says of a value whether no test may end with it.
     """
     try:
         value = run()
@@ -124,29 +119,22 @@ def result(
                 f"expected a number as the value of this cell, got {text_of(value, repr)[:100]}; "
                 "an answer may have another type than the test expects"
             )
-        score = _score(value, points)
+        score, is_number = points, isinstance(value, numbers.Real | Decimal)
+        if is_number and not isinstance(value, bool):
+            try:
+                score = bounded(float(value), points)
+            except OverflowError:
+                score = points if value > 0 else 0.0
+            shown = repr(score)
+        else:
+            shown = text_of(value, repr)[:MESSAGE]
         if value is not None:
-            shown = repr(score) if _is_number(value) else text_of(value, repr)[:MESSAGE]
-            outputs.add(
-                "execute_result", data={"text/plain": shown}, metadata={}, execution_count=None
-            )
+            data = {"text/plain": shown}
+            outputs.add("execute_result", data=data, metadata={}, execution_count=None)
     except BaseException as error:
         outputs.add("error", **error_output(error))
         return 0.0, error
     return score, None
-
-
-def _score(value: Any, points: float) -> float:
-    if not _is_number(value):
-        return points
-    try:
-        return bounded(float(value), points)
-    except OverflowError:
-        return points if value > 0 else 0.0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
 
 
 def reason(error: BaseException | None) -> str:
@@ -160,7 +148,11 @@ def error_output(error: BaseException) -> dict[str, Any]:
     """Return an exception as a notebook keeps it, with the line of the student's that raised."""
     own = getattr(error, "_render_traceback_", None)
     try:
-        lines = list(own()) if own else _traceback(error)
+        trace = traceback.TracebackException.from_exception(error, limit=-20)
+        trace.stack = traceback.StackSummary.from_list(  # no frame of gradebox, which helps nobody
+            [frame for frame in trace.stack if not frame.filename.startswith(OWN)]
+        )
+        lines = list(own() if own else trace.format(chain=False))
     except Exception:
         lines = []
     if line := getattr(error, "student_line", ""):
@@ -171,12 +163,3 @@ def error_output(error: BaseException) -> dict[str, Any]:
         "evalue": text_of(error)[:MESSAGE],
         "traceback": text[-TRACEBACK:].splitlines(),
     }
-
-
-def _traceback(error: BaseException) -> list[str]:
-    """Return the lines of a traceback without the frames of gradebox, which help nobody."""
-    trace = traceback.TracebackException.from_exception(error, limit=-20)
-    trace.stack = traceback.StackSummary.from_list(
-        [frame for frame in trace.stack if not frame.filename.startswith(OWN)]
-    )
-    return list(trace.format(chain=False))

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,19 @@ from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
 from gradebox.values.channel import Channel, Gone, ready
 from gradebox.workers.protocol import Began, Begin, Fork, M, receive, send
 
+# Seconds of wall time after which a server that is not ready hangs: imports of a large package take
+# minutes on a slow machine; what ends is noticed at once
 START = 1800.0
-"""Seconds of wall time after which a server that is not ready hangs.
+ANSWER = 60.0  # seconds in which a server that is ready forks, and a fork is sealed
+GRACE = 5.0  # seconds of own time that a process has to end what it does when it is interrupted
 
-Imports of a large package take minutes on a slow machine. What ends is noticed at once.
-"""
-
-ANSWER = 60.0
-"""Seconds in which a server that is ready forks, and a fork is sealed; it takes milliseconds."""
-
-GRACE = 5.0
-"""Seconds of own time that a process has to end what it does when it is interrupted."""
-
+# variables that imports may need, besides those that cells see
 IMPORTING = (
     *("HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "XDG_CACHE_HOME"),
     *("XDG_CONFIG_HOME", "MPLCONFIGDIR", "IPYTHONDIR", "SYSTEMROOT"),
     *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONUTF8"),
     *("PYTHONHASHSEED", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"),
 )
-"""Variables that imports may need, besides those that cells see."""
 
 
 class ForkServer:
@@ -70,14 +64,14 @@ class ForkServer:
         self._control, end = socket.socketpair()
         # what is prepared may be answers: the students' processes are forked from another server
         self._control_of_tests = None if banned or stubbed or prepare else self._control
+        # cells can read in /proc what it was started with, so only variables that are named pass
+        environment = {n: os.environ[n] for n in (*PASSED, *IMPORTING) if n in os.environ}
+        environment |= dict.fromkeys(THREADS, "1")
+        environment["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
         with end:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=end.fileno(),
-                env=_environment(),
-                # Ctrl-C then reaches the grader alone, and one signal ends both servers
-                start_new_session=True,
-            )
+            # in a session of its own: Ctrl-C reaches the grader alone, one signal ends both servers
+            options: Any = {"env": environment, "start_new_session": True}
+            self._process = subprocess.Popen(self._command, stdin=end.fileno(), **options)
         atexit.register(self.close)
 
     def wait_until_ready(self) -> None:
@@ -89,13 +83,11 @@ class ForkServer:
 
     def _await(self, control: socket.socket) -> None:
         control.settimeout(START)
-        word = b""
         with contextlib.suppress(TimeoutError, ConnectionError):
-            word = control.recv(5)
-        control.settimeout(ANSWER)
-        if word != b"ready":
-            self.close()
-            raise RuntimeError(f"the fork server did not start; try: {shlex.join(self._command)}")
+            if control.recv(5) == b"ready":
+                return control.settimeout(ANSWER)
+        self.close()
+        raise RuntimeError(f"the fork server did not start; try: {shlex.join(self._command)}")
 
     @property
     def alive(self) -> bool:
@@ -107,7 +99,7 @@ class ForkServer:
         self.wait_until_ready()
         return self._forked(self._control, begin, tests)
 
-    @contextmanager
+    @contextlib.contextmanager
     def template(self, begin: Begin) -> Iterator["Template"]:
         """Fork the sealed process that forks those of a notebook's tests."""
         with self._forked(self.start_server_of_tests(), begin) as process:
@@ -127,19 +119,17 @@ class ForkServer:
                 self._await(self._control_of_tests)
             return self._control_of_tests
 
-    @contextmanager
+    @contextlib.contextmanager
     def _forked(
         self, control: socket.socket, begin: Begin, *others: socket.socket
     ) -> Iterator["Process"]:
         request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
-        is_landlock = begin.level == Level.LANDLOCK
-        scratch = tempfile.mkdtemp(prefix="gradebox-") if is_landlock else None
-        begin = replace(begin, scratch=scratch)
-        try:
-            with _forked(control, request, begin, others, self.close) as process:
-                yield process
-        finally:
-            _remove(scratch)
+        with contextlib.ExitStack() as stack:
+            if begin.level == Level.LANDLOCK:
+                scratch = tempfile.mkdtemp(prefix="gradebox-")
+                stack.callback(_remove, Path(scratch))
+                begin = replace(begin, scratch=scratch)
+            yield stack.enter_context(_forked(control, request, begin, others, self.close))
 
     def close(self) -> None:
         """End it."""
@@ -184,13 +174,12 @@ class Process:
     def kill(self) -> None:
         """End the process and all that belong to its session."""
         # the group first: its number may be another's once its leader is gone
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL, os.killpg)
         self._signal(signal.SIGKILL)
 
-    def _signal(self, number: int) -> None:
+    def _signal(self, number: int, send: Callable[[int, int], None] = os.kill) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self.pid, number)
+            send(self.pid, number)
 
 
 class Template:
@@ -215,7 +204,7 @@ class Template:
             self._control.shutdown(socket.SHUT_RDWR)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _forked(
     control: socket.socket,
     request: Fork,
@@ -223,10 +212,7 @@ def _forked(
     others: Sequence[socket.socket],
     close: Callable[[], None],
 ) -> Iterator[Process]:
-    """Have a process forked and told how to begin; at the end it is killed, with all it started.
-
-    What forks is asked on its control, and closed if it does not answer.
-    """
+    """Have a process forked, and closed what forks if it does not answer; kill it at the end."""
     ours, theirs = socket.socketpair()
     with ours:
         # before there is a child: the kernel adds its process id when it sends
@@ -274,25 +260,13 @@ def beginning(
     **of_tests: Any,
 ) -> Begin:
     """Return the message that says how to seal a process, and what it is to the tests."""
-    sealed = dict(environment), level, asdict(limits), [*map(str, readable)]
-    return Begin(str(folder), *sealed, **of_tests)
+    paths = [*map(str, readable)]
+    return Begin(str(folder), dict(environment), level, asdict(limits), paths, **of_tests)
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment of the fork server.
-
-    Cells can read what it was started with in /proc, so only variables that are named pass.
-    """
-    passed = {name: os.environ[name] for name in (*PASSED, *IMPORTING) if name in os.environ}
-    inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    return {**passed, **dict.fromkeys(THREADS, "1"), **inline}
-
-
-def _remove(scratch: str | None) -> None:
-    """Remove a folder in which a killed process may be writing for another instant."""
-    for _ in range(100):
-        if scratch is None or not Path(scratch).exists():
+def _remove(folder: Path) -> None:
+    for _ in range(100):  # a killed process may be writing in it for another instant
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
             return
-        shutil.rmtree(scratch, ignore_errors=True)
-        if Path(scratch).exists():
-            time.sleep(0.01)
+        time.sleep(0.01)

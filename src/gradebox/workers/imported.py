@@ -24,13 +24,13 @@ class Imported:
     ) -> None:
         self._imports, self.barrier = imports, Barrier(banned, stubbed)
         sys.meta_path.insert(0, self.barrier)
-        _import(name for name in imports if not self.barrier.bars(_module(name)))
+        _import(name for name in imports if not self.barrier.bars(name.partition(":")[0]))
         self.shell = Shell.make()
 
     def admit_all(self, prepare: str) -> None:
         """Import the barred modules too, where the tests will run, and run what prepares them."""
         sys.meta_path.remove(self.barrier)
-        _import(name for name in self._imports if self.barrier.bars(_module(name)))
+        _import(name for name in self._imports if self.barrier.bars(name.partition(":")[0]))
         # its files are hidden from a student's side; the tests may read them
         self.barrier = Barrier((), ())
         with contextlib.suppress(Exception):  # the test that needs it does without
@@ -49,27 +49,18 @@ class Imported:
         self.shell.capture()
 
 
-def _module(name: str) -> str:
-    """Return the module of ``module`` or ``module:name``."""
-    return name.partition(":")[0]
-
-
 def _import(names: Iterable[str]) -> None:
     for name in names:
         # the notebook that needs it will say so
         with contextlib.suppress(ImportError, AttributeError):
-            module = importlib.import_module(_module(name))
-            if attribute := name.partition(":")[2]:
-                getattr(module, attribute)
-    if any(name.startswith("matplotlib") for name in sys.modules):
-        _draw_once()
-
-
-def _draw_once() -> None:
-    """Draw a figure, so that no notebook has to read fonts and learn to set formulas.
-
-    It is drawn without pyplot, whose figures and settings are left as they are.
-    """
+            module, _, attribute = name.partition(":")
+            found = importlib.import_module(module)
+            if attribute:
+                getattr(found, attribute)
+    if not any(name.startswith("matplotlib") for name in sys.modules):
+        return
+    # a figure, so that no notebook has to read fonts and learn to set formulas; without pyplot,
+    # whose figures and settings are left as they are
     with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
         figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
         axes = figure.subplots()

@@ -5,27 +5,14 @@ import math
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from gradebox.sandbox.own_time import CAP, Deadline
 from gradebox.values.channel import Gone
+from gradebox.workers import protocol
 from gradebox.workers.client import ForkServer, Process, Template
-from gradebox.workers.protocol import (
-    Begin,
-    Given,
-    M,
-    Message,
-    Remember,
-    RunCell,
-    RunTest,
-    Shown,
-    Tested,
-    bounded,
-    failed,
-    send,
-)
+from gradebox.workers.protocol import Given, M, Message, RunTest, Shown, Tested, failed, send
 
 
 class Ended(Exception):
@@ -39,9 +26,9 @@ class Ended(Exception):
 class Notebook:
     """A notebook in its processes; see :func:`running`.
 
-    One runs the student's cells, and one the isolated tests, if any is. The limits of each cell and
-    of all together are in own time: :mod:`gradebox.sandbox.own_time`. ``given`` is what the tests
-    run of the instructor's other cells.
+    One runs the student's cells, and one the isolated tests, if any is. The limits of each cell in
+    ``seconds``, and of all together as ``budget``, are in :mod:`gradebox.sandbox.own_time`.
+    ``given`` is what the tests run of the instructor's other cells.
     """
 
     def __init__(
@@ -52,11 +39,11 @@ class Notebook:
         budget: float = math.inf,
         given: Sequence[Given] = (),
     ) -> None:
-        self._student, self._tests = student, tests
+        self._student, self._tests = student, cast("Process", tests)
         self._seconds, self._budget, self._spent = seconds, budget, 0.0
         self._until = time.monotonic() + CAP + 3 * budget
         self._ended: Ended | None = None
-        self._without_tests = ""
+        self._without_tests = None if tests else ""
         self._given, self._failed_given = [*given], ""
 
     def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
@@ -64,13 +51,13 @@ class Notebook:
 
         It raises :class:`Ended` if the process ended, or had to be ended.
         """
-        return self._ask(RunCell(source, [*helpers]), Shown)
+        return self._ask(protocol.RunCell(source, [*helpers]), Shown)
 
     def remember(self, test: str, fork: bool = False) -> None:
         """Have the student's process remember its names, for a test that runs in it later."""
         if self._ended is None:
             with contextlib.suppress(Gone):
-                send(self._student.channel, Remember(test, fork))
+                send(self._student.channel, protocol.Remember(test, fork))
 
     def test_in_process(
         self,
@@ -81,14 +68,10 @@ class Notebook:
         pythons: Sequence[str] = (),
         imports: Sequence[str] = (),
     ) -> tuple[Tested, str]:
-        """Run a test in the student's process; return what it showed, and why it was interrupted.
-
-        ``seconds`` is its limit, where it is not that of the other cells. It raises :class:`Ended`
-        as :meth:`run` does.
-        """
+        """Run a test in the student's process; return as :meth:`run` does."""
         message = RunTest(test, source, points, [*pythons], imports=[*imports])
         tested, late = self._ask(message, Tested, seconds)
-        score = 0.0 if late or tested.error else bounded(tested.score, points)
+        score = 0.0 if late or tested.error else protocol.bounded(tested.score, points)
         return replace(tested, score=score), late
 
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
@@ -104,28 +87,22 @@ class Notebook:
     def _answer(
         self, process: Process, message: Message, kind: type[M], limit: float, *busy: Process
     ) -> tuple[M, str]:
-        """Return the answer of a process, and why it was interrupted.
-
-        All that are busy are interrupted, one after the other, until there is an answer.
-        """
+        """Return the answer of a process, and why those that are busy were interrupted in turn."""
         deadline = first = Deadline(limit, *(each.pid for each in busy))
-        late = ""
+        late, waiting = "", [*busy]
         try:
             send(process.channel, message)
-            for each in busy:
+            while True:
                 try:
                     return process.hear(deadline, kind), late
                 except TimeoutError:
-                    late, deadline = first.says, each.interrupt()
-            try:
-                return process.hear(deadline, kind), late
-            except TimeoutError:
-                raise TimeoutError(late) from None
+                    if not waiting:
+                        raise TimeoutError(late) from None
+                    late, deadline = first.says, waiting.pop(0).interrupt()
         finally:
             self._spent += first.spent()
 
     def _require_time(self) -> None:
-        """Raise if the student's process has ended, or all cells together took too long."""
         if self._ended is not None:
             raise self._ended
         if self._spent >= self._budget:
@@ -153,8 +130,7 @@ class Notebook:
 
         What the tests run of the instructor's other cells before it is run first. Whatever the
         student's process does meanwhile, or the test itself, costs no more than this cell's points
-        and those of the cells that need what is lost. ``seconds`` is its limit, where it is not
-        that of the other cells; ``pythons`` are names of Python's own that are the student's in it.
+        and those of the cells that need what is lost. ``pythons`` of Python's names are student's.
         """
         last = max((n for n, given in enumerate(self._given, 1) if given.before == name), default=0)
         given, self._given = self._given[:last], self._given[last:]
@@ -168,7 +144,7 @@ class Notebook:
         return tested
 
     def _test(self, message: RunTest, seconds: float | None = None) -> Tested:
-        if self._tests is None or self._without_tests:
+        if self._without_tests is not None:
             return failed(self._without_tests)
         try:
             self._require_time()
@@ -187,30 +163,25 @@ class Notebook:
         return result
 
     def _tested(self, message: RunTest, limit: float) -> Tested:
-        tests, student = self._tests, self._student
-        assert tests is not None
         # the student's first: a test that is interrupted while it waits for an answer costs the
         # student's process, whose answer would be taken for the next one
-        result, _ = self._answer(tests, message, Tested, limit, student, tests)
-        return result
+        busy = self._student, self._tests
+        return self._answer(self._tests, message, Tested, limit, *busy)[0]
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(
-    server: ForkServer, template: Template | None, begin: Begin, **more: Any
+    server: ForkServer, template: Template | None, begin: protocol.Begin, **more: Any
 ) -> Iterator[Notebook]:
-    """Fork the processes of one notebook; at the end they are killed.
+    """Fork the processes of one notebook, without a template none for tests; then kill them.
 
-    The student's is sealed as ``begin`` says, or raises ``NotSealed``. Without a template there are
-    no isolated tests. What else the :class:`Notebook` is made with follows.
+    The student's is sealed as ``begin`` says, or raises ``NotSealed``.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:  # closed here, or the end of a process would go unnoticed
             # it is sealed while the other one is forked
             student = stack.enter_context(server.student(begin, theirs))
-            tests = None
-            if template is not None:
-                tests = stack.enter_context(template.tests(begin, ours))
+            tests = stack.enter_context(template.tests(begin, ours)) if template else None
         student.await_sealed(begin.level)
         yield Notebook(student, tests, **more)

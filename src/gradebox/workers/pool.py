@@ -19,13 +19,12 @@ from gradebox.workers.client import ForkServer, Template
 from gradebox.workers.protocol import Begin
 from gradebox.workers.syntax import parse
 
+# what a fork server imports, of that what is banned and what is stubbed, and what it prepares
 Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]
-"""What a fork server imports, of that what is banned and what is stubbed, and what it prepares."""
 
 _servers: dict[Modules, ForkServer] = {}
 _templates: dict[Hashable, Template] = {}
-_running = contextlib.ExitStack()
-"""Ends the templates."""
+_running = contextlib.ExitStack()  # ends the templates
 _starting = threading.Lock()
 
 
@@ -52,33 +51,26 @@ def imported(folder: Path, notebook: str = "*") -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
-    # not by nbformat: the process that starts early is to be started before that is imported
-    read = (json.loads(path.read_text(encoding="utf-8")) for path, _ in stamps)
-    cells = [cell for nb in read for cell in nb.get("cells", ()) if cell["cell_type"] == "code"]
-    return tuple(imports_of(("".join(cell["source"]) for cell in cells), folder))
-
-
-def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
-    """Return the installed modules that the cells import at their top level.
-
-    What they take from a module follows it as ``module:name``, since a module may import more when
-    it is asked for a name. Modules that lie beside the notebooks are left out: each student may
-    hand in another.
-    """
-    imports: dict[str, None] = {}
-    for text in texts:
-        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
-            for node in parse(text).body:
-                if isinstance(node, ast.Import):
-                    imports.update(dict.fromkeys(alias.name for alias in node.names))
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    imports[node.module] = None
-                    names = (alias.name for alias in node.names if alias.name != "*")
-                    imports.update(dict.fromkeys(f"{node.module}:{name}" for name in names))
-    return [name for name in imports if _installed(re.split("[.:]", name)[0], beside)]
+    # What is taken from a module follows it as `module:name`, since a module may import more when
+    # it is asked for a name. Not by nbformat: the process that starts early is to be started before
+    # that is imported.
+    imports: list[str] = []
+    for path, _ in stamps:
+        for cell in json.loads(path.read_text(encoding="utf-8")).get("cells", ()):
+            text = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+            with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
+                for node in parse(text).body:
+                    if isinstance(node, ast.Import):
+                        imports += [alias.name for alias in node.names]
+                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                        names = [alias.name for alias in node.names if alias.name != "*"]
+                        imports += [node.module, *(f"{node.module}:{name}" for name in names)]
+    tops = {name: re.split("[.:]", name)[0] for name in imports}
+    return tuple(name for name, top in tops.items() if _installed(top, folder))
 
 
 def _installed(name: str, beside: Path) -> bool:
+    # not what lies beside the notebooks: each student may hand in another
     own = (beside / name, beside / f"{name}.py")
     return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
 
@@ -96,10 +88,7 @@ def server(modules: Modules) -> ForkServer:
 
 
 def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
-    """Return the process that forks the tests of a notebook; one for all of its submissions.
-
-    It is forked when it is first asked for; the key tells it from those of other notebooks.
-    """
+    """Return the process that forks the tests of a notebook, which is told by a key."""
     with _starting:
         if key not in _templates or not _templates[key].alive:
             _templates[key] = _running.enter_context(server.template(begin))
@@ -114,11 +103,17 @@ def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
     """
     with contextlib.suppress(Exception):
         config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
-        section = config.get("WarmExecute", {})
+        section, course = config.get("WarmExecute", {}), config.get("CourseDirectory", {})
         if section.get("imports"):
             kinds = ("imports", "banned", "stubbed")
             imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
-            imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
+            parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
+            path = course.get("directory_structure", str(Path(*parts))).format(
+                nbgrader_step=course.get("source_directory", "source"),
+                student_id=".",
+                assignment_id=assignment,
+            )
+            imports += imported(Path(os.path.normpath(Path(course.get("root", folder), path))))
             prepare = section.get("prepare", "")
             return modules(assignment, imports, banned, stubbed, prepare), config
     return None
@@ -135,17 +130,6 @@ def start(wanted: Modules | None) -> None:
 
     for each in (survey, make):
         threading.Thread(target=each, daemon=True).start()
-
-
-def _source(section: Any, folder: Path, assignment: str) -> Path:
-    """Return the folder of the instructor's version, as nbgrader's configuration tells it."""
-    parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
-    path = section.get("directory_structure", str(Path(*parts))).format(
-        nbgrader_step=section.get("source_directory", "source"),
-        student_id=".",
-        assignment_id=assignment,
-    )
-    return Path(os.path.normpath(Path(section.get("root", folder), path)))
 
 
 def close() -> None:

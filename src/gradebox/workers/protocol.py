@@ -16,12 +16,9 @@ from gradebox.values.channel import Channel, Gone
 class Fork(bytes, Enum):
     """What a process that forks is asked for; ends of socket pairs come with it."""
 
-    PLAIN = b"f"
-    """A child, with the end of a line to the grader, and of one between student and tests."""
-    NAMESPACES = b"n"
-    """The same, with namespaces of its own."""
-    SERVER = b"z"
-    """A child that serves as this server does, and has the barred modules too."""
+    PLAIN = b"f"  # a child, with the end of a line to the grader, and one of student and tests
+    NAMESPACES = b"n"  # the same, with namespaces of its own
+    SERVER = b"z"  # a child that serves as this server does, and has the barred modules too
 
 
 class Message:
@@ -142,21 +139,17 @@ def plain(message: Message) -> dict[str, Any]:
 
 
 def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
-    """Wait for one of the messages that are expected, for so many seconds, or with None for ever.
-
-    It raises ``TimeoutError`` then, and ``Gone`` if the other side ended or sent something else.
-    """
+    """Wait for one of the messages that are expected; anything else is as if the end was closed."""
     return understood(channel.receive(seconds)[0], *expected)
 
 
 def understood(content: Any, *expected: type[M]) -> M:
     """Return the message that some JSON is; what is none of those expected raises Gone."""
     name = content.pop("message", None) if type(content) is dict else None
-    kind = next((kind for kind in expected if kind.__name__ == name), None)
-    hints = _HINTS[kind] if kind else {}
-    fits = all(_fits(content.get(field), hint) for field, hint in hints.items())
-    if kind and fits and content.keys() == hints.keys():
-        return kind(**content)
+    for kind in (kind for kind in expected if kind.__name__ == name):
+        hints = _HINTS[kind]
+        if content.keys() == hints.keys() and all(_fits(content[n], hints[n]) for n in hints):
+            return kind(**content)
     names = " or ".join(kind.__name__ for kind in expected)
     raise Gone(f"expected {names}, got {str(name)[:100]!r} with {str(content)[:100]}")
 
@@ -165,7 +158,6 @@ _HINTS = {kind: get_type_hints(kind) for kind in Message.__subclasses__()}
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value of JSON has a type, and the values of a list those of the list."""
     if hint is Any:
         return True
     if isinstance(hint, UnionType):

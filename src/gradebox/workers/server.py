@@ -2,12 +2,10 @@
 
 Its argument is JSON: what is imported, banned and stubbed. A fork takes milliseconds, where a
 new kernel takes a second and imports everything again. The server never runs a cell, so no notebook
-sees what another one did.
-
-It is given its end of a socket pair as standard input. Each request on it is a
+sees what another one did. Each request on the socket that is its standard input is a
 :class:`~gradebox.workers.protocol.Fork`; the child sends one byte, with which the kernel tells the
-grader its process id. A fork of this server, which has imported the barred modules too, serves as
-well: the processes of the tests are *its* forks. When the pair closes, the server ends.
+grader its process id. The processes of the tests are forks of a fork of the server, which has
+imported the barred modules too.
 """
 
 import json
@@ -15,7 +13,6 @@ import os
 import signal
 import socket
 import sys
-from typing import NoReturn
 
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.seal import Level, Limits, fork, seal
@@ -38,20 +35,21 @@ def serve(control: socket.socket, imported: Imported) -> None:
     while True:
         request, handles, _, _ = socket.recv_fds(control, 1, 2)
         if not request:
-            return None
+            return
         ends = [socket.socket(fileno=handle) for handle in handles]
         if not fork(Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK):
             control.close()  # a child must not ask for forks
             if request != Fork.SERVER:
                 _run(imported, ends)
             imported.admit_all(json.loads(ends[0].makefile("rb", buffering=0).readline()))
-            return serve(ends[0], imported)
+            serve(ends[0], imported)
+            return
         for end in ends:
             end.close()
 
 
-def _run(imported: Imported, ends: list[socket.socket]) -> NoReturn:
-    """Be what the grader says, sealed as its first message says."""
+def _run(imported: Imported, ends: list[socket.socket]) -> None:
+    """Be what the grader says, sealed as its first message says, and exit."""
     try:
         os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
         ends[0].sendall(b"h")
@@ -72,11 +70,10 @@ def _run(imported: Imported, ends: list[socket.socket]) -> NoReturn:
                 hidden=imported.barrier.files(),
                 shared=begin.of_tests,
             )
+        except TooMuch as error:
+            return send(line, Began(str(error), is_of_student=True))
         except (OSError, ValueError, TypeError) as error:
-            is_plain = isinstance(error, TooMuch)
-            why = str(error) if is_plain else f"{type(error).__name__}: {error}"
-            send(line, Began(why, is_plain))
-            raise Gone from error
+            return send(line, Began(f"{type(error).__name__}: {error}"))
         imported.shell.outputs.longest = limits.output
         imported.begin()
         send(line, Began())
@@ -90,15 +87,8 @@ def _run(imported: Imported, ends: list[socket.socket]) -> NoReturn:
         os._exit(0)
 
 
-def main(arguments: list[str]) -> None:
-    """Import, report that all is ready, and serve."""
-    imports, banned, stubbed = json.loads(arguments[0])
-    control = socket.socket(fileno=os.dup(0))
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
-        os.dup2(null, stream)
-    serve(control, Imported(imports, banned, stubbed))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _control, _null = socket.socket(fileno=os.dup(0)), os.open(os.devnull, os.O_RDWR)
+    for _stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
+        os.dup2(_null, _stream)
+    serve(_control, Imported(*json.loads(sys.argv[1])))

@@ -16,8 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-LONGEST = 2**20
-"""So many bytes a cell may show if nobody says otherwise; the rest is left out, and said to be."""
+MAX_BYTES = 2**20  # bytes that a cell may show if nobody says otherwise
 
 Output = dict[str, Any]
 
@@ -26,23 +25,19 @@ class Outputs:
     """What the present cell has shown so far."""
 
     def __init__(self) -> None:
-        self.longest = LONGEST
+        self.longest = MAX_BYTES
         self.start()
 
     @property
     def items(self) -> list[Output]:
         """Return the outputs; of each stream the text is in one piece, as a notebook keeps it."""
-        for output in self._items:
-            if output["output_type"] == "stream":
-                output["text"] = "".join(self._texts[output["name"]])
-        return self._items
+        return [o | {"text": "".join(o["text"])} if "name" in o else o for o in self._items]
 
     def start(self) -> None:
         """Forget what earlier cells have shown."""
         self.clear()
         self._printed = self._drawn = 0
-        self.error = ""
-        """The first error that was shown, whatever was left out or cleared since."""
+        self.error = ""  # the first one that was shown, whatever was left out or cleared since
 
     def clear(self) -> None:
         """Forget what is shown, and not how much it was."""
@@ -52,9 +47,9 @@ class Outputs:
     @contextlib.contextmanager
     def set_aside(self) -> Iterator[None]:
         """Let others use it meanwhile, and go on with what was shown before."""
-        shown = self._items, self._texts, self._printed, self._drawn
+        shown = self.__dict__.copy()  # not by Python's vars, which may be the student's here
         yield
-        self._items, self._texts, self._printed, self._drawn = shown
+        self.__dict__.update(shown)
 
     def text(self, name: str, text: str) -> None:
         """Add text to what the stream has shown already."""
@@ -66,7 +61,7 @@ class Outputs:
             text = f"{text[:room]}\n[the rest is left out: more than {self.longest} characters]\n"
         if name not in self._texts:
             self._texts[name] = []
-            self._items.append({"output_type": "stream", "name": name, "text": ""})
+            self._items.append({"output_type": "stream", "name": name, "text": self._texts[name]})
         self._texts[name].append(text)
 
     def add(self, kind: str, **content: Any) -> None:
@@ -74,10 +69,10 @@ class Outputs:
         if kind == "error" and not self.error:
             self.error = f"{content['ename']}: {content['evalue']}"[:1000]
         self._drawn += len(repr(content))
-        if self._drawn > self.longest:
-            left_out = f"[an output is left out: more than {self.longest} characters]\n"
-            return self.text("stdout", left_out)
-        return self._items.append({"output_type": kind, **content})
+        if self._drawn <= self.longest:
+            self._items.append({"output_type": kind, **content})
+        else:
+            self.text("stdout", f"[an output is left out: more than {self.longest} characters]\n")
 
 
 class Stream(io.TextIOBase):
@@ -102,12 +97,9 @@ class Stream(io.TextIOBase):
 
 
 class _Publisher(DisplayPublisher):
-    """Gathers what ``display`` shows."""
-
     outputs: Outputs
 
     def publish(self, data: Any, metadata: Any = None, source: Any = None, **more: Any) -> None:
-        """Gather one display; an update replaces the display of the same name."""
         name = (more.get("transient") or {}).get("display_id")
         new = _as_kept(data, metadata)
         if not more.get("update"):
@@ -119,30 +111,20 @@ class _Publisher(DisplayPublisher):
         return None
 
     def clear_output(self, wait: bool = False) -> None:
-        """Forget what the cell has shown."""
         self.outputs.clear()
 
 
 class _Hook(DisplayHook):
-    """Gathers the value of a cell."""
-
     outputs: Outputs
 
-    def write_output_prompt(self) -> None:
-        """Write nothing: a notebook shows the number beside the value."""
+    def write_output_prompt(self) -> None:  # a notebook shows the number beside the value
+        pass
 
-    def write_format_data(
-        self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
-    ) -> None:
-        """Gather the value in all its forms."""
-        self.outputs.add(
-            "execute_result",
-            **_as_kept(format_dict, md_dict),
-            execution_count=self.prompt_count,
-        )
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        kept = _as_kept(format_dict, md_dict)
+        self.outputs.add("execute_result", **kept, execution_count=self.prompt_count)
 
-    def finish_displayhook(self) -> None:
-        """End a value without the line break of a terminal."""
+    def finish_displayhook(self) -> None:  # without the line break of a terminal
         self._is_active = False
 
 
@@ -164,9 +146,8 @@ class Shell(InteractiveShell):
         shell.outputs = Outputs()
         # from Python 3.13 on: a cell is whole, so that an answer cut short is a SyntaxError
         shell.compile.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
-        parts: tuple[Any, ...] = (shell.display_pub, shell.displayhook)
-        for part in parts:
-            part.outputs = shell.outputs
+        for part in (shell.display_pub, shell.displayhook):
+            vars(part)["outputs"] = shell.outputs
         # none in a fork is the first then, and it leaves no trace
         shell.run_cell("pass", store_history=False)  # type: ignore[no-untyped-call]
         return shell
@@ -216,18 +197,10 @@ class Shell(InteractiveShell):
 
 
 def _as_kept(data: dict[str, Any], metadata: dict[str, Any] | None) -> Output:
-    """Return a display as a notebook keeps it, with pictures in base64.
-
-    One that no notebook can keep raises here, which fails the cell and not the process.
-    """
-
-    def in_base64(content: bytes) -> str:
-        return b2a_base64(content, newline=False).decode()
-
-    kept: Output = json.loads(
-        json.dumps({"data": data, "metadata": metadata or {}}, default=in_base64)
-    )
-    return kept
+    """Return a display with pictures in base64; one that no notebook can keep fails the cell."""
+    shown = {"data": data, "metadata": metadata or {}}
+    text = json.dumps(shown, default=lambda content: b2a_base64(content, newline=False).decode())
+    return dict(json.loads(text))
 
 
 def text_of(value: Any, write: Callable[[Any], str] = str) -> str:

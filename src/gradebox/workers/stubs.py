@@ -22,8 +22,9 @@ from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.cells import MESSAGE
 from gradebox.workers.shell import text_of
 
-RAISED = 1000
-"""So many exceptions of answers a test may see."""
+Received = tuple[dict[str, Any], list[bytes]]
+RAISED = 1000  # exceptions of answers that a test may see
+_SPECIAL = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
 
 
 class StudentGone(RuntimeError):
@@ -37,8 +38,7 @@ class StudentTimeout(RuntimeError):
 class Stub:
     """A function or a class of the student's, as a test sees it: it can be called with values.
 
-    It has the name under which the test knows it, whatever the student calls it, and no other
-    attribute; so nothing of a student's answers for it.
+    Its only attribute is the name under which the test knows it: nothing of a student's answers.
     """
 
     __slots__ = ("__name__", "__qualname__", "_call", "_tree")
@@ -82,16 +82,14 @@ class Answers:
         self._raised_by: list[tuple[str, Exception]] = []
         self._seeded: dict[str, Any] | None = None
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
-        self.names: dict[str, Any] = {}
-        """The tests' own names."""
-        self.gone = ""
-        """Why there is nobody to ask; empty while there is."""
+        self.names: dict[str, Any] = {}  # the tests' own
+        self.gone = ""  # why there is nobody to ask; empty while there is
+        # whether the student's code was interrupted during this test; whether it is running
         self.late = self.waits = False
-        """Whether the student's code was interrupted during this test; whether it is running."""
+        # what could not cross during this test, or ended: no points, whatever the test caught
         self.refused: list[str] = []
-        """What could not cross during this test, or ended: no points, whatever the test caught."""
+        # what the tests' names meant when an answer first failed in this test, if one did
         self.known: dict[str, Any] | None = None
-        """What the tests' names meant when an answer first failed in this test, if one did."""
 
     def begin(self, seeds: bool) -> None:
         """Begin a test; its calls bring its random states along if it sets seeds."""
@@ -100,14 +98,10 @@ class Answers:
         self._raised_by.clear()
         self._seeded = _states() if seeds else None
 
-    # --- What is asked ---
-
     def look(self, name: str, default: Any = None) -> Any:
         """Return the value of a name, or a stub; the default if the student has no such name."""
         answer, parts = self._ask({"look": name})
-        if answer.get("missing"):
-            return default
-        return self._read(answer, parts, name, "is")
+        return default if answer.get("missing") else self._read(answer, parts, name, "is")
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "the function")
@@ -120,10 +114,11 @@ class Answers:
                 "seeds": self._seeds(writer),
             }
         except NotAValue as error:
-            why = f"the test passes `{name}` {error}: only values cross"
-            raise self._refuse(why) from None
+            raise self._refuse(f"the test passes `{name}` {error}: only values cross") from None
         answer, parts = self._ask(question, writer.parts)
-        self._show(answer.get("out"))
+        if type(out := answer.get("out")) is list:  # as if the test had printed it
+            for stream, text in zip((sys.stdout, sys.stderr), out, strict=False):
+                stream.write(text if type(text) is str else "")
         if "raised" in answer:
             exception = self._raised(answer["raised"])
             self._fails()
@@ -137,42 +132,36 @@ class Answers:
         return NotAValue(why)
 
     def _fails(self) -> None:
-        """Keep what names mean when an answer fails first; no override of the dict takes part."""
-        if self.known is None:
+        if self.known is None:  # no override of the dict takes part
             self.known = dict(dict.items(self.names))
 
     def _seeds(self, writer: Writer) -> Any:
-        """Return the states of the test's random generators that have changed since the last call.
+        """Write the states of the test's random generators that have changed since the last call.
 
         They go one way. A student who could set the test's generators could choose its inputs.
         """
         if self._seeded is None:
             return None
-        states = _states()
-        changed = [name for name, state in states.items() if self._seeded.get(name) != state]
-        self._seeded = states
+        last, self._seeded = self._seeded, _states()
+        changed = [name for name, state in self._seeded.items() if last.get(name) != state]
         return writer.write({name: GENERATORS[name][0]() for name in changed})
 
     def refuse_swallowed(self) -> None:
         """Refuse the test if Python took an exception of an answer for something else.
 
         ``IndexError`` from a ``__getitem__`` ends a loop, ``AttributeError`` from a property is
-        "no" to ``hasattr``: a test that goes on then has not judged the answer. The traceback of
-        an exception begins in the frame of the last handler that has seen it; one that no handler
-        has seen keeps the traceback that it was given, or ends, from Python 3.12 on, in the last
-        frame that it has left.
+        "no" to ``hasattr``: a test that goes on then has not judged the answer.
         """
+        # the traceback of an exception begins in the frame of the last handler that has seen it;
+        # one that no handler has seen keeps the traceback that it was given, or ends, from Python
+        # 3.12 on, in the last frame that it has left
         for name, error in self._raised_by:
             if error.__traceback__ is self._unseen or not _was_handled(error):
                 why = f"`{name}` raised {type(error).__name__}, which ended a loop or a lookup"
                 self.refused.append(why)
                 return
 
-    # --- How it is asked ---
-
-    def _ask(
-        self, question: Any, parts: Sequence[bytes] = ()
-    ) -> tuple[dict[str, Any], list[bytes]]:
+    def _ask(self, question: Any, parts: Sequence[bytes] = ()) -> Received:
         if self.gone:
             self._refuse(self.gone)
             raise StudentGone(self.gone)
@@ -211,8 +200,7 @@ class Answers:
         self._refuse(self.gone)
         return StudentGone(self.gone)
 
-    def _called_back(self, answer: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[bytes]]:
-        """Call a function of the test's for the student, and return what to send."""
+    def _called_back(self, answer: dict[str, Any], parts: list[bytes]) -> Received:
         writer, reader = Writer(self._function), Reader(parts, self._of_student, self._class_of)
         try:
             number, args, kwargs = answer["callback"]
@@ -233,22 +221,15 @@ class Answers:
 
     def _read(self, answer: dict[str, Any], parts: list[bytes], name: str, verb: str) -> Any:
         if "failed" in answer:
-            why = f"`{name}` {verb} {str(answer['failed'])[:200]}: only values cross"
-            raise self._refuse(why)
+            what = str(answer["failed"])[:200]
+            raise self._refuse(f"`{name}` {verb} {what}: only values cross")
+        functions = functools.partial(self._of_student, name=name)
         try:
-            functions = functools.partial(self._of_student, name=name)
             return Reader(parts, functions, self._class_of).read(answer["value"])
         except NotAValue as error:
             raise self._refuse(f"`{name}` gives {error}: only values cross") from None
         except (Damaged, KeyError) as error:
             raise self._end("sent what is no message") from error
-
-    def _show(self, out: Any) -> None:
-        """Write what a call printed as if the test had printed it."""
-        if type(out) is list:
-            for stream, text in zip(("stdout", "stderr"), out, strict=False):
-                if type(text) is str and text:
-                    getattr(sys, stream).write(text)
 
     def _raised(self, fields: Any) -> Exception:
         """Return the exception that a call raised, of a class of Python's own."""
@@ -265,37 +246,33 @@ class Answers:
         vars(error)["student_line"] = line
         return error
 
-    # --- How functions cross ---
-
     def _function(self, function: Any, writer: Writer) -> Any:
-        """Return the tree of a function of the test's."""
         if type(function) is Stub:
             return function._tree
         if type(function) is functools.partial:
             parts = function.func, function.args, function.keywords
             return ["partial", *map(writer.write, parts)]
-        if name := self._name_of(function):
-            return ["name", *name]
+        own = getattr(function, "__module__", None)
+        module: Any = own or getattr(type(function), "__module__", "")
+        name: Any = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
+        is_named = isinstance(module, str) and isinstance(name, str)
+        is_there = is_named and not within(module, ("__main__", *self._barred))
+        if is_there and resolve(module, name) is function:
+            return ["name", module, name]
         if isinstance(function, type):
             raise NotAValue(f"the class {function.__name__}")
         self._callbacks.append(function)
         return ["callback", len(self._callbacks) - 1]
 
-    def _name_of(self, function: Any) -> tuple[str, str] | None:
-        """Return the module and the name by which the student's process finds a function."""
-        module = getattr(function, "__module__", None) or getattr(type(function), "__module__", "")
-        name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
-        if not isinstance(module, str) or not isinstance(name, str):
-            return None
-        is_here = within(module, ("__main__", *self._barred))
-        return None if is_here or resolve(module, name) is not function else (module, name)
-
     def _class_of(self, module: str, name: str) -> Any:
-        """Return what the tests have by themselves under a name that the student gives."""
         if module == "__main__":
             return dict.get(self.names, name)
         kind = None if within(module, self._barred) else resolve(module, name)
-        return kind if _is_plain(kind) else None
+        if not isinstance(kind, type):
+            return None
+        # one that compares and counts as Python's own do: others may be equal to everything
+        owners = (next((c for c in kind.__mro__ if name in vars(c)), object) for name in _SPECIAL)
+        return kind if {owner.__module__ for owner in owners} <= {"builtins", "enum"} else None
 
     def _of_student(self, tree: list[Any], reader: Reader, name: str = "") -> Any:
         """Return the stub of a function, or a function of the test's own that comes back."""
@@ -308,18 +285,6 @@ class Answers:
             if tree[0] == "yours" and 0 <= tree[1] < len(self._callbacks):
                 return self._callbacks[tree[1]]
         raise Damaged(f"no value: {str(tree[0])[:40]}")
-
-
-def _is_plain(kind: Any) -> bool:
-    """Return whether something is a class that compares and counts as Python's own do.
-
-    The student chooses the class, and one of them may be equal to everything.
-    """
-    special = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
-    if not isinstance(kind, type):
-        return False
-    owners = (next((c for c in kind.__mro__ if name in vars(c)), object) for name in special)
-    return {owner.__module__ for owner in owners} <= {"builtins", "enum"}
 
 
 def _was_handled(error: Exception) -> bool:
@@ -363,16 +328,15 @@ def _torch(name: str) -> Callable[..., Any]:
     return lambda *state: getattr(sys.modules["torch"], name)(*state)
 
 
+# what gives and what sets the state of each random generator that a whole process shares
 GENERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "random": (random.getstate, random.setstate),
     "numpy": (np.random.get_state, np.random.set_state),
     "torch": (_torch("get_rng_state"), _torch("set_rng_state")),
 }
-"""What gives and what sets the state of each random generator that a whole process shares."""
 
 
 def _states() -> dict[str, Any]:
-    """Return the states of the shared generators, to be compared."""
     states = {}
     for name in GENERATORS.keys() & sys.modules.keys():
         writer = Writer()

@@ -22,46 +22,60 @@ import numpy as np
 
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer, described
+from gradebox.workers import protocol
 from gradebox.workers.cells import Cell, Interrupts, reason, result
 from gradebox.workers.imported import Imported
-from gradebox.workers.protocol import (
-    Message,
-    Remember,
-    RunCell,
-    RunTest,
-    Shown,
-    Tested,
-    failed,
-    receive,
-    send,
-)
-from gradebox.workers.shell import Shell
+from gradebox.workers.protocol import Message, Remember, RunCell, RunTest, Shown, Tested, failed
 from gradebox.workers.stubs import GENERATORS, raised, resolve
-from gradebox.workers.tampering import Beside, Builtins, Helpers
+from gradebox.workers.tampering import Builtins, Helpers, watch_folder
 
-_FUNCTIONS = (
+_FUNCTIONS = (  # what crosses as a handle: functions, and classes, which can be called too
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
     *(np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
 )
-"""What crosses as a handle: functions, and classes, which can be called too."""
 
 
-class Answering:
-    """Answers the questions of the tests, with ``builtins`` of the student's while they run."""
+def _line(error: BaseException) -> str:
+    """Return the number and the text of the student's last line in a traceback."""
+    with contextlib.suppress(Exception):
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if "ipython-input" in frame.filename:
+                return f"{frame.lineno}: {frame.line}"
+    return ""
 
-    def __init__(
-        self, channel: Channel, shell: Shell, builtins: Builtins, interrupts: Interrupts
-    ) -> None:
-        self._channel, self._shell, self._builtins = channel, shell, builtins
-        self._whole = interrupts.whole
+
+class Student:
+    """Does what the grader asks for, one request at a time, and answers the tests on their line.
+
+    What is ``imported`` has been so in a process in which no cell of the student's has run.
+    """
+
+    def __init__(self, tests: Channel, imported: Imported) -> None:
+        self._shell, self._barrier = imported.shell, imported.barrier
+        self._pristine = imported.pristine.changed
+        self._builtins, self._beside = Builtins(), watch_folder()
+        self._user_ns: dict[str, Any] = self._shell.user_ns
+        self._helpers = Helpers(self._user_ns)
+        self._interrupts = Interrupts(KeyboardInterrupt)
+        self._tests = tests
+        self._names: dict[str, dict[str, Any]] = {}
+        self._of_tests: dict[str, Any] = {}
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
         # no attribute of theirs: functools.wraps would give it to a function of the student's
         self._callbacks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Let an interruption end what runs inside, and nothing else."""
+        # what is suppressed came when all had just been done
+        with contextlib.suppress(KeyboardInterrupt), self._interrupts.busy():
+            yield
+
     def answer(self) -> None:
-        """Take the next question, and answer it."""
-        self._reply(*self._channel.receive())
+        """Take the next question of the tests, and answer it."""
+        with self.busy():
+            self._reply(*self._tests.receive())
 
     def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
         try:
@@ -71,19 +85,17 @@ class Answering:
                 answer, parts = self._call(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
-        with self._whole():
+        with self._interrupts.whole():
             try:
-                self._channel.send(answer, parts)
+                self._tests.send(answer, parts)
             except (TooLong, MemoryError) as error:  # before the first byte of it was sent
-                self._channel.send({"failed": str(error) or "more than there is memory for"})
+                self._tests.send({"failed": str(error) or "more than there is memory for"})
 
     def _look(self, name: str) -> tuple[Any, list[Any]]:
-        try:
-            value = self._shell.user_ns[name]
-        except KeyError:
+        if name not in self._shell.user_ns:
             return {"missing": True}, []
         try:
-            return self._written(value)
+            return self._written(self._shell.user_ns[name])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a generator is gone through, and may raise
@@ -100,7 +112,7 @@ class Answering:
         outputs = self._shell.outputs
         outputs.start()
         try:
-            reader = Reader(parts, self._of_test, self._class_of)
+            reader = self._reader(parts)
             function = reader.read(question["call"])
             args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
             for name, state in (reader.read(question["seeds"]) or {}).items():
@@ -119,19 +131,19 @@ class Answering:
         return answer, parts
 
     def _function(self, function: Any, writer: Writer) -> Any:
-        """Return the tree of a function of the student's, or of the test's that goes back."""
         if type(function) is types.FunctionType and function in self._callbacks:
             return ["yours", self._callbacks[function]]
         if not isinstance(function, _FUNCTIONS):
             raise NotAValue(described(type(function).__name__))
-        number = self._numbers.get(id(function))
-        if number is None:
-            number = self._numbers[id(function)] = len(self._handles)
+        number = self._numbers.setdefault(id(function), len(self._handles))
+        if number == len(self._handles):
             self._handles.append(function)  # which also keeps its id from being given again
         return ["handle", number]
 
+    def _reader(self, parts: list[bytes]) -> Reader:
+        return Reader(parts, self._of_test, self._class_of)
+
     def _of_test(self, tree: list[Any], reader: Reader) -> Any:
-        """Return the function that a tree from the tests stands for."""
         match tree:
             case ["theirs", int(number)]:
                 return self._handles[number]
@@ -155,52 +167,20 @@ class Answering:
             question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
             # a function of the student's that is called meanwhile starts outputs of its own
             with self._shell.outputs.set_aside():
-                with self._whole():  # else the reply would be taken for the next question
-                    self._channel.send(question, writer.parts)
-                    answer, parts = self._channel.receive()
+                with self._interrupts.whole():  # or the reply would be that to the next question
+                    self._tests.send(question, writer.parts)
+                    answer, parts = self._tests.receive()
                 while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
                     self._reply(answer, parts)
-                    with self._whole():
-                        answer, parts = self._channel.receive()
+                    with self._interrupts.whole():
+                        answer, parts = self._tests.receive()
             if "raised" in answer:
                 name, message = answer["raised"]
                 raise getattr(sys.modules["builtins"], name)(message)
-            return Reader(parts, self._of_test, self._class_of).read(answer["value"])
+            return self._reader(parts).read(answer["value"])
 
         self._callbacks[callback] = number
         return callback
-
-
-def _line(error: BaseException) -> str:
-    """Return the number and the text of the student's last line in a traceback."""
-    with contextlib.suppress(Exception):
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if "ipython-input" in frame.filename:
-                return f"{frame.lineno}: {frame.line}"
-    return ""
-
-
-class Student:
-    """Does what the grader asks for, one request at a time, and answers the tests on their line.
-
-    What is ``imported`` has been so in a process in which no cell of the student's has run.
-    """
-
-    def __init__(self, tests: Channel, imported: Imported) -> None:
-        self._shell, self._barrier = imported.shell, imported.barrier
-        self._pristine = imported.pristine.changed
-        self._builtins, self._beside = Builtins(), Beside()
-        self._user_ns: dict[str, Any] = self._shell.user_ns
-        self._helpers = Helpers(self._user_ns)
-        self._interrupts = Interrupts(KeyboardInterrupt)
-        self._answering = Answering(tests, self._shell, self._builtins, self._interrupts)
-        self._names: dict[str, dict[str, Any]] = {}
-        self._of_tests: dict[str, Any] = {}
-
-    def answer(self) -> None:
-        """Answer the next question of the tests."""
-        with self.busy():
-            self._answering.answer()
 
     def obey(self, message: Message) -> Message | None:
         """Do what the grader asks for, and return the answer, if there is one."""
@@ -212,13 +192,6 @@ class Student:
         self._names[message.test] = dict(self._user_ns)
         return None
 
-    @contextlib.contextmanager
-    def busy(self) -> Iterator[None]:
-        """Let an interruption end what runs inside, and nothing else."""
-        # what is suppressed came when all had just been done
-        with contextlib.suppress(KeyboardInterrupt), self._interrupts.busy():
-            yield
-
     def _cell(self, message: RunCell) -> Shown:
         try:
             with self._builtins:
@@ -229,17 +202,14 @@ class Student:
         return Shown(self._shell.outputs.items, count, ok)
 
     def _test(self, message: RunTest) -> Tested:
-        """Run a test with the names that there were where it stands, and those of earlier tests.
-
-        The names are put into the dict that the student's functions look them up in, so that these
-        see them, too. What an object has become since stays.
-        """
-        self._barrier.tests_begin()  # first: a stub that does nothing would give the points
+        """Run a test with the names that there were where it stands, and those of earlier tests."""
+        self._barrier.tests_have_begun = True  # first: stubs that do nothing would give the points
         names = self._user_ns
         changed = self._changed()
         remembered = self._names.pop(message.test, None)
         if remembered is not None:
-            # IPython's own, such as _ih and _oh: it goes on writing into the present ones
+            # into the dict where the student's functions look them up; but IPython's own, such as
+            # _ih and _oh, stay: it goes on writing into the present ones
             hidden = {name: names[name] for name in names if name.startswith("_")}
             names.clear()
             names.update(remembered | hidden | self._of_tests)
@@ -259,11 +229,8 @@ class Student:
 
         score, error = result(run, message.points, outputs)
         changed += self._changed()
-        self._of_tests |= {
-            name: value
-            for name, value in names.items()
-            if not name.startswith("_") and before.get(name, self) is not value
-        }
+        bound = [name for name in names if before.get(name, self) is not names[name]]
+        self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then
         return Tested(score, outputs.items, reason(error), changed=sorted({*changed}))
 
@@ -273,7 +240,7 @@ class Student:
         if self._user_ns.get("__builtins__") is not builtins:
             changed.append("__builtins__")
             self._user_ns["__builtins__"] = builtins
-        return changed + self._builtins.changed + self._pristine() + self._beside.changed()
+        return changed + self._builtins.changed + self._pristine() + self._beside()
 
 
 class StudentProcess(Student):
@@ -281,27 +248,27 @@ class StudentProcess(Student):
 
     def __init__(self, grader: Channel, tests: Channel, imported: Imported) -> None:
         super().__init__(tests, imported)
-        self._grader, self._tests = grader, tests
+        self._grader = grader
         self._forks: dict[str, tuple[int, Channel]] = {}
 
     def serve(self) -> NoReturn:
         """Do what is asked for, until the grader ends, which raises Gone."""
         poll = select.poll()
         for channel in (self._grader, self._tests):
-            poll.register(channel, select.POLLIN)
+            poll.register(channel.end, select.POLLIN)
         while True:
             # what has been read into a buffer is not announced
             ready = poll.poll(0 if self._grader.has_more else None)
-            if self._tests.fileno() in dict(ready):
+            if self._tests.end.fileno() in dict(ready):
                 try:
                     self.answer()
                 except Gone:  # the tests have ended; the student's cells go on
-                    poll.unregister(self._tests)
+                    poll.unregister(self._tests.end)
             else:
                 with self.busy():
-                    message = receive(self._grader, None, RunCell, Remember, RunTest)
+                    message = protocol.receive(self._grader, None, RunCell, Remember, RunTest)
                     if (answer := self.obey(message)) is not None:
-                        send(self._grader, answer)
+                        protocol.send(self._grader, answer)
 
     def obey(self, message: Message) -> Message | None:
         """Do what the grader asks for; a fork does what is to be done with the objects of now."""
@@ -313,7 +280,6 @@ class StudentProcess(Student):
         return super().obey(message)
 
     def _fork(self, test: str) -> None:
-        """Fork a process that waits for a test, with all objects as they are now."""
         ours, theirs = socket.socketpair()
         if pid := os.fork():
             theirs.close()
@@ -324,19 +290,19 @@ class StudentProcess(Student):
             for end in (ours, self._grader.end, self._tests.end):
                 end.close()
             channel = Channel(theirs)
-            message = receive(channel, None, RunTest)
+            message = protocol.receive(channel, None, RunTest)
             with self.busy():
-                send(channel, self._test(message))
+                protocol.send(channel, self._test(message))
         finally:
             os._exit(0)
 
     def _ask_fork(self, message: RunTest) -> Tested:
         """Have the fork that waits for a test run it, and interrupt it if this process is."""
         pid, channel = self._forks.pop(message.test)
-        send(channel, message)
+        protocol.send(channel, message)
         while True:
             try:
-                return receive(channel, None, Tested)
+                return protocol.receive(channel, None, Tested)
             except KeyboardInterrupt:
                 os.kill(pid, signal.SIGINT)
             except Gone:

@@ -7,20 +7,16 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-# IPython adds its own; a student may define another display
+# the names that Python has by itself; IPython adds its own, and a student may define a display
 PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
-"""The names that Python has by itself."""
 
 _one_at_a_time = threading.Lock()
 
 
 def parse(source: str, file: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of Python code, like ``ast.parse``; threads take turns.
-
-    CPython before 3.11.8 and 3.12.2 counts the depth of the tree that it builds in one place for
-    all threads. Two that parse at once, one of them interrupted by the garbage collector, could end
-    with ``SystemError: AST constructor recursion depth mismatch``.
-    """
+    """Return the syntax tree of Python code, like ``ast.parse``; threads take turns."""
+    # CPython before 3.11.8 and 3.12.2 counts the depth of the tree that it builds in one place for
+    # all threads: "SystemError: AST constructor recursion depth mismatch"
     with _one_at_a_time:
         return ast.parse(source, file)
 
@@ -28,8 +24,6 @@ def parse(source: str, file: str = "<unknown>") -> ast.Module:
 def python_of(source: str) -> str:
     r"""Return the source of a cell as Python, with IPython's own syntax replaced by calls.
 
-    Examples
-    --------
     >>> python_of("x = 3")
     'x = 3'
     >>> python_of("%matplotlib inline")

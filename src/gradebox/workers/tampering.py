@@ -11,30 +11,24 @@ import operator
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from gradebox.workers.shell import Shell
 
-_WATCHED = (
+_WATCHED = (  # packages that tests and gradebox use, whatever the notebook imports
     *("_pytest", "ast", "asyncio", "gradebox", "inspect", "IPython", "linecache", "math"),
     *("operator", "pytest", "sys", "traceback", "unittest"),
 )
-"""Packages that tests and gradebox use, whatever the notebook imports."""
-LARGE = 300
-"""Of a package with so many modules those that a notebook names are watched."""
+LARGE = 300  # of a package with so many modules those that a notebook names are watched
+# what a function does; it can be changed and the function be the same object
 _STATE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
-"""What a function does; it can be changed and the function be the same object."""
 
 
 class Builtins:
-    """Python's own names; a student's code may replace them for itself, not for this process.
-
-    As a context manager it lets what the student's code put there be in force, and takes it out
-    again, so that what gradebox says and compares depends on none of it.
-    """
+    """Python's own names; inside this context what the student's code put there is in force."""
 
     def __init__(self) -> None:
         self._names = vars(builtins)
@@ -43,8 +37,7 @@ class Builtins:
         self._all, self._map, self._is = all, map, operator.is_
         self._of_student: dict[str, Any] = {}
         self._depth = 0
-        self.changed: list[str] = []
-        """The names that had lost their meaning."""
+        self.changed: list[str] = []  # the names that had lost their meaning
 
     def __enter__(self) -> None:
         self._depth += 1
@@ -65,11 +58,7 @@ class Builtins:
 
 
 class Pristine:
-    """The functions and classes of packages, and what the interpreter and IPython call.
-
-    Of the modules that the notebooks import, those beside them in a package are watched, too, if it
-    is not very large.
-    """
+    """The functions and classes of packages, and what the interpreter and IPython call."""
 
     def __init__(self, modules: Iterable[str], shell: Shell) -> None:
         named = {*_WATCHED, *(name.partition(":")[0] for name in modules)}
@@ -91,46 +80,34 @@ class Pristine:
             classes = [part for part in vars(module).values() if issubclass(type(part), type)]
             owners |= {f"{name}.{c.__name__}": c for c in classes if c.__module__ == name}
             owners[name] = module
-        self._owners = [
-            (label, owner, vars(owner), len(vars(owner)), _parts(owner))
+        self._owners = [(label, vars(owner), {*vars(owner)}) for label, owner in owners.items()]
+        self._parts = [
+            (f"{label}.{name}", owner, name, value, function, function and _kept(function))
             for label, owner in owners.items()
+            for name, value, function in _parts(owner)
         ]
-        functions = {
-            f"{label}.{name}": _python(value)
-            for label, *_, parts in self._owners
-            for name, value in parts.items()
-        }
-        self._functions = {n: f for n, f in functions.items() if type(f) is FunctionType}
-        self._states = [*map(_kept, self._functions.values())]
-        self._known = {*self._functions.values()}
+        self._known = {function for *_, function, _ in self._parts if function}
 
     def changed(self) -> list[str]:
-        """Return what is not as it was, such as ``numpy.allclose``, and what was added.
-
-        What is gradebox's own is put back.
-        """
+        """Return what is not as it was, such as ``numpy.allclose``; put back what is gradebox's."""
         changed = [n for n, module in self._modules.items() if sys.modules.get(n) is not module]
-        for label, owner, names, size, parts in self._owners:
-            if not all(map(operator.is_, map(names.get, parts), parts.values())):
-                for name in [name for name in parts if names.get(name) is not parts[name]]:
-                    if self._is_of_package(names.get(name)):
-                        continue
-                    changed.append(f"{label}.{name}")
-                    if label.startswith("gradebox."):
-                        setattr(owner, name, parts[name])
-            if len(names) != size:
-                added = [n for n in names if n not in parts and _is_of_notebook(names[n])]
-                changed += [f"{label}.{name}" for name in added]
-        if [*map(_STATE, self._functions.values())] != self._states:
-            for (name, function), state in zip(self._functions.items(), self._states, strict=True):
-                if _STATE(function) != state:
-                    changed.append(name)
-                    if name.startswith("gradebox."):
+        for label, owner, name, value, function, state in self._parts:
+            now = owner.__dict__.get(name)
+            is_other = now is not value and not self._is_of_package(now)
+            if is_other or (function and _STATE(function) != state):
+                changed.append(label)
+                if label.startswith("gradebox."):
+                    setattr(owner, name, value)
+                    if function:
                         _put_back(function, state)
+        for label, names, known in self._owners:
+            if len(names) != len(known):
+                added = [name for name in names.keys() - known if _is_of_notebook(names[name])]
+                changed += [f"{label}.{name}" for name in added]
         return [*changed, *_added(self._shell)]
 
     def _is_of_package(self, value: Any) -> bool:
-        """Return whether a package itself has made a function anew, such as for a backend."""
+        # by the package itself, which has made a function anew, such as for a backend
         if type(value) is not FunctionType or value in self._known:
             return False
         module, file = (value.__globals__.get(name) for name in ("__name__", "__file__"))
@@ -138,24 +115,20 @@ class Pristine:
         return str(module).partition(".")[0] in packages and value.__code__.co_filename == file
 
 
-def _parts(owner: Any) -> dict[str, Any]:
+def _parts(owner: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what decides what others do, with the Python function that it is or has behind it."""
     kinds = (float,) if isinstance(owner, type) else ()  # of classes, how near is near enough
-    return {
-        name: value
-        for name, value in vars(owner).items()
-        if callable(value) or hasattr(type(value), "__get__") or type(value) in kinds
-    }
+    for name, value in vars(owner).items():
+        kind = type(value)
+        if callable(value) or hasattr(kind, "__get__") or kind in kinds:
+            # some functions of NumPy's have another one behind them
+            function = value._implementation if hasattr(kind, "_implementation") else value
+            yield name, value, function if type(function) is FunctionType else None
 
 
 def _kept(function: Any) -> Any:
-    """Return what a function does, with its own copy of what can be changed in place."""
     code, defaults, keywords = _STATE(function)
-    return code, defaults, keywords and {**keywords}
-
-
-def _python(value: Any) -> Any:
-    """Return a function, or the one that is behind one of NumPy's."""
-    return value._implementation if hasattr(type(value), "_implementation") else value
+    return code, defaults, keywords and {**keywords}  # a copy: these can be changed in place
 
 
 def _put_back(function: Any, state: Any) -> None:
@@ -190,16 +163,11 @@ def _added(shell: Any) -> Iterator[str]:
             inner = inner.f_back
 
 
-class Beside:
-    """The modules beside the notebook, as they are before the first cell runs."""
-
-    def __init__(self) -> None:
-        files = [file for file in Path.cwd().glob("*.py") if file.stem not in sys.modules]
-        self._texts = {file: file.read_bytes() for file in files}
-
-    def changed(self) -> list[str]:
-        """Return those that are others now, or not what their files say."""
-        return [file.stem for file, text in self._texts.items() if _is_other(file, text)]
+def watch_folder() -> Callable[[], list[str]]:
+    """Return a function that finds which modules beside the notebook are not what they are now."""
+    files = [file for file in Path.cwd().glob("*.py") if file.stem not in sys.modules]
+    texts = {file: file.read_bytes() for file in files}
+    return lambda: [file.stem for file, text in texts.items() if _is_other(file, text)]
 
 
 def _is_other(file: Path, text: bytes) -> bool:
@@ -216,8 +184,7 @@ class Helpers:
     """
 
     def __init__(self, names: dict[str, Any]) -> None:
-        self._names = names
-        self._parts: dict[str, tuple[Any, Any]] = {}
+        self._names, self._parts = names, dict[str, tuple[Any, Any]]()
 
     def keep(self, names: Iterable[str]) -> None:
         """Keep what these names mean now."""
@@ -240,7 +207,6 @@ class Helpers:
 
 
 def _state(value: Any) -> Any:
-    """Return what decides what a function or a class does."""
     if isinstance(value, type):
         return {name: part for name, part in vars(value).items() if callable(part)}
     return _kept(value) if type(value) is FunctionType else None

@@ -1,7 +1,7 @@
 """The process of the tests: it holds the instructor's cells, and of the student's only values.
 
-One process for each notebook of the assignment is sealed at the start of a run. For each submission
-it forks a child, which runs the locked cells and the isolated tests in one namespace.
+One for each notebook of the assignment is sealed at the start of a run. For each submission it
+forks a child, which runs the locked cells and the isolated tests in one namespace.
 """
 
 import builtins
@@ -31,8 +31,7 @@ from gradebox.workers.stubs import Answers, Stub
 from gradebox.workers.syntax import PYTHONS, body_of
 
 _NOTHING = object()
-_SEEDS = re.compile(r"seed\w*\(")
-"""Finds in a test that it sets the state of a random generator, which an answer may draw from."""
+_SEEDS = re.compile(r"seed\w*\(")  # a test sets a random generator, which an answer may draw from
 
 
 class Late(BaseException):
@@ -40,10 +39,7 @@ class Late(BaseException):
 
 
 def serve_template(control: socket.socket, begin: Begin, shell: Shell) -> NoReturn:
-    """Fork a child for each request on the control, until the grader ends.
-
-    With each come the ends of two lines: to the grader, and to the student's process.
-    """
+    """Fork a child for each request on the control, with lines to the grader and the student."""
     control.setblocking(True)
     files = Path.cwd()
     folders: dict[int, str] = {}
@@ -98,8 +94,7 @@ class Names(dict[str, Any]):
         super().__init__(__name__="__main__", __builtins__=builtins)
         self._answers, self._looked, self._pythons = answers, dict[str, Any](), frozenset[str]()
         answers.names = self
-        self.of_student: set[str] = set()
-        """The names that the student is to define, as far as the notebook has come."""
+        self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
         self._of_ipython = {"get_ipython": lambda: shell, "display": display}
         shell.user_ns = self
         shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
@@ -109,7 +104,6 @@ class Names(dict[str, Any]):
         self._looked, self._pythons = {}, PYTHONS - {*pythons}
 
     def _look(self, name: Any) -> Any:
-        """Return what a name of the student's means in this test."""
         if name not in self.of_student or name in self._pythons:
             return _NOTHING
         if name not in self._looked:
@@ -118,14 +112,11 @@ class Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         value = self._look(name)
-        if value is not _NOTHING:
-            return value
-        return self._of_ipython[name]
+        return self._of_ipython[name] if value is _NOTHING else value
 
     def __contains__(self, name: object) -> bool:
-        if super().__contains__(name) or name in self._of_ipython:
-            return True
-        return self._look(name) is not _NOTHING
+        is_here = super().__contains__(name) or name in self._of_ipython
+        return is_here or self._look(name) is not _NOTHING
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a name."""
@@ -140,10 +131,7 @@ class Names(dict[str, Any]):
 
 
 class Tester:
-    """Runs the test cells of one submission; ``student`` is the line to the student's side.
-
-    The modules that are ``barred`` are those that the student's side cannot import.
-    """
+    """Runs the test cells of a submission; the ``student``'s side cannot import what is barred."""
 
     def __init__(self, student: Channel, barred: Sequence[str], shell: Shell) -> None:
         self._outputs = shell.outputs
@@ -189,11 +177,7 @@ class Tester:
         return Tested(score, outputs.items, why, answers.refused[:5], late, answers.gone)
 
     def _forget(self, cell: Cell, may_have_filled: bool) -> None:
-        """Take away what a cell has made of an answer that failed.
-
-        One that is none of the tests and went on may have filled what lacks items now, such as a
-        list.
-        """
+        """Take away what a cell has made of an answer that failed, or may have filled with some."""
         known = self._answers.known or {}
         for name, operation in _operations(cell.parts):
             value = dict.get(self._names, name)
@@ -206,8 +190,7 @@ class Tester:
 def own_names(parts: list[CodeType]) -> set[str]:
     """Return the names that a cell gives a meaning before it asks for one.
 
-    They are never the student's, also where the cell does not come to give it: an answer that
-    raises would choose what they mean.
+    They are never the student's, or an answer that raises before would choose what they mean.
     """
     first = dict(reversed(_operations(parts)))
     return {name for name, operation in first.items() if operation in _BINDS}
@@ -217,7 +200,6 @@ _BINDS = ("STORE_NAME", "STORE_GLOBAL")
 
 
 def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
-    """Return the names of the notebook's that code uses, and how, in its order."""
     found = []
     for instruction in chain.from_iterable(map(dis.get_instructions, parts)):
         operation, value = instruction.opname, instruction.argval
@@ -235,7 +217,7 @@ def _is_no_number(value: Any) -> bool:
 
 
 def bar_pickles() -> None:
-    """Let pickles in this process name nothing, for good: they call, and change, what they name."""
+    """Let pickles in this process name nothing, for good: they call what they name."""
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "pickle.find_class":

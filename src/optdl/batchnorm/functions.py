@@ -44,7 +44,7 @@ class Cache(NamedTuple):
 def batchnorm_forward(
     x: Matrix, gamma: Vector, beta: Vector, eps: float = 1e-5
 ) -> tuple[Matrix, Cache]:
-    r"""Normalize each feature over the minibatch, then scale and shift it. Source: L1-34, P-01.
+    r"""Normalize each feature over the minibatch, then scale and shift it (Source: L1-34, P-01).
 
     .. math:: \mu_B = \frac1m \sum_i x_i, \qquad \sigma_B^2 = \frac1m \sum_i (x_i - \mu_B)^2,
         \qquad \hat x = \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}}, \qquad
@@ -81,7 +81,7 @@ def batchnorm_forward(
 
 
 def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matrix, Vector, Vector]:
-    r"""Return the gradients of x, γ and β from the gradient of y. Source: L1-35.
+    r"""Return the gradients of x, γ and β from the gradient of y (Source: L1-35).
 
     Each example moves the mean and the variance, and through them all other outputs:
 
@@ -144,7 +144,7 @@ def population_statistics(
 def batchnorm_inference(
     x: Matrix, gamma: Vector, beta: Vector, mean: Vector, var: Vector, eps: float = 1e-5
 ) -> Matrix:
-    r"""Normalize with statistics of the whole training, not of the minibatch. Source: L1-36.
+    r"""Normalize with statistics of the whole training, not of the minibatch (Source: L1-36).
 
     .. math:: y = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
 
@@ -160,7 +160,7 @@ def batchnorm_inference(
 def affine_at_inference(
     gamma: Vector, beta: Vector, mean: Vector, var: Vector, eps: float = 1e-5
 ) -> tuple[Vector, Vector]:
-    r"""Return the scale and the shift that batch normalization is at inference. Source: L1-36.
+    r"""Return the scale and the shift that batch normalization is at inference (Source: L1-36).
 
     .. math:: y = \frac{\gamma}{\sqrt{V[x] + \epsilon}}\, x +
         \Bigl(\beta - \frac{\gamma\, E[x]}{\sqrt{V[x] + \epsilon}}\Bigr)
@@ -231,11 +231,6 @@ def moving_average(
         In [0, 1).
     start : (d,) array, optional
         The average before the first value. Without it, the first value itself (L2).
-
-    Raises
-    ------
-    ValueError
-        If rho is not in [0, 1).
 
     Examples
     --------
@@ -325,7 +320,7 @@ def groupnorm_forward(
 def scale_invariant_gradient(
     W: Float[np.ndarray, "o n"], h: Float[np.ndarray, "m n"], upstream: Float[np.ndarray, "m o"]
 ) -> Float[np.ndarray, "o n"]:
-    r"""Return the gradient of the weight of a layer whose output is normalized. Source: P-08.
+    r"""Return the gradient of the weight of a layer whose output is normalized (Source: P-08).
 
     .. math:: f(W) = \sum_{ij} \delta_{ij}\, \mathrm{BN}(h W^T)_{ij}, \qquad
         f(cW) = f(W), \qquad \nabla f(cW) = \tfrac1c\,\nabla f(W), \qquad

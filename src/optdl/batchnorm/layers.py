@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +19,7 @@ class BatchNorm(nn.Module):
     Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
 
     The same outputs and gradients as ``nn.BatchNorm1d`` and ``nn.BatchNorm2d`` with
-    ``momentum = 1 − rho``.
+    ``momentum = 1 − rho``, under autocast and in half precision too.
 
     Parameters
     ----------
@@ -54,6 +55,11 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(features))
         self.register_buffer("running_var", torch.ones(features))
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # nn.BatchNorm counts its minibatches besides: its weights are loaded without the count
+        state_dict.pop(f"{prefix}num_batches_tracked", None)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def extra_repr(self) -> str:
         """Return the settings that ``print`` shows."""
         return f"{self.features}, rho={self.rho}, eps={self.eps}"
@@ -62,9 +68,11 @@ class BatchNorm(nn.Module):
         """Normalize x."""
         _require_features(x, self.features)
         columns = x.flatten(2) if x.dim() > 2 else x.unsqueeze(2)  # (m, d, positions)
+        # half precision has neither the range nor the digits for sums of squares
+        columns = columns.to(torch.promote_types(x.dtype, torch.float32))
         normalized = self.normalize(columns) if self.training else self.infer(columns)
         scaled = normalized * self.weight[:, None] + self.bias[:, None]
-        return scaled.reshape(x.shape)
+        return scaled.reshape(x.shape).to(x.dtype)
 
     def normalize(self, x: torch.Tensor) -> torch.Tensor:
         """Return x̂ of (m, d, positions) in training, and update the moving averages."""
@@ -74,18 +82,23 @@ class BatchNorm(nn.Module):
 
     def infer(self, x: torch.Tensor) -> torch.Tensor:
         """Return x̂ of (m, d, positions) with the moving averages."""
-        return _standardize(x, self.running_mean, self.running_var, self.eps)
+        return _standardize(x, *self.averages(x.dtype), self.eps)
+
+    def averages(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the moving averages in the precision in which the layer computes."""
+        return self.running_mean.to(dtype), self.running_var.to(dtype)
 
     @torch.no_grad()
     def remember(self, mean: torch.Tensor, var: torch.Tensor, rows: int) -> None:
         """Update the moving averages: that of the mean, and that of the unbiased variance."""
-        self.running_mean.lerp_(mean, 1 - self.rho)
+        running_mean, running_var = self.averages(mean.dtype)
+        self.running_mean.copy_(running_mean.lerp(mean, 1 - self.rho))
         # torch averages the unbiased variance, although it divides by the root of the biased one
-        self.running_var.lerp_(var * (rows / (rows - 1)), 1 - self.rho)
+        self.running_var.copy_(running_var.lerp(var * (rows / (rows - 1)), 1 - self.rho))
 
 
 class BatchRenorm(BatchNorm):
-    r"""Batch renormalization: in training, too, the outputs are those of inference. Source: P-03.
+    r"""Batch renormalization: in training, too, the outputs are those of inference (Source: P-03).
 
     .. math:: \hat x = \frac{x - \mu_B}{\sigma_B}\, s + d, \qquad
         s = \operatorname{clip}\Bigl(\frac{\sigma_B}{\sigma}, \frac1{s_{max}}, s_{max}\Bigr),
@@ -129,9 +142,10 @@ class BatchRenorm(BatchNorm):
         std = (var + self.eps).sqrt()
         with torch.no_grad():
             # before remember: inference would have used the averages without this minibatch
-            kept = (self.running_var + self.eps).sqrt()
+            running_mean, running_var = self.averages(x.dtype)
+            kept = (running_var + self.eps).sqrt()
             s = (std / kept).clamp(1 / self.s_max, self.s_max)
-            d = ((mean - self.running_mean) / kept).clamp(-self.d_max, self.d_max)
+            d = ((mean - running_mean) / kept).clamp(-self.d_max, self.d_max)
         self.remember(mean, var, x.shape[0] * x.shape[2])
         return (x - mean[:, None]) / std[:, None] * s[:, None] + d[:, None]
 
@@ -173,7 +187,7 @@ class GhostBatchNorm(BatchNorm):
 
 
 class FourThingsNorm(BatchNorm):
-    r"""Batch normalization with the four improvements of Summers and Dinneen (2020). Source: P-04.
+    r"""Batch normalization with the four improvements of Summers and Dinneen (2020) (Source: P-04).
 
     1. Small minibatches: statistics over groups of features too, as group normalization has them.
     2. Large minibatches: statistics over parts of it, as ghost batch normalization has them.
@@ -233,8 +247,9 @@ class FourThingsNorm(BatchNorm):
         grouped, share = self._grouped(x), self.example_share
         own_mean = self._spread(grouped.mean(2).T).T
         own_square = self._spread(grouped.square().mean(2).T).T
-        mean = share * own_mean + (1 - share) * self.running_mean
-        square = self.running_var + self.running_mean.square()
+        running_mean, running_var = self.averages(x.dtype)
+        mean = share * own_mean + (1 - share) * running_mean
+        square = running_var + running_mean.square()
         var = share * own_square + (1 - share) * square - mean.square()
         # as a difference of squares it can be negative by a rounding error
         return (x - mean[..., None]) / (var.clamp(min=0)[..., None] + self.eps).sqrt()
@@ -291,3 +306,5 @@ def _require_features(x: torch.Tensor, features: int) -> None:
             f"expected a minibatch of shape (m, {features}) or (m, {features}, …); "
             f"got {tuple(x.shape)}"
         )
+    if not x.is_floating_point():
+        raise TypeError(f"expected a minibatch of real floating-point numbers; got {x.dtype}")

@@ -53,10 +53,6 @@ def loss_along_step(
     loss : callable
         Scores and labels to the mean loss.
 
-    Returns
-    -------
-    AlongStep
-
     Examples
     --------
     >>> model = nn.Linear(1, 1, bias=False)
@@ -84,7 +80,7 @@ def loss_along_step(
 
 
 class AlongStepHook:
-    """Measure the loss along the gradient every few steps of a training. Source: L2-15.
+    """Measure the loss along the gradient every few steps of a training (Source: L2-15).
 
     A hook for ``optdl.training.train``.
 

@@ -11,9 +11,9 @@ Hessian.
 * ``algorithm``: one step in a dense layer, as Algorithm 2 writes it, and what it costs;
 * ``convolution``: one step in a convolution, as Algorithm 3 writes it;
 * ``related_methods``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
-* ``model``: :class:`BNP`, on top of ``taps`` (what a layer reads), ``layers`` (P for one layer),
-  ``support`` (which layers), ``processes`` (training on several), and ``optimizers`` (which of
-  them want the split form).
+* ``model``: :class:`BNP`, on top of ``layers`` (what a layer reads, and P for it),
+  ``coordinates`` (θ = Pz), ``support`` (which layers), ``processes`` (training on several), and
+  ``optimizers`` (those that are attached, and those that are looked at).
 """
 
 from importlib import import_module

@@ -35,8 +35,6 @@ def batch_statistics(H: Matrix, running_mean: Vector | None = None) -> tuple[Vec
     One example has no spread of its own. With ``running_mean`` its variance is measured from
     there: :math:`\sigma_H^2 = (h - \mu)^2`.
 
-    Notes
-    -----
     Source: P-14, P-15
 
     Examples
@@ -61,14 +59,12 @@ def update_statistics(
 
     The variance of a single example is measured from the new running mean.
 
+    Source: P-14, P-15
+
     Raises
     ------
     ValueError
         If ρ, the fraction of the old statistics in the new ones, does not lie in [0, 1).
-
-    Notes
-    -----
-    Source: P-14, P-15
 
     Examples
     --------
@@ -92,6 +88,8 @@ def running_statistics(
     They start at :math:`\mu = 0` and :math:`\sigma^2 = 1`, and :func:`update_statistics` moves
     them.
 
+    Source: P-14, P-15
+
     Parameters
     ----------
     minibatches : sequence of (N, n) arrays
@@ -101,10 +99,6 @@ def running_statistics(
     ------
     ValueError
         If there is no minibatch, or ρ does not lie in [0, 1).
-
-    Notes
-    -----
-    Source: P-14, P-15
 
     Examples
     --------
@@ -129,8 +123,6 @@ def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Arr
     No feature is then smaller than a hundredth of the largest, and a constant one divides
     nothing by zero.
 
-    Notes
-    -----
     Source: P-14
 
     Examples
@@ -144,8 +136,6 @@ def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Arr
 def scale_dense(features: int, rows: int) -> float:
     r"""Return :math:`q^2 = \max\{n/N, 1\}`, which keeps the Hessian's norm free of n.
 
-    Notes
-    -----
     Source: P-13, P-14
 
     Examples
@@ -174,6 +164,8 @@ def precondition_dense(
     The second line uses the new :math:`G_w`. Together they are
     :math:`\frac1{q^2} P P^T [G_b; G_w]`, without forming a matrix.
 
+    Source: P-14
+
     Parameters
     ----------
     grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
@@ -192,10 +184,6 @@ def precondition_dense(
     ------
     ValueError
         If the shapes disagree.
-
-    Notes
-    -----
-    Source: P-14
 
     Examples
     --------
@@ -230,6 +218,8 @@ def split_adam_step(
     :math:`V_w(i,j)/(q\tilde\sigma(j))`, and that of the bias is
     :math:`V_b(i)/q - \sum_j \Delta W(i,j)\,\mu(j)`.
 
+    Source: F-11
+
     Parameters
     ----------
     grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
@@ -247,10 +237,6 @@ def split_adam_step(
     ------
     ValueError
         If the shapes disagree.
-
-    Notes
-    -----
-    Source: F-11
 
     Examples
     --------
@@ -293,8 +279,6 @@ def matching(
 def bnp_flops(features: int, outputs: int, rows: int) -> int:
     r"""Return the floating-point operations of one BNP step: :math:`4nN + 6no + 2o + 8n`.
 
-    Notes
-    -----
     Source: P-16
 
     Examples
@@ -308,8 +292,6 @@ def bnp_flops(features: int, outputs: int, rows: int) -> int:
 def bn_flops(features: int, rows: int) -> int:
     r"""Return the floating-point operations of batch normalization, both ways: :math:`32nN + 4n`.
 
-    Notes
-    -----
     Source: P-16
 
     Examples

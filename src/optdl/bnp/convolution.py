@@ -15,6 +15,8 @@ from optdl.bnp.algorithm import Array, matching, smoothed_variance
 def scale_conv(channels: int, kernel: tuple[int, ...], examples: int, positions: float) -> float:
     r"""Return :math:`q^2 = \max\{c k^2/N, \sqrt{rs}\}` of a convolution.
 
+    Source: P-24
+
     Parameters
     ----------
     channels : int
@@ -25,10 +27,6 @@ def scale_conv(channels: int, kernel: tuple[int, ...], examples: int, positions:
         N, the images of the minibatch.
     positions : float
         rs, height times width of the output.
-
-    Notes
-    -----
-    Source: P-24
 
     Examples
     --------
@@ -56,6 +54,8 @@ def precondition_conv(
             \tfrac1{q^2}\,[G_w(d,p,i,j) - \mu(p)\,G_b(d)]\,/\,\tilde\sigma^2(p) \\
         G_b(d) &\leftarrow \tfrac1{q^2}\,G_b(d) - \textstyle\sum_{p,i,j} \mu(p)\,G_w(d,p,i,j)
 
+    Source: P-24
+
     Parameters
     ----------
     grad_weight : (o, c, k, k) array or tensor
@@ -64,10 +64,6 @@ def precondition_conv(
         The running mean and variance of each input channel.
     height, width : int
         r and s, the size of the output. All else is as in :func:`precondition_dense`.
-
-    Notes
-    -----
-    Source: P-24
 
     Examples
     --------

@@ -6,85 +6,67 @@ r"""The split form of one layer: its parameters are θ = Pz, and an optimizer se
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import torch
+from optdl.bnp.layers import Layer
 
 
 class Coordinates:
-    r"""The split form :math:`\theta = Pz` of a layer.
+    r"""The split form :math:`\theta = Pz` of a layer that has a gradient, as its last step left P.
 
     .. math:: w = z_w / (q\tilde\sigma), \qquad b = z_b / q - \mu^T w
-
-    Parameters
-    ----------
-    weight : tensor
-        The parameter, with its gradient.
-    deviation : tensor
-        :math:`q\tilde\sigma`, shaped to meet the weight.
-    bias : tensor or None
-        The parameter that takes up the mean; without it the weight is only scaled.
-    center : tensor
-        μ, shaped to meet the weight.
-    q : float
-        The scale of the layer.
     """
 
-    def __init__(
-        self,
-        weight: torch.Tensor,
-        deviation: torch.Tensor,
-        bias: Any,
-        center: torch.Tensor,
-        q: float,
-    ) -> None:
-        self.weight, self.deviation, self.inverse = weight, deviation, deviation.reciprocal()
-        self.bias, self.center, self.q = bias, center, q
-        self.before = weight.detach().clone()
-        if bias is not None:
-            self.bias_before = bias.detach().clone()
-            taken_up = self.bias_before + self._taken_up(self.before)
-            self.z_bias = (q * taken_up).to(bias.dtype)
+    def __init__(self, layer: Layer) -> None:
+        self.layer, self.weight, self.bias = layer, layer.module.weight, layer.bias
+        self.center, self.q = layer.aligned(layer.mean), math.sqrt(layer.q2)
+        self.deviation = layer.smoothed(self.bias is not None).sqrt_()
+        self.inverse = self.deviation.reciprocal()
+        self.before: Any = None
+        """Weight and bias in θ, and the bias in z, while z is in their place."""
 
-    def enter(self) -> None:
-        """Put z in the place of θ, and Pᵀg in the place of g."""
+    def pull(self) -> None:
+        """Put Pᵀg in the place of g, if no step has used it."""
+        if self.layer.holds_used_gradient(self.weight):
+            return
         gradient: Any = self.weight.grad
         wide = gradient.to(self.deviation.dtype)  # itself, unless of half precision
         if self.bias is not None:
-            outputs = self.bias.grad.to(wide.dtype)
-            if wide.ndim == 2:
-                wide.addr_(outputs, self.center[0], alpha=-1)
-            else:
-                outputs = outputs.view(-1, *[1] * (wide.ndim - 1))
-                wide.addcmul_(outputs, self.center, value=-1)
-            self.bias.copy_(self.z_bias)
+            outputs: Any = self.bias.grad
+            column = outputs.to(wide.dtype).view(-1, *[1] * (wide.ndim - 1))
+            wide.addcmul_(column, self.center, value=-1)
             # only now: the gradient of the weight takes the bias's gradient without its scale
-            self.bias.grad.div_(self.q)
+            outputs.div_(self.q)
         wide.mul_(self.inverse)
         if wide is not gradient:
             gradient.copy_(wide)
+
+    def enter(self) -> None:
+        """Put z in the place of θ."""
+        before, bias_before, z_bias = self.weight.detach().clone(), None, None
+        if self.bias is not None:
+            bias_before = self.bias.detach().clone()
+            z_bias = (self.q * (bias_before + self.layer.taken_up(before))).to(self.bias.dtype)
+            self.bias.copy_(z_bias)
         self.weight.mul_(self.deviation)
+        self.before = before, bias_before, z_bias
 
     def leave(self) -> None:
         r"""Return to :math:`\theta + P(z' - z)`, where the optimizer has moved z to z'.
 
         Where it did nothing, θ has the same bits again. All is done in place: fresh memory is slow.
         """
-        z = self.before.clone().mul_(self.deviation)  # the bits of enter
+        before, bias_before, z_bias = self.before
+        z = before.clone().mul_(self.deviation)  # the bits of enter
         moved = self.weight.sub_(z).mul_(self.inverse)
         if self.bias is not None:
-            shift = (self.bias - self.z_bias) / self.q - self._taken_up(moved)
-            self.bias.copy_(self.bias_before + shift)
-        moved.add_(self.before)
+            shift = (self.bias - z_bias) / self.q - self.layer.taken_up(moved)
+            self.bias.copy_(bias_before + shift)
+        moved.add_(before)
 
     def restore(self) -> None:
         """Return to θ as it was."""
-        self.weight.copy_(self.before)
+        self.weight.copy_(self.before[0])
         if self.bias is not None:
-            self.bias.copy_(self.bias_before)
-
-    def _taken_up(self, weight: torch.Tensor) -> torch.Tensor:
-        r"""Return what the rows of a weight make of the mean, :math:`w^T\mu`."""
-        if weight.ndim == 2 and weight.dtype == self.center.dtype:
-            return weight @ self.center[0]
-        return (weight * self.center).flatten(1).sum(1)
+            self.bias.copy_(self.before[1])

@@ -13,8 +13,6 @@ from optdl.bnp.algorithm import Float, Matrix, Vector, batch_statistics, smoothe
 def extended_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
     r"""Return :math:`\hat H = [e, H]`: a column of ones, for the bias, before the inputs.
 
-    Notes
-    -----
     Source: P-09
 
     Examples
@@ -32,6 +30,8 @@ def layer_hessian(H: Matrix, curvatures: Float[np.ndarray, " N"]) -> Float[np.nd
     .. math:: \nabla^2_{\hat w} \mathcal L = \hat H^T S \hat H, \qquad
         S = \tfrac1N \operatorname{diag}\bigl(L''(\hat w^T \hat h_j)\bigr)
 
+    Source: P-09, P-10
+
     Parameters
     ----------
     H : (N, n) array
@@ -44,10 +44,6 @@ def layer_hessian(H: Matrix, curvatures: Float[np.ndarray, " N"]) -> Float[np.nd
     (n + 1, n + 1) array
         The bias comes first. Where all curvatures are positive its condition number is at most
         :math:`\kappa(\hat H)^2\,\kappa(S)`.
-
-    Notes
-    -----
-    Source: P-09, P-10
 
     Examples
     --------
@@ -67,14 +63,12 @@ def preconditioner(
     .. math:: U = \begin{bmatrix} 1 & -\mu^T \\ 0 & I \end{bmatrix}, \qquad
         D = \begin{bmatrix} 1 & 0 \\ 0 & \operatorname{diag}(\sigma) \end{bmatrix}^{-1}
 
+    Source: P-11
+
     Raises
     ------
     ValueError
         If a standard deviation is not positive: the feature is constant, and D does not exist.
-
-    Notes
-    -----
-    Source: P-11
 
     Examples
     --------
@@ -92,8 +86,6 @@ def preconditioner(
 def normalized_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
     r"""Return :math:`\hat G = \hat H P = [e, g_j^T]` with :math:`g_j = (h_j - \mu_H)/\sigma_H`.
 
-    Notes
-    -----
     Source: P-11
 
     Examples
@@ -114,6 +106,8 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
     :math:`\kappa(\hat HU) \le \kappa(\hat H)`. Scaling by D comes within a factor
     :math:`\sqrt{n+1}` of the best diagonal matrix there is.
 
+    Source: P-12
+
     Returns
     -------
     as_it_is, centered, centered_and_scaled : float
@@ -123,10 +117,6 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
     ------
     ValueError
         If a feature is constant over the minibatch: D does not exist.
-
-    Notes
-    -----
-    Source: P-12
 
     Examples
     --------
@@ -154,14 +144,12 @@ def hessian_condition_numbers(
     P is that of a step of BNP: its deviations are the root of :func:`smoothed_variance`. The
     curvatures are those of :func:`layer_hessian`.
 
+    Source: P-18
+
     Returns
     -------
     before, after, kappa_D : float
         Each is the largest singular value over the smallest nonzero one.
-
-    Notes
-    -----
-    Source: P-18
 
     Examples
     --------
@@ -190,6 +178,8 @@ def absorb_normalization(
     With the statistics held constant, one step of gradient descent on :math:`W, b` is one step
     of BNP, with :math:`q = 1`, on :math:`\hat W, \hat b`.
 
+    Source: P-17
+
     Parameters
     ----------
     W, b : (o, n) and (o,) arrays
@@ -201,10 +191,6 @@ def absorb_normalization(
     ------
     ValueError
         If a standard deviation is not positive.
-
-    Notes
-    -----
-    Source: P-17
 
     Examples
     --------

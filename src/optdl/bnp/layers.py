@@ -11,14 +11,12 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
-
-from optdl.bnp.coordinates import Coordinates
 
 Dense = nn.Linear
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -176,14 +174,21 @@ class Surroundings:
         if self.inside:
             raise RuntimeError(
                 f"the layer {name!r} ran inside bnp.split(), where its parameters are those of z. "
-                "Run the model before or after the block; optimizers that run it in their step, "
-                "such as LBFGS, cannot be preconditioned"
+                "Run the model before or after the block; for optimizers that run it in their "
+                "step, such as LBFGS: bnp.attach(optimizer) in the place of the block"
+            )
+        # DistributedDataParallel notes itself there for the time of its forward pass
+        active = getattr(DistributedDataParallel, "_active_ddp_module", None)
+        if active is None:
+            return
+        if active._join_config.enable:
+            raise RuntimeError(
+                "BNP exchanges statistics in each step, and a process that has no more minibatches "
+                "would not answer under torch.distributed.algorithms.join.Join. Give all processes "
+                "the same number of minibatches, as DistributedSampler does"
             )
         if self.group == "auto":
-            # DistributedDataParallel notes itself there for the time of its forward pass
-            active = getattr(DistributedDataParallel, "_active_ddp_module", None)
-            if active is not None:
-                self.group = active.process_group
+            self.group = active.process_group
 
     def processes(self) -> Any:
         """Return the group to exchange statistics with, None for a process by itself.
@@ -216,29 +221,33 @@ class Layer:
     a checkpoint need no rule of their own.
     """
 
-    LONGEST = 64
+    MAX_PASSES = 64
     """So many passes are kept apart; a model that nobody steps then holds no more than that."""
 
-    def __init__(self, name: str, module: Any, surroundings: Surroundings) -> None:
-        self.name, self.module, self.surroundings = name, module, surroundings
+    rho: float
+    eps1: float
+    eps2: float
+
+    def __init__(
+        self, name: str, module: Any, surroundings: Surroundings, own: dict[str, Any]
+    ) -> None:
+        self.name, self.module, self.surroundings, self.own = name, module, surroundings, own
+        self.scale: Callable[[int, int, float], float] = own.pop("q2")
         groups, weight = getattr(module, "groups", 1), module.weight
         exact = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.mean = torch.zeros(groups, weight.shape[1], dtype=exact, device=weight.device)
         self.var = torch.ones_like(self.mean)
-        self.q2 = 0.0
-        """That of the last step; 0 before the first one."""
-        self.used: weakref.ref[torch.Tensor] | None = None
-        self.version = -1
-        self.checks = True
-        """Whether passes are compared with the gradient that arrives at the weight."""
-        self.through: dict[int, torch.Tensor] = {}
+        self.q2, self.steps = 0.0, 0
+        """The scale of the last step, 0 before the first one; and how many there were."""
+        self.used: list[tuple[weakref.ref[torch.Tensor], int]] = []
+        """The gradients that the last step left, and which version of each."""
         self.passes: list[Pass] = []
-        self.seen = self.empty = self.beside = self.twice = False
+        self.seen = self.empty = False
         self.hook = module.register_forward_hook(self, with_kwargs=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy takes along: all but the gradient that was used, which it has not."""
-        return vars(self) | {"used": None, "through": {}}
+        return vars(self) | {"used": []}
 
     def __call__(
         self,
@@ -297,41 +306,6 @@ class Layer:
         unmasked = self.surroundings.masked and self.surroundings.mask is None
         late = unmasked and torch._C._current_graph_task_id() != -1
         output.register_hook(lambda _: self._count(rows, weight, late))
-        if self.checks:
-            self._compare(output, weight)
-
-    def _compare(self, output: torch.Tensor, weight: torch.Tensor) -> None:
-        """Notice where the weight gets more gradient than comes through its layer.
-
-        ``functional.linear(x, layer.weight)`` beside ``layer(x)`` adds a part whose inputs nobody
-        has seen. Only autograd knows of it: what the node in front of the weight hands on is
-        compared with what arrives at the weight. The closures hold no nodes, else the graph would
-        hold itself.
-        """
-        ends = _ends(output.grad_fn, weight)
-        if ends is None:
-            return
-        last, edge, target = ends
-        through = self.through
-
-        def leaves(gradients: Any, _: Any) -> None:
-            own, task = gradients[edge], torch._C._current_graph_task_id()
-            if own is not None and not torch.is_grad_enabled():
-                through[task] = through[task] + own if task in through else own
-
-        def arrives(gradients: Any) -> None:
-            handle.remove()  # DistributedDataParallel keeps the node
-            own, whole = through.pop(torch._C._current_graph_task_id(), None), gradients[0]
-            # one pass alone: the same memory, and a GPU need not be waited for; a penalty on
-            # derivatives of the network is differentiated twice, and comes by other ways
-            if own is None or own.data_ptr() == whole.data_ptr() or self.twice:
-                return
-            # a penalty on the weights may be in the loss: its gradient has the sign of the weight
-            added = (whole - own) * weight.detach().sign()
-            self.beside |= bool((added < -0.05 * own.abs().mean()).any())
-
-        last.register_hook(leaves)
-        handle = target.register_prehook(arrives)
 
     def _count(self, rows: Rows, weight: torch.Tensor, late: bool) -> None:
         """Count a pass, now that a gradient comes back through it on its way to the weight."""
@@ -340,8 +314,6 @@ class Layer:
                 f"the layer {self.name!r} ran again in the backward pass, in a reentrant "
                 "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
             )
-        # only create_graph=True leaves it enabled in a backward pass
-        self.twice |= torch.is_grad_enabled()
         if not _reaches(weight):
             return
         backward = torch._C._current_graph_task_id()
@@ -353,7 +325,7 @@ class Layer:
         self._append(Pass(rows, backward))
 
     def _append(self, new: Pass) -> None:
-        if len(self.passes) == self.LONGEST:
+        if len(self.passes) == self.MAX_PASSES:
             whole = together([one.rows for one in self.passes])
             self.passes = [Pass(whole, self.passes[-1].backward)]
         self.passes.append(new)
@@ -364,25 +336,31 @@ class Layer:
 
     def clear(self) -> None:
         """Forget all passes."""
-        self.through.clear()
         self.passes = []
-        self.seen = self.empty = self.beside = self.twice = False
+        self.seen = self.empty = False
 
     # --- A step -------------------------------------------------------------------------------
 
-    def update(self, gathered: Rows, rho: float) -> None:
-        """Take the gathered statistics into the running ones: steps 1 and 2."""
+    def update(self, gathered: Rows, corrected: bool) -> None:
+        """Take the gathered statistics into the running ones: steps 1 and 2.
+
+        Corrected averages divide those that begin at zero by 1 − ρᵗ, as Adam's do: the weight of
+        the new statistics is then (1 − ρ)/(1 − ρᵗ).
+        """
+        if corrected and self.mean.is_cuda and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("a CUDA graph would repeat the first weight of corrected averages")
+        self.steps += 1
+        rate = (1 - self.rho) / (1 - self.rho**self.steps) if corrected else 1 - self.rho
         mean, var = (part.view_as(self.mean) for part in (gathered.mean, gathered.var))
         if (self.mean.device, self.mean.dtype) != (mean.device, mean.dtype):  # the model moved
             self.mean, self.var = self.mean.to(mean), self.var.to(mean)
-        self.mean.lerp_(mean, 1 - rho)
+        self.mean.lerp_(mean, rate)
         if gathered.rows == 1:  # one row has no spread: it is measured from the running mean
             var = (mean - self.mean).square_()
-        self.var.lerp_(var, 1 - rho)
+        self.var.lerp_(var, rate)
         # a dense layer is a convolution whose examples have one position each
-        kernel, positions = self.module.weight.shape[2:], gathered.positions / gathered.examples
-        columns = self.mean.shape[1] * math.prod(kernel)
-        self.q2 = max(columns / gathered.examples, math.sqrt(positions))
+        columns = self.mean.shape[1] * math.prod(self.module.weight.shape[2:])
+        self.q2 = self.scale(columns, gathered.examples, gathered.positions / gathered.examples)
 
     @property
     def bias(self) -> torch.Tensor | None:
@@ -391,52 +369,52 @@ class Layer:
         trained = isinstance(bias, torch.Tensor) and bias.requires_grad and bias.grad is not None
         return bias if trained else None
 
-    def smoothed(self, centered: bool, eps1: float, eps2: float) -> torch.Tensor:
-        """Return q² times the variance of step 3, or the mean square where no bias is there."""
-        spread = self.var if centered else self.var + self.mean**2
-        smoothed = torch.add(spread, spread.amax(1, keepdim=True), alpha=eps1)
-        return smoothed.add_(eps2).mul_(self.q2)
-
-    def precondition(self, eps1: float, eps2: float) -> None:
-        """Transform the gradients in place: steps 3 to 5."""
-        weight, bias, center = self.module.weight.grad, self.bias, self.mean
-        inverse = self.smoothed(bias is not None, eps1, eps2).reciprocal_()
-        if bias is None:
-            weight.mul_(self.aligned(inverse).to(weight.dtype))
-            return
-        outputs: Any = bias.grad
-        if weight.ndim == 2 and weight.dtype == inverse.dtype:
-            weight.addr_(outputs, center[0], alpha=-1).mul_(inverse)
-            # step 5 uses the weight's gradient that step 4 has made, and so comes after it
-            outputs.div_(self.q2).addmv_(weight, center[0], alpha=-1)
-            return
-        # any shape and precision, computed in that of the statistics
-        wide, center = outputs.to(inverse.dtype), self.aligned(center)
-        new = (weight - wide.view(-1, *[1] * (weight.ndim - 1)) * center) * self.aligned(inverse)
-        weight.copy_(new)
-        outputs.copy_(wide / self.q2 - (new * center).flatten(1).sum(1))
-
     def aligned(self, statistic: torch.Tensor) -> torch.Tensor:
         """Shape a (groups, inputs) statistic so that it meets the weight output by output."""
-        weight, groups = self.module.weight, len(statistic)
+        weight, groups = self.module.weight, statistic.shape[0]
+        if weight.ndim == 2:
+            return statistic
         if groups > 1:
             statistic = statistic.repeat_interleave(len(weight) // groups, 0)
         return statistic.view(*statistic.shape, *[1] * (weight.ndim - 2))
 
-    def split(self, eps1: float, eps2: float) -> Coordinates | None:
-        """Return θ = Pz, as the last step left P; None before the first one."""
-        weight, bias = self.module.weight, self.bias
-        if not self.q2 or weight.grad is None:
-            return None
-        deviation = self.aligned(self.smoothed(bias is not None, eps1, eps2).sqrt_())
-        return Coordinates(weight, deviation, bias, self.aligned(self.mean), math.sqrt(self.q2))
+    def smoothed(self, centered: bool) -> torch.Tensor:
+        """Return q² times the variance of step 3, or the mean square where no bias is there."""
+        spread = self.var if centered else self.var + self.mean**2
+        smoothed = torch.add(spread, spread.amax(1, keepdim=True), alpha=self.eps1)
+        return self.aligned(smoothed.add_(self.eps2).mul_(self.q2))
+
+    def taken_up(self, weight: torch.Tensor) -> torch.Tensor:
+        r"""Return what the rows of a weight make of the mean, :math:`w^T\mu`."""
+        if weight.ndim == 2 and weight.dtype == self.mean.dtype:
+            return weight @ self.mean[0]
+        return (weight * self.aligned(self.mean)).flatten(1).sum(1)
+
+    def precondition(self) -> None:
+        """Transform the gradients in place: steps 3 to 5."""
+        weight, bias, center = self.module.weight.grad, self.bias, self.mean
+        inverse = self.smoothed(bias is not None).reciprocal_()
+        if bias is None:
+            weight.mul_(inverse.to(weight.dtype))
+            return
+        outputs: Any = bias.grad
+        if weight.ndim == 2 and weight.dtype == inverse.dtype:
+            weight.addcmul_(outputs.unsqueeze(1), center, value=-1).mul_(inverse)
+            # step 5 uses the weight's gradient that step 4 has made, and so comes after it
+            outputs.div_(self.q2).addmv_(weight, center[0], alpha=-1)
+            return
+        # any shape and precision, computed in that of the statistics
+        wide = outputs.to(inverse.dtype)
+        column = wide.view(-1, *[1] * (weight.ndim - 1))
+        new = (weight - column * self.aligned(center)) * inverse
+        weight.copy_(new)
+        outputs.copy_(wide / self.q2 - self.taken_up(new))
 
     def mark(self) -> None:
-        """Remember the gradient, which a step has used."""
-        gradient: Any = self.module.weight.grad
-        if gradient is not None:
-            # a weak reference, or zero_grad would not free the memory of the gradient
-            self.used, self.version = weakref.ref(gradient), gradient._version
+        """Remember the gradients, which a step has used."""
+        found = [p.grad for p in self.module._parameters.values() if p is not None]
+        # weak references, or zero_grad would not free the memory of the gradients
+        self.used = [(weakref.ref(g), g._version) for g in found if g is not None]
 
     def has_unseen_gradient(self) -> bool:
         """Tell whether a gradient is there that came past the forward passes of this layer.
@@ -446,36 +424,15 @@ class Layer:
         weight = self.module.weight
         if weight.grad is None or not weight.requires_grad:
             return False
-        return not self.holds_used_gradient() and bool(weight.grad.any())
+        return not self.holds_used_gradient(weight) and bool(weight.grad.any())
 
-    def holds_used_gradient(self) -> bool:
-        """Tell whether the gradient is still that which :meth:`mark` has seen."""
-        gradient: Any = self.module.weight.grad
-        used = None if self.used is None else self.used()
+    def holds_used_gradient(self, parameter: torch.Tensor) -> bool:
+        """Tell whether the gradient of a parameter is still one that :meth:`mark` has seen."""
+        gradient = parameter.grad
         # zero_grad(set_to_none=False) keeps the tensor, and every change of it raises its version
-        return gradient is not None and gradient is used and self.version == used._version
-
-
-def _ends(root: Any, weight: torch.Tensor) -> tuple[Any, int, Any] | None:
-    """Return the node of a layer that hands on the gradient of its weight, which edge, and whither.
-
-    Whither: the weight itself, or the copy of lower precision that autocast shares between uses.
-    """
-    nodes = [root]
-    for _ in range(8):  # a layer is a few nodes; the rest is what computed its input
-        if not nodes:
-            return None
-        node = nodes.pop(0)
-        for edge, (after, _) in enumerate(node.next_functions):
-            if after is None:
-                continue
-            target, behind = after, after
-            if after.name() == "ToCopyBackward0":
-                behind = after.next_functions[0][0]
-            if getattr(behind, "variable", None) is weight:
-                return node, edge, target
-            nodes.append(after)
-    return None
+        return gradient is not None and any(
+            gradient is used() and gradient._version == version for used, version in self.used
+        )
 
 
 def _reaches(weight: torch.Tensor) -> bool:

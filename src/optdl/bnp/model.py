@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,38 +16,45 @@ from torch import nn
 
 from optdl.bnp.coordinates import Coordinates
 from optdl.bnp.layers import Layer, Mask, Rows, Surroundings
-from optdl.bnp.optimizers import Watch
+from optdl.bnp.optimizers import Attachment, Watch, innermost, moves
 from optdl.bnp.processes import group_around, over_processes, unwrapped
-from optdl.bnp.support import supported_layers
+from optdl.bnp.support import selected, supported_layers
 
 CONSTANTS = ("rho", "eps1", "eps2")
-CHECKED = 100
-"""In each step of so many, gradients that come past the layers are looked for."""
+
+
+def _paper(columns: int, examples: int, positions: float) -> float:
+    return max(columns / examples, math.sqrt(positions))
+
+
+def _off(columns: int, examples: int, positions: float) -> float:
+    return 1.0
+
+
+SCALES: dict[Any, Any] = {"paper": _paper, "off": _off}
 
 
 class BNP:
     r"""Batch Normalization Preconditioning for all dense and convolutional layers of a model.
 
-    The network stays as it is, also at inference. Add one line to the loop::
+    The network stays as it is, also at inference. Attach the optimizer, once::
 
         bnp = BNP(model)
+        bnp.attach(optimizer)           # or several: bnp.attach(muon, adamw)
         for x, y in batches:
             optimizer.zero_grad()
             loss_function(model(x), y).backward()
-            bnp.step()                  # transforms the gradients in place
-            optimizer.step()            # SGD, with or without momentum
+            optimizer.step()            # P Opt(Pᵀg)
 
     Each ``nn.Linear`` follows Algorithm 2 and each convolution (``nn.Conv1d`` to ``nn.Conv3d``)
     Algorithm 3, with the running mean and variance of the layer's input. Other layers keep their
-    gradient.
+    gradient; :meth:`report` names them.
 
-    **Other optimizers.** ``step`` makes the gradient :math:`PP^Tg`. That is right for an optimizer
-    whose step is linear in the gradient. Adam, AdamW, RMSprop, Adagrad and others are not: they
-    divide each component by its own size. For them (and as well for SGD) use the split form
-    :math:`\Delta\theta = P\,\mathrm{Opt}(P^Tg)` in the place of ``bnp.step()``::
-
-        with bnp.split():               # parameters and gradients are those of z, θ = Pz
-            optimizer.step()
+    **Three forms.** An attached optimizer moves θ by :math:`P\,\mathrm{Opt}(P^Tg)`, which is right
+    for any optimizer. :meth:`split` is a block that does the same by hand. :meth:`step` makes the
+    gradient :math:`PP^Tg`, without touching the parameters. That is the same for an optimizer which
+    multiplies the gradients of weight and bias of a layer by one number, as SGD and momentum do
+    where both have the same rate, decay and momentum; elsewhere ``step`` warns.
 
     **What counts.** A forward pass counts once a backward pass comes through it to the weight, and
     until a step uses it or the weight's gradient is set to None. So evaluation, in either mode, and
@@ -56,12 +65,7 @@ class BNP:
     :ref:`What works with what <bnp-what-works>` has optimizers, loops, wrappers, precision and
     kinds of layers line by line.
 
-    **Positions.** A dense layer follows Algorithm 2 on any number of axes: each position of its
-    input is a row, since the mean loss over tokens gives each of them the weight
-    :math:`1/(BT)`, as an example of its own has it, and q² is :math:`\max\{n/(BT), 1\}`. A
-    convolution follows Algorithm 3, whose loss is a mean over examples, with all positions of a map
-    in each. Where the loss is such a mean, :math:`q^2 = \max\{n/B, \sqrt T\}` is right for a dense
-    layer as well: ``positions="map"`` makes it equal to ``nn.Conv1d`` with kernel size 1.
+    Source: P-14, P-15, P-20, P-24, P-25
 
     Parameters
     ----------
@@ -71,17 +75,28 @@ class BNP:
         ρ in [0, 1): the weight of the old statistics in the new ones.
     eps1, eps2 : float
         What is added to the variance: :math:`\epsilon_1\max\sigma^2 + \epsilon_2`.
+    corrected : bool
+        Whether the running averages are divided by :math:`1-\rho^t`, as Adam's are, so that P is
+        whole from the first step on. The best learning rate is then smaller.
+    q2 : "paper", "off" or callable
+        The scale q² of a layer: the paper's, 1, or ``q2(columns, examples, positions)``, where a
+        row of the weight has so many columns.
+    constants : mapping
+        What ``rho``, ``eps1``, ``eps2`` and ``q2`` are in some layers, by name or type as in
+        ``skip``: ``{nn.Conv2d: {"q2": "off"}, "head": {"rho": 0.9}}``. Later entries come first.
     skip : sequence of str and types
         Modules to leave alone, with all they contain: by name, or all of a type.
     positions : "rows" or "map"
-        What the axes between the first and the last are at a dense layer: more rows, or a map.
+        What the axes between the first and the last are at a dense layer. More rows, for a mean
+        loss over all positions: :math:`q^2 = \max\{n/(BT), 1\}`. Or a map, for a mean loss over
+        examples: :math:`q^2 = \max\{n/B, \sqrt T\}`, as in ``nn.Conv1d`` with kernel size 1.
     check_finite : bool or "raise"
         Whether each step looks for NaN and infinity among the inputs of the layers. On a GPU
         this waits for the device. Such a minibatch changes neither statistics nor gradients, which
         are not finite themselves: a ``GradScaler`` skips its step, and any other step of the
         optimizer raises the error. With ``"raise"`` it comes from ``bnp.step()`` at once.
     split : bool
-        Which form :func:`optdl.training.train` gets from this hook: ``step``, or ``split``.
+        Which form :func:`optdl.training.train` gets from this hook: ``step``, or ``attach``.
     process_group : process group, None or "auto"
         Processes that share a batch. ``"auto"`` finds those of ``DistributedDataParallel``; None is
         for processes that train each on its own.
@@ -91,17 +106,13 @@ class BNP:
     ValueError
         If a parameter is out of range, or the model has a layer that BNP cannot handle.
 
-    Notes
-    -----
-    Source: P-14, P-15, P-20, P-24, P-25
-
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     >>> bnp, adam = BNP(model), torch.optim.Adam(model.parameters())
+    >>> attachment = bnp.attach(adam)
     >>> model(torch.ones(5, 3)).mean().backward()
-    >>> with bnp.split():
-    ...     adam.step()
+    >>> adam.step()
     >>> bnp
     BNP(layers=['0', '2'], rho=0.99, eps1=0.01, eps2=0.0001)
     """
@@ -113,27 +124,41 @@ class BNP:
         eps1: float = 1e-2,
         eps2: float = 1e-4,
         *,
+        corrected: bool = False,
+        q2: str | Callable[[int, int, float], float] = "paper",
+        constants: Mapping[str | type[nn.Module], Mapping[str, Any]] = MappingProxyType({}),
         skip: Sequence[str | type[nn.Module]] = (),
         positions: str = "rows",
         check_finite: bool | str = True,
         split: bool = False,
         process_group: Any = "auto",
     ) -> None:
-        _require_constants(rho, eps1, eps2)
+        _require_constants(rho, eps1, eps2, q2)
         self.rho, self.eps1, self.eps2, self.check_finite = rho, eps1, eps2, check_finite
+        self.corrected = corrected
         if positions not in ("rows", "map"):
             raise ValueError(f"positions must be 'rows' or 'map', got {positions!r}")
         group = group_around(model) if process_group == "auto" else process_group
         self._splits, self._surroundings = split, Surroundings(positions, group)
         self._model, self._skip = unwrapped(model), skip
         found = list(supported_layers(self._model, skip))
+        chosen = [(selected(self._model, (key,)), values) for key, values in constants.items()]
+        self._layers: list[Layer] = []
         for name, module in found:
             _require_free(name, module)
-        self._layers = [Layer(name, module, self._surroundings) for name, module in found]
+            own: dict[str, Any] = {"q2": q2}
+            for modules, values in chosen:
+                own |= values if id(module) in modules else {}
+            _require_constants(**{"rho": rho, "eps1": eps1, "eps2": eps2} | own)
+            own["q2"] = SCALES.get(own["q2"], own["q2"])
+            self._layers.append(Layer(name, module, self._surroundings, own))
         self._shape = _shape(self._model)
         _living.add(self)
-        self._watch = Watch(self._layers)
-        self._steps, self._bad = 0, ""
+        self._attached: list[Attachment] = []
+        self._watch = Watch(self._layers, self._attached)
+        self._bad, self._hooked = "", False
+        self._z: list[Coordinates] = []
+        self._entered: list[Coordinates] = []
 
     def __repr__(self) -> str:
         """Return the layers by name, and the constants."""
@@ -144,26 +169,76 @@ class BNP:
     def step(self) -> None:
         """Transform the gradients of all layers in place, with the inputs seen since the last step.
 
-        Call it between ``loss.backward()`` and ``optimizer.step()``. It warns once where the
-        optimizer is another than SGD or ASGD: see :meth:`split`.
+        Call it between ``loss.backward()`` and ``optimizer.step()``, which may be SGD or ASGD, with
+        the same rate, decay and momentum for weight and bias of each layer. It warns once where
+        this is not so: see :meth:`attach`.
 
         Raises
         ------
         RuntimeError
             If no gradient came through a layer since the last step, or came past all its forward
-            passes; if several processes run and nothing says how they share a batch.
+            passes; if several processes run and nothing says how they share a batch; if an
+            optimizer is attached.
         FloatingPointError
             If the inputs of a layer hold NaN or infinity and ``check_finite`` is ``"raise"``;
             otherwise the optimizer's step raises it.
         ValueError
             If all inputs were empty.
         """
+        if self._attached:
+            raise RuntimeError(
+                "the optimizer is attached, and takes P into its step by itself: leave bnp.step() "
+                "out, or detach() what bnp.attach(optimizer) has returned"
+            )
         for layer in self._update():
-            layer.precondition(self.eps1, self.eps2)
+            layer.precondition()
         if not torch.compiler.is_compiling():
-            for layer in self._layers:
-                layer.mark()
+            self._mark()
             self._watch.begin(split=False, bad=self._bad)
+
+    def attach(self, optimizer: Any, *others: Any) -> Attachment:
+        r"""Let each ``step()`` of these optimizers be in the split form, with no further call.
+
+        Attach all optimizers that move the layers. They may take a closure, also one that they call
+        several times, as LBFGS does: P stays in a step. Schedules, ``state_dict`` and a
+        ``GradScaler`` work as without BNP, and an interrupted step leaves θ as it was. What happens
+        before ``step()``, such as clipping, sees the plain gradient; :meth:`split` has a place for
+        the clipping of :math:`P^Tg`. After it the gradients are those of z, until ``zero_grad``.
+
+        Source: F-11
+
+        Parameters
+        ----------
+        optimizer, others : torch.optim.Optimizer
+            Or what holds one as ``.optimizer``, as the wrappers of Accelerate and Lightning do.
+
+        Returns
+        -------
+        Attachment
+            Its ``detach()`` ends this, as :meth:`remove` does. A copy of an optimizer is not
+            attached.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no such optimizer, or is attached already.
+
+        Examples
+        --------
+        >>> layer = nn.Linear(2, 1)
+        >>> bnp, adam = BNP(layer), torch.optim.AdamW(layer.parameters())
+        >>> attachment = bnp.attach(adam)
+        >>> layer(torch.ones(4, 2)).sum().backward()
+        >>> adam.step()
+        >>> attachment.detach()
+        """
+        optimizers = [innermost(each) for each in (optimizer, *others)]
+        if any(each in one.optimizers for one in self._attached for each in optimizers):
+            raise ValueError("the optimizer is attached already: detach() it first")
+        attachment = Attachment(self, optimizers)
+        self._attached.append(attachment)
+        self._watch.begin(split=True)
+        return attachment
 
     @contextmanager
     def split(self) -> Iterator[None]:
@@ -174,17 +249,15 @@ class BNP:
         In the block the parameters of each layer hold :math:`z = P^{-1}\theta` and their gradients
         :math:`P^Tg`. At its end θ moves by :math:`P(z' - z)`, so that it has the same bits again
         where the optimizer did nothing. After an exception θ is as it was before the block; the
-        gradients remain those of z. With plain SGD the result is that of :meth:`step`.
+        gradients remain those of z.
+
+        Source: F-11
 
         Raises
         ------
         RuntimeError, FloatingPointError, ValueError
-            As :meth:`step`. A forward pass in the block is refused, as L-BFGS wants one; so is a
-            step of the optimizer after the block, on gradients of z.
-
-        Notes
-        -----
-        Source: F-11
+            As :meth:`step`. A forward pass in the block is refused, as LBFGS wants one; so is a
+            step of an optimizer after the block, on gradients of z.
 
         Examples
         --------
@@ -195,37 +268,89 @@ class BNP:
         ...     norm = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
         ...     adam.step()
         """
-        entered = self._enter()
+        self._pull()
+        self._enter(lambda _: True)
         try:
             yield
-            with torch.no_grad():
-                for part in entered:
-                    part.leave()
+            self._leave("leave")
         except BaseException:
-            with torch.no_grad():
-                for part in entered:
-                    part.restore()
+            self._leave("restore")
             raise
-        finally:
-            self._surroundings.inside = False
-            for layer in self._layers:
-                layer.mark()
-            self._watch.begin(split=True)
 
     @torch.no_grad()
-    def _enter(self) -> list[Coordinates]:
-        """Put z and its gradient in place, in all layers that have a gradient."""
+    def _pull(self) -> None:
+        """Take the passes into P, and make Pᵀg of the gradients."""
         self._update()
+        ready = [one for one in self._layers if one.q2 and one.module.weight.grad is not None]
+        self._z = [] if self._bad else [Coordinates(layer) for layer in ready]
+        for part in self._z:
+            part.pull()
+        self._mark()
+
+    def _mark(self) -> None:
+        for layer in self._layers:
+            layer.mark()
+
+    @torch.no_grad()
+    def _enter(self, moved: Callable[[torch.Tensor], bool]) -> None:
+        """Put z in the place of θ, in the layers with a parameter that is moved."""
         if self._bad:
             self._watch.begin(split=False, bad=self._bad)
-            return []
+            return
         self._watch.end()
-        parts = [layer.split(self.eps1, self.eps2) for layer in self._layers]
-        entered = [part for part in parts if part is not None]
-        for part in entered:
+        self._entered = [z for z in self._z if moved(z.weight) or moved(z.layer.module.bias)]
+        for part in self._entered:
             part.enter()
         self._surroundings.inside = True
-        return entered
+
+    @torch.no_grad()
+    def _leave(self, how: str) -> None:
+        """Return to θ: with what the optimizer did ("leave"), or as it was ("restore")."""
+        for part in self._entered:
+            getattr(part, how)()
+            part.before = None
+        self._entered = []
+        self._surroundings.inside = False
+        self._mark()  # again: fused optimizers write into the gradients
+        self._watch.begin(split=True)
+
+    def _enter_attached(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Enter z for a step of an attached optimizer, if there is anything to step on.
+
+        Several optimizers step one after another on gradients that the first one pulled.
+        """
+        layers = self._layers
+        if all(layer.module.weight.grad is None for layer in layers):
+            return False
+        fresh = any(layer.passes or layer.has_unseen_gradient() for layer in layers)
+        if fresh or not (self._z or self._bad):
+            self._pull()
+        if self._bad:
+            # a GradScaler that skips the step asks no optimizer, but for those that look themselves
+            if getattr(optimizer, "found_inf", None) is None:
+                raise FloatingPointError(self._bad)
+            return False
+        self._enter(moves(optimizer))
+        return True
+
+    def _visit(self, closure: Callable[[], Any]) -> Any:
+        """Return what a closure does at θ = Pz, with its gradient pulled by the P of the step."""
+        with torch.no_grad():
+            z = [(p, p.clone()) for part in self._entered for p in part.layer.module.parameters()]
+            for part in self._entered:
+                part.leave()
+        self._surroundings.inside = False
+        try:
+            result = closure()
+        finally:
+            self._surroundings.inside = True
+            self.reset()
+        with torch.no_grad():
+            for part in self._z:
+                part.pull()
+            for parameter, value in z:
+                parameter.copy_(value)
+        return result
 
     @contextmanager
     def mask(self, rows: Any) -> Iterator[None]:
@@ -283,6 +408,7 @@ class BNP:
         try:
             if not torch.compiler.is_compiling():
                 self._require_unchanged()
+                self._warn_of_hooks()
             gathered = [layer.gathered() for layer in layers]
             group = self._surroundings.processes()
             if group is not None and layers:
@@ -298,15 +424,14 @@ class BNP:
                 raise FloatingPointError(self._bad)
             if self._bad:  # the gradients are not finite either, and stay as they are
                 return []
+            constants = {name: getattr(self, name) for name in CONSTANTS}
             for layer, rows in ran:
-                layer.update(rows, self.rho)
+                vars(layer).update(constants | layer.own)
+                layer.update(rows, self.corrected)
             return [layer for layer, _ in ran]
         finally:
             # after an error, too: the next step must not count these passes once more
             self.reset()
-            self._steps += 1
-            for layer in layers:
-                layer.checks = self._steps % CHECKED == 0
 
     def _require_unchanged(self) -> None:
         """Refuse a model with other layers than those that have hooks.
@@ -326,45 +451,78 @@ class BNP:
             )
         self._shape = shape
 
-    def after_backward(self, state: Any) -> None:
-        """Take a step, or prepare the split form; so that BNP is a hook of ``training.train``."""
-        if self._splits:
-            self._split_next(state.optimizer)
-        else:
-            self.step()
+    def _warn_of_hooks(self) -> None:
+        """Warn of hooks on gradients: a mask that zeroes entries of g zeroes none of PPᵀg."""
+        found = [layer.name for layer in self._layers if layer.module.weight._backward_hooks]
+        if found and not self._hooked:
+            self._hooked = True
+            warnings.warn(
+                f"the gradients of {found} have hooks. One that masks entries, as for pruning, "
+                "masks them before BNP, which fills them again: after the step, multiply the "
+                "weight by the mask as well. Hooks that only look are harmless",
+                UserWarning,
+                stacklevel=5,
+            )
 
-    def _split_next(self, optimizer: torch.optim.Optimizer) -> None:
-        """Let the next step of an optimizer be in the split form.
+    def report(self) -> str:
+        """Return a table of the modules with parameters: what BNP does with each, and why.
 
-        An attribute of the object hides the method for one call, so that an interruption of the
-        step leaves the block as any exception does.
+        q² is that of the last step; the share is that of all parameters of the model.
+
+        Examples
+        --------
+        >>> bnp = BNP(nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1)), skip=("2",))
+        >>> print(bnp.report())
+        name  kind       inputs  q²  share
+        0     Linear     3       -   55.2%  preconditioned
+        1     LayerNorm  -       -   27.6%  plain: neither dense nor convolutional
+        2     Linear     -       -   17.2%  plain: skipped
         """
-        own = optimizer.__dict__.get("step")
-        plain = optimizer.step
+        layers = {layer.module: layer for layer in self._layers}
+        skipped = selected(self._model, self._skip)
+        total = sum(p.numel() for p in self._model.parameters())
+        rows = [("name", "kind", "inputs", "q²", "share", "")]
+        for name, module in self._model.named_modules():
+            own = [p for p in module._parameters.values() if p is not None]
+            if not own:
+                continue
+            inputs, q2, what = "-", "-", "plain: neither dense nor convolutional"
+            if id(module) in skipped:
+                what = "plain: skipped"
+            if layer := layers.get(module):
+                inputs, q2 = str(layer.mean.numel()), f"{layer.q2:.4g}" if layer.q2 else "-"
+                bias = module.bias is not None and module.bias.requires_grad
+                what = "preconditioned" if bias else "scaled only: no bias that is trained"
+            if not any(p.requires_grad for p in own):
+                what = "frozen"
+            share = f"{sum(p.numel() for p in own) / total:.1%}"
+            rows.append((name, type(module).__name__, inputs, q2, share, what))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [map(str.ljust, row, widths) for row in rows]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
 
-        def step(*args: Any, **kwargs: Any) -> Any:
-            restore()
-            with self.split():
-                return plain(*args, **kwargs)
-
-        def restore() -> None:
-            if own is None:
-                del optimizer.__dict__["step"]
-            else:
-                optimizer.__dict__["step"] = own
-
-        optimizer.__dict__["step"] = step
+    def after_backward(self, state: Any) -> None:
+        """Take a step, or attach the optimizer; so that BNP is a hook of ``training.train``."""
+        if not self._splits:
+            self.step()
+        elif not any(state.optimizer in one.optimizers for one in self._attached):
+            self.attach(state.optimizer)
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Return copies of the running statistics of each layer, by name, with ρ and ε."""
+        """Return copies of the running statistics of each layer, by name, with ρ and ε.
+
+        Other arguments of ``BNP``, ``constants`` too, are not part of it, as ``skip`` is not.
+        """
         constants = {name: getattr(self, name) for name in CONSTANTS}
-        return {
-            layer.name: {"mean": layer.mean.clone(), "var": layer.var.clone(), **constants}
-            for layer in self._layers
-        }
+        states: dict[str, dict[str, Any]] = {}
+        for layer in self._layers:
+            steps = {"steps": layer.steps} if self.corrected else {}
+            statistics = {"mean": layer.mean.clone(), "var": layer.var.clone()}
+            states[layer.name] = statistics | constants | steps
+        return states
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take over running statistics, ρ and ε, as :meth:`state_dict` gave them.
+        """Take over running statistics, ρ and ε, as an optimizer takes over its rate.
 
         Forward passes that no step has used yet are forgotten: they are not of that state.
 
@@ -374,7 +532,7 @@ class BNP:
             If the layers or their shapes differ, or something is missing or out of range; nothing
             is then taken over.
         """
-        expected = {layer.name: _described(vars(layer) | vars(self)) for layer in self._layers}
+        expected = {name: _described(values) for name, values in self.state_dict().items()}
         found = {name: _described(values) for name, values in state.items()}
         if expected != found:
             raise ValueError(
@@ -390,23 +548,32 @@ class BNP:
         for layer in self._layers:
             layer.mean.copy_(state[layer.name]["mean"])
             layer.var.copy_(state[layer.name]["var"])
+            layer.steps = state[layer.name].get("steps", 0)
         self.reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy takes along: all but the optimizers, of which there are no copies."""
+        return vars(self) | {"_attached": [], "_watch": None, "_z": [], "_entered": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Be the copy that was made of another object, together with its model."""
         self.__dict__.update(state)
-        self._shape = _shape(self._model)
+        self._shape, self._watch = _shape(self._model), Watch(self._layers, self._attached)
         _living.add(self)
 
     def remove(self) -> None:
-        """Take the hooks off the model; there is then nothing to step."""
+        """Take the hooks off the model and its optimizers; there is then nothing to step."""
+        for attachment in list(self._attached):
+            attachment.detach()
         for layer in self._layers:
             layer.hook.remove()
         self._watch.end()
-        self._layers = []
+        self._layers, self._z = [], []
 
 
-def _require_constants(rho: float, eps1: float, eps2: float) -> None:
+def _require_constants(rho: float, eps1: float, eps2: float, q2: Any = "paper") -> None:
+    if not (callable(q2) or q2 in SCALES):
+        raise ValueError(f"q2 must be 'paper', 'off', or a function; got {q2!r}")
     if not 0 <= rho < 1:
         raise ValueError(f"rho must lie in [0, 1), got {rho}: at 1 the statistics never move")
     if eps1 < 0 or eps2 < 0 or eps1 + eps2 == 0:
@@ -418,8 +585,10 @@ def _require_constants(rho: float, eps1: float, eps2: float) -> None:
 
 def _described(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what must agree between a state and what takes it over."""
-    shapes = {name: tuple(values[name].shape) for name in ("mean", "var") if name in values}
-    return shapes | {name: "a number" for name in CONSTANTS if name in values}
+    return {
+        name: tuple(value.shape) if isinstance(value, torch.Tensor) else "a number"
+        for name, value in values.items()
+    }
 
 
 def _shape(model: nn.Module) -> list[int]:
@@ -462,13 +631,6 @@ def _require_passes(
             f"{differentiated} of them were differentiated: the others would be in the statistics. "
             "After a forward pass that nobody differentiates call bnp.reset(), or run it under "
             "torch.no_grad()"
-        )
-    if beside := tuple(layer.name for layer in layers if layer.beside):
-        raise RuntimeError(
-            f"the weights of {list(beside)} are also used outside of their layers, as in "
-            "functional.linear(x, layer.weight): their gradient has a part whose inputs were not "
-            f"seen. To leave them with their plain gradient: BNP(model, skip={beside}). If it is "
-            "a penalty on the weights, differentiate it apart, with penalty.backward()"
         )
     if not ran:
         raise _nothing(layers)

@@ -1,26 +1,172 @@
-"""Which optimizers want the split form, and inside of its block: before a wrong step is taken."""
+"""The optimizers that step on what BNP has made: attached to the split form, or looked at."""
 
 from __future__ import annotations
 
+import functools
+import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from optdl.bnp.layers import Layer
 
 LINEAR = (torch.optim.SGD, torch.optim.ASGD)
-"""Optimizers that move θ linearly in the gradients: P·Opt(Pᵀg) and Opt(PPᵀg) are then the same."""
+"""Optimizers that move θ linearly in the gradients.
+
+P·Opt(Pᵀg) and Opt(PPᵀg) are then the same if Opt treats weight and bias of a layer alike.
+"""
+ALIKE = ("lr", "weight_decay", "momentum", "dampening", "nesterov", "lambd", "alpha", "t0")
+"""What has to be the same for weight and bias of a layer."""
+
+
+def moves(optimizer: Optimizer) -> Callable[[torch.Tensor], bool]:
+    """Return the test whether an optimizer moves a parameter."""
+    moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return lambda parameter: id(parameter) in moved
+
+
+def innermost(optimizer: Any) -> Optimizer:
+    """Return the optimizer of torch inside of wrappers."""
+    while not isinstance(optimizer, Optimizer) or "_optimizer_step_pre_hooks" not in vars(
+        optimizer
+    ):
+        if not hasattr(optimizer, "optimizer"):
+            raise TypeError(
+                f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}. For any "
+                "other: with bnp.split(): optimizer.step()"
+            )
+        optimizer = optimizer.optimizer
+    return optimizer
+
+
+class Attachment:
+    """Optimizers whose every step is in the split form, until :meth:`detach`."""
+
+    def __init__(self, bnp: Any, optimizers: Sequence[Optimizer]) -> None:
+        self.optimizers, self._bnp = optimizers, bnp
+        self._entered = self._guarded = False
+        self._closure: Any = None
+        """What a step calls in the place of its closure."""
+        self._undo: list[Callable[[], Any]] = []
+        for optimizer in optimizers:
+            self._undo += [
+                optimizer.register_step_pre_hook(self._before).remove,
+                optimizer.register_step_post_hook(self._after).remove,
+            ]
+            self._guard(optimizer)
+
+    def detach(self) -> None:
+        """Let the optimizers step on plain gradients again."""
+        for undo in self._undo:
+            undo()
+        self._undo = []
+        self._bnp._attached.remove(self)
+
+    def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        """Enter z; a closure is to make the gradients first, at θ."""
+        closure = next((each for each in (*args[1:], *kwargs.values()) if callable(each)), None)
+        if self._bnp._surroundings.inside or closure is self._closure is not None:
+            return None  # in bnp.split(), or of the step of a subclass
+        self._require_one_scale()
+        if closure is None:
+            self._entered = self._bnp._enter_attached(optimizer)
+            return None
+
+        weights = [layer.module.weight for layer in self._bnp._layers]
+        before = [weight._version for weight in weights]
+
+        def evaluated() -> Any:
+            if self._entered:  # once more in the same step, as LBFGS does
+                return self._bnp._visit(closure)
+            if before != [weight._version for weight in weights]:
+                raise RuntimeError(
+                    f"{type(optimizer).__name__} moves the parameters before it calls its closure, "
+                    "as SAM does, when they are not yet z: detach() it, and use bnp.step()"
+                )
+            result = closure()
+            self._entered = self._bnp._enter_attached(optimizer)
+            return result
+
+        def replaced(given: Any) -> Any:
+            return evaluated if given is closure else given
+
+        self._closure = evaluated
+
+        return tuple(map(replaced, args)), {key: replaced(kwargs[key]) for key in kwargs}
+
+    def _require_one_scale(self) -> None:
+        """Refuse a GradScaler that has unscaled the gradients of some of the optimizers only.
+
+        The bias's gradient is subtracted from the weight's, and may belong to another optimizer.
+        """
+        frame = sys._getframe() if len(self.optimizers) > 1 else None
+        while frame is not None:
+            scaler = frame.f_locals.get("self")
+            if isinstance(scaler, torch.amp.GradScaler):
+                stages = (scaler._per_optimizer_states[id(one)]["stage"] for one in self.optimizers)
+                if len({stage.name == "READY" for stage in stages}) > 1:
+                    raise RuntimeError(
+                        "the gradients of one attached optimizer are unscaled and those of another "
+                        "are not: call scaler.unscale_(optimizer) for each before the first "
+                        "scaler.step"
+                    )
+            frame = frame.f_back
+
+    def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if not self._guarded:  # by wrappers that call the method of the class
+            self._leave("leave")
+
+    def _leave(self, how: str) -> None:
+        if self._entered:
+            self._entered = False
+            self._bnp._leave(how)
+
+    def _guard(self, optimizer: Optimizer) -> None:
+        """Have θ restored where a step is interrupted, for which torch has no hook.
+
+        An attribute of the object hides the method, as those of learning rate schedules do.
+        """
+        hidden, plain = optimizer.__dict__.get("step"), optimizer.step
+
+        @functools.wraps(plain)
+        def step(_: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            self._guarded = True
+            try:
+                result = plain(*args, **kwargs)
+                self._leave("leave")
+                return result
+            except BaseException:
+                self._leave("restore")
+                raise
+            finally:
+                self._guarded = False
+
+        own = optimizer.__dict__["step"] = MethodType(step, optimizer)
+
+        def undo() -> None:
+            if optimizer.__dict__.get("step") is not own:
+                return  # a schedule has come in front of it
+            if hidden is None:
+                del optimizer.__dict__["step"]
+            else:
+                optimizer.__dict__["step"] = hidden
+
+        self._undo.append(undo)
 
 
 class Watch:
     """Looks at the optimizers that step on what BNP has made of the gradients of some layers."""
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        self.layers, self.warned, self.split, self.bad = layers, False, False, ""
+    def __init__(self, layers: Sequence[Layer], attached: Sequence[Attachment]) -> None:
+        self.layers, self.attached = layers, attached
+        self.warned, self.split, self.bad = False, False, ""
+        self.alike: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        """Optimizers that have weight and bias of each layer in one group."""
 
     def begin(self, split: bool, bad: str = "") -> None:
         """Look at the optimizers that step from now on, in front of gradients of this form.
@@ -42,41 +188,76 @@ class Watch:
             _hook.remove()
             _hook = None
 
-    def look(self, optimizer: torch.optim.Optimizer) -> None:
-        """Refuse gradients of z outside of the block; warn of an optimizer that is not linear."""
+    def look(self, optimizer: Optimizer) -> None:
+        """Refuse gradients of z outside of the block; warn where the two forms differ."""
+        if optimizer in self.alike and not (self.bad or self.split or self.attached):
+            return
+        if any(optimizer in one.optimizers for one in self.attached):
+            return
+        name, moved = type(optimizer).__name__, moves(optimizer)
+        layers = [
+            (layer, [p for p in layer.module.parameters() if moved(p)]) for layer in self.layers
+        ]
+        layers = [(layer, parameters) for layer, parameters in layers if parameters]
+        if not layers:
+            return
         if self.bad:
             # a GradScaler that skips the step asks no optimizer, but for those that look themselves
-            if getattr(optimizer, "found_inf", None) is None and self._moved(optimizer):
+            if getattr(optimizer, "found_inf", None) is None:
                 raise FloatingPointError(self.bad)
+        elif self.attached:
+            raise RuntimeError(
+                f"{name} moves layers of a BNP that is attached to other optimizers: the gradients "
+                f"of all are those of z. Attach it as well: bnp.attach(..., {name.lower()})"
+            )
         elif self.split:
-            if any(layer.holds_used_gradient() for layer in self._moved(optimizer)):
+            if any(layer.holds_used_gradient(p) for layer, own in layers for p in own):
                 raise RuntimeError(
                     "optimizer.step() came after the block of bnp.split(), where the parameters "
                     "are no longer those of the gradients. Move it into the block: "
                     "with bnp.split(): optimizer.step()"
                 )
-        elif not (self.warned or isinstance(optimizer, LINEAR)) and self._moved(optimizer):
+        elif not self.warned and (reason := self._reason(optimizer, [one for one, _ in layers])):
             self.warned = True
-            name = type(optimizer).__name__
             warnings.warn(
-                f"bnp.step() before {name}: only SGD and ASGD are known to be linear in the "
-                f"gradient. {name} may undo the scaling, and break the balance of weight and bias. "
-                "Right for any optimizer is the split form, without bnp.step(): "
-                "with bnp.split(): optimizer.step()",
+                f"bnp.step() before {name}: {reason}, so the step is not that of BNP and may raise "
+                "the loss. Right for any optimizer is the split form, without bnp.step(): "
+                "bnp.attach(optimizer), once; or with bnp.split(): optimizer.step()",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _moved(self, optimizer: torch.optim.Optimizer) -> list[Layer]:
-        """Return the layers whose weight an optimizer moves."""
-        moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        return [layer for layer in self.layers if id(layer.module.weight) in moved]
+    def _reason(self, optimizer: Optimizer, layers: Sequence[Layer]) -> str:
+        """Return why Opt(PPᵀg) is not P·Opt(Pᵀg), or an empty string."""
+        if type(optimizer) not in LINEAR:
+            return (
+                "only SGD and ASGD are known to be linear in the gradient; others may undo the "
+                "scaling and break the balance of weight and bias"
+            )
+        groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        apart = False
+        for layer in layers:
+            if layer.bias is None or not layer.module.weight.requires_grad:
+                continue
+            weight, bias = (groups.get(id(p)) for p in (layer.module.weight, layer.bias))
+            if weight is bias:
+                continue
+            if weight is None or bias is None:
+                return f"it moves only one of weight and bias of {layer.name!r}"
+            apart = True
+            for key in ALIKE:
+                one, other = weight.get(key), bias.get(key)
+                if one is not other and one != other:
+                    return f"weight and bias of {layer.name!r} differ in {key}"
+        if not apart:
+            self.alike.add(optimizer)
+        return ""
 
 
 _watching: weakref.WeakSet[Watch] = weakref.WeakSet()
 _hook: Any = None
 
 
-def _look(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+def _look(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     for watch in list(_watching):
         watch.look(optimizer)

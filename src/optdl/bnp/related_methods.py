@@ -19,6 +19,8 @@ def input_factor(H: Matrix, diagonal: bool = False) -> Float[np.ndarray, "n+1 n+
     With ``diagonal`` the covariance Σ is replaced by its diagonal. The inverse is then
     :math:`PP^T`, the matrix by which BNP multiplies the gradient of each output unit.
 
+    Source: F-09
+
     Parameters
     ----------
     H : (N, n) array
@@ -30,10 +32,6 @@ def input_factor(H: Matrix, diagonal: bool = False) -> Float[np.ndarray, "n+1 n+
     -------
     (n + 1, n + 1) array
         The bias comes first.
-
-    Notes
-    -----
-    Source: F-09
 
     Examples
     --------
@@ -63,6 +61,8 @@ def preconditioning_flops(features: int, outputs: int, rows: int) -> dict[str, i
     K-FAC does so on both sides, with the o × o second moment of the gradients of the outputs.
     Shampoo takes its two factors from the gradient itself.
 
+    Source: P-29
+
     Parameters
     ----------
     features, outputs, rows : int
@@ -72,10 +72,6 @@ def preconditioning_flops(features: int, outputs: int, rows: int) -> dict[str, i
     -------
     dict of str to int
         Names of methods to numbers of operations.
-
-    Notes
-    -----
-    Source: P-29
 
     Examples
     --------

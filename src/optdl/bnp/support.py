@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
@@ -33,7 +34,7 @@ def supported_layers(
         left to precondition.
     """
     _require_whole(model)
-    skipped = _skipped(model, skip)
+    skipped = selected(model, skip)
     users = _users(model)
     count = 0
     for name, module in model.named_modules():
@@ -43,8 +44,6 @@ def supported_layers(
             raise ValueError(_refusal(name, module, reason))
         if not isinstance(module, Dense | Convolution):
             continue
-        if module._parameters.get("weight") is None:
-            raise ValueError(_refusal(name, module, "its weight is computed from other parameters"))
         for kind, parameter in module._parameters.items():
             _require_alone(name, module, kind, users.get(id(parameter), []))
         count += 1
@@ -81,8 +80,8 @@ def _require_alone(
         )
 
 
-def _skipped(model: nn.Module, skip: Sequence[str | type[nn.Module]]) -> set[int]:
-    """Return the modules to skip, with all they contain; a type stands for all of its kind."""
+def selected(model: nn.Module, skip: Sequence[str | type[nn.Module]]) -> set[int]:
+    """Return the ids of some modules and all they contain; a type stands for all of its kind."""
     if isinstance(skip, str | type):
         raise ValueError(f"skip must be a sequence of names and types; got {skip!r}: add a comma")
     # a module that stands at two places may be named by either of them
@@ -119,7 +118,24 @@ def _reason(module: nn.Module) -> str:
         module, Convolution | nn.modules.conv._ConvTransposeNd
     ):
         return "only nn.Conv1d, nn.Conv2d and nn.Conv3d have Algorithm 3"
-    return next((reason for kind, reason in REFUSED if isinstance(module, kind)), "")
+    if reason := next((reason for kind, reason in REFUSED if isinstance(module, kind)), ""):
+        return reason
+    kind = next((one for one in (Dense, *get_args(Convolution)) if isinstance(module, one)), None)
+    if kind is None:
+        return ""
+    weight: Any = module._parameters.get("weight")
+    if weight is None:
+        return "its weight is computed from other parameters"
+    if weight.is_complex():
+        return "its weight is complex"
+    own = [name for name in ("forward", "_conv_forward") if hasattr(kind, name)]
+    if "forward" in vars(module) or any(
+        getattr(type(module), name) is not getattr(kind, name) for name in own
+    ):
+        return (
+            f"its forward is not that of nn.{kind.__name__}, so its weight may be masked or scaled"
+        )
+    return ""
 
 
 def _refusal(name: str, module: nn.Module, reason: str) -> str:

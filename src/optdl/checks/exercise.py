@@ -173,7 +173,8 @@ class Exercise:
         The function of :mod:`optdl` that the student rewrites, under the same name.
     parts : str or tuple
         The names of what a tuple holds, in the words of the task and nested as the tuple
-        is: ``("y", ("normalized", "factor"))``. Empty where the answer is one thing.
+        is: ``("y", ("normalized", "factor"))``, or with semicolons between them, ``"y; factor"``.
+        Empty where the answer is one thing.
     rtol, atol : float
         Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
     use : callable, optional
@@ -194,6 +195,8 @@ class Exercise:
         atol: float = 1e-12,
         use: Callable[..., Any] | None = None,
     ) -> None:
+        if isinstance(parts, str) and "; " in parts:
+            parts = tuple(parts.split("; "))
         self.key, self.reference, self.parts = key, reference, parts
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
@@ -291,4 +294,4 @@ class Exercise:
         """Return what came of each case, in one question to an answer that lives elsewhere."""
         if not cases:
             return []
-        return [received(given) for given in observe(outcomes, answer, self.use, list(cases))]
+        return [*map(received, observe(outcomes, answer, self.use, list(cases)))]

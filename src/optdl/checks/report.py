@@ -182,7 +182,7 @@ def _sentences(*texts: str) -> str:
     return " ".join([first, *(text[:1].upper() + text[1:] for text in rest)])
 
 
-LONGEST = 2000
+MAX_CHARACTERS = 2000
 """The most characters that are shown of what a student's code printed."""
 
 
@@ -193,6 +193,6 @@ def with_printed(text: str, printed: str, case: str) -> str:
     """
     if not printed.strip():
         return text
-    shown, rest = printed[:LONGEST].rstrip("\n"), len(printed) - LONGEST
+    shown, rest = printed[:MAX_CHARACTERS].rstrip("\n"), len(printed) - MAX_CHARACTERS
     end = f"\n… {rest:,} more characters are not shown." if rest > 0 else ""
     return f"{text}\n\nYour function printed, in {case}:\n{shown}{end}"

@@ -10,14 +10,14 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optdl.checks import diagnoses
 from optdl.checks.catalog import blocks, find
 from optdl.checks.compare import disagreement, structure
-from optdl.checks.diagnoses.evidence import Evidence
+from optdl.checks.diagnoses.evidence import Evidence, Tried
 from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
 from optdl.checks.exercise import Case, Exercise, Function, Misconception
 from optdl.checks.report import (
@@ -133,15 +133,6 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
     return with_printed(agrees, tried[0].got.printed if tried else "", "the first case")
 
 
-class _Tried(NamedTuple):
-    """A case, what the reference gives in it, what the answer gives, and how it was drawn."""
-
-    case: Case
-    right: Observation
-    got: Observation
-    drawn: tuple[int, ...]
-
-
 @lru_cache(maxsize=256)
 def _drawn(
     exercise: Exercise, *seed: int
@@ -152,11 +143,11 @@ def _drawn(
     return cases, exercise.outcomes(exercise.reference, cases), rng
 
 
-def _tried(exercise: Exercise, function: Function, *seed: int) -> list[_Tried]:
+def _tried(exercise: Exercise, function: Function, *seed: int) -> list[Tried]:
     cases, rights, _ = _drawn(exercise, *seed)
     # strict: an answer that lives elsewhere could give back fewer outcomes than there are cases
     given = zip(cases, rights, exercise.outcomes(function, cases), strict=True)
-    return [_Tried(*one, (number, *seed)) for number, one in enumerate(given)]
+    return [Tried(*one, (number, *seed)) for number, one in enumerate(given)]
 
 
 @lru_cache(maxsize=2048)
@@ -186,7 +177,7 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
             _drawn(exercise, seed)
 
 
-def _check_cases(exercise: Exercise, function: Function, tried: list[_Tried], seed: int) -> None:
+def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], seed: int) -> None:
     """Raise what is said of the smallest case that is wrong, if any is."""
     title = exercise.name
     old = stale(function)
@@ -248,13 +239,10 @@ def _is_not_compared(outcome: Observation) -> bool:
     return bool(outcome.is_error or outcome.changed or outcome.kind == "other" or large)
 
 
-def _diagnosed(
-    exercise: Exercise, function: Function, tried: list[_Tried]
-) -> tuple[list[str], str]:
+def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
     kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
-    values = ([one[at].value for one in kept] for at in (1, 2))  # type: ignore[union-attr]
-    return diagnoses.explained(Evidence(exercise, function, [one.case for one in kept], *values))
+    return diagnoses.explained(Evidence(exercise, function, kept))
 
 
 def _reason(
@@ -308,7 +296,7 @@ def _raised(error: str, message: str, line: str) -> str:
     return f"{text}\n  in line {line}" if line else text
 
 
-def _named(exercise: Exercise, function: Function, tried: list[_Tried]) -> str:
+def _named(exercise: Exercise, function: Function, tried: list[Tried]) -> str:
     """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
         # one case after the other: most misconceptions differ in the first one

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CurvatureHook",
     "Descent",
-    "extreme_eigenvalues",
     "hessian_vector_product",
     "largest_eigenvalue",
     "squared_error",

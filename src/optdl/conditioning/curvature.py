@@ -15,7 +15,6 @@ from torch import Tensor, nn
 __all__ = [
     "CurvatureHook",
     "Descent",
-    "extreme_eigenvalues",
     "hessian_vector_product",
     "largest_eigenvalue",
     "squared_error",
@@ -28,7 +27,7 @@ Vector = Float[np.ndarray, " n"]
 def hessian_vector_product(
     loss: Tensor, parameters: Sequence[Tensor], vectors: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    r"""Multiply the Hessian of a loss with a vector, by differentiating twice. Source: L1-19.
+    r"""Multiply the Hessian of a loss with a vector, by differentiating twice (Source: L1-19).
 
     .. math:: Hv = \nabla\bigl(g^T v\bigr)
 
@@ -79,38 +78,6 @@ def _differentiate_along(
         return tuple(torch.zeros_like(part) for part in parameters)
     products = torch.autograd.grad(along, parameters, retain_graph=True, materialize_grads=True)
     return tuple(part.detach() for part in products)
-
-
-def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[float, float]:
-    """Return the smallest and the largest eigenvalue of the Hessian, by Lanczos' method.
-
-    Source: L1-19
-
-    SciPy's ``eigsh`` sees the Hessian only through its products with vectors.
-
-    Parameters
-    ----------
-    loss : tensor
-        One number, computed from the parameters.
-    parameters : sequence of tensors
-        With n numbers in all, at least 3.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 3 numbers: take the dense Hessian then.
-
-    Examples
-    --------
-    >>> w = torch.ones(3, dtype=torch.float64, requires_grad=True)
-    >>> loss = (torch.tensor([1.0, -2.0, 5.0]) * w**2).sum() / 2
-    >>> [round(value, 6) for value in extreme_eigenvalues(loss, [w])]
-    [-2.0, 5.0]
-    """
-    operator = _operator(loss, parameters)
-    start = np.random.default_rng(0).normal(size=operator.shape[0])
-    values = eigsh(operator, k=2, which="BE", return_eigenvectors=False, v0=start, tol=1e-8)
-    return float(values.min()), float(values.max())
 
 
 def largest_eigenvalue(
@@ -181,8 +148,6 @@ def _flat(parts: Sequence[Tensor]) -> Vector:
 class CurvatureHook:
     r"""Predict what each step against a minibatch's gradient does to the loss of all examples.
 
-    Source: L1-19
-
     A hook for :func:`optdl.training.train`. Before each step it computes :math:`g = \nabla J` on
     the examples given, and one Hessian-vector product with the minibatch's gradient
     :math:`g_B`. The change of J that the quadratic model predicts for the step,
@@ -202,6 +167,8 @@ class CurvatureHook:
     -----
     Appends two curves to the record, each a mean over the steps of an epoch: ``slope``,
     :math:`g^Tg_B`, and ``curvature``, :math:`g_B^THg_B`.
+
+    Source: L1-19
     """
 
     x: Tensor

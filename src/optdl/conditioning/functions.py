@@ -37,7 +37,6 @@ __all__ = [
     "relu_descent",
     "relu_hessian_at_a_fit",
     "rescale_hidden_units",
-    "scaling_tangents",
     "stationary_variance",
     "step_gain",
     "steps_needed",
@@ -54,7 +53,7 @@ Tree = Any
 
 
 def condition_number(A: Float[np.ndarray, "p q"]) -> float:
-    r"""Return the largest singular value over the smallest **nonzero** one. Source: L1-17, P-06.
+    r"""Return the largest singular value over the smallest **nonzero** one.
 
     .. math:: \kappa(A) = \sigma_{max} / \sigma^*_{min}
 
@@ -67,11 +66,6 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     A : (p, q) array
         Any matrix. Singular values below 10⁻¹² times the largest count as zero.
 
-    Returns
-    -------
-    float
-        κ ≥ 1.
-
     Raises
     ------
     ValueError
@@ -81,6 +75,8 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     -----
     The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
     sources, and all libraries, put the largest on top.
+
+    Source: L1-17, P-06
 
     Examples
     --------
@@ -111,11 +107,6 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
         κ ≥ 1.
     tolerance : float
         q, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If κ < 1 or q is not between 0 and 1.
 
     Examples
     --------
@@ -157,7 +148,7 @@ def steps_needed(hessian: Matrix, q: float) -> int:
 def step_gain(
     gradient: Vector, hessian: Matrix, lr: float, direction: Vector | None = None
 ) -> float:
-    r"""Predict by how much a step against a direction changes the loss. Source: L1-18.
+    r"""Predict by how much a step against a direction changes the loss (Source: L1-18).
 
     .. math:: J(w - \eta d) - J(w) \approx -\eta\,g^Td + \tfrac12\eta^2\,d^THd
 
@@ -173,11 +164,6 @@ def step_gain(
         η ≥ 0.
     direction : (n,) array, optional
         d, for example the gradient of a minibatch; g where it is left out.
-
-    Raises
-    ------
-    ValueError
-        If η is negative.
 
     Examples
     --------
@@ -237,7 +223,7 @@ def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = No
 def difference_hessian_vector_product(
     gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float
 ) -> Vector:
-    r"""Multiply the Hessian with a vector by two gradients, without forming it. Source: L1-19.
+    r"""Multiply the Hessian with a vector by two gradients, without forming it (Source: L1-19).
 
     .. math:: Hv \approx \frac{\nabla J(w + sv) - \nabla J(w - sv)}{2s}
 
@@ -251,11 +237,6 @@ def difference_hessian_vector_product(
         The point and the vector.
     step : float
         s > 0.
-
-    Raises
-    ------
-    ValueError
-        If s is not positive.
 
     Examples
     --------
@@ -372,11 +353,6 @@ def permute_hidden_units(
     W, b, v
         The same units in another order.
 
-    Raises
-    ------
-    ValueError
-        If ``order`` is not a permutation of 0, …, h − 1.
-
     Examples
     --------
     >>> W, b, v = np.array([[1.0], [2.0]]), np.array([3.0, 4.0]), np.array([5.0, 6.0])
@@ -431,7 +407,9 @@ def rescale_hidden_units(
 def canonical_units(
     W: Float[np.ndarray, "h d"], b: Float[np.ndarray, " h"], v: Float[np.ndarray, " h"]
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Return the one setting that stands for all orders and scalings of ReLU units. Source: L1-20.
+    r"""Return the one setting that stands for all orders and scalings of ReLU units.
+
+    Source: L1-20
 
     Each unit is scaled so that its incoming and its outgoing weights have the same norm,
 
@@ -476,42 +454,10 @@ def equivalent_minima(units: int, layers: int) -> int:
     return math.factorial(units) ** layers
 
 
-def scaling_tangents(
-    W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"]
-) -> Float[np.ndarray, "h p"]:
-    r"""Return the directions in which the scaling of each ReLU moves the parameters. Source: P-06.
-
-    Scaling unit i by :math:`t_i` moves :math:`(w_i, v_i)` to :math:`(t_i w_i, v_i/t_i)`, along a
-    curve on which the function is constant. Its tangent at :math:`t_i = 1` is
-    :math:`(w_i, -v_i)`, and at a minimum the Hessian sends that to zero.
-
-    Parameters
-    ----------
-    W, v : (h, d) and (h,) arrays
-        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
-
-    Returns
-    -------
-    (h, hd + h) array
-        One tangent for each unit; parameters in the order W row by row, then v.
-
-    Examples
-    --------
-    >>> scaling_tangents(np.array([[1.0, 2.0]]), np.array([3.0]))
-    array([[ 1.,  2., -3.]])
-    """
-    h, d = W.shape
-    tangents = np.zeros((h, h * d + h))
-    for i in range(h):
-        tangents[i, i * d : (i + 1) * d] = W[i]
-        tangents[i, h * d + i] = -v[i]
-    return tangents
-
-
 def relu_hessian_at_a_fit(
     W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], x: Float[np.ndarray, "m d"]
 ) -> Float[np.ndarray, "p p"]:
-    r"""Return the Hessian of least squares where the network fits every example. Source: P-06.
+    r"""Return the Hessian of least squares where the network fits every example (Source: P-06).
 
     .. math:: J = \frac1{2m}\sum_i \bigl(f(x^{(i)}) - y^{(i)}\bigr)^2
         \quad\Rightarrow\quad H = \frac1m A^T A \quad\text{where } f(x^{(i)}) = y^{(i)}
@@ -551,7 +497,7 @@ def relu_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t p"]:
-    r"""Fit a ReLU network to the outputs of another one by gradient descent. Source: P-06.
+    r"""Fit a ReLU network to the outputs of another one by gradient descent (Source: P-06).
 
     Parameters
     ----------
@@ -589,7 +535,7 @@ def relu_descent(
 def distance_to_scalings(
     W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], point: Float[np.ndarray, " p"]
 ) -> float:
-    r"""Return the distance of a point to the nearest scaling of a ReLU network. Source: P-06.
+    r"""Return the distance of a point to the nearest scaling of a ReLU network (Source: P-06).
 
     .. math:: \min_{t > 0}\ \sqrt{\sum_i \lVert w'_i - t_i w_i\rVert^2
         + (v'_i - v_i/t_i)^2}
@@ -650,7 +596,7 @@ def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
 
 
 def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) -> Problem:
-    r"""Return the loss of one recurrent unit, which has a cliff. Source: L1-22.
+    r"""Return the loss of one recurrent unit, which has a cliff (Source: L1-22).
 
     .. math:: h_{j+1} = \phi(w h_j + b), \qquad J(w, b) = (h_T - y)^2
 
@@ -808,11 +754,6 @@ def clip_by_value(gradients: Tree, limit: float) -> Tree:
     limit : float
         c > 0.
 
-    Raises
-    ------
-    ValueError
-        If c is not positive.
-
     Examples
     --------
     >>> clip_by_value({"w": np.array([-3.0, 0.5])}, 1.0)
@@ -843,7 +784,7 @@ def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
 
 
 def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
-    r"""Return the limit of gradient descent when every gradient has the same error. Source: L1-23.
+    r"""Return the limit of gradient descent when every gradient has the same error (Source: L1-23).
 
     .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
 
@@ -853,8 +794,6 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
     ----------
     hessian : (n, n) array
         H, positive definite.
-    minimum : (n,) array
-        w*.
     bias : (n,) array
         c, the error of every gradient.
 
@@ -882,11 +821,6 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
         x.
     limit : float
         c > 0.
-
-    Raises
-    ------
-    ValueError
-        If c is not positive.
 
     Examples
     --------

@@ -35,7 +35,7 @@ Points = Float[np.ndarray, "m n"]
 
 
 def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> str:
-    r"""Classify a point by its gradient and the eigenvalues of its Hessian. Source: F-04, L1-21.
+    r"""Classify a point by its gradient and the eigenvalues of its Hessian.
 
     Parameters
     ----------
@@ -53,15 +53,12 @@ def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> 
         is negative and the largest positive, ``"minimum"`` if all are positive, ``"maximum"`` if
         all are negative, and ``"degenerate"`` otherwise: then second derivatives do not decide.
 
-    Raises
-    ------
-    ValueError
-        If the tolerance is negative.
-
     Notes
     -----
     Many authors, Lee et al. (2016) among them, call each critical point with a negative eigenvalue
     a strict saddle, maxima included.
+
+    Source: F-04, L1-21
 
     Examples
     --------
@@ -228,7 +225,7 @@ def _jacobian(
 def student_teacher(
     seed: int,
 ) -> tuple[Float[np.ndarray, "m 3"], Float[np.ndarray, " m"], Float[np.ndarray, "3 4"]]:
-    """Return 60 examples that a network with 3 tanh units labels without noise. Source: L1-37.
+    """Return 60 examples that a network with 3 tanh units labels without noise (Source: L1-37).
 
     A student with at least as many units can fit them exactly: the smallest loss is 0.
 
@@ -283,11 +280,6 @@ def fit_from(
     -------
     (s, n) array
         Where each run ends.
-
-    Raises
-    ------
-    ValueError
-        If the number of parameters is not a multiple of d + 1.
 
     Examples
     --------

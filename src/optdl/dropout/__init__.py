@@ -10,7 +10,7 @@ from optdl.dropout import functions
 from optdl.dropout.functions import *
 
 if TYPE_CHECKING:
-    from optdl.dropout.layer import *
+    from optdl.dropout.layer import Dropout
 
 __all__ = ["Dropout"]
 __all__ += functions.__all__

@@ -40,7 +40,7 @@ Scores = Float[np.ndarray, " c"]
 
 
 def dropout_mask(u: Array, p: float) -> Array:
-    r"""Turn uniform random numbers into a mask that also holds the scale. Source: L2-16.
+    r"""Turn uniform random numbers into a mask that also holds the scale.
 
     .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
 
@@ -51,20 +51,13 @@ def dropout_mask(u: Array, p: float) -> Array:
     p : float
         Probability that an entry is dropped, in [0, 1).
 
-    Returns
-    -------
-    array of the shape of u
-
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1).
-
     Notes
     -----
     The scale belongs to *inverted* dropout. The first papers left the kept values alone while
     training, and multiplied by 1 − p at inference; see :func:`weight_scaling`. ``torch.nn.Dropout``
     also takes p = 1, and returns zeros: then nothing can learn, and no scale keeps the mean.
+
+    Source: L2-16
 
     Examples
     --------
@@ -78,7 +71,7 @@ def dropout_mask(u: Array, p: float) -> Array:
 def dropout_forward(
     x: Array, p: float, rng: np.random.Generator, training: bool = True
 ) -> tuple[Array, Array]:
-    r"""Drop entries of x at random while training; change nothing at inference. Source: L2-16.
+    r"""Drop entries of x at random while training; change nothing at inference (Source: L2-16).
 
     .. math:: y = M \odot x, \qquad \mathbb E\,y = x
 
@@ -97,11 +90,6 @@ def dropout_forward(
     -------
     y, mask : arrays of the shape of x
         The mask holds 0 or 1/(1 − p), and ones at inference. The backward pass needs it.
-
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1).
 
     Examples
     --------
@@ -139,7 +127,7 @@ def dropout_backward(grad: Array, mask: Array) -> Array:
 
 
 def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
-    r"""Return the mean and the variance of what dropout makes of x. Source: L2-16.
+    r"""Return the mean and the variance of what dropout makes of x (Source: L2-16).
 
     .. math:: \mathbb E\,y = (1-p)\,\frac{x}{1-p} = x, \qquad
         \operatorname{Var} y = \frac{x^2}{1-p} - x^2 = \frac{p}{1-p}\,x^2
@@ -150,11 +138,6 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
     ----------
     p : float
         Probability that an entry is dropped, in [0, 1).
-
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1).
 
     Examples
     --------
@@ -169,7 +152,7 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
 
 
 def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
-    r"""Return all :math:`2^n` masks over n units: each subnetwork once. Source: L2-17.
+    r"""Return all :math:`2^n` masks over n units: each subnetwork once (Source: L2-17).
 
     Row k holds the binary digits of k, the most significant first. The first row drops every
     unit, the last keeps them all.
@@ -178,16 +161,6 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
     ----------
     n : int
         Number of units, from 1 to 20.
-
-    Returns
-    -------
-    (2ⁿ, n) array of zeros and ones
-        Without a scale.
-
-    Raises
-    ------
-    ValueError
-        If n is not between 1 and 20.
 
     Examples
     --------
@@ -208,8 +181,6 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
 def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
     r"""Return the normalized geometric mean of all subnetworks of a linear-softmax net.
 
-    Source: L2-17
-
     The subnetwork with mask M predicts :math:`\pi_M = \operatorname{softmax}(W(M\odot x)+b)`,
     and dropout draws it with probability :math:`q_M`. The means do not add up to one, so
 
@@ -223,11 +194,6 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
         1 − p, the probability that an input is kept, in (0, 1].
         At ½ all subnetworks have equal weight.
 
-    Returns
-    -------
-    (c,) array
-        Probabilities.
-
     Raises
     ------
     ValueError
@@ -236,6 +202,8 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     Notes
     -----
     It costs :math:`2^n` forward passes. :func:`weight_scaling` gives the same with one.
+
+    Source: L2-17
 
     Examples
     --------
@@ -251,7 +219,7 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
 
 
 def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
-    r"""Predict once, with every input scaled by the probability that it is kept. Source: L2-17.
+    r"""Predict once, with every input scaled by the probability that it is kept.
 
     .. math:: \pi = \operatorname{softmax}\bigl((1-p)\,W x + b\bigr)
 
@@ -264,19 +232,11 @@ def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float
     W, b, x, keep
         As in :func:`geometric_ensemble`.
 
-    Returns
-    -------
-    (c,) array
-        Probabilities.
-
-    Raises
-    ------
-    ValueError
-        If ``keep`` lies outside (0, 1].
-
     Notes
     -----
     Inverted dropout divides by 1 − p while training instead, and nothing is left to scale.
+
+    Source: L2-17
 
     Examples
     --------
@@ -312,11 +272,6 @@ def dropout_sgd(
         Minibatches with their labels 0 … c−1.
     masks : (t, m, h) array
         For each minibatch the mask of :func:`dropout_mask`, scale included. Ones: no dropout.
-
-    Returns
-    -------
-    W, V : (h, n) and (c, h) arrays
-        After t steps.
 
     Examples
     --------
@@ -385,10 +340,6 @@ def train_with_dropout(
         Chooses the start, the order and the masks.
     hidden, lr, batch_size, epochs
         Size of the hidden layer, learning rate, examples in a minibatch, passes over the data.
-
-    Returns
-    -------
-    DropoutCurves
 
     Raises
     ------

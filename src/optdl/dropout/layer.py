@@ -14,8 +14,6 @@ __all__ = ["Dropout"]
 class Dropout(nn.Module):
     r"""The same layer for torch: inverted dropout with a generator of its own, if you pass one.
 
-    Source: L2-16
-
     Parameters
     ----------
     p : float
@@ -23,14 +21,11 @@ class Dropout(nn.Module):
     generator : torch.Generator, optional
         Where the draws come from; by default torch's global generator.
 
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1).
-
     Notes
     -----
     The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed.
+
+    Source: L2-16
 
     Examples
     --------

@@ -1,95 +1,26 @@
-"""Gradients of single examples, their noise, and how many of them a method needs."""
+"""The noise of a minibatch."""
 
 import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float
 
-from optdl.special import log_softmax
+from optdl.erm.arrays import Classes, Features
+from optdl.erm.likelihood import residuals
 
 __all__ = [
-    "batch_gradient",
-    "error_amplification",
     "examples_needed",
     "gradient_spread",
-    "log_likelihoods",
     "minibatch_errors",
-    "newton_direction",
-    "per_example_gradients",
-    "required_batch_size",
     "softmax_noise",
-    "squared_gradients",
     "standard_error",
-    "unique_examples",
 ]
-
-Features = Float[np.ndarray, "m d"]
-Weights = Float[np.ndarray, " d"]
-Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
-Classes = Int[np.ndarray, " m"]
-
-
-def log_likelihoods(
-    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
-) -> Float[np.ndarray, " m"]:
-    r"""Return log p(y | x) of softmax regression for each example, in nats. Source: L1-06.
-
-    .. math:: \log p(y \mid x) = (x^T W)_y - \log \sum_k e^{(x^T W)_k}
-
-    Their sum is the log-likelihood of the sample. Their mean, the expected value over the
-    empirical distribution, has the same maximizer.
-
-    Examples
-    --------
-    >>> log_likelihoods(np.zeros((1, 4)), np.ones((2, 1)), np.array([0, 3])).round(4)
-    array([-1.3863, -1.3863])
-    """
-    return log_softmax(x @ weights)[np.arange(len(labels)), labels]
-
-
-def _residuals(
-    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
-) -> Float[np.ndarray, "m c"]:
-    """Return e_y − softmax(Wᵀx) of each example."""
-    return np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
-
-
-def per_example_gradients(
-    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
-) -> Float[np.ndarray, "m d c"]:
-    r"""Return the gradient of log p(y | x) with respect to W, for each example. Source: L1-06.
-
-    .. math:: \nabla_W \log p(y \mid x) = x\,(e_y - \operatorname{softmax}(W^T x))^T
-
-    Examples
-    --------
-    >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
-    array([[[-1.5,  1.5]]])
-    """
-    residual = _residuals(weights, x, labels)
-    return x[:, :, None] * residual[:, None, :]
-
-
-def batch_gradient(
-    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
-) -> Float[np.ndarray, "d c"]:
-    """Return the gradient of the mean log-likelihood without storing per-example gradients.
-
-    Source: L1-06
-
-    Examples
-    --------
-    >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
-    array([[-1.,  1.]])
-    """
-    residual = _residuals(weights, x, labels)
-    return x.T @ residual / len(labels)
 
 
 def standard_error(sigma: float, n: int, population: int | None = None) -> float:
-    r"""Return the standard error of the mean of n values. Source: L1-07.
+    r"""Return the standard error of the mean of n values.
 
     .. math::
         \frac{\sigma}{\sqrt n} \ \text{(with replacement)}, \qquad
@@ -114,6 +45,8 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
     -----
     With the convention s² over N − 1 the same number reads (s/√n) √(1 − n/N).
 
+    Source: L1-07
+
     Examples
     --------
     >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times as many
@@ -135,7 +68,7 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
 
 
 def examples_needed(error: float, sigma: float, population: int | None = None) -> int:
-    r"""Return the smallest n whose mean has at most this standard error. Source: L1-07.
+    r"""Return the smallest n whose mean has at most this standard error (Source: L1-07).
 
     .. math::
         n \ge n_0 = \frac{\sigma^2}{\text{error}^2} \ \text{(with replacement)}, \qquad
@@ -147,11 +80,6 @@ def examples_needed(error: float, sigma: float, population: int | None = None) -
         The standard error that is allowed, above 0.
     sigma, population
         As in :func:`standard_error`, whose inverse this is.
-
-    Raises
-    ------
-    ValueError
-        If the error is not positive, or σ is negative.
 
     Examples
     --------
@@ -189,8 +117,6 @@ def softmax_noise(
 ) -> tuple[float, float]:
     r"""Return ‖g‖ and σ of the gradients of softmax regression, without storing them.
 
-    Source: L1-06, L1-07
-
     The gradient of an example is the outer product of x and r, so its norm is ‖x‖‖r‖, and
 
     .. math:: \sigma^2 = \frac1m\sum_i \lVert x_i\rVert^2\lVert r_i\rVert^2 - \lVert g\rVert^2.
@@ -207,13 +133,15 @@ def softmax_noise(
     The largest array has as many entries as x. Those of :func:`per_example_gradients` are c times
     as many.
 
+    Source: L1-06, L1-07
+
     Examples
     --------
     >>> norm, spread = softmax_noise(np.zeros((1, 2)), np.array([[2.0], [2.0]]), np.array([0, 1]))
     >>> norm, round(spread, 6)     # the two gradients are (1, −1) and (−1, 1)
     (0.0, 1.414214)
     """
-    residual = _residuals(weights, x, labels)
+    residual = residuals(weights, x, labels)
     norm = float(np.linalg.norm(x.T @ residual)) / len(x)
     squares = np.sum(x**2, axis=1) * np.sum(residual**2, axis=1)
     return norm, math.sqrt(max(0.0, float(np.mean(squares)) - norm**2))
@@ -255,123 +183,3 @@ def minibatch_errors(
         chosen = rng.choice(m, size=n, replace=replace, shuffle=False)
         errors[row, draw] = np.sum((gradients[chosen].mean(axis=0) - mean) ** 2)
     return np.sqrt(errors.mean(axis=1))
-
-
-def unique_examples(
-    x: Features, y: Shaped[np.ndarray, " m"]
-) -> tuple[Float[np.ndarray, "k d"], Shaped[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Merge equal examples; return one copy of each and its share of the sample. Source: L1-08.
-
-    The sum over the different examples, weighted by their shares, equals the mean over the whole
-    sample, for losses as well as for gradients. If all examples are copied equally often, the
-    shares are equal.
-
-    Examples
-    --------
-    >>> unique_examples(np.array([[1.0], [2.0], [1.0], [1.0]]), np.array([1, 1, 1, 1]))
-    (array([[1.], [2.]]), array([1, 1]), array([0.75, 0.25]))
-    """
-    table = np.column_stack([x, y])
-    _, first, counts = np.unique(table, axis=0, return_index=True, return_counts=True)
-    return x[first], y[first], counts / len(y)
-
-
-def squared_gradients(w: Weights, x: Features, y: Labels) -> Float[np.ndarray, "m d"]:
-    """Return the gradient (wᵀx − y) x of ½(wᵀx − y)², for each example. Source: L1-10, L1-11.
-
-    Examples
-    --------
-    >>> squared_gradients(np.zeros(2), np.array([[1.0, 2.0]]), np.array([3.0]))
-    array([[-3., -6.]])
-    """
-    return (x @ w - y)[:, None] * x
-
-
-def newton_direction(
-    hessian: Float[np.ndarray, "p p"], gradient: Float[np.ndarray, " p"]
-) -> Float[np.ndarray, " p"]:
-    """Return the Newton direction H⁻¹g by solving a linear system. Source: L1-10.
-
-    Examples
-    --------
-    >>> newton_direction(np.diag([1.0, 4.0]), np.array([2.0, 2.0]))
-    array([2. , 0.5])
-    """
-    return np.linalg.solve(hessian, gradient)
-
-
-def error_amplification(
-    hessian: Float[np.ndarray, "p p"],
-    gradient: Float[np.ndarray, " p"],
-    error: Float[np.ndarray, " p"],
-    damping: float = 0.0,
-) -> float:
-    r"""Return the relative error of (H + μI)⁻¹g divided by that of g. Source: L1-10.
-
-    .. math::
-        \frac{\lVert H^{-1} e\rVert / \lVert H^{-1} g\rVert}{\lVert e\rVert / \lVert g\rVert}
-        \le \kappa(H) \qquad (\mu = 0)
-
-    Parameters
-    ----------
-    hessian : (p, p) array
-        H, invertible.
-    gradient : (p,) array
-        g, the exact gradient.
-    error : (p,) array
-        e; the estimate of the gradient is g + e.
-    damping : float, optional
-        μ, added to the eigenvalues of H.
-
-    Raises
-    ------
-    ValueError
-        If g or e is zero.
-
-    Notes
-    -----
-    The bound κ(H) is attained if g lies in the steepest direction and e in the flattest.
-
-    Examples
-    --------
-    >>> error_amplification(np.diag([100.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 0.1]))
-    100.0
-    """
-    if not gradient.any() or not error.any():
-        raise ValueError("a relative error needs a gradient and an error that are not zero")
-    damped = hessian + damping * np.eye(len(gradient))
-    after = newton_direction(damped, error), newton_direction(damped, gradient)
-    ratio = np.linalg.norm(after[0]) / np.linalg.norm(after[1])
-    return float(ratio * np.linalg.norm(gradient) / np.linalg.norm(error))
-
-
-def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -> int:
-    r"""Return the n for which the mean of n gradients has this relative error. Source: L1-10.
-
-    .. math:: n = \left\lceil \frac{\sigma^2}{\text{tolerance}^2\,\lVert g\rVert^2} \right\rceil
-
-    For the vectors H⁻¹gᵢ in place of gᵢ it is the minibatch size that a Newton step needs. For the
-    tolerance 1 it is the gradient noise scale σ²/‖g‖².
-
-    Parameters
-    ----------
-    gradients : (m, p) array
-        One gradient for each example; g is their mean. Examples are drawn with replacement.
-    tolerance : float
-        Root mean square error over ‖g‖, above 0.
-
-    Raises
-    ------
-    ValueError
-        If the tolerance is not positive.
-
-    Examples
-    --------
-    >>> required_batch_size(np.array([[0.0], [2.0]]), tolerance=0.1)
-    100
-    """
-    if tolerance <= 0:
-        raise ValueError(f"the tolerance is a relative error above 0; got {tolerance}")
-    ratio = gradient_spread(gradients) / np.linalg.norm(gradients.mean(axis=0)) / tolerance
-    # rounding in the square root must not turn a whole number into the next one
-    return math.ceil(round(float(ratio**2), 9))

@@ -1,4 +1,4 @@
-"""Overfitting: polynomials of growing degree, fitted to a noisy curve."""
+"""Overfitting: curves, polynomials, and a risk with several minima."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -15,8 +15,6 @@ __all__ = ["NoisyCurve", "capacity_sweep", "fit_polynomial", "sine_risk"]
 class NoisyCurve:
     r"""Noisy values of a curve: x uniform on [−1, 1], and y given x ~ N(h(x), noise²).
 
-    Source: L1-02
-
     The risk of the squared loss (f(x) − y)² is an integral:
 
     .. math:: J^*(f) = \tfrac12\int_{-1}^1 \bigl(f(x) - h(x)\bigr)^2 dx + \text{noise}^2
@@ -31,6 +29,8 @@ class NoisyCurve:
     Notes
     -----
     The integral is a Gauss–Legendre sum with 200 nodes, exact to rounding for smooth curves.
+
+    Source: L1-02
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _quadrature(count: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, 
 def fit_polynomial(
     x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"], degree: int
 ) -> legendre.Legendre:
-    """Return the polynomial of a given degree with the smallest empirical risk. Source: L1-02.
+    """Return the polynomial of a given degree with the smallest empirical risk.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ def fit_polynomial(
     Notes
     -----
     The basis of Legendre polynomials keeps the least squares problem well conditioned.
+
+    Source: L1-02
 
     Examples
     --------
@@ -104,11 +106,11 @@ def capacity_sweep(
 ) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
     """Fit polynomials of each degree to one sample; return their empirical risks and risks.
 
-    Source: L1-02
-
     Notes
     -----
     The empirical risk never rises with the degree and is 0 at degree m − 1.
+
+    Source: L1-02
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Risk and empirical risk: a fixed model on many samples, and least squares in closed form."""
+"""Risk, empirical risk, and the two of least squares."""
 
 import itertools
 import math
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
+
+from optdl.erm.arrays import Features, Labels, Weights
 
 __all__ = [
     "LinearPopulation",
@@ -22,10 +24,6 @@ __all__ = [
     "risk_estimate",
 ]
 
-Features = Float[np.ndarray, "m d"]
-Weights = Float[np.ndarray, " d"]
-Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
-
 
 def empirical_risk(
     loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
@@ -34,7 +32,7 @@ def empirical_risk(
     x: Shaped[np.ndarray, "m ..."],
     y: Shaped[np.ndarray, "m ..."],
 ) -> float:
-    r"""Return the empirical risk, the mean loss over a sample. Source: L1-01.
+    r"""Return the empirical risk, the mean loss over a sample (Source: L1-01).
 
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
 
@@ -44,11 +42,6 @@ def empirical_risk(
         ``loss(predictions, labels)`` gives the m losses, in that order of arguments.
     model : callable
         ``model(x, theta)`` gives the m predictions f(x, θ).
-
-    Raises
-    ------
-    ValueError
-        If the sample is empty or x and y differ in length.
 
     Examples
     --------
@@ -112,7 +105,7 @@ def empirical_risks(
     repeats: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "s r"]:
-    """Return the empirical risk of one fixed model on many samples of each size. Source: L1-01.
+    """Return the empirical risk of one fixed model on many samples of each size.
 
     Parameters
     ----------
@@ -127,6 +120,8 @@ def empirical_risks(
     -----
     Its mean is the risk J*, at every m; its standard deviation is σ/√m with σ that of one loss.
 
+    Source: L1-01
+
     Examples
     --------
     >>> coin = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
@@ -140,7 +135,7 @@ def empirical_risks(
 
 
 def generalization_gap(risk: float, sample_risk: float) -> float:
-    """Return the generalization gap J* − J. Source: L1-01.
+    """Return the generalization gap J* − J (Source: L1-01).
 
     It is positive if the model does worse on new data than on its sample.
 
@@ -154,7 +149,7 @@ def generalization_gap(risk: float, sample_risk: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearPopulation:
-    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²). Source: L1-01, L1-11.
+    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²) (Source: L1-01, L1-11).
 
     For the loss ½(wᵀx − y)² the risk has a closed form:
 
@@ -168,11 +163,6 @@ class LinearPopulation:
         Σ, symmetric positive definite. It is also the Hessian of the risk.
     noise : float
         Standard deviation of the noise in the labels.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, or the noise is negative.
 
     Examples
     --------
@@ -214,7 +204,7 @@ class LinearPopulation:
 
 
 def least_squares(x: Features, y: Labels) -> Weights:
-    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)². Source: L1-01.
+    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)² (Source: L1-01).
 
     Examples
     --------
@@ -247,7 +237,7 @@ def least_squares_risks(
 
 
 def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, float]:
-    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`. Source: L1-01.
+    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation` (Source: L1-01).
 
     .. math::
         \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
@@ -273,8 +263,6 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
 def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float:
     r"""Return E[J*(ŵ)] of least squares that uses the first k of d independent features.
 
-    Source: L1-02
-
     .. math::
         \mathbb E J^* = \begin{cases}
         \frac{s^2}2\bigl(1 + \frac k{m-k-1}\bigr) & k \le m-2\\
@@ -296,14 +284,11 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
     float
         Infinity for m − 2 < k < m + 2.
 
-    Raises
-    ------
-    ValueError
-        If k is not in 1 … d.
-
     Notes
     -----
     The formula is from Belkin, Hsu and Xu (2020).
+
+    Source: L1-02
 
     Examples
     --------

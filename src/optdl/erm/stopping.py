@@ -1,4 +1,4 @@
-"""Early stopping, and what a network does after its last training error."""
+"""Hooks that measure margins and gradients in training, and early stopping."""
 
 import copy
 import math
@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
+
+from optdl.erm.arrays import Classes
 
 __all__ = [
     "EarlyStopping",
@@ -16,13 +18,11 @@ __all__ = [
     "early_stopping",
 ]
 
-Classes = Int[np.ndarray, " m"]
-
 
 def classification_margins(
     scores: Float[np.ndarray, "m c"], labels: Classes
 ) -> Float[np.ndarray, " m"]:
-    """Return the score of the right class minus the largest other score. Source: L1-04.
+    """Return the score of the right class minus the largest other score (Source: L1-04).
 
     The 0–1 loss is 1 where this margin is at most 0.
 
@@ -38,7 +38,7 @@ def classification_margins(
 
 
 class MarginHook:
-    r"""Record the training margins of a network after each epoch. Source: L1-04.
+    r"""Record the training margins of a network after each epoch (Source: L1-04).
 
     A hook for ``optdl.training.train``. It adds three curves to the record:
 
@@ -132,11 +132,6 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
     -------
     best, halt : int
         ``halt`` is the last epoch if patience never runs out.
-
-    Raises
-    ------
-    ValueError
-        If there are no errors, or patience is below 1.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""Surrogates of the 0–1 loss: losses of the margin, with their derivatives."""
+"""Losses of the margin of two classes."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
+from optdl.erm.arrays import Features, Labels, Values, Weights
 from optdl.special import expit
 
 __all__ = [
@@ -22,11 +23,6 @@ __all__ = [
     "zero_one_risk",
 ]
 
-Values = Float[np.ndarray, "..."]
-Features = Float[np.ndarray, "m d"]
-Weights = Float[np.ndarray, " d"]
-Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
-
 
 def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
     """Return the margins y (wᵀx + b) of a linear classifier; a positive margin is a right answer.
@@ -42,7 +38,7 @@ def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, "
 
 
 def zero_one_loss(margin: Values) -> Values:
-    """Return the 0–1 loss: 1 where the margin is at most 0, else 0. Source: L1-03.
+    """Return the 0–1 loss: 1 where the margin is at most 0, else 0 (Source: L1-03).
 
     A score of exactly 0 counts as an error. The derivative is 0 at every margin except 0, where
     it does not exist.
@@ -58,8 +54,6 @@ def zero_one_loss(margin: Values) -> Values:
 def logistic_loss(margin: Values) -> tuple[Values, Values]:
     r"""Return log₂(1 + e^{−margin}) and its derivative with respect to the margin yf.
 
-    Source: L1-03
-
     .. math:: \frac{d}{d(yf)}\log_2(1 + e^{-yf}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{yf}}
 
     Notes
@@ -67,6 +61,8 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
     This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In bits
     it is 1 at margin 0 and bounds the 0–1 loss from above. In nats it is 0.69 at margin 0 and
     does not.
+
+    Source: L1-03
 
     Examples
     --------
@@ -81,11 +77,11 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
 def hinge_loss(margin: Values) -> tuple[Values, Values]:
     """Return max(0, 1 − margin) and its derivative, −1 for margins below 1 and else 0.
 
-    Source: L1-03
-
     Notes
     -----
     At margin 1 every number from −1 to 0 is a subgradient; 0 is returned. Bounds the 0–1 loss.
+
+    Source: L1-03
 
     Examples
     --------
@@ -96,7 +92,7 @@ def hinge_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def exponential_loss(margin: Values) -> tuple[Values, Values]:
-    """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss. Source: L1-03.
+    """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss (Source: L1-03).
 
     Examples
     --------
@@ -107,7 +103,7 @@ def exponential_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def squared_loss(margin: Values) -> tuple[Values, Values]:
-    """Return (1 − margin)² and its derivative −2(1 − margin). Bounds the 0–1 loss. Source: L1-03.
+    """Return (1 − margin)² and its derivative −2(1 − margin). Bounds the 0–1 loss (Source: L1-03).
 
     With labels ±1 it equals (f − y)². It rises again for margins above 1.
 
@@ -132,7 +128,7 @@ SURROGATES: dict[str, MarginLoss] = {
 
 
 def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
-    """Return the share of a sample that a linear classifier labels wrongly. Source: L1-03.
+    """Return the share of a sample that a linear classifier labels wrongly (Source: L1-03).
 
     Examples
     --------
@@ -143,7 +139,7 @@ def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
 
 
 def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
-    r"""Return the gradient of the empirical hinge risk of the classifier wᵀx. Source: L1-03.
+    r"""Return the gradient of the empirical hinge risk of the classifier wᵀx (Source: L1-03).
 
     .. math:: \nabla J(w) = -\frac1m \sum_{i:\ y_i w^T x_i < 1} y_i x_i
 

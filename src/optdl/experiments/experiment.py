@@ -294,7 +294,7 @@ class Experiment:
             augmentation=PadCropFlip() if run.settings.augment else None,
             autocast=narrow,
             # hooks that compute in Python would not be replayed
-            cuda_graph=not (run.settings.corrected or run.watch_every),
+            cuda_graph=not run.watch_every,
             measure_training=False,
         )
         if how:

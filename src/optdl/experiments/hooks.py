@@ -17,7 +17,6 @@ from optdl.training import Hook, State
 
 __all__ = [
     "STATISTICS",
-    "CorrectedAverages",
     "LastUnitConditioning",
     "PartOfP",
     "RecomputedStatistics",
@@ -53,21 +52,6 @@ class RecomputedStatistics(Hook):
     def _scores(self, model: nn.Module, x: Tensor) -> Tensor:
         scores: Tensor = model(x)
         return scores.double()
-
-
-class CorrectedAverages(Hook):
-    r"""Let the running averages of BNP begin with the first minibatch, not with μ = 0 and σ² = 1.
-
-    In step t the new statistics count :math:`(1-\rho)/(1-\rho^t)`. A moving average that starts at
-    0 and is divided by :math:`1-\rho^t`, as in Adam, has the same values.
-    """
-
-    def __init__(self, bnp: BNP) -> None:
-        self.bnp, self.rho = bnp, bnp.rho
-
-    def after_backward(self, state: State) -> None:
-        """Set the weight of the old statistics."""
-        self.bnp.rho = 1 - (1 - self.rho) / (1 - self.rho**state.step)
 
 
 class PartOfP(BNP):

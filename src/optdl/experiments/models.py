@@ -11,7 +11,7 @@ from torch import nn
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
-from optdl.experiments.hooks import CorrectedAverages, PartOfP
+from optdl.experiments.hooks import PartOfP
 from optdl.experiments.runs import FULLY_CONNECTED, Run
 from optdl.networks import (
     Normalization,
@@ -79,13 +79,13 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     if not run.method.startswith("BNP"):
         return []
     settings = run.settings.given()
-    constants = {key: settings[key] for key in ("rho", "eps1", "eps2", "split") if key in settings}
+    known = ("rho", "eps1", "eps2", "split", "corrected")
+    constants = {key: settings[key] for key in known if key in settings}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if settings.get("first", True) else (first,)
     kind = partial(PartOfP, part=settings["part"]) if "part" in settings else BNP
-    bnp = kind(model, **constants, skip=skip, check_finite=check_finite)
-    return [CorrectedAverages(bnp), bnp] if settings.get("corrected") else [bnp]
+    return [kind(model, **constants, skip=skip, check_finite=check_finite)]
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:

@@ -40,9 +40,8 @@ def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
     Returns
     -------
     dict
-        Names, as in ``model.named_modules()``, to arrays of m rows.
-
-    A module that is called twice appears once, with its last output.
+        Names, as in ``model.named_modules()``, to arrays of m rows. A module that is called twice
+        appears once, with its last output.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
 def output_histograms(
     outputs: Mapping[str, Array], edges: Float[np.ndarray, " _"]
 ) -> Float[np.ndarray, "l k"]:
-    """Return the share of each layer's outputs in each bin. Source: F-06.
+    """Return the share of each layer's outputs in each bin (Source: F-06).
 
     Parameters
     ----------
@@ -82,10 +81,6 @@ def output_histograms(
     edges : (k + 1,) array
         Edges of the bins, ascending. A value beyond the first or the last edge counts in the first
         or the last bin, so that each row adds up to 1.
-
-    Returns
-    -------
-    (l, k) array
 
     Examples
     --------
@@ -101,7 +96,7 @@ def output_histograms(
 
 
 def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
-    r"""Return the share of units whose activation is zero for every example. Source: F-06.
+    r"""Return the share of units whose activation is zero for every example (Source: F-06).
 
     .. math:: \frac1h\,\bigl\lvert\{j : a_{ij} = 0 \text{ for all } i\}\bigr\rvert
 
@@ -122,7 +117,7 @@ def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
 
 
 def update_to_weight_ratio(before: Array, after: Array) -> float:
-    r"""Return the size of an update relative to the size of what it changed. Source: F-06.
+    r"""Return the size of an update relative to the size of what it changed (Source: F-06).
 
     .. math:: \frac{\lVert\theta_{t+1} - \theta_t\rVert}{\lVert\theta_t\rVert}
 
@@ -153,7 +148,9 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
 
 
 class UpdateRatioHook:
-    """Record the update-to-weight ratio of every weight of a network, epoch by epoch. Source: F-06.
+    """Record the update-to-weight ratio of every weight of a network, epoch by epoch.
+
+    Source: F-06
 
     A hook for ``optdl.training.train``. For each parameter with two axes or more it adds the curve
     ``update_ratio NAME``: the median over the steps of an epoch. Biases, which usually start at

@@ -30,7 +30,6 @@ __all__ = [
     "measured_backward_moments",
     "measured_second_moments",
     "normalize_inputs",
-    "relu_second_moments",
     "saturated_share",
     "second_moments",
     "train_hidden_layer",
@@ -47,7 +46,7 @@ Layers = Sequence[Float[np.ndarray, "_ _"]]
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function with its derivative. Source: L2-10.
+    """An activation function with its derivative (Source: L2-10).
 
     Parameters
     ----------
@@ -177,7 +176,7 @@ def gradient_norms(
 def gradient_norm_bound(
     weights: Layers, upstream: Float[np.ndarray, " k"], name: str
 ) -> Float[np.ndarray, " l"]:
-    r"""Return an upper bound on the norm of the gradient at each layer. Source: L2-10.
+    r"""Return an upper bound on the norm of the gradient at each layer (Source: L2-10).
 
     .. math:: \Bigl\lVert\frac{\partial L}{\partial h_l}\Bigr\rVert \le
         \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
@@ -257,7 +256,7 @@ def train_hidden_layer(
 
 
 def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance. Source: L2-11.
+    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance (Source: L2-11).
 
     Forward, it keeps the variance of a linear layer. The lecture lists it as the first of two
     choices under Glorot's name.
@@ -273,7 +272,9 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 
 
 def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`. Source: L2-11.
+    r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`.
+
+    Source: L2-11
 
     It lies between :math:`1/n_{in}`, which keeps the variance of the activations forward, and
     :math:`1/n_{out}`, which keeps that of the gradient backward: its inverse is the mean of their
@@ -285,10 +286,6 @@ def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight
         Number of inputs and of outputs.
     rng : numpy.random.Generator
         Where the numbers come from.
-
-    Returns
-    -------
-    (fan_out, fan_in) array
 
     Examples
     --------
@@ -313,10 +310,6 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
     fan_in, fan_out, rng
         As in :func:`glorot_normal`.
 
-    Returns
-    -------
-    (fan_out, fan_in) array
-
     Examples
     --------
     >>> W = glorot_uniform(2, 1, np.random.default_rng(0))
@@ -340,10 +333,6 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     fan_in, fan_out, rng
         As in :func:`glorot_normal`.
 
-    Returns
-    -------
-    (fan_out, fan_in) array
-
     Examples
     --------
     >>> W = he_normal(400, 300, np.random.default_rng(0))
@@ -352,38 +341,6 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     """
     _require_fans(fan_in, fan_out)
     return rng.normal(0.0, math.sqrt(2 / fan_in), size=(fan_out, fan_in))
-
-
-def relu_second_moments(
-    first: float, fans: Sequence[int], variances: Sequence[float]
-) -> Float[np.ndarray, " l"]:
-    r"""Predict the mean square of a ReLU network's activations, layer by layer. Source: L2-11.
-
-    The ReLU keeps half of the mean square of a symmetric pre-activation, so
-
-    .. math:: q_l = \tfrac12\,n_{l-1}\,\operatorname{Var}(W_l)\,q_{l-1}
-
-    Parameters
-    ----------
-    first : float
-        :math:`q_0`, the mean square of the inputs.
-    fans : sequence of L int
-        :math:`n_0, \dots, n_{L-1}`, the inputs of each layer.
-    variances : sequence of L float
-        Variance of each layer's weights.
-
-    Returns
-    -------
-    (L + 1,) array
-        :math:`q_0, \dots, q_L`.
-
-    Examples
-    --------
-    >>> relu_second_moments(1.0, [100, 100], [2 / 100, 1 / 100])
-    array([1. , 1. , 0.5])
-    """
-    factors = 0.5 * np.array(fans) * np.array(variances)
-    return first * np.cumprod(np.concatenate([[1.0], factors]))
 
 
 def second_moments(
@@ -399,18 +356,19 @@ def second_moments(
     .. math:: q_l = \mathbb E\, \phi(\sqrt{n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}}\; t)^2,
         \qquad t \sim \mathcal N(0, 1)
 
-    The expectation is a Gauss–Hermite sum.
+    The expectation is a Gauss–Hermite sum. For the ReLU it is half of
+    :math:`n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}`.
 
     Parameters
     ----------
-    first, fans, variances
-        As in :func:`relu_second_moments`.
+    first : float
+        :math:`q_0`, the mean square of the inputs.
+    fans : sequence of L int
+        :math:`n_0, \dots, n_{L-1}`, the inputs of each layer.
+    variances : sequence of L float
+        Variance of each layer's weights.
     name : str
         The activation: a key of ``ACTIVATIONS``.
-
-    Returns
-    -------
-    (L + 1,) array
 
     Examples
     --------
@@ -427,7 +385,7 @@ def second_moments(
 
 
 def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.ndarray, " l"]:
-    """Return the mean square of each layer's activations for a batch of examples. Source: L2-11.
+    """Return the mean square of each layer's activations for a batch of examples (Source: L2-11).
 
     Parameters
     ----------
@@ -512,7 +470,7 @@ def backward_second_moments(
 def measured_backward_moments(
     x: Matrix, upstream: Float[np.ndarray, "m k"], weights: Layers, name: str
 ) -> Float[np.ndarray, " l"]:
-    """Return the mean square of the gradient at each layer for a batch of examples. Source: L2-11.
+    """Return the mean square of the gradient at each layer for a batch of examples (Source: L2-11).
 
     Parameters
     ----------
@@ -552,7 +510,7 @@ def measured_backward_moments(
 
 @dataclass(frozen=True, eq=False)
 class InputNormalizer:
-    r"""Center and scale each feature by the statistics of the training set. Source: L2-13.
+    r"""Center and scale each feature by the statistics of the training set (Source: L2-13).
 
     .. math:: \hat x_i = \frac{x_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}
 
@@ -611,7 +569,7 @@ def normalize_inputs(
 
 
 def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
-    r"""Return the Hessian of least squares in the bias and the weights, bias first. Source: L2-13.
+    r"""Return the Hessian of least squares in the bias and the weights, bias first (Source: L2-13).
 
     .. math:: \frac1{2m} \sum_i (b + w^T x^{(i)} - y^{(i)})^2 \quad\Rightarrow\quad
         H = \frac1m \hat X^T \hat X, \qquad \hat X = [e, X]

@@ -6,13 +6,12 @@ Source: LAB-3.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from optdl.data import load
+from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts
 from optdl.labs.records import LabRecord, RecordError
 
@@ -25,7 +24,6 @@ __all__ = [
     "WIDTHS",
     "accuracies",
     "batches",
-    "examples",
     "examples_seen",
     "experiment",
     "initialize",
@@ -51,17 +49,6 @@ NAMES = ("no normalization", "running averages", "computed anew")
 """The curves of one size."""
 
 
-@cache
-def examples() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the digits as ``(x, y, x_validation, y_validation)``, pixels between 0 and 1.
-
-    The last 288 of the 1438 training examples are for validation; the test set is not touched.
-    """
-    digits = load("digits")
-    x, y = torch.tensor(digits.x_train), torch.tensor(digits.y_train)
-    return x[:1150], y[:1150], x[1150:], y[1150:]
-
-
 def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
     """Return minibatches of training examples, drawn with replacement.
 
@@ -81,7 +68,7 @@ def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
     list of ((size, 64) tensor, (size,) tensor)
         Features and labels, at most 5120 examples in all.
     """
-    x, y, _, _ = examples()
+    x, y, _, _ = digits.pixels()
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(y), (EXAMPLES,), generator=generator)[: steps * size]
     return list(zip(torch.split(x[rows], size), torch.split(y[rows], size), strict=True))
@@ -137,7 +124,7 @@ def _append_accuracies(
 
     The network gets its running averages back, except after the last test.
     """
-    x, _, *validation = examples()
+    x, _, *validation = digits.pixels()
     saved = {name: value.clone() for name, value in model.state_dict().items()}
     curves["accuracy"].append(parts["evaluate"](model, *validation, 100)[1])
     if anew:

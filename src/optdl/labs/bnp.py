@@ -8,15 +8,15 @@ Source: LAB-5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from optdl.data import load
+from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts
 from optdl.labs.records import LabRecord, Run
 
@@ -27,15 +27,12 @@ __all__ = [
     "METHODS",
     "RATES",
     "STEPS",
-    "accuracy",
-    "batches",
+    "WIDTHS",
     "best_curves",
     "best_rates",
     "examples",
     "experiment",
     "last_loss",
-    "network",
-    "training_loss",
 ]
 
 INPUTS = ("raw", "standardized")
@@ -53,12 +50,15 @@ STEPS = 300
 EVERY = 20
 """The loss over all training examples is measured after so many steps."""
 
+WIDTHS = (64, 64, 64, 10)
+"""The inputs of the network, its two hidden layers and its scores."""
+
 BATCH = 8
 RHO = 0.95
 
 
 @cache
-def examples(inputs: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def examples(inputs: str) -> digits.Data:
     """Return the digits as ``(x, y, x_validation, y_validation)``.
 
     The last 288 of the 1438 training examples are for validation; the test set is not touched.
@@ -71,67 +71,11 @@ def examples(inputs: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """
     if inputs not in INPUTS:
         raise ValueError(f"inputs must be one of {', '.join(INPUTS)}, got {inputs!r}")
-    digits = load("digits")
-    x, y = torch.tensor(digits.x_train), torch.tensor(digits.y_train)
+    x, y, x_validation, y_validation = digits.pixels()
     if inputs == "standardized":
-        x = (x - x[:1150].mean(dim=0)) / (x[:1150].std(dim=0, correction=0) + 0.1)
-    return x[:1150], y[:1150], x[1150:], y[1150:]
-
-
-def network(seed: int, *, normalized: bool = False) -> nn.Sequential:
-    """Return 64 inputs, two hidden layers of 64 units with ReLU, 10 scores, with weights of a seed.
-
-    Weights are drawn from N(0, 2 / inputs), biases are 0. With ``normalized`` a batch
-    normalization stands before each ReLU.
-    """
-    layers: list[nn.Module] = []
-    for _ in range(2):
-        layers += [nn.Linear(64, 64), *([nn.BatchNorm1d(64)] if normalized else []), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.Linear(64, 10))
-    generator = torch.Generator().manual_seed(seed)
-    for layer in model:
-        if isinstance(layer, nn.Linear):
-            nn.init.normal_(layer.weight, std=(2 / layer.in_features) ** 0.5, generator=generator)
-            nn.init.zeros_(layer.bias)
-    return model
-
-
-def batches(inputs: str, seed: int, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield minibatches of 8 examples, drawn anew for each step.
-
-    Parameters
-    ----------
-    inputs : str
-        The kind of inputs: see :func:`examples`.
-    seed : int
-        Seed of the examples.
-    steps : int
-        Number of minibatches.
-
-    Yields
-    ------
-    (8, 64) tensor, (8,) tensor
-        Features and labels.
-    """
-    x, y, _, _ = examples(inputs)
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        rows = torch.randint(len(y), (BATCH,), generator=generator)
-        yield x[rows], y[rows]
-
-
-@torch.no_grad()
-def training_loss(model: nn.Module, inputs: str) -> float:
-    """Return the mean loss over all training examples, in evaluation mode."""
-    x, y, _, _ = examples(inputs)
-    return float(nn.functional.cross_entropy(model.eval()(x), y))
-
-
-@torch.no_grad()
-def accuracy(model: nn.Module, inputs: str) -> float:
-    """Return the share of the validation examples that a network classifies correctly."""
-    _, _, x, y = examples(inputs)
-    return float((model.eval()(x).argmax(dim=1) == y).float().mean())
+        mean, std = x.mean(dim=0), x.std(dim=0, correction=0) + 0.1
+        x, x_validation = (x - mean) / std, (x_validation - mean) / std
+    return x, y, x_validation, y_validation
 
 
 def experiment(
@@ -142,25 +86,23 @@ def experiment(
     Between two calls of the loop the network is measured, in evaluation mode.
     """
     inputs, method = setting["inputs"], setting["method"]
-    model = network(seed, normalized=method == "BN")
+    x, y, *validation = examples(inputs)
+    model = digits.dense(WIDTHS, seed, normalized=method == "BN")
     optimizer = torch.optim.SGD(model.parameters(), lr=setting["lr"])
     part = {"BNP": model, "BNP hidden": model[1:]}.get(method)
     bnp = None if part is None else parts["BNP"](part, rho=RHO)
-    losses, measured, rows = [], [], batches(inputs, seed, steps or STEPS)
+    losses, measured, rows = [], [], digits.batches(x, y, BATCH, seed, steps or STEPS)
     while chunk := list(islice(rows, EVERY)):
         losses += parts["train"](model, optimizer, bnp, chunk)
         if len(chunk) == EVERY:
-            measured.append(training_loss(model, inputs))
+            with torch.no_grad():
+                measured.append(float(nn.functional.cross_entropy(model.eval()(x), y)))
     if bnp is not None:
         bnp.remove()
     curves = {"loss": losses, "training loss": measured}
     if steps is None:  # to judge a record takes the losses alone
-        curves["accuracy"] = [accuracy(model, inputs)]
+        curves["accuracy"] = [digits.accuracy(model, *validation)]
     return {name: [float(f"{one:.6g}") for one in values] for name, values in curves.items()}, model
-
-
-def _accuracy(curves: Mapping[str, list[float]]) -> float:
-    return curves["accuracy"][-1]
 
 
 LAB = Lab(
@@ -172,7 +114,6 @@ LAB = Lab(
         for lr in RATES
     ],
     experiment,
-    _accuracy,
 )
 """The runs of lab 5: all inputs, methods and learning rates."""
 

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from optdl.data import load
-from optdl.labs.lab import Lab, Parts, on_threads, perform
-from optdl.labs.optimizers import examples as flat_digits
+from optdl.labs.digits import Data, standardized
+from optdl.labs.lab import Lab, Parts, last_accuracy, on_threads, perform
 from optdl.labs.records import LabRecord
 from optdl.networks import CHANNEL_NORMALIZATIONS, cnn5, resnet_cifar
 
@@ -62,8 +62,6 @@ LEVEL = 0.3
 
 FULL_FILE = "record-full.json"
 """The record of the full size, beside the notebook."""
-
-Data = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ FULL = Size(
 @cache
 def digits() -> Data:
     """Return the digits as images of 3 × 8 × 8, the three colors alike: training, validation."""
-    x, y, x_validation, y_validation = flat_digits()
+    x, y, x_validation, y_validation = standardized()
     images = [features.reshape(-1, 1, 8, 8).repeat(1, 3, 1, 1) for features in (x, x_validation)]
     return images[0], y, images[1], y_validation
 
@@ -370,11 +368,7 @@ def experiment(
     return train(SMALL, parts, setting, seed, steps)
 
 
-def _accuracy(curves: Mapping[str, list[float]]) -> float:
-    return curves["accuracy"][-1]
-
-
-LAB = Lab("LAB-6", SMALL.settings, experiment, _accuracy)
+LAB = Lab("LAB-6", SMALL.settings, experiment)
 """The runs of lab 6, at the small size."""
 
 
@@ -431,7 +425,7 @@ def perform_full(
         If the file is the record of another student or lab, or is damaged.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    lab = Lab("LAB-6, full size", size.settings, partial(_full_run, size, folder), _accuracy)
+    lab = Lab("LAB-6, full size", size.settings, partial(_full_run, size, folder))
     record = perform(lab, parts, user=user, predictions=predictions, path=path)
     record.device = torch.cuda.get_device_name() if size.device == "cuda" else size.device
     record.save(path)
@@ -446,7 +440,9 @@ def full_report(path: str | os.PathLike[str] = FULL_FILE) -> str:
     lines = [f"{record.lab}, by {record.user}, on {record.device}"]
     for run in record.runs:
         setting = ", ".join(str(value) for value in run.setting.values())
-        lines.append(f"{setting}: test accuracy {_accuracy(run.curves):.1%}, {run.seconds:.0f} s")
+        lines.append(
+            f"{setting}: test accuracy {last_accuracy(run.curves):.1%}, {run.seconds:.0f} s"
+        )
     return "\n".join(lines)
 
 
@@ -496,51 +492,19 @@ def epochs_until(losses: list[float], level: float = LEVEL) -> int:
 # --- Images per second ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Variant:
-    """A way to train whose speed is measured.
-
-    Parameters
-    ----------
-    name : str
-        What the table calls it.
-    channels_last, half, compiled : bool
-        How the network computes.
-    waits : bool
-        Whether the losses are read after each step, and not once for all.
-    images : str
-        Where the images lie; empty for the device.
-    augmented : str
-        Where they are augmented; empty for nowhere.
-    """
-
-    name: str
-    channels_last: bool = True
-    half: bool = True
-    compiled: bool = False
-    waits: bool = False
-    images: str = ""
-    augmented: str = ""
-
-
-def _variants(device: str) -> list[_Variant]:
+def _variants(device: str) -> dict[str, dict[str, Any]]:
     """Return what is measured on a device: one change after the other, then each by itself."""
     both = "channels_last, autocast"
-    single_changes = [
-        _Variant(f"{both}, losses read in each step", waits=True),
-        _Variant(f"{both}, images on the CPU", images="cpu"),
-    ]
-    return [
-        _Variant("float32", channels_last=False, half=False),
-        _Variant("channels_last", half=False),
-        _Variant(both),
-        *single_changes,
-        *(
-            _Variant(f"{both}, augmented on {host}", images=host, augmented=host)
-            for host in dict.fromkeys((device, "cpu"))
-        ),
-        _Variant(f"{both}, compiled", compiled=True),  # the last: it takes longest
-    ]
+    return {
+        "float32": {"channels_last": False, "half": False},
+        "channels_last": {"half": False},
+        both: {},
+        f"{both}, losses read in each step": {"waits": True},
+        f"{both}, images on the CPU": {"images": "cpu"},
+        f"{both}, augmented on {device}": {"images": device, "augmented": True},
+        f"{both}, augmented on cpu": {"images": "cpu", "augmented": True},
+        f"{both}, compiled": {"compiled": True},  # the last: it takes longest
+    }
 
 
 def images_per_second(step: Callable[[], Any], images: int, warmup: int, repeats: int) -> float:
@@ -604,26 +568,39 @@ def measure(
     on_gpu = size.device == "cuda"
     speeds: dict[str, float | None] = {}
     with on_threads(torch.get_num_threads() if on_gpu else 1):
-        for variant in _variants(size.device):
-            speeds[variant.name] = None
-            if on_gpu or variant.augmented or not (variant.compiled or variant.images):
-                speeds[variant.name] = speed = _speed(parts, size, kind, steps, variant)
-                told(variant.name, speed)
+        for name, variant in _variants(size.device).items():
+            speeds[name] = None
+            if on_gpu or "augmented" in variant or not variant.keys() & {"compiled", "images"}:
+                speeds[name] = speed = _speed(parts, size, kind, steps, **variant)
+                told(name, speed)
     return speeds
 
 
-def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -> float:
-    """Return images per second of one variant."""
-    half = torch.float16 if size.device == "cuda" else torch.bfloat16
+def _speed(
+    parts: Parts,
+    size: Size,
+    kind: str,
+    steps: int,
+    *,
+    half: bool = True,
+    waits: bool = False,
+    images: str = "",
+    augmented: bool = False,
+    **options: bool,
+) -> float:
+    """Return images per second of one variant; its images lie on the device if not elsewhere.
+
+    Losses are read after each step if it waits, else once for all; the options are the trainer's.
+    """
+    dtype = torch.float16 if size.device == "cuda" else torch.bfloat16
     trainer = parts["Trainer"](
         {"kind": kind, "method": "BN", "seed": 0},
         lr=0.01,
         device=size.device,
-        dtype=half if variant.half else None,
-        channels_last=variant.channels_last,
-        compiled=variant.compiled,
+        dtype=dtype if half else None,
+        **options,
     )
-    device = variant.images or size.device
+    device = images or size.device
     side = 32 if size.data == "cifar10" else 8
     draws = torch.Generator().manual_seed(0)
     x = torch.randn((size.batch, 3, side, side), generator=draws).to(device)
@@ -632,10 +609,10 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
     how = {"padding": size.padding, "flip": size.flip}
 
     def minibatch() -> tuple[Tensor, Tensor]:
-        return (parts["augment"](x, generator, **how) if variant.augmented else x), y
+        return (parts["augment"](x, generator, **how) if augmented else x), y
 
     def step() -> None:
-        count = steps if variant.waits else 1
+        count = steps if waits else 1
         for _ in range(count):  # an epoch reads its losses at its end
             trainer.epoch(minibatch() for _ in range(steps // count))
 

@@ -9,29 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from optdl.labs import optimizers
+from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts, on_threads
 from optdl.labs.records import LabRecord, RecordError
 
-__all__ = [
-    "EPOCHS",
-    "LAB",
-    "RATES",
-    "accuracy",
-    "curves",
-    "examples",
-    "experiment",
-    "network",
-    "results",
-]
+__all__ = ["EPOCHS", "LAB", "RATES", "WIDTHS", "curves", "examples", "experiment", "results"]
 
 RATES = (0.0, 0.2, 0.5, 0.8)
 """The probabilities with which units are dropped."""
 
 EPOCHS = 120
 """How long a run trains, unless it stops early."""
+
+WIDTHS = (64, 160, 160, 10)
+"""The inputs of the network, its two hidden layers and its scores."""
 
 BATCH = 20
 LR = 0.005
@@ -47,28 +40,12 @@ def examples(seed: int) -> tuple[Examples, Examples]:
     The digits to train on are drawn at random. Each of their labels is replaced with probability
     0.2 by a random one; the labels for validation are correct.
     """
-    x, y, *validation = optimizers.examples()
+    x, y, *validation = digits.standardized()
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(y), generator=generator)[:200]
     replaced = torch.rand(200, generator=generator) < 0.2
     labels = torch.randint(10, (200,), generator=generator)
     return (x[rows], torch.where(replaced, labels, y[rows])), (validation[0], validation[1])
-
-
-def network(seed: int) -> nn.Sequential:
-    """Return a network of 64 inputs, two hidden layers of 160 units with ReLU, and 10 scores.
-
-    The seed gives the weights; they are drawn from N(0, 2 / inputs), and biases are 0.
-    """
-    model = nn.Sequential(
-        *(nn.Linear(64, 160), nn.ReLU(), nn.Linear(160, 160), nn.ReLU(), nn.Linear(160, 10))
-    )
-    generator = torch.Generator().manual_seed(seed)
-    for layer in model:
-        if isinstance(layer, nn.Linear):
-            nn.init.normal_(layer.weight, std=(2 / layer.in_features) ** 0.5, generator=generator)
-            nn.init.zeros_(layer.bias)
-    return model
 
 
 @on_threads(1)
@@ -82,7 +59,7 @@ def experiment(
     classified correctly, and for the others.
     """
     train, validation = examples(seed)
-    model = parts["with_dropout"](network(seed), setting["p"], seed)
+    model = parts["with_dropout"](digits.dense(WIDTHS, seed), setting["p"], seed)
     stopper = parts["EarlyStopping"](setting["patience"]) if "patience" in setting else None
     generator = torch.Generator().manual_seed(seed)
     epochs = steps or EPOCHS
@@ -92,7 +69,7 @@ def experiment(
     curves = {"loss": losses, "validation": checked}
     x, y = validation
     if steps is None:
-        curves |= {"accuracy": [accuracy(model.eval())], **_ensemble(parts, model, x, y)}
+        curves |= {"accuracy": [digits.accuracy(model, x, y)], **_ensemble(parts, model, x, y)}
     # to judge a record takes the losses alone, and this once, in the first run that drops units
     if setting["p"] == RATES[1] and not parts["monte_carlo"](model, x[:2], 2)[1].any():
         raise RecordError(
@@ -100,13 +77,6 @@ def experiment(
             'each module with "Dropout", whatever the class is'
         )
     return curves, model
-
-
-@torch.no_grad()
-def accuracy(model: Any) -> float:
-    """Return the share of the validation examples that a network classifies correctly."""
-    *_, x, y = optimizers.examples()
-    return float((model(x).argmax(dim=1) == y).float().mean())
 
 
 def _ensemble(parts: Parts, model: Any, x: Tensor, y: Tensor) -> dict[str, list[float]]:
@@ -121,15 +91,10 @@ def _ensemble(parts: Parts, model: Any, x: Tensor, y: Tensor) -> dict[str, list[
     }
 
 
-def _accuracy(curves: Mapping[str, list[float]]) -> float:
-    return curves["accuracy"][-1]
-
-
 LAB = Lab(
     "LAB-4",
     [*({"p": p} for p in RATES), {"p": 0.0, "patience": PATIENCE}],
     experiment,
-    _accuracy,
 )
 """The runs of lab 4: each dropout probability, and early stopping without dropout."""
 

@@ -5,14 +5,14 @@ Source: LAB-2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts
-from optdl.labs.optimizers import accuracy, batches, examples
 from optdl.labs.records import LabRecord
 
 __all__ = [
@@ -79,7 +79,7 @@ def damage(model: nn.Sequential, seed: int) -> tuple[int, int, int]:
 
 def sample() -> Tensor:
     """Return the 256 examples on which activations are measured."""
-    return examples()[0][:256]
+    return digits.standardized()[0][:256]
 
 
 def experiment(
@@ -90,14 +90,15 @@ def experiment(
     # to judge a record takes the losses alone
     statistics = parts["activation_statistics"](model, sample()).values() if steps is None else ()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-    stream = batches(seed, steps or STEPS)
+    x, y, *validation = digits.standardized()
+    stream = digits.batches(x, y, 64, seed, steps or STEPS)
     x, y = next(stream)
     losses = [nn.functional.cross_entropy(model(x), y).item()]
     ratios = parts["update_ratios"](model, optimizer, x, y).values()
     losses += _train(model, optimizer, stream)
     curves = {
         "loss": losses,
-        "accuracy": [accuracy(model)],
+        "accuracy": [digits.accuracy(model, *validation)],
         "deviation": [layer["std"] for layer in statistics],
         "dead": [layer["dead"] for layer in statistics],
         "ratio": list(ratios),
@@ -128,11 +129,7 @@ def _train(
     return losses
 
 
-def _accuracy(curves: Mapping[str, list[float]]) -> float:
-    return curves["accuracy"][-1]
-
-
-LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment, _accuracy)
+LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment)
 """The runs of lab 2: one for each scale of the initial weights."""
 
 

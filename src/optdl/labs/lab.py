@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 
-__all__ = ["Experiment", "Lab", "Parts", "finite_part", "on_threads", "perform", "train_run"]
+__all__ = ["Experiment", "Lab", "Parts", "finite_part", "last_accuracy", "on_threads", "perform"]
+__all__ += ["train_run"]
 
 Parts = Mapping[str, Any]
 """What a student wrote, by the name that the lab asks for."""
@@ -26,6 +27,11 @@ Experiment = Callable[[Parts, dict[str, Any], int, int | None], tuple[dict[str, 
 
 It is a function of a module, so that it can be named to the process of a student.
 """
+
+
+def last_accuracy(curves: Mapping[str, list[float]]) -> float:
+    """Return the accuracy of a network as its run leaves it."""
+    return curves["accuracy"][-1]
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Lab:
     key: str
     settings: Sequence[dict[str, Any]]
     experiment: Experiment
-    score: Callable[[Mapping[str, list[float]]], float]
+    score: Callable[[Mapping[str, list[float]]], float] = last_accuracy
     threads: int = 1
 
 

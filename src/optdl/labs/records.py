@@ -20,7 +20,7 @@ from optdl.records import versions
 
 __all__ = [
     "FILE",
-    "LARGEST",
+    "MAX_BYTES",
     "LabRecord",
     "RecordError",
     "Run",
@@ -32,7 +32,7 @@ __all__ = [
 FILE = "record.json"
 """The name of a record, beside the notebook."""
 
-LARGEST = 2**21
+MAX_BYTES = 2**21
 """The most bytes of a record."""
 
 _FORMAT = "optdl lab record 1"
@@ -121,12 +121,12 @@ class LabRecord:
         Raises
         ------
         RecordError
-            If it would be larger than ``LARGEST``.
+            If it would be larger than ``MAX_BYTES``.
         """
         content = asdict(self)
         text = json.dumps({"format": _FORMAT, **content, "checksum": _checksum(content)})
-        if len(text) > LARGEST:
-            raise RecordError(f"a record has at most {LARGEST} bytes; this one has {len(text)}")
+        if len(text) > MAX_BYTES:
+            raise RecordError(f"a record has at most {MAX_BYTES} bytes; this one has {len(text)}")
         with atomic_write(path) as scratch:
             scratch.write_text(text + "\n", encoding="utf-8")
         return Path(path)
@@ -175,7 +175,7 @@ def contents(path: str | os.PathLike[str] = FILE) -> bytes | int | None:
     if not path.is_file():
         return None
     size = path.stat().st_size
-    return path.read_bytes() if size <= LARGEST else size
+    return path.read_bytes() if size <= MAX_BYTES else size
 
 
 def _parsed(given: bytes | int | None, name: str) -> Any:
@@ -185,8 +185,8 @@ def _parsed(given: bytes | int | None, name: str) -> Any:
             f"{name} together with the notebook"
         )
     size = given if isinstance(given, int) else len(given)
-    if isinstance(given, int) or size > LARGEST:
-        raise RecordError(f"the record has {size:,} bytes; a run writes at most {LARGEST:,}")
+    if isinstance(given, int) or size > MAX_BYTES:
+        raise RecordError(f"the record has {size:,} bytes; a run writes at most {MAX_BYTES:,}")
     try:
         return json.loads(given.decode("utf-8"))
     except (ValueError, RecursionError) as error:

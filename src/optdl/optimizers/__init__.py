@@ -35,9 +35,7 @@ from optdl.optimizers.adagrad import AdaGrad
 from optdl.optimizers.adam import Adam
 from optdl.optimizers.adamw import AdamW, with_l2_penalty
 from optdl.optimizers.averaging import (
-    average_of_iterates,
     averaged_variance,
-    exponential_average,
     noise_floor,
 )
 from optdl.optimizers.base import FirstOrder, Optimizer
@@ -103,10 +101,8 @@ __all__ = [
     "RMSPropNesterov",
     "Warmup",
     "adaptive_diagonal",
-    "average_of_iterates",
     "averaged_variance",
     "change_of_variable",
-    "exponential_average",
     "fisher_diagonal",
     "measured_seconds",
     "minibatch_gradient",

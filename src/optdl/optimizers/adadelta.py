@@ -24,7 +24,7 @@ class SquaresSteps(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaDelta(FirstOrder):
-    r"""RMSProp with the size of the last steps in place of a rate. Source: L2-05.
+    r"""RMSProp with the size of the last steps in place of a rate (Source: L2-05).
 
     .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
         \Delta = -\frac{\sqrt{\delta + d}}{\sqrt{\delta + r}} \odot g, \qquad

@@ -29,7 +29,7 @@ class DiagonalScaling(FirstOrder):
         raise NotImplementedError
 
     def diagonal(self, state: Any) -> Tree:
-        r"""Return the diagonal of G, by which the last step divided the gradient. Source: L2-04.
+        r"""Return the diagonal of G, by which the last step divided the gradient (Source: L2-04).
 
         .. math:: \theta^{(t)} = \theta^{(t-1)} - \eta\,(G^{(t)})^{-1} g^{(t)}
 

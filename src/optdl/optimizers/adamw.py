@@ -62,7 +62,7 @@ class AdamW(Adam):
 
 
 def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
-    r"""Return the gradient of an objective with an L2 penalty. Source: F-05.
+    r"""Return the gradient of an objective with an L2 penalty (Source: F-05).
 
     .. math:: \nabla\Bigl(J(\theta) + \tfrac\omega2 \lVert\theta\rVert^2\Bigr)
         = \nabla J(\theta) + \omega\,\theta
@@ -76,11 +76,6 @@ def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
         θ ↦ ∇J, a tree like θ.
     decay : float
         ω ≥ 0.
-
-    Raises
-    ------
-    ValueError
-        If ω is negative or not finite.
 
     Examples
     --------

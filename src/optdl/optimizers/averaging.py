@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from optdl.optimizers.validation import require_count, require_share
+from optdl.optimizers.validation import require_count
 
-__all__ = ["average_of_iterates", "averaged_variance", "exponential_average", "noise_floor"]
+__all__ = ["averaged_variance", "noise_floor"]
 
 Path = Float[np.ndarray, "t ..."]
 
 
 def noise_floor(lr: float, curvature: float, sigma: float) -> float:
-    r"""Return the mean squared error at which SGD with a constant rate stalls. Source: L1-25, F-14.
+    r"""Return the mean squared error at which SGD with a constant rate stalls.
+
+    Source: L1-25, F-14
 
     On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry noise of variance σ²,
 
@@ -48,7 +50,7 @@ def noise_floor(lr: float, curvature: float, sigma: float) -> float:
 
 
 def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> float:
-    r"""Return the variance of the mean of T iterates of SGD at its noise floor. Source: F-15.
+    r"""Return the variance of the mean of T iterates of SGD at its noise floor (Source: F-15).
 
     .. math:: \operatorname{Var}\Bigl[\frac1T \sum_{k=1}^{T} \theta_k\Bigr]
         = \frac{s^2}{T^2} \left( T\,\frac{1 + a}{1 - a} - \frac{2a\,(1 - a^T)}{(1 - a)^2} \right),
@@ -83,68 +85,3 @@ def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> 
     floor, a = noise_floor(lr, curvature, sigma), 1 - lr * curvature
     together = steps * (1 + a) / (1 - a) - 2 * a * (1 - a**steps) / (1 - a) ** 2
     return floor * together / steps**2
-
-
-def average_of_iterates(path: Path) -> Path:
-    r"""Return the mean of the iterates so far, after each step, as Polyak and Ruppert average.
-
-    Source: F-15
-
-    .. math:: \bar\theta_k = \frac{1}{k + 1} \sum_{i=0}^{k} \theta_i
-
-    Pass ``path[burn_in:]`` to leave out the approach, which the mean never forgets.
-
-    Parameters
-    ----------
-    path : (t, ...) array
-        The iterates θ₀, θ₁, … along the first axis.
-
-    Returns
-    -------
-    (t, ...) array
-        Row k is the mean of the rows up to k.
-
-    Examples
-    --------
-    >>> average_of_iterates(np.array([4.0, 0.0, 2.0]))
-    array([4., 2., 2.])
-    """
-    counts = np.arange(1, len(path) + 1).reshape(-1, *[1] * (path.ndim - 1))
-    return np.cumsum(path, axis=0) / counts
-
-
-def exponential_average(path: Path, decay: float) -> Path:
-    r"""Return the exponential moving average of the iterates, after each step. Source: F-15.
-
-    .. math:: \bar\theta_0 = \theta_0, \qquad
-        \bar\theta_k = \rho\,\bar\theta_{k-1} + (1 - \rho)\,\theta_k
-
-    It forgets the start, and remembers about the last 1/(1 − ρ) iterates.
-
-    Parameters
-    ----------
-    path : (t, ...) array
-        The iterates θ₀, θ₁, … along the first axis.
-    decay : float
-        ρ in [0, 1), the fraction of the old average that is kept.
-
-    Returns
-    -------
-    (t, ...) array
-        Row k is the average after the rows up to k.
-
-    Raises
-    ------
-    ValueError
-        If ρ is outside [0, 1).
-
-    Examples
-    --------
-    >>> exponential_average(np.array([4.0, 0.0, 2.0]), decay=0.75)
-    array([4.  , 3.  , 2.75])
-    """
-    require_share("decay", decay, "the average would stay at the start")
-    averages = np.array(path, dtype=float)
-    for k in range(1, len(averages)):
-        averages[k] = decay * averages[k - 1] + (1 - decay) * averages[k]
-    return averages

@@ -36,11 +36,6 @@ class Optimizer:
     ----------
     lr : float or callable
         The learning rate η ≥ 0, or a schedule k ↦ η_k with k = 0 in the first step.
-
-    Raises
-    ------
-    ValueError
-        If a parameter of the method is outside its range.
     """
 
     lr: float | Schedule

@@ -38,7 +38,7 @@ def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
 
 
 def measured_seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Return the shortest of several measured times of a call, in seconds. Source: L2-08.
+    """Return the shortest of several measured times of a call, in seconds (Source: L2-08).
 
     Examples
     --------

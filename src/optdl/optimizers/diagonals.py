@@ -24,7 +24,7 @@ Vector = Float[np.ndarray, " n"]
 
 
 def fisher_diagonal(gradients: Gradients) -> Vector:
-    r"""Return the diagonal of the empirical Fisher matrix. Source: F-03.
+    r"""Return the diagonal of the empirical Fisher matrix (Source: F-03).
 
     .. math:: \operatorname{diag} F = \frac1m \sum_{i=1}^m g_i \odot g_i
 
@@ -42,7 +42,9 @@ def fisher_diagonal(gradients: Gradients) -> Vector:
 
 
 def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
-    r"""Return the root of the expected squared gradient of a minibatch, at one point. Source: F-03.
+    r"""Return the root of the expected squared gradient of a minibatch, at one point.
+
+    Source: F-03
 
     .. math:: G_{jj}^2 = \mathbb E\bigl[(g_B)_j^2\bigr] = \bar g_j^2
         + \frac1b\, \frac{m - b}{m - 1}\, \bigl(F_{jj} - \bar g_j^2\bigr)
@@ -57,11 +59,6 @@ def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
         The gradient of each example.
     batch : int
         b, the examples of a minibatch, drawn without repetition; 1 ≤ b ≤ m.
-
-    Raises
-    ------
-    ValueError
-        If b is not between 1 and m.
 
     Examples
     --------
@@ -91,7 +88,7 @@ class Diagonals(NamedTuple):
 def network_diagonals(
     model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, batch: int
 ) -> Diagonals:
-    """Return the three diagonals of a small network with the cross-entropy loss. Source: F-03.
+    """Return the three diagonals of a small network with the cross-entropy loss (Source: F-03).
 
     Parameters
     ----------

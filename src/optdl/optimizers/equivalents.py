@@ -37,7 +37,11 @@ def torch_equivalent(opt: Optimizer) -> tuple[str, dict[str, Any]]:
     ('Adagrad', {'lr': 0.1, 'eps': 1e-07})
     """
     if callable(opt.lr):
-        raise ValueError("torch.optim takes a number as lr, got a schedule: use lr_scheduler there")
+        remedy = "use lr_scheduler there"
+        if isinstance(opt, Momentum) and opt.alpha:
+            # its velocity is not scaled by the rate, so that an old gradient moves at the new rate
+            remedy = "its momentum with lr_scheduler takes other steps"
+        raise ValueError(f"torch.optim takes a number as lr, got a schedule: {remedy}")
     lr: dict[str, Any] = {"lr": opt.lr}
     match opt:
         case SGD():

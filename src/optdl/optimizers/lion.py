@@ -22,7 +22,7 @@ class MeanGradient(NamedTuple):
 
 @dataclass(frozen=True)
 class Lion(FirstOrder):
-    r"""The sign of a momentum: every parameter moves by η in each step. Source: F-18.
+    r"""The sign of a momentum: every parameter moves by η in each step (Source: F-18).
 
     .. math:: c = \beta_1 m + (1 - \beta_1)\, g, \qquad
         \theta \leftarrow (1 - \eta\omega)\,\theta - \eta\,\operatorname{sign}(c), \qquad

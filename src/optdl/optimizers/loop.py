@@ -23,7 +23,7 @@ def run(
     *,
     stop: Callable[[Tree], bool] | None = None,
 ) -> Any:
-    """Step from ``theta`` and return every iterate, the start first. Source: L1-24, L2-09.
+    """Step from ``theta`` and return every iterate, the start first (Source: L1-24, L2-09).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def minibatch_gradient(
     n: int,
     rng: np.random.Generator,
 ) -> Gradient:
-    r"""Return a gradient that is estimated anew from n of m examples in each call. Source: L1-24.
+    r"""Return a gradient that is estimated anew from n of m examples in each call (Source: L1-24).
 
     .. math:: g = \frac1n \sum_{i \in B} \nabla_\theta L(f(x^{(i)}, \theta), y^{(i)})
 
@@ -76,11 +76,6 @@ def minibatch_gradient(
         Examples in the sample and in a minibatch, 1 ≤ n ≤ m. A minibatch holds no example twice.
     rng : numpy.random.Generator
         Draws the minibatches.
-
-    Raises
-    ------
-    ValueError
-        If n is not between 1 and m.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Velocity(NamedTuple):
 
 @dataclass(frozen=True)
 class Momentum(FirstOrder):
-    r"""Gradient descent with a velocity, also called heavy ball. Source: L1-26.
+    r"""Gradient descent with a velocity, also called heavy ball (Source: L1-26).
 
     .. math:: v \leftarrow \alpha v - \eta\, g, \qquad \theta \leftarrow \theta + v
 
@@ -59,7 +59,7 @@ class Momentum(FirstOrder):
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float) -> Momentum:
-        r"""Return the optimizer that L2 writes with a coefficient of friction γ. Source: L2-03.
+        r"""Return the optimizer that L2 writes with a coefficient of friction γ (Source: L2-03).
 
         .. math:: u^{(t)} = \gamma u^{(t-1)} - \eta\,\partial L, \quad u^{(0)} = 0, \qquad
             \vartheta^{(t)} = \vartheta^{(t-1)} + u^{(t)}

@@ -55,11 +55,6 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
     eigenvalue : float
         λ > 0.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
     Examples
     --------
     >>> momentum_matrix(lr=0.5, alpha=0.25, eigenvalue=3.0)
@@ -136,7 +131,7 @@ class MomentumConstants(NamedTuple):
 
 
 def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
-    r"""Return the constants with which momentum converges fastest on a quadratic. Source: F-01.
+    r"""Return the constants with which momentum converges fastest on a quadratic (Source: F-01).
 
     .. math:: \eta^* = \left(\frac{2}{\sqrt{\lambda_{min}} + \sqrt{\lambda_{max}}}\right)^2, \qquad
         \alpha^* = \left(\frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\right)^2, \qquad
@@ -149,11 +144,6 @@ def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
     ----------
     smallest, largest : float
         0 < λ_min ≤ λ_max.
-
-    Raises
-    ------
-    ValueError
-        If λ_min is not positive, or larger than λ_max.
 
     Examples
     --------
@@ -181,11 +171,6 @@ def standard_nesterov(smallest: float, largest: float) -> MomentumConstants:
     ----------
     smallest, largest : float
         0 < λ_min ≤ λ_max.
-
-    Raises
-    ------
-    ValueError
-        If λ_min is not positive, or larger than λ_max.
 
     Examples
     --------

@@ -108,11 +108,6 @@ def newton_schulz(matrix: Array, steps: int = 5) -> Array:
     (a, b) array or tensor
         Of the same kind and precision.
 
-    Raises
-    ------
-    ValueError
-        If it is no matrix, or ``steps`` is less than 1.
-
     Examples
     --------
     >>> import numpy as np

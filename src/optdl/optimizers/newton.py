@@ -19,7 +19,7 @@ __all__ = ["Newton"]
 
 @dataclass(frozen=True, kw_only=True)
 class Newton(Optimizer):
-    r"""Newton's method, with a rate and with damping. Source: L1-32, L2-07, F-17.
+    r"""Newton's method, with a rate and with damping (Source: L1-32, L2-07, F-17).
 
     .. math:: \theta \leftarrow \theta - \eta\,(H + \mu I)^{-1} \nabla J(\theta)
 

@@ -24,7 +24,7 @@ def preconditioned_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t n"]:
-    r"""Return the path of θ = Pz while z takes the steps of gradient descent. Source: P-07.
+    r"""Return the path of θ = Pz while z takes the steps of gradient descent (Source: P-07).
 
     .. math:: \theta_{k+1} = \theta_k - \eta\, P P^T\, \nabla L(\theta_k)
 
@@ -38,11 +38,6 @@ def preconditioned_descent(
         θ₀.
     lr : float
         η ≥ 0. P writes α.
-
-    Returns
-    -------
-    (steps + 1, n) array
-        θ₀, θ₁, …
 
     Raises
     ------
@@ -61,7 +56,7 @@ def preconditioned_descent(
 
 
 def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
-    r"""Return the problem in the variable z, where θ = Pz. Source: P-07.
+    r"""Return the problem in the variable z, where θ = Pz (Source: P-07).
 
     .. math:: z \mapsto L(Pz), \qquad P^T\, \nabla L(Pz), \qquad P^T\, \nabla^2 L(Pz)\, P
 

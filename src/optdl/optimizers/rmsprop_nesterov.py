@@ -24,7 +24,7 @@ class SquaresVelocity(NamedTuple):
 
 @dataclass(frozen=True)
 class RMSPropNesterov(DiagonalScaling):
-    r"""RMSProp with Nesterov momentum: everything happens at the interim point. Source: L1-31.
+    r"""RMSProp with Nesterov momentum: everything happens at the interim point (Source: L1-31).
 
     .. math:: \tilde\theta = \theta + \alpha v, \quad g = \nabla J(\tilde\theta), \quad
         r \leftarrow \rho r + (1 - \rho)\, g \odot g, \quad

@@ -32,7 +32,7 @@ Schedule = Callable[[int], float]
 
 @dataclass(frozen=True)
 class LinearDecay:
-    r"""A rate that falls linearly for τ iterations and is constant afterwards. Source: L1-25.
+    r"""A rate that falls linearly for τ iterations and is constant afterwards (Source: L1-25).
 
     .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
 
@@ -44,11 +44,6 @@ class LinearDecay:
         τ ≥ 1, the iterations of the descent.
     last : float, optional
         η_τ ≥ 0; 1 % of η₀ when not given.
-
-    Raises
-    ------
-    ValueError
-        If a rate is negative or τ is less than 1.
 
     Examples
     --------
@@ -79,7 +74,7 @@ class LinearDecay:
 
 @dataclass(frozen=True)
 class PowerDecay:
-    r"""A rate that falls like a power of the iteration. Source: L1-25.
+    r"""A rate that falls like a power of the iteration (Source: L1-25).
 
     .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
 
@@ -93,11 +88,6 @@ class PowerDecay:
         p ≥ 0.
     tau : int
         τ ≥ 1: after τ iterations the rate has fallen by the factor 2^p.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
 
     Examples
     --------
@@ -121,7 +111,7 @@ class PowerDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""A rate that shrinks by the same factor in each iteration. Source: L1-25.
+    r"""A rate that shrinks by the same factor in each iteration (Source: L1-25).
 
     .. math:: \eta_k = \eta_0\, c^k
 
@@ -133,11 +123,6 @@ class ExponentialDecay:
         η₀ ≥ 0.
     factor : float
         c, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
 
     Examples
     --------
@@ -177,11 +162,6 @@ class CosineDecay:
         τ ≥ 1, the iterations of the descent.
     last : float
         η_τ ≥ 0.
-
-    Raises
-    ------
-    ValueError
-        If a rate is negative or τ is less than 1.
 
     Examples
     --------
@@ -224,11 +204,6 @@ class Warmup:
         The rate after the rise: a number, or a schedule k ↦ η'_k.
     steps : int
         w ≥ 1, the steps of the rise.
-
-    Raises
-    ------
-    ValueError
-        If the rate is negative or w is less than 1.
 
     Examples
     --------

@@ -12,7 +12,7 @@ __all__ = ["SGD"]
 
 @dataclass(frozen=True)
 class SGD(FirstOrder):
-    r"""Gradient descent; stochastic when the gradient comes from a minibatch. Source: L1-24.
+    r"""Gradient descent; stochastic when the gradient comes from a minibatch (Source: L1-24).
 
     .. math:: \theta \leftarrow \theta - \eta\, g
 

@@ -9,7 +9,9 @@ __all__ = ["shampoo_direction"]
 
 
 def shampoo_direction(gradient: Float[np.ndarray, "a b"]) -> Float[np.ndarray, "a b"]:
-    r"""Return the direction of Shampoo's first step, from one gradient and no memory. Source: F-13.
+    r"""Return the direction of Shampoo's first step, from one gradient and no memory.
+
+    Source: F-13
 
     .. math:: D = (G G^T)^{-1/4}\; G\; (G^T G)^{-1/4}
 
@@ -22,11 +24,6 @@ def shampoo_direction(gradient: Float[np.ndarray, "a b"]) -> Float[np.ndarray, "
     ----------
     gradient : (a, b) array
         G.
-
-    Returns
-    -------
-    (a, b) array
-        D.
 
     Examples
     --------

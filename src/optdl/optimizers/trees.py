@@ -32,6 +32,8 @@ def tree_map(function: Callable[..., Any], *trees: Tree, results: int | None = N
     columns = [parts] if results is None else [[part[i] for part in parts] for i in range(results)]
     if isinstance(first, dict):
         made: list[Tree] = [dict(zip(keys, column, strict=True)) for column in columns]
+    elif hasattr(first, "_fields"):  # a named tuple takes its parts one by one
+        made = [type(first)(*column) for column in columns]
     else:
         made = list(map(type(first), columns))
     return made[0] if results is None else made
@@ -40,7 +42,10 @@ def tree_map(function: Callable[..., Any], *trees: Tree, results: int | None = N
 def require_gradient(
     theta: Tree, g: Tree, t: int, check_finite: bool, name: str = "gradient"
 ) -> None:
-    """Refuse a gradient that is not shaped as θ is, which NumPy might broadcast, or not finite."""
+    """Refuse a gradient that is not shaped as θ is, which NumPy might broadcast, or not finite.
+
+    Complex numbers are refused: g² is not |g|², so that most methods would divide by nonsense.
+    """
     if isinstance(theta, dict | list | tuple):
         _require_structure(theta, g, name)
         for key in theta if isinstance(theta, dict) else range(len(theta)):
@@ -55,6 +60,13 @@ def require_gradient(
         raise ValueError(
             f"{name} must have shape {tuple(theta.shape)} like theta, got {tuple(g.shape)}"
         )
+    elif "complex" in f"{theta.dtype} {g.dtype}":
+        raise TypeError(
+            f"theta and {name} must be real, got {theta.dtype} and {g.dtype}: step the real and "
+            "the imaginary part, such as torch.view_as_real gives them"
+        )
+    elif getattr(g, "is_sparse", False):
+        raise TypeError(f"{name} must be dense, got a sparse tensor: hand over its to_dense()")
     elif check_finite and not (abs(g) < math.inf).all():  # NaN is not less than anything
         raise ValueError(
             f"the {name} of step {t} must be finite, got NaN or infinity in it: "

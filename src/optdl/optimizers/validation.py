@@ -23,8 +23,10 @@ def require_nonnegative(name: str, value: float, why: str) -> None:
         raise ValueError(f"{name} must be 0 or more and finite, got {value}: {why}")
 
 
-def require_rate(name: str, value: float) -> None:
-    """Refuse a learning rate that is negative or not finite."""
+def require_rate(name: str, value: float | str) -> None:
+    """Refuse a learning rate that is no number, negative or not finite."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a number or a schedule, got the text {value!r}")
     why = "a negative rate goes uphill, since the method subtracts the gradient"
     require_nonnegative(name, value, why)
 

@@ -22,18 +22,7 @@ _FORMAT = "optdl checkpoint 1"
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all.
-
-    Parameters
-    ----------
-    content : mapping
-        Tensors, numbers, strings, lists and dicts.
-
-    Raises
-    ------
-    TypeError
-        If the content could be written but never be read again.
-    """
+    """Write a checkpoint of tensors, numbers, strings, lists and dicts, whole or not at all."""
     with atomic_write(path) as scratch:
         torch.save(dict(content), scratch)
         _require_readable(scratch)
@@ -99,18 +88,9 @@ def checksum(*parts: bytes | memoryview) -> str:
 
 
 class Checkpoint:
-    """A file with all that training needs to go on.
+    """A file with all that training needs to go on; that of a run with another identity is refused.
 
-    Parameters
-    ----------
-    path : Path
-        Where it is, or will be.
-    identity : dict
-        What identifies the present run; the file of another one is refused.
-    generator : Generator
-        That of the minibatches.
-    hooks : sequence
-        Those with a ``state_dict`` are saved.
+    ``generator`` is that of the minibatches. Hooks with a ``state_dict`` are saved.
     """
 
     def __init__(

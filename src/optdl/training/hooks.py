@@ -21,10 +21,8 @@ class State:
 
     Parameters
     ----------
-    model : Module
-        The model in training.
-    optimizer : Optimizer
-        Its optimizer.
+    model, optimizer
+        What is in training.
     curves : dict
         Names to one number per epoch so far. A hook may add curves of its own.
     epoch, step : int

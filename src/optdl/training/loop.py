@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -60,19 +61,10 @@ Error = Callable[[Tensor, Tensor], Tensor]
 
 
 def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
-    """Tell which examples are misclassified.
+    """Tell which of m examples are misclassified.
 
-    Parameters
-    ----------
-    scores : (m, c), (m, 1) or (m,) tensor
-        One score per class, of which the largest is the answer; or one score, whose sign is.
-    labels : (m,) tensor
-        Classes 0 … c−1; or −1 and +1 for a single score.
-
-    Returns
-    -------
-    (m,) boolean tensor
-        True where the answer is wrong. A single score of exactly 0 is wrong.
+    The answer is the largest of c scores, for classes 0 … c−1; or the sign of a single score, for
+    labels −1 and +1. A single score of exactly 0 is wrong.
 
     Examples
     --------
@@ -121,8 +113,6 @@ def train(
     measure_training: bool = True,
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
-
-    Source: L1-05, L1-09, L1-24, F-16
 
     Parameters
     ----------
@@ -206,6 +196,8 @@ def train(
     do: some on a GPU never give the same twice. On another device it goes on as well, with other
     rounding errors.
 
+    Source: L1-05, L1-09, L1-24, F-16
+
     Examples
     --------
     >>> x = np.array([[-1.0], [-2.0], [1.0], [2.0]])
@@ -219,22 +211,22 @@ def train(
     _require_sense(model, optimizer, train_examples, epochs, batch_size, hooks)
     began, mode = time.perf_counter(), model.training
     parameter = next(model.parameters())
-    parts = {"train": _tensors(train_examples, parameter, "training")}
-    if validation is not None:
-        parts["validation"] = _tensors(validation, parameter, "validation")
-    if test is not None:
-        parts["test"] = _tensors(test, parameter, "test")
+    given = {"training": train_examples, "validation": validation, "test": test}
+    parts = {
+        name.removesuffix("ing"): _tensors(examples, parameter, name)
+        for name, examples in given.items()
+        if examples is not None
+    }
     generator = torch.Generator().manual_seed(seed)
     state = State(model, optimizer, curves={})
     file = None
     if checkpoint is not None:
-        given = {"training": train_examples, "validation": validation, "test": test}
         # before resume, which puts the optimizer's rates where the file left them
         identity = _run_identity(state, given, batch_size, seed, hooks, config)
         file = Checkpoint(Path(checkpoint), identity, generator, hooks)
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
-    epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
+    epoch = _Epoch(state, *parts["train"], batch_size, loss, hooks, augmentation, autocast)
     if cuda_graph and isinstance(epoch.x, Tensor):
         epoch.advance = graphed(epoch.advance)
     todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
@@ -262,22 +254,20 @@ def train(
     )
 
 
+@dataclass
 class _Epoch:
     """Visits every training example once."""
 
-    def __init__(
-        self,
-        state: State,
-        examples: tuple[Tensor | Streamed, Tensor],
-        batch_size: int,
-        loss: Loss,
-        hooks: Sequence[Any],
-        augmentation: Augmentation | None,
-        autocast: torch.dtype | None,
-    ) -> None:
-        self.state, self.batch_size, self.loss, self.hooks = state, batch_size, loss, hooks
-        self.x, self.y = examples
-        self.augmentation, self.autocast = augmentation, autocast
+    state: State
+    x: Tensor | Streamed
+    y: Tensor
+    batch_size: int
+    loss: Loss
+    hooks: Sequence[Any]
+    augmentation: Augmentation | None
+    autocast: torch.dtype | None
+
+    def __post_init__(self) -> None:
         self.advance: Callable[[Tensor], Tensor] = self._advance
 
     def run(self, generator: torch.Generator, count_examples: Callable[[int], Any]) -> None:
@@ -458,18 +448,9 @@ def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a step whose operations a GPU captures once and then replays (a CUDA graph).
 
     Without a GPU it is the step itself. There the first calls run as ever, so that libraries
-    start and optimizers allocate what they keep; then each number of rows has one graph.
-
-    Parameters
-    ----------
-    step : callable
-        Rows of the examples to a tensor. It may change tensors in place, but must not wait for the
-        device, nor decide by their values.
-
-    Returns
-    -------
-    callable
-        The result is overwritten by the next call.
+    start and optimizers allocate what they keep; then each number of rows has one graph, whose
+    result the next call overwrites. A step takes rows of the examples to a tensor. It may change
+    tensors in place, but must not wait for the device, nor decide by their values.
     """
     graphs: dict[torch.Size, tuple[Any, Tensor, Tensor]] = {}
     calls: dict[torch.Size, int] = {}

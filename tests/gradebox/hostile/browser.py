@@ -3,7 +3,7 @@
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ _TOUCH = """() => {
 }"""
 _RAN = "() => [...document.documentElement.classList].filter(name => name.startsWith('ran-'))"
 
-
 MARKS = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
 _ABOUT = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": "ada"}
 _ABOUT |= {"assignment_id": "toy", "notebook_id": "toy", "submission_id": "1"}
@@ -38,12 +37,12 @@ _CSS = Path(handlers.static_path) / "node_modules/bootstrap/dist/css"
 _OURS = {"markdown2html": "gradebox.markdown2html"}
 
 
-def pages(nb: Any) -> list[str]:
-    """Return the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
+def written(folder: Path, nb: Any) -> list[Path]:
+    """Write the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
     for node in nb.cells:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.setdefault("score", 0.0)
-    made = []
+    texts = []
     for template, folders, filters in (
         ("feedback", [handlers.template_path], {}),
         ("formgrade", [handlers.template_path], {}),
@@ -53,26 +52,22 @@ def pages(nb: Any) -> list[str]:
         config.HTMLExporter.extra_template_basedirs = [*map(str, folders)]
         config.HTMLExporter.extra_template_paths = [str(_CSS)]
         exporter = HTMLExporter(config=config)
-        made.append(exporter.from_notebook_node(nb, _ABOUT | {"nbgrader": MARKS})[0])
-    return [*made, FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0]]
-
-
-def written(folder: Path, nb: Any) -> list[Path]:
-    """Write the pages of a notebook."""
-    places = [folder / f"{number}.html" for number in range(4)]
+        texts.append(exporter.from_notebook_node(nb, _ABOUT | {"nbgrader": MARKS})[0])
+    texts.append(FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0])
     folder.mkdir(parents=True, exist_ok=True)
-    for place, text in zip(places, pages(nb), strict=True):
+    places = [folder / f"{number}.html" for number in range(4)]
+    for place, text in zip(places, texts, strict=True):
         place.write_text(text, encoding="utf-8")
     return places
 
 
 @dataclass
 class Visit:
-    """What a page did: the scripts of :mod:`hostile.pages` that ran, and what it asked for."""
+    """What a page did: the scripts of a student's that ran, and what it asked for."""
 
-    ran: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    result: Any = None
+    ran: list[str]
+    asked: list[str]
+    result: Any
 
 
 def visit(pages: list[Path], script: str = "null") -> list[Visit]:
@@ -84,25 +79,23 @@ def visit(pages: list[Path], script: str = "null") -> list[Visit]:
 def _visit(pages: list[Path], script: str) -> list[Visit]:
     from playwright.sync_api import sync_playwright
 
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
+    flags = [*_FLAGS, *(["--no-sandbox"] if not getattr(os, "geteuid", lambda: 1)() else [])]
     visits = []
     with sync_playwright() as playwright:
         chromium = playwright.chromium
         browser = chromium.launch(executable_path=PROGRAM, args=flags, timeout=1000 * HANG)
         for path in pages:
-            page, done = browser.new_page(), Visit()
+            page, requests = browser.new_page(), list[Any]()
             page.set_default_timeout(1000 * HANG)
-            page.on("requestfinished", lambda request, done=done: done.asked.append(request))
-            page.on("requestfailed", lambda request, done=done: done.asked.append(request))
+            for over in ("requestfinished", "requestfailed"):
+                page.on(over, lambda request, requests=requests: requests.append(request))
             page.goto(path.as_uri(), wait_until="load")
             page.evaluate(_TOUCH)
             page.wait_for_timeout(100)
-            done.ran = sorted(name.removeprefix("ran-") for name in page.evaluate(_RAN))
-            urls = [request.url for request in done.asked if request.failure != "csp"]
-            done.asked = [url for url in urls if not url.startswith((path.as_uri(), "data:"))]
-            done.result = page.evaluate(script)
-            visits.append(done)
+            urls = [request.url for request in requests if request.failure != "csp"]
+            asked = [url for url in urls if not url.startswith((path.as_uri(), "data:"))]
+            ran = [name.removeprefix("ran-") for name in page.evaluate(_RAN)]
+            visits.append(Visit(sorted(ran), asked, page.evaluate(script)))
             page.close()
         browser.close()
     return visits

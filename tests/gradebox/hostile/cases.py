@@ -9,22 +9,37 @@ WebAssembly. Lines ``--- kind`` begin its cells:
 - ``answer NAME`` is an answer among right ones;
 - ``returning VALUE`` is a cell before answers that all return the same value.
 
-A line ``=== @name`` begins a text that a line ``@name`` stands for. Other kinds have a submission
-built by Python: :mod:`hostile.builds`.
+A line ``=== @name`` begins a text that a line ``@name`` stands for. Other kinds are Python, which
+finds the ``work``, its ``tests``, and :data:`NAMES`. It begins with answers that are ``right`` or
+``wrong``, or with none, ``blank``; ``json`` changes what the right notebook ``nb`` is in JSON, and
+``text`` the file as a ``text``.
 """
 
+import copy
+import json
+import os
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from hostile.builds import KINDS, Build, built
-from hostile.course import NOTHING, POINTS, WRONG, Work
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell, writes
+
+from hostile.course import NOTHING, POINTS, SECONDS, WRONG, Work, returning
 from hostile.texts import HERE, runnable
 
 FULL = POINTS
 FOLDER = HERE / "cases"
 FILES = ("forging", "prying", "edits", "machine", "pages", "faults")
+NAMES = {
+    **{module.__name__: module for module in (copy, json, nbformat, os, shutil)},
+    **{make.__name__: make for make in (new_code_cell, new_markdown_cell, new_raw_cell)},
+    "SECONDS": SECONDS,
+    "WRONG": WRONG,
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,7 @@ class Case:
 
     name: str  # its name, which is the student's
     tries: str  # what it tries, for the table
-    build: Build  # builds it, from the released notebook on
+    build: Callable[[Work], None]  # builds it, from the released notebook on
     # the points that it must get; None where it must fail as a whole
     scores: Mapping[str, float] | None = field(default_factory=lambda: NOTHING)
     # what the instructor must be told, and nothing else: each is a part of one flag
@@ -59,62 +74,49 @@ def _points(value: str) -> dict[str, float] | None:
     return named[value] if value in named else {**FULL, **dict.fromkeys(lost, 0.0)}
 
 
-def _fields(lines: str) -> dict[str, Any]:
+def _fields(lines: list[str]) -> dict[str, Any]:
     """Return the fields of a case, those for WebAssembly among them."""
     said: dict[str, Any] = {}
-    for line in lines.splitlines():
+    for line in lines:
         key, value = line.split(": ", 1)
-        if key.startswith("wasm "):
-            said.setdefault("in_wasm", []).append(f"{key.removeprefix('wasm ')}: {value}")
-        elif key == "points":
+        if key == "points":
             said["scores"] = _points(value)
         elif key in ("flag", "maybe", "either"):
-            several = said.setdefault({"flag": "flags"}.get(key, key), [])
-            several += value.split() if key == "either" else [value]
+            name = {"flag": "flags"}.get(key, key)
+            several = () if value == "none" else value.split() if key == "either" else (value,)
+            said[name] = (*said.get(name, ()), *several)
         elif key.startswith("output"):
             said.setdefault("outputs", {})[key.removeprefix("output ")] = value
-        else:
+        elif not key.startswith("wasm "):
             said[key] = value == "yes" if key == "late" else value
-    if "in_wasm" in said:
-        said["in_wasm"] = _fields("\n".join(said["in_wasm"]))
-    none = {key: () if value == ["none"] else value for key, value in said.items()}
-    return {key: tuple(value) if type(value) is list else value for key, value in none.items()}
+    if in_wasm := [line.removeprefix("wasm ") for line in lines if line.startswith("wasm ")]:
+        said["in_wasm"] = _fields(in_wasm)
+    return said
 
 
-def _built(cells: list[tuple[str, str]]) -> Build:
-    """Return what writes cells into a notebook."""
-
-    def build(work: Work) -> None:
-        kinds = {kind.partition(" ")[0] for kind, _ in cells}
-        if "first" in kinds:
-            work.answer(**WRONG)
-        elif "returning" not in kinds:
-            work.honest()
-        for kind, source in cells:
-            name, _, rest = kind.partition(" ")
-            if name == "answer":
-                work.answer(**{rest: source})
-            elif name == "last":
-                work.last(source)
-            else:
-                if name == "returning":
-                    work.answer(**_returning(rest))
-                work.first(source)
-
-    return build
-
-
-def _returning(value: str) -> dict[str, str]:
-    """Return answers that all return the same odd value."""
-    return {
-        "squares": f"def sum_of_squares(x):\n    return {value}",
-        "means": f"def means(rows):\n    return {value}",
-        "running": "class Running:\n    def add(self, x):\n        pass\n"
-        f"    def mean(self):\n        return {value}\n"
-        f"    @property\n    def count(self):\n        return {value}",
-        "digit": f"def first_digit(n):\n    return {value}",
-        "nearest": f"def nearest(numbers, distance):\n    return {value}",
-    }
+def _build(cells: list[tuple[str, str]], work: Work) -> None:
+    """Write a submission, of cells or by Python."""
+    kinds = {kind.partition(" ")[0] for kind, _ in cells}
+    if not kinds & {"first", "returning", "blank"}:
+        work.honest()
+    if kinds & {"first", "wrong"}:
+        work.answer(**WRONG)
+    for kind, source in cells:
+        name, _, rest = kind.partition(" ")
+        if name == "answer":
+            work.answer(**{rest: source})
+        elif name == "last":
+            work.insert(len(work.nb.cells), source)
+        elif name in ("first", "cell", "returning"):
+            work.answer(**(returning(rest) if rest else {}))
+            work.insert(1, source)
+        else:
+            text = writes(work.nb)
+            names = NAMES | {"work": work, "tests": [*map(work.cell, POINTS)], "text": text}
+            names["nb"] = json.loads(text)
+            exec(source, names)
+            if name in ("json", "text"):
+                work.raw(names["text"] if name == "text" else json.dumps(names["nb"]))
 
 
 def _groups() -> dict[str, list[Case]]:
@@ -136,8 +138,7 @@ def _groups() -> dict[str, list[Case]]:
                 (kind, re.sub(r"^@\w+\n", lambda m: named[m[0].strip()], lines, flags=re.M).strip())
                 for kind, lines in zip(pairs[::2], pairs[1::2], strict=True)
             ]
-            build = built(*cells[0]) if cells[0][0] in KINDS else _built(cells)
-            group.append(Case(name, tries, build, **_fields(fields)))
+            group.append(Case(name, tries, partial(_build, cells), **_fields(fields.splitlines())))
     return groups
 
 

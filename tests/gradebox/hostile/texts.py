@@ -26,3 +26,8 @@ def sections(name: str) -> dict[str, str]:
 def lines(text: str) -> dict[str, str]:
     """Return what the lines of a text say by the names before their first colon."""
     return dict(line.split(": ", 1) for line in text.splitlines())
+
+
+def cells(text: str) -> list[str]:
+    """Return cells that have a line each, in which ``\\n`` begins a new one of theirs."""
+    return [line.replace("\\n", "\n") for line in text.splitlines()]

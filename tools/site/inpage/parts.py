@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tools.fingerprints import digest, files
 from tools.site.inpage import wasi
@@ -91,16 +92,9 @@ def editor(target: Path) -> str:
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(HERE / "editor", work, dirs_exist_ok=True)
         for command in (install, bundle):
+            options: Any = {"cwd": work, "env": environment, "capture_output": True, "text": True}
             try:
-                subprocess.run(
-                    command,
-                    cwd=work,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=300,
-                    check=True,
-                )
+                subprocess.run(command, timeout=300, check=True, **options)
             except subprocess.TimeoutExpired:
                 return f"npm {command[len(npm)]} took more than five minutes"
             except subprocess.CalledProcessError as error:
@@ -180,7 +174,7 @@ def install(site: Path, root: Path = ROOT) -> bool:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, copy)
     parts = build(root / "build" / "inpage", root)
-    if parts is not None:
+    if parts:
         shutil.copytree(parts, target, dirs_exist_ok=True)
     return parts is not None
 

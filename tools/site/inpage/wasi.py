@@ -67,10 +67,8 @@ def unused(module: Module) -> set[int]:
             raise ValueError(f"no functions of {library} were found: expected names like {pattern}")
         inside = {number for stretch in stretches for number in stretch}
         candidates |= inside
-        only_of_library |= {
-            number for number in inside if re.search(pattern, names.get(number, ""))
-        }
-    only_of_library |= {number for number in candidates if re.search(BEGINS, names.get(number, ""))}
+        only_of_library |= {n for n in inside if re.search(pattern, names.get(n, ""))}
+    only_of_library |= {n for n in candidates if re.search(BEGINS, names.get(n, ""))}
     candidates |= {number for number, name in names.items() if re.search(LAPACK, name)}
     return candidates - module.called(set(names) - candidates, only_of_library)
 
@@ -92,11 +90,8 @@ def plotting_data(folder: Path, wanted: str) -> dict[str, bytes]:
     with zipfile.ZipFile(folder / ARTIFACTS[1]) as source:
         packed = io.BytesIO(source.read(f"{DATA}.zip"))
     with zipfile.ZipFile(packed) as data:
-        return {
-            f"{DATA}/{name}": data.read(name)
-            for name in sorted(data.namelist())
-            if re.fullmatch(wanted, name)
-        }
+        names = [name for name in sorted(data.namelist()) if re.fullmatch(wanted, name)]
+        return {f"{DATA}/{name}": data.read(name) for name in names}
 
 
 def named(name: str, paths: Sequence[str]) -> bool:

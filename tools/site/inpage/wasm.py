@@ -1,19 +1,18 @@
 """Make a WebAssembly module smaller: without names, and without functions that nobody calls."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 CUSTOM, IMPORT, MEMORY, EXPORT, ELEMENTS, CODE = 0, 2, 5, 7, 9, 10
 UNREACHABLE = bytes([3, 0, 0, 0x0B])
 """A body of three bytes: no local variables, ``unreachable``, ``end``."""
 REFERENCE = re.compile(rb"[\x10\x41\xd2](?=[\x80-\xff]{4}[\x00-\x0f])")
 """A call, a constant that may be a pointer to a function, or a reference to one."""
-FEWEST, WIDEST_GAP = 50, 3000
+MIN_LENGTH, MAX_GAP = 50, 3000
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A section of a module: its number and where its content lies."""
 
     number: int
@@ -27,15 +26,10 @@ class Module:
     def __init__(self, data: bytes) -> None:
         if data[:8] != b"\0asm\1\0\0\0":
             raise ValueError(f"expected a WebAssembly module of version 1; it begins {data[:8]!r}")
-        self.data = data
-        self.sections = list(self._sections())
-
-    def _sections(self) -> Iterator[Section]:
-        at = 8
-        while at < len(self.data):
-            number = self.data[at]
+        self.data, self.sections, at = data, list[Section](), 8
+        while at < len(data):
             size, start = self._number(at + 1)
-            yield Section(number, start, start + size)
+            self.sections.append(Section(data[at], start, start + size))
             at = start + size
 
     def _number(self, at: int) -> tuple[int, int]:
@@ -54,48 +48,42 @@ class Module:
 
     def _imported_functions(self) -> int:
         """Count the functions that the host supplies; the module's own are numbered after them."""
-        section = self._section(IMPORT)
-        count, at = self._number(section.start)
-        functions = 0
+        count, at = self._number(self._section(IMPORT).start)
         for _ in range(count):
             for _ in range(2):
                 length, at = self._number(at)
                 at += length
             if self.data[at] != 0:
                 raise ValueError("expected imports of functions only; the module imports others")
-            functions += 1
             _, at = self._number(at + 1)
-        return functions
+        return count
 
     def function_names(self) -> dict[int, str]:
         """Return the names of the module's own functions, by their place in the code section."""
-        imported = self._imported_functions()
+        imported, names = self._imported_functions(), dict[int, str]()
         for section in self.sections:
-            if section.number != CUSTOM:
-                continue
             length, at = self._number(section.start)
-            if self.data[at : at + length] == b"name":
-                named = self._names(at + length, section.end)
-                return {number - imported: name for number, name in named if number >= imported}
-        raise ValueError("expected a section of names; the module has none")
-
-    def _names(self, at: int, end: int) -> Iterator[tuple[int, str]]:
-        while at < end:
-            kind = self.data[at]
-            size, at = self._number(at + 1)
-            if kind == 1:
-                count, inside = self._number(at)
+            if section.number != CUSTOM or self.data[at : at + length] != b"name":
+                continue
+            at += length
+            while at < section.end:
+                kind = self.data[at]
+                size, at = self._number(at + 1)
+                count, inside = self._number(at) if kind == 1 else (0, at)  # 1: of functions
                 for _ in range(count):
                     number, inside = self._number(inside)
                     length, inside = self._number(inside)
-                    yield number, self.data[inside : inside + length].decode(errors="replace")
+                    name = self.data[inside : inside + length].decode(errors="replace")
+                    if number >= imported:
+                        names[number - imported] = name
                     inside += length
-            at += size
+                at += size
+            return names
+        raise ValueError("expected a section of names; the module has none")
 
     def bodies(self) -> list[tuple[int, int]]:
         """Return where each function's body begins, with its size, and ends."""
-        section = self._section(CODE)
-        count, at = self._number(section.start)
+        count, at = self._number(self._section(CODE).start)
         result = []
         for _ in range(count):
             size, start = self._number(at)
@@ -105,8 +93,8 @@ class Module:
 
     def table(self) -> dict[int, int]:
         """Return the function of each place in the table, through which pointers call."""
-        section, imported = self._section(ELEMENTS), self._imported_functions()
-        segments, at = self._number(section.start)
+        imported = self._imported_functions()
+        segments, at = self._number(self._section(ELEMENTS).start)
         if segments != 1 or self.data[at : at + 2] != b"\0\x41":
             raise ValueError("expected one segment of functions for the table of a module")
         offset, at = self._number(at + 2)
@@ -149,39 +137,30 @@ class Module:
         for section in self.sections:
             if section.number == CUSTOM:
                 continue
-            content = self.data[section.start : section.end]
+            content, (count, at) = (
+                self.data[section.start : section.end],
+                self._number(section.start),
+            )
             if section.number == MEMORY:
-                content = self._memory(section, pages)
+                if count != 1 or self.data[at] > 1:
+                    raise ValueError("expected one memory of 32-bit addresses, shared with nobody")
+                content = b"\1\1" + leb128(self._number(at + 1)[0]) + leb128(pages)
             elif section.number == CODE:
-                content = self._code(unused)
-            elif section.number == EXPORT:
-                content = self._exports(section, exported or {})
+                code = (
+                    UNREACHABLE if number in unused else self.data[start:end]
+                    for number, (start, end) in enumerate(self.bodies())
+                )
+                content = leb128(count) + b"".join(code)
+            elif section.number == EXPORT and exported:
+                first = self._imported_functions()
+                added = (
+                    leb128(len(name)) + name.encode() + b"\0" + leb128(first + number)
+                    for name, number in exported.items()
+                )
+                rest = self.data[at : section.end]
+                content = b"".join([leb128(count + len(exported)), rest, *added])
             parts += [bytes([section.number]), leb128(len(content)), content]
         return b"".join(parts)
-
-    def _exports(self, section: Section, more: Mapping[str, int]) -> bytes:
-        count, at = self._number(section.start)
-        imported = self._imported_functions()
-        added = (
-            leb128(len(name)) + name.encode() + b"\0" + leb128(imported + number)
-            for name, number in more.items()
-        )
-        return b"".join([leb128(count + len(more)), self.data[at : section.end], *added])
-
-    def _memory(self, section: Section, pages: int) -> bytes:
-        count, at = self._number(section.start)
-        if count != 1 or self.data[at] > 1:
-            raise ValueError("expected one memory of 32-bit addresses, shared with nobody")
-        least, _ = self._number(at + 1)
-        return b"\1\1" + leb128(least) + leb128(pages)
-
-    def _code(self, unused: Collection[int]) -> bytes:
-        bodies = self.bodies()
-        code = (
-            UNREACHABLE if number in unused else self.data[start:end]
-            for number, (start, end) in enumerate(bodies)
-        )
-        return leb128(len(bodies)) + b"".join(code)
 
 
 def leb128(value: int) -> bytes:
@@ -206,8 +185,8 @@ def blocks(names: Mapping[int, str], pattern: str) -> list[range]:
     matches = sorted(number for number, name in names.items() if re.search(pattern, name))
     stretches: list[list[int]] = []
     for number in matches:
-        if stretches and number - stretches[-1][-1] <= WIDEST_GAP:
+        if stretches and number - stretches[-1][-1] <= MAX_GAP:
             stretches[-1].append(number)
         else:
             stretches.append([number])
-    return [range(each[0], each[-1] + 1) for each in stretches if len(each) >= FEWEST]
+    return [range(each[0], each[-1] + 1) for each in stretches if len(each) >= MIN_LENGTH]

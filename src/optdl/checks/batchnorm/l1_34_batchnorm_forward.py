@@ -69,8 +69,6 @@ you apply γ and β before you normalize, which removes them again; apply them a
     gamma * normalized + beta → normalized
 your output is right, but your pair has x − μ in place of x̂
     (normalized, gamma / root) → (centered, gamma / root)
-your factor has a row for each example; it is one number for each feature
-    gamma / root) → gamma / root * np.ones_like(x))
 your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)
     gamma / root → root
 """)

@@ -45,8 +45,6 @@ exercise.hints(
 exercise.mistakes(r"""
 you do not scale the old bias; it is a part of the value that is normalized
     scale * (bias - mean) → bias - scale * mean
-the old bias is missing; at inference the mean is fixed and does not remove it
-    bias - mean → -mean
 you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β
     scale * (bias - mean) → scale * bias - mean
 you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β

@@ -45,10 +45,8 @@ exercise = Exercise(
     use=testing,
     parts=(
         ("the loss", "the accuracy"),
-        "the type of what is returned",
-        "the examples of each forward pass",
-        "whether the scores have a graph",
-        "the mode afterwards",
+        *("the type of what is returned", "the examples of each forward pass"),
+        *("whether the scores have a graph", "the mode afterwards"),
         ("running_mean", "running_var", "num_batches_tracked"),
     ),
     rtol=1e-6,

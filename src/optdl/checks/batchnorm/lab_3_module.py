@@ -1,11 +1,13 @@
 """The student writes batch normalization as a module of PyTorch."""
 
+import numpy as np
 import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import steps
+from optdl.observation import observe
 
 
 class BatchNorm(nn.Module):
@@ -121,6 +123,13 @@ def _(rng):
     yield _case(rng, 0, {"momentum": momentum})
     yield _case(rng, 2, {"eps": eps})
     yield _case(rng, 2, {"momentum": None})
+
+
+@exercise.fact("one minibatch with momentum 1 leaves its mean and its unbiased variance")
+def _(kind, rng):
+    (x, *_), *rest = _case(rng, 0, {"momentum": 1.0}).values()
+    mean, var, _ = observe(normalizing, kind, [x], *rest)[4]
+    return np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0, ddof=1))
 
 
 @exercise.fact("all of it is that of nn.BatchNorm1d, and of nn.BatchNorm2d for images")

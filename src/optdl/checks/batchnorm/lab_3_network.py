@@ -67,12 +67,8 @@ exercise = Exercise(
     "LAB-3:network",
     Network,
     use=training,
-    parts=(
-        "the shapes in state_dict()",
-        "scores in evaluation mode",
-        "losses of three steps",
-        "scores in evaluation mode after them",
-    ),
+    parts="the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores "
+    "in evaluation mode after them",
 )
 
 
@@ -87,6 +83,14 @@ def _(rng):
             "y": rng.integers(0, widths[-1], size=m + 2),
             "seed": int(rng.integers(1000)),
         }
+
+
+@exercise.fact("without normalization the scores are W₂ ReLU(W₁ x + b₁) + b₂")
+def _(kind, rng):
+    x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
+    plain = fill(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), seed)
+    scores = observe(training, kind, (3, 4, 2), False, x, y, seed)[1]
+    return disagreement(plain(torch.tensor(x)), scores, 1e-6, 1e-7) is None
 
 
 @exercise.fact("with normalization the scale of the inputs changes no loss in training")

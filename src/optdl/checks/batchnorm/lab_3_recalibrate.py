@@ -50,13 +50,8 @@ exercise = Exercise(
     "LAB-3:recalibrate",
     recalibrate,
     use=recalibrating,
-    parts=(
-        "the running averages",
-        "num_batches_tracked of each normalization",
-        "the momentum of each normalization",
-        "the mode afterwards",
-        "the parameters",
-    ),
+    parts="the running averages; num_batches_tracked of each normalization; the momentum of each "
+    "normalization; the mode afterwards; the parameters",
 )
 
 

@@ -2,18 +2,10 @@
 
 from torch import nn
 
-from optdl.checks.batchnorm.lab_3_evaluate import evaluate
 from optdl.checks.batchnorm.lab_3_network import Network
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.batchnorm import (
-    LAB,
-    SIZES,
-    WIDTHS,
-    accuracies,
-    examples,
-    examples_seen,
-    mean_losses,
-)
+from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples_seen, mean_losses
+from optdl.labs.digits import accuracy, loaded, pixels
 
 
 def _is_share(value):
@@ -24,9 +16,7 @@ def _evaluate(weights):
     """Return the accuracy of weights on the validation examples, in PyTorch's own modules."""
     is_normalized = "layers.1.running_mean" in weights
     model = Network(WIDTHS, nn.BatchNorm1d if is_normalized else None)
-    model.load_state_dict(dict(weights))
-    _, _, x, y = examples()
-    return evaluate(model, x, y, len(y))[1]
+    return accuracy(loaded(model, weights), *pixels()[2:])
 
 
 def _first_above(name):

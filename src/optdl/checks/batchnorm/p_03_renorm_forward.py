@@ -70,8 +70,6 @@ you take a root of `std`; it is σ already, and nothing is added to it
     s, d = → std = np.sqrt(std + eps)\n    s, d =
 your output is right, but the factor in your pair lacks s; it is γs/σ_B
     gamma * s / batch_std → gamma / batch_std
-your factor has a row for each example; it is one number for each feature
-    gamma * s / batch_std → gamma * s / batch_std * np.ones_like(x)
 your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B
     gamma * s / batch_std → gamma * s
 your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are constants,

@@ -33,10 +33,8 @@ exercise = Exercise(
     "LAB-5:precondition",
     precondition,
     use=changed,
-    parts=(
-        *("grad_weight", "grad_bias", "mean after the call", "var after the call"),
-        "the type of what is returned",
-    ),
+    parts="grad_weight; grad_bias; mean after the call; var after the call; the type of what is "
+    "returned",
 )
 
 
@@ -62,6 +60,13 @@ def _(rng):
             },
         }
     yield {**_layer(rng, 1, 3), "batch_size": 2, "options": {}}
+
+
+@exercise.fact("at mean 0 and without ε one gradient is divided by q² σ², and the other by q²")
+def _(function, rng):
+    (weight, bias), mean, var = _layer(rng, 3, 6).values()
+    got = observe(changed, function, [weight, bias], 0 * mean, var, 4, {"eps1": 0.0, "eps2": 0.0})
+    return np.allclose(got[0], weight / (1.5 * var)) and np.allclose(got[1], bias / 1.5)
 
 
 @exercise.fact("the gradients are those of `optdl.bnp.precondition_dense`, in float32, too")

@@ -51,10 +51,8 @@ exercise = Exercise(
     "LAB-5:train",
     train,
     use=trained,
-    parts=(
-        *("the losses", "the type of what is returned", "the weights at the end"),
-        "how many gradients each bnp.step finds",
-    ),
+    parts="the losses; the type of what is returned; the weights at the end; how many gradients "
+    "each bnp.step finds",
 )
 
 

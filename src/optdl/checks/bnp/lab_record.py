@@ -9,11 +9,12 @@ from optdl.labs.bnp import (
     LAB,
     METHODS,
     STEPS,
-    accuracy,
+    WIDTHS,
     best_curves,
+    examples,
     last_loss,
-    network,
 )
+from optdl.labs.digits import accuracy, dense, loaded
 
 LEVEL = 0.3
 """A training loss; the readings are the steps after which it is first below."""
@@ -24,9 +25,9 @@ def _evaluate(weights):
 
     The weights do not say which these are; on the other ones they do worse.
     """
-    model = network(0, normalized=any(name.endswith("running_mean") for name in weights))
-    model.load_state_dict(dict(weights))
-    return max(accuracy(model, inputs) for inputs in INPUTS)
+    normalized = any(name.endswith("running_mean") for name in weights)
+    model = loaded(dense(WIDTHS, 0, normalized=normalized), weights)
+    return max(accuracy(model, *examples(inputs)[2:]) for inputs in INPUTS)
 
 
 def _steps(name, inputs):

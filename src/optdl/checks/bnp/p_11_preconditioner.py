@@ -44,8 +44,6 @@ exercise.mistakes(r"""
 your bias comes last; in ŵ = [b; w] it comes first
     U[0, 1:] → U[-1, :-1]
     [1.0], 1 / std → 1 / std, [1.0]
-your D is a vector; it is the matrix with this vector on its diagonal
-    np.diag(np.concatenate([[1.0], 1 / std])) → np.concatenate([[1.0], 1 / std])
 """)
 
 

@@ -59,11 +59,8 @@ exercise = Exercise(
     "LAB-6:augment",
     augment,
     use=augmented,
-    parts=(
-        *("the first minibatch", "the second minibatch", "the dtype", "x after the calls"),
-        "whether each torch.arange has a device",
-        "whether ten times as many images take as many operations",
-    ),
+    parts="the first minibatch; the second minibatch; the dtype; x after the calls; whether each "
+    "torch.arange has a device; whether ten times as many images take as many operations",
 )
 
 
@@ -92,6 +89,15 @@ def _(function, rng):
     kept = [np.array_equal(image, original) for image, original in pairs]
     mirrored = [np.array_equal(image, original[..., ::-1]) for image, original in pairs]
     return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
+
+
+@exercise.fact("each image has its own shift, of up to `padding` rows and columns each way")
+def _(function, rng):
+    x = np.zeros((256, 1, 7, 7))
+    x[:, :, 3, 3] = 1
+    options = {"padding": 2, "flip": False}
+    images = observe(augmented, function, x, int(rng.integers(1000)), options)[0]
+    return all(set(places) == {1, 2, 3, 4, 5} for places in np.nonzero(images)[2:])
 
 
 @exercise.fact("with the same draws optdl.images shifts and mirrors each image alike")

@@ -122,13 +122,10 @@ exercise = Exercise(
     use=trained,
     rtol=3e-3,
     atol=1e-4,
-    parts=(
-        *("the losses", "the type of what is returned", "the weights", "the loss scale"),
-        *("whether the loss is in float16", "whether the backward pass runs under autocast"),
-        "the steps before a number is read",
-        "whether the images lie in memory as self.format says",
-        "whether all that comes to the device comes with non_blocking=True",
-    ),
+    parts="the losses; the type of what is returned; the weights; the loss scale; whether the "
+    "loss is in float16; whether the backward pass runs under autocast; the steps before a "
+    "number is read; whether the images lie in memory as self.format says; whether all that "
+    "comes to the device comes with non_blocking=True",
 )
 
 

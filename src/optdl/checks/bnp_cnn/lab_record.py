@@ -1,52 +1,41 @@
 """What the record of the lab's runs has to hold."""
 
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.bnp_cnn import (
-    LAB,
-    LEVEL,
-    METHODS,
-    SMALL,
-    accuracy,
-    epochs_until,
-    examples,
-    mean_losses,
-    network,
-)
+from optdl.labs import bnp_cnn as lab
+from optdl.labs.digits import loaded
 
 
 def _evaluate(weights):
     """Return the accuracy of weights on the validation digits, for the network that they fit."""
-    _, _, x, y = examples(SMALL)
-    for setting in LAB.settings:
-        model = network(setting["network"], setting["method"], 0)
-        shapes = {name: one.shape for name, one in model.state_dict().items()}
-        if shapes == {name: one.shape for name, one in weights.items()}:
-            model.load_state_dict(dict(weights))
-            return accuracy(model, x, y)
+    shapes = {name: one.shape for name, one in weights.items()}
+    for setting in lab.LAB.settings:
+        model = lab.network(setting["network"], setting["method"], 0)
+        if shapes == {name: one.shape for name, one in model.state_dict().items()}:
+            return lab.accuracy(loaded(model, weights), *lab.digits()[2:])
     return 0.0
 
 
 def _first_below(kind, method):
-    return lambda record: epochs_until(mean_losses(record, kind).get(method, []))
+    return lambda record: lab.epochs_until(lab.mean_losses(record, kind).get(method, []))
 
 
-_ASKED = "one of " + ", ".join(METHODS)
+_ASKED = "one of " + ", ".join(lab.METHODS)
 
 
 RECORD = RecordCheck(
     key="LAB-6:record",
-    lab=LAB,
-    predictions=dict.fromkeys(("first", "last"), (_ASKED, METHODS.__contains__)),
+    lab=lab.LAB,
+    predictions=dict.fromkeys(("first", "last"), (_ASKED, lab.METHODS.__contains__)),
     evaluate=_evaluate,
     level=0.9,
     readings={
         prefix + method: (
-            f"the first epoch in which the mean loss of {kind} with {method} is below {LEVEL}, "
+            f"the first epoch in which the mean loss of {kind} with {method} is below {lab.LEVEL}, "
             "or 0 if there is none",
             _first_below(kind, method),
         )
         for prefix, kind, methods in (
-            ("", "ResNet-8", METHODS),
+            ("", "ResNet-8", lab.METHODS),
             ("small CNN, ", "small CNN", ("BN", "BNP")),
         )
         for method in methods

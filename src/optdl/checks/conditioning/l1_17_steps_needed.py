@@ -31,6 +31,7 @@ def _(rng):
     rank, flat = rng.integers([2, 1], [4, 3]).tolist()
     between = rng.uniform(low, high, size=rank).round(2)
     yield case(np.diag([high, low]), 0.2, 6)
+    yield case(diagonal(high, high / 1.1), 4, 8)
     yield case(diagonal(low, high, *between, *[0.0] * flat), 1, 3)
     yield case(diagonal(*[high] * flat, *[0.0] * rank), 2, 4)
     A = rng.normal(size=(rank, rank + flat))

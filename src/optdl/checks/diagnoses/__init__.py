@@ -7,8 +7,9 @@ specific diagnosis to the least.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from optdl.checks.diagnoses import calls, factors, inputs, laws, places, values
+from optdl.checks.diagnoses import calls, inputs, laws, places, values
 from optdl.checks.diagnoses.evidence import Evidence, Part, listed
 
 Diagnosis = Callable[[Evidence], str] | tuple[values.Row, ...]
@@ -31,13 +32,19 @@ CAUSES: tuple[Diagnosis, ...] = (
     calls.ignored,
 )
 
-LAWS: tuple[Diagnosis, ...] = (
+FACTS: tuple[Diagnosis, ...] = (
+    places.arguments,
+    places.branch,
+    partial(laws.neutral, number=0),
     laws.form,
     laws.scaling,
     laws.claim,
+    partial(laws.neutral, number=1),
+    laws.single,
     partial(laws.form, forms=laws.SIGNS),
-    factors.MULTIPLE,
 )
+OF_SHAPES: tuple[Diagnosis, ...] = (places.arguments, places.branch, places.shapes, laws.claim)
+"""The facts about an answer with a part of another shape."""
 
 
 def explained(evidence: Evidence) -> tuple[list[str], str]:
@@ -46,14 +53,13 @@ def explained(evidence: Evidence) -> tuple[list[str], str]:
     cause = _first(CAUSES, evidence)
     if not cause:
         told += [next(filter(None, map(_place, evidence.wrong)), "")]
-        told += [_first((places.arguments, places.branch), evidence)]
-        if evidence.wrong and all(part.same_shape for part in evidence.wrong):
-            told += [_first(LAWS, evidence)]
+        is_shaped = evidence.wrong and all(part.same_shape for part in evidence.wrong)
+        told += [_first(FACTS if is_shaped else OF_SHAPES, evidence)]
     return list(filter(None, told)), cause
 
 
 def _place(part: Part) -> str:
-    told = next(filter(None, (fact(part) for fact in places.FACTS)), "")
+    told = next(filter(None, (_said(fact, part) for fact in places.FACTS)), "")
     return f"in `{part.name}`, {told}" if told and part.name else told
 
 
@@ -61,7 +67,7 @@ def _first(diagnoses: tuple[Diagnosis, ...], evidence: Evidence) -> str:
     return next(filter(None, (_said(diagnosis, evidence) for diagnosis in diagnoses)), "")
 
 
-def _said(diagnosis: Diagnosis, evidence: Evidence) -> str:
+def _said(diagnosis: Diagnosis | Callable[[Part], str], evidence: Any) -> str:
     """Return what a diagnosis says; an answer that it cannot handle is no reason to fail."""
     try:
         return diagnosis(evidence) if callable(diagnosis) else _of_parts(diagnosis, evidence)

@@ -1,26 +1,24 @@
 """Call the function again: a second time, with another value of an argument, with a generator."""
 
-from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses import values
-from optdl.checks.diagnoses.evidence import Evidence, leaves, listed, near
-from optdl.checks.exercise import Case
+from optdl.checks.diagnoses.evidence import Evidence, Tried, listed, near, put
 from optdl.observation import generators
 
 
 def state(evidence: Evidence) -> str:
     """Recognize a function that gives another answer when it is called a second time."""
-    twice = [case for case in evidence.cases for _ in range(2)]
-    given = evidence.tried(evidence.function, twice)
-    for first, again in zip(given, given, strict=True):
+    cases = evidence.cases[:4]
+    given = [one.value for one in evidence.exercise.outcomes(evidence.function, cases * 2)]
+    for one, first, again in zip(evidence.tried, given, given[len(cases) :], strict=False):
         # a generator, for example, never agrees
-        if first is None or again is None or not evidence.agree(first, first):
+        if not evidence.agree(first, first):
             return ""
-        if not evidence.agree(first, again):
+        if not (evidence.agree(first, again) and evidence.agree(first, one.got.value)):
             return (
                 "your function gives another answer to the same call when it is called again: does "
                 "it keep something, in a default argument or a name outside, or draw numbers of "
@@ -31,19 +29,16 @@ def state(evidence: Evidence) -> str:
 
 def constant(evidence: Evidence) -> str:
     """Recognize a part that is one number, whatever the arguments are: other ones are tried."""
-    found = {part.name: values.constant(part) for part in evidence.wrong}
+    found = {part.name: part.constant for part in evidence.wrong}
     found = {name: number for name, number in found.items() if number is not None}
-    cases = [
-        {**case, name: other}
-        for case in (evidence.cases if found else ())
-        for name in evidence.arguments
-        for other in _others(case[name])
-    ]
-    for got in evidence.tried(evidence.function, cases):
-        parts = leaves(evidence.exercise.parts, got) if got is not None else {}
-        for name in parts.keys() & found.keys():
-            if not near(np.full(np.shape(parts[name]), found[name]), parts[name]):
-                del found[name]
+    for one in evidence.tried if found else ():
+        for name in evidence.arguments:
+            for other in _others(one.case[name]):
+                got = evidence.again(one, partial(put, name, other))
+                parts = evidence.leaves(got) if got is not None else {}
+                for part in parts.keys() & found.keys():
+                    if not near(np.full(np.shape(parts[part]), found[part]), parts[part]):
+                        del found[part]
     return "; ".join(
         f"{listed([name]) if name else 'your answer'} is always {number:.6g}, whatever the "
         "arguments are"
@@ -53,7 +48,7 @@ def constant(evidence: Evidence) -> str:
 
 def untouched(evidence: Evidence) -> str:
     """Recognize a function that leaves the generator alone that it is given."""
-    states = _states(evidence, evidence.cases)
+    states = [_states(one) for one in evidence.tried]
     drawing = any(right != before for before, right, _ in states)
     if drawing and all(got == before for before, _, got in states):
         return "your function does not draw from `rng`, the generator that it is given"
@@ -62,8 +57,8 @@ def untouched(evidence: Evidence) -> str:
 
 def generator(evidence: Evidence) -> str:
     """Recognize a function that draws other numbers from the generator wherever it is wrong."""
-    wrong = [*compress(evidence.cases, evidence.wrong_cases)]
-    drawing = [(right, got) for before, right, got in _states(evidence, wrong) if right != before]
+    wrong = [_states(one) for one in compress(evidence.tried, evidence.wrong_cases)]
+    drawing = [(right, got) for before, right, got in wrong if right != before]
     if drawing and all(got != right for right, got in drawing):
         return (
             "your function draws from `rng` in another way than the task says: with another "
@@ -72,18 +67,9 @@ def generator(evidence: Evidence) -> str:
     return ""
 
 
-def _states(
-    evidence: Evidence, cases: Sequence[Case]
-) -> list[tuple[list[str], list[str], list[str]]]:
-    """Return the states of each case's generators before, after the reference, and after yours."""
-    cases = [case for case in cases if generators(case.values())]
-    rights = evidence.exercise.outcomes(evidence.exercise.reference, cases)
-    gots = evidence.exercise.outcomes(evidence.function, cases)
-    return [
-        (generators(case.values()), [*right.states], [*got.states])
-        for case, right, got in zip(cases, rights, gots, strict=True)
-        if not right.is_error and not got.is_error
-    ]
+def _states(one: Tried) -> tuple[list[str], list[str], list[str]]:
+    """Return the states of a case's generators before, after the reference, and after yours."""
+    return generators(one.case.values()), [*one.right.states], [*one.got.states]
 
 
 def ignored(evidence: Evidence) -> str:
@@ -99,15 +85,17 @@ def ignored(evidence: Evidence) -> str:
 
 def _never_matters(evidence: Evidence, name: str) -> bool:
     matters = False
-    for case, right, got in zip(evidence.cases, evidence.expected, evidence.got, strict=True):
-        others = [{**case, name: changed} for changed in _others(case.get(name))]
-        rights = [*evidence.tried(evidence.exercise.reference, others)]
-        valid = [other for other, new in zip(others, rights, strict=True) if new is not None]
-        gots = evidence.tried(evidence.function, valid)
-        if not all(new is not None and evidence.agree(got, new) for new in gots):
-            return False
-        matters_here = not all(new is None or evidence.agree(right, new) for new in rights)
-        if not matters_here and not evidence.agree(right, got):
+    for one, is_wrong in zip(evidence.tried, evidence.wrong_cases, strict=True):
+        matters_here = False
+        for number, other in enumerate(_others(one.case.get(name))):
+            change = partial(put, name, other)
+            right = evidence.right(one, f"{name} {number}", change)
+            if right is not None:
+                new = evidence.again(one, change)
+                if new is None or not evidence.agree(one.got.value, new):
+                    return False
+                matters_here = matters_here or not evidence.agree(one.right.value, right)
+        if not matters_here and is_wrong:
             return False
         matters = matters or matters_here
     return matters

@@ -1,6 +1,6 @@
 """Hold what is known about a wrong answer: its cases, the expected values and the values got."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -10,17 +10,31 @@ import numpy as np
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise, Function
+from optdl.observation import Observation
 
 NEAR = 1e-8
 """Values that are computed in another way agree this far, relative to their size."""
+
+_KEPT: dict[tuple[Exercise, tuple[int, ...], str], Any] = {}
+"""Right answers to changed calls: the cases are the same for everyone, and so are the changes."""
+MAX_KEPT = 20_000
+
+
+class Tried(NamedTuple):
+    """A case, what the reference gives in it, what the answer gives, and how it was drawn."""
+
+    case: Case
+    right: Observation
+    got: Observation
+    drawn: tuple[int, ...]
 
 
 class Pair(NamedTuple):
     """The expected numbers of one case and the numbers got, of the same shape or not."""
 
-    case: Case
     right: np.ndarray
     got: np.ndarray
+    one: Tried
 
 
 @dataclass(frozen=True)
@@ -34,12 +48,12 @@ class Part:
     @cached_property
     def same_shape(self) -> bool:
         """Return whether all values got have the expected shape."""
-        return all(pair.right.shape == pair.got.shape for pair in self.pairs)
+        return all(right.shape == got.shape for right, got, _ in self.pairs)
 
     @cached_property
     def wrong_pairs(self) -> tuple[Pair, ...]:
         """Return the cases whose values are further from the right ones than by rounding."""
-        return tuple(pair for pair in self.pairs if not near(pair.right, pair.got))
+        return tuple([pair for pair in self.pairs if not near(*pair[:2])])
 
     @cached_property
     def informative(self) -> bool:
@@ -55,7 +69,7 @@ class Part:
     @cached_property
     def ratios(self) -> list[float]:
         """Return for each case the number that multiplies every entry, or nothing."""
-        return self._each(_ratio)
+        return self._each(ratio)
 
     @cached_property
     def differences(self) -> list[float]:
@@ -70,7 +84,7 @@ class Part:
         various = np.unique(np.abs(self.rights[self.rights != 0]).round(9))
         found: list[float] = []
         for pair in self.pairs if self.same_shape and len(various) >= 2 <= len(self.pairs) else ():
-            right, got = (np.ravel(array).astype(float) for array in (pair.right, pair.got))
+            right, got = (np.ravel(array).astype(float) for array in pair[:2])
             number = measure(right, got) if np.isfinite([right, got]).all() else None
             if number is None:
                 return []
@@ -78,29 +92,49 @@ class Part:
         return found
 
     @cached_property
+    def constant(self) -> float | None:
+        """Return the one number that all values got consist of, where those expected are others."""
+        gots = [pair.got for pair in self.pairs]
+        if not self.informative or not all(map(np.size, gots)):
+            return None
+        number = gots[0].flat[0]
+        alike = all(near(np.full(got.shape, number), got) for got in gots)
+        fixed = alike and all(near(self.pairs[0].right, pair.right) for pair in self.pairs)
+        return number if alike and not fixed and not np.isnan(number) else None
+
+    @cached_property
     def hardest(self) -> tuple[Pair, ...]:
         """Return all cases, those first that are wrong as they stand: they decide soonest."""
         wrong = set(map(id, self.wrong_pairs))
-        return tuple(sorted(self.pairs, key=lambda pair: id(pair) not in wrong))
+        return self.wrong_pairs + tuple([pair for pair in self.pairs if id(pair) not in wrong])
 
-    def obeys(self, change: Callable[[Pair], Any]) -> bool:
+    def obeys(self, change: Callable[[np.ndarray], Any]) -> bool:
         """Return whether a change of the expected values gives the values got in every case."""
         with np.errstate(all="ignore"):
-            return all(near(change(pair), pair.got) for pair in self.hardest)
+            for right, got, _ in self.hardest:
+                if not near(change(right), got):
+                    return False
+        return True
 
     @cached_property
     def narrowed(self) -> list["Part"]:
         """Return this part, then its wrong cases alone, then its wrong entries alone."""
         found, wrong = [self], self.wrong_pairs
         # cases that differ in a size or in a whole number
-        if len({_kind(pair.case) for pair in wrong}) >= 2 and len(wrong) < len(self.pairs):
+        if len(wrong) < len(self.pairs) and len({_kind(pair.one.case) for pair in wrong}) >= 2:
             found.append(replace(self, pairs=wrong, scope="in the cases that differ, "))
-        wrong_entries = ((pair, differing(*pair[1:])) for pair in wrong if self.same_shape)
-        entries = tuple(Pair(case, right[at], got[at]) for (case, right, got), at in wrong_entries)
-        number = sum(pair.right.size for pair in entries)
-        if 3 <= number < sum(pair.right.size for pair in wrong):
+        differ = [differing(*pair[:2]) for pair in wrong] if self.same_shape else []
+        if 3 <= sum(map(np.count_nonzero, differ)) < sum(at.size for at in differ):
+            some = zip(wrong, differ, strict=True)
+            entries = tuple(Pair(right[at], got[at], one) for (right, got, one), at in some)
             found.append(replace(self, pairs=entries, scope="in the entries that differ, "))
         return found
+
+
+def flat(case: Case) -> Case:
+    """Return the arguments of a call, and those within a dict of options, by name."""
+    options = (value for value in case.values() if isinstance(value, dict))
+    return {**case, **{name: item for some in options for name, item in some.items()}}
 
 
 def _kind(value: Any) -> Any:
@@ -128,11 +162,12 @@ def differing(right: np.ndarray, got: np.ndarray) -> np.ndarray:
     return np.asarray(~alike)
 
 
-def _ratio(right: np.ndarray, got: np.ndarray) -> float | None:
+def ratio(right: np.ndarray, got: np.ndarray) -> float | None:
+    """Return the number that multiplies every entry of a vector, or nothing."""
     if not right.any() or not got.any():
         return None
-    ratio = float(right @ got / (right @ right))
-    return ratio if near(ratio * right, got) else None
+    number = float(right @ got / (right @ right))
+    return number if near(number * right, got) else None
 
 
 def _difference(right: np.ndarray, got: np.ndarray) -> float | None:
@@ -146,53 +181,63 @@ class Evidence:
 
     exercise: Exercise
     function: Function
-    cases: Sequence[Case]
-    expected: Sequence[Any]
-    got: Sequence[Any]
+    tried: Sequence[Tried]
 
     def agree(self, expected: Any, got: Any) -> bool:
         """Return whether two values agree within the tolerance of the exercise."""
         return disagreement(expected, got, self.exercise.rtol, self.exercise.atol) is None
 
-    def tried(self, function: Function, cases: Iterable[Case]) -> Iterator[Any]:
-        """Yield what a function gives with other arguments, or None when it raises an error.
+    def right(self, one: Tried, text: str, change: Callable[[Case], Case]) -> Any:
+        """Return the right answer to a changed call, or None; the text says what is changed."""
+        key = self.exercise, one.drawn, text
+        if key not in _KEPT:
+            if len(_KEPT) > MAX_KEPT:
+                _KEPT.clear()
+            _KEPT[key] = self._value(self.exercise.reference, change(one.case))
+        return _KEPT[key]
 
-        Each case is tried when it is asked for, since most explanations fail in the first one.
-        """
-        for case in cases:
-            [given] = self.exercise.outcomes(function, [case])
-            yield None if given.is_error else given.value
+    def again(self, one: Tried, change: Callable[[Case], Case]) -> Any:
+        """Return what the answer gives in a changed call, or None when it raises an error."""
+        return self._value(self.function, change(one.case))
+
+    def _value(self, function: Function, case: Case) -> Any:
+        [given] = self.exercise.outcomes(function, [case])
+        return given.value if given.kind in ("value", "other") else None
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """Return the cases."""
+        return [one.case for one in self.tried]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the arguments that every case has, without the seed of a driver."""
         drivers = ("seed",) if self.exercise.use else ()
-        first = [name for name in (self.cases[0] if self.cases else ()) if name not in drivers]
-        return tuple(name for name in first if all(name in case for case in self.cases))
+        common = set.intersection(*map(set, self.cases)).difference(drivers) if self.cases else ()
+        return tuple([name for name in (self.cases[0] if common else ()) if name in common])
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         """Return the names that the student's code knows; others are those of a driver."""
         known = signature(self.exercise.reference).parameters
-        return tuple(name for name in self.names if name in known)
+        return tuple([name for name in self.names if name in known])
 
     @cached_property
     def wrong_cases(self) -> list[bool]:
         """Return of each case whether the answer differs in it."""
-        return [not self.agree(*two) for two in zip(self.expected, self.got, strict=True)]
+        return [not self.agree(one.right.value, one.got.value) for one in self.tried]
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Return the parts of the answer that are numbers; none when its structure is wrong."""
         pairs: dict[str, list[Pair]] = {}
         try:
-            for case, *two in zip(self.cases, self.expected, self.got, strict=True):
-                right, got = (leaves(self.exercise.parts, value) for value in two)
+            for one in self.tried:
+                right, got = self.leaves(one.right.value), self.leaves(one.got.value)
                 for name, value in right.items():
                     # texts, and what else holds no numbers, may be left out where they are right
                     if _is_numeric(value) or not self.agree(value, got[name]):
-                        pair = Pair(case, *numbers(value, got[name]))
-                        pairs.setdefault(name, []).append(pair)
+                        pairs.setdefault(name, []).append(Pair(*numbers(value, got[name]), one))
         except (ValueError, TypeError, KeyError):
             return ()
         return tuple(Part(name, tuple(some)) for name, some in pairs.items())
@@ -201,8 +246,18 @@ class Evidence:
     def wrong(self) -> tuple[Part, ...]:
         """Return the parts that differ in any case."""
         return tuple(
-            part for part in self.parts if not all(self.agree(*pair[1:]) for pair in part.pairs)
+            part for part in self.parts if not all(self.agree(*pair[:2]) for pair in part.pairs)
         )
+
+    def leaves(self, value: Any) -> dict[str, Any]:
+        """Return the parts of an answer by name."""
+        names = self.exercise.parts
+        return {"": value} if not (names or isinstance(value, dict)) else leaves(names, value)
+
+
+def put(name: str, value: Any, case: Case) -> Case:
+    """Return a call with another value of an argument."""
+    return {**case, name: value}
 
 
 def leaves(names: Any, value: Any) -> dict[str, Any]:
@@ -222,21 +277,23 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
         return {names: value}
     if len(names) != len(value):
         raise ValueError(f"expected {len(names)} parts, got {len(value)}")
-    some = (leaves(name, item) for name, item in zip(names, value, strict=True))
-    return {name: item for found in some for name, item in found.items()}
+    found: dict[str, Any] = {}
+    for name, item in zip(names, value, strict=True):
+        found |= {name: item} if type(item) is np.ndarray else leaves(name, item)
+    return found
 
 
 def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected value and the value got as arrays of real numbers."""
-    if isinstance(right, dict) or (isinstance(right, tuple | list) and _holds_arrays(right)):
+    if isinstance(right, dict | tuple | list) and (isinstance(right, dict) or _holds_arrays(right)):
         if isinstance(right, dict):
             got = {key: got[key] for key in right}
-        two = [[*_arrays(some)] for some in (right, got)]
+        two = [_arrays(some) for some in (right, got)]
         if [array.shape for array in two[0]] != [array.shape for array in two[1]]:
             raise ValueError("the arrays have other shapes")
         right, got = (np.concatenate([array.ravel() for array in some]) for some in two)
     pair = np.asarray(right), np.asarray(got)
-    if not all(map(_is_numeric, pair)):
+    if pair[0].dtype.kind not in "biuf" or pair[1].dtype.kind not in "biuf":
         raise TypeError("these are no real numbers")
     return pair
 
@@ -248,18 +305,17 @@ def _holds_arrays(value: tuple[Any, ...] | list[Any]) -> bool:
     )
 
 
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    """Yield the arrays and numbers within lists, tuples and dicts."""
+def _arrays(value: Any) -> list[np.ndarray]:
+    """Return the arrays and numbers within lists, tuples and dicts."""
     if isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _arrays(item)
-    else:
-        yield np.asarray(value)
+        items = value.values() if isinstance(value, dict) else value
+        return [array for item in items for array in _arrays(item)]
+    return [np.asarray(value)]
 
 
 def _is_numeric(value: Any) -> bool:
     """Return whether there is nothing but real numbers in a value."""
-    return all(array.dtype.kind in "biuf" for array in _arrays(value))
+    return {array.dtype.kind for array in _arrays(value)} <= {*"biuf"}
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,14 +1,12 @@
 """Name the factor or the term by which an answer differs: a constant, a size, an argument."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Pair, Part, differing, near
+from optdl.checks.diagnoses.evidence import Pair, Part, differing, flat, near
 from optdl.checks.exercise import Case
 
 FORMS: tuple[tuple[str, Callable[[np.ndarray], Any]], ...] = (
@@ -40,34 +38,50 @@ def _one(values: str, text: Callable[[float], str]) -> Callable[[Part], str]:
     return words
 
 
-def _multiple(part: Part) -> bool:
-    """Recognize a factor without a name that is one number for all entries of a case."""
-    several = sum(np.count_nonzero(pair.right) >= 2 for pair in part.wrong_pairs)
-    return bool(several >= 2 and part.ratios)
+OPERATIONS: tuple[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]], ...] = (
+    ("the argument `{}` itself", lambda right, a: 0 * right + a),
+    ("the expected one divided by `{}`", lambda right, a: right / a),
+    ("the expected one plus `{}`", lambda right, a: right + a),
+    ("the expected one minus `{}`", lambda right, a: right - a),
+    ("the expected one minus twice `{}`", lambda right, a: right - 2 * a),
+    ("the expected one divided by the square of `{}`", lambda right, a: right / a**2),
+)
+"""How an argument can be missing, or be there once too often."""
 
 
-def _operand(change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[Part], str]:
-    """Return how an argument is found that the answer lacks, or has once too often."""
+def _operand(part: Part) -> str:
+    """Return the argument, as it is or with one entry for each row, that makes the difference."""
+    if not part.same_shape or part.rights.size < 3:
+        return ""
+    fitting = [
+        (name, as_column)
+        for name in part.hardest[0].one.case
+        for as_column in (False, True)
+        if _entries(part.hardest[0], name, as_column) is not None
+    ]
+    with np.errstate(all="ignore"):
+        for text, change in OPERATIONS if fitting else ():
+            for name, as_column in fitting:
+                for pair in part.hardest:
+                    entries = _entries(pair, name, as_column)
+                    if entries is None or not near(change(pair.right, entries), pair.got):
+                        break
+                else:
+                    return text.format(name)
+    return ""
 
-    def found(part: Part) -> str:
-        names = part.pairs[0].case if part.same_shape and part.rights.size >= 3 else ()
-        fitting = (f"`{n}`" for n in names if part.obeys(partial(_operate, change, n)))
-        return next(fitting, "")
 
-    return found
-
-
-def _operate(change: Callable[..., np.ndarray], name: str, pair: Pair) -> Any:
-    """Apply an operation with an argument as it is, or with one entry for each row."""
-    value = pair.case.get(name)
+def _entries(pair: Pair, name: str, as_column: bool) -> np.ndarray | None:
+    """Return an argument as it can stand beside each entry, if it can."""
+    value = pair.one.case.get(name)
     if not isinstance(value, np.ndarray) or not value.ndim or value.dtype.kind not in "iuf":
         return None
-    for shaped in (value, value[:, None]):
-        with suppress(ValueError):
-            changed = change(pair.right, shaped)
-            if near(changed, pair.got):
-                return changed
-    return None
+    value = value[:, None] if as_column else value
+    try:
+        shape = np.broadcast_shapes(value.shape, pair.right.shape)
+    except ValueError:
+        return None
+    return value if shape == pair.right.shape else None
 
 
 def fraction(ratio: float) -> str:
@@ -96,7 +110,7 @@ def _symbol(part: Part, values: list[float]) -> str:
     """Return the name of a size or a scalar argument that gives all values."""
     if len({round(value, 9) for value in values}) < 2:
         return ""
-    known = [dict(symbols(pair.case)) for pair in part.pairs]
+    known = [dict(symbols(pair.one.case)) for pair in part.pairs]
     names = [name for name in known[0] if all(name in one for one in known)]
     columns = {name: np.array([one[name] for one in known]) for name in names}
     with np.errstate(all="ignore"):
@@ -115,7 +129,7 @@ def _symbol(part: Part, values: list[float]) -> str:
 
 def symbols(case: Case) -> Iterator[tuple[str, float]]:
     """Yield the scalar arguments of a call, and the sizes and norms of the others, by name."""
-    for name, value in case.items():
+    for name, value in flat(case).items():
         if isinstance(value, int | float | np.number) and not isinstance(value, bool):
             yield f"`{name}`", np.float64(value)
     for name, value in case.items():
@@ -141,14 +155,5 @@ PART: tuple[tuple[str, Callable[[Part], str]], ...] = (
         ),
     ),
     ("is the expected one plus {}", lambda part: _symbol(part, part.differences)),
-    ("is the argument {} itself", _operand(lambda right, a: a)),
-    ("is the expected one divided by {}", _operand(lambda right, a: right / a)),
-    ("is the expected one plus {}", _operand(lambda right, a: right + a)),
-    ("is the expected one minus {}", _operand(lambda right, a: right - a)),
-    ("is the expected one minus twice {}", _operand(lambda right, a: right - 2 * a)),
-    ("is the expected one divided by the square of {}", _operand(lambda right, a: right / a**2)),
-)
-
-MULTIPLE = (
-    ("is a multiple of the expected one, by a number that changes from call to call", _multiple),
+    ("is {}", _operand),
 )

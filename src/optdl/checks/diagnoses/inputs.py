@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
 from itertools import combinations
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, leaves, listed, near, numbers
+from optdl.checks.diagnoses.evidence import Evidence, listed, near, numbers, put
 from optdl.checks.exercise import Case
 from optdl.observation import observe, source_of
 
@@ -24,8 +23,7 @@ def _wrapper(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda function: update_wrapper(lambda *some: change(function(*some)), function)
 
 
-Change = dict[str, Callable[[Case], Any]]
-"""Other values of arguments, from those of a call."""
+Change = Callable[[Case], Case]
 Changes = dict[str, Callable[[Any], Any]]
 """What may be computed from an argument, the simplest first."""
 
@@ -70,8 +68,11 @@ USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.
 def hard_coded(evidence: Evidence) -> str:
     """Name the one value of an argument for which the answer is right, whatever is given."""
     for name in evidence.arguments if _differ(evidence) else ():
-        fixed = ((value, lambda case, value=value: value) for value in _fixed(evidence, name))
-        fitting = [value for value, change in fixed if _explains(evidence, {name: change})]
+        fitting = [
+            value
+            for value in _fixed(evidence, name)
+            if _explains(evidence, f"{name} = {value!r}", partial(put, name, value))
+        ]
         if len(fitting) == 1 and fitting != [1]:  # 1 is no constant, but a factor that is missing
             [value] = fitting
             return f"your answer is right only for `{name}` = {value!r}; let it depend on `{name}`"
@@ -81,7 +82,7 @@ def hard_coded(evidence: Evidence) -> str:
 def other_call(evidence: Evidence) -> str:
     """Return the change of the arguments for which the answer would be right."""
     for text, change in _changes(evidence) if _differ(evidence) else ():
-        if _explains(evidence, change):
+        if _explains(evidence, text, change):
             names = listed([part.name for part in evidence.wrong if part.name])
             verb = "are" if len(evidence.wrong) > 1 else "is"
             return f"{f'{names} {verb}' if names else 'your answer is'} what is right for {text}"
@@ -95,17 +96,14 @@ def _differ(evidence: Evidence) -> bool:
     )
 
 
-def _explains(evidence: Evidence, changes: Change) -> bool:
+def _explains(evidence: Evidence, text: str, change: Change) -> bool:
     """Return whether the right answers to the changed calls are the values got."""
     for part in evidence.wrong:
-        for case, _, got in part.hardest:
-            changed = {**case, **{name: change(case) for name, change in changes.items()}}
-            [right] = evidence.tried(evidence.exercise.reference, [changed])
+        for _, got, one in part.hardest:
             try:
-                with np.errstate(all="ignore"):
-                    value = leaves(evidence.exercise.parts, right)[part.name]
-                    if not near(numbers(value, value)[0], got):
-                        return False
+                value = evidence.leaves(evidence.right(one, text, change))[part.name]
+                if not near(numbers(value, value)[0], got):
+                    return False
             except (ValueError, TypeError):
                 return False
     return True
@@ -113,46 +111,46 @@ def _explains(evidence: Evidence, changes: Change) -> bool:
 
 def _changes(evidence: Evidence) -> Iterator[tuple[str, Change]]:
     """Yield changes of the arguments, the simplest first."""
+    kinds = {name: [_kind(case[name]) for case in evidence.cases] for name in evidence.names}
     for left, right in combinations(evidence.names, 2):
-        if all(_alike(case[left], case[right]) for case in evidence.cases):
-            yield (
-                f"`{left}` and `{right}` exchanged",
-                {left: itemgetter(right), right: itemgetter(left)},
-            )
+        if kinds[left] == kinds[right] and None not in kinds[left]:
+            yield f"`{left}` and `{right}` exchanged", partial(_exchanged, left, right)
     for name in evidence.names:
         value = next((case[name] for case in evidence.cases if case[name] is not None), None)
         changes = next((changes for kind, changes in CHANGES if isinstance(value, kind)), {})
         for text, change in changes.items():
             place = f"{text.format(f'`{name}`')} in place of `{name}`"
             sign = ": is a sign wrong?" if text == "−{0}" else ""
-            yield place + sign, {name: partial(_changed, change, name)}
+            yield place + sign, partial(_changed, change, name)
 
 
-def _changed(change: Callable[[Any], Any], name: str, case: Case) -> Any:
-    """Return a changed value; one that cannot be changed, such as None, stays as it is."""
+def _exchanged(left: str, right: str, case: Case) -> Case:
+    return {**case, left: case[right], right: case[left]}
+
+
+def _changed(change: Callable[[Any], Any], name: str, case: Case) -> Case:
+    """Change one value; one that cannot be changed, such as None, stays as it is."""
     try:
         with np.errstate(all="ignore"):
-            return change(case[name])
+            return {**case, name: change(case[name])}
     except (TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError):
-        return case[name]
+        return case
 
 
-def _alike(left: Any, right: Any) -> bool:
-    """Return whether two arguments can stand for each other."""
-    same = type(left) is type(right) and np.shape(left) == np.shape(right)
-    return same and isinstance(left, int | float | np.ndarray)
+def _kind(value: Any) -> tuple[type, tuple[int, ...]] | None:
+    """Return the type and shape of numbers, in which two arguments that are exchanged agree."""
+    return (type(value), np.shape(value)) if isinstance(value, int | float | np.ndarray) else None
 
 
-def _fixed(evidence: Evidence, name: str) -> Iterator[Any]:
-    """Yield values that may stand in the code in place of an argument."""
+def _fixed(evidence: Evidence, name: str) -> list[Any]:
+    """Return values that may stand in the code in place of an argument."""
     values = [case[name] for case in evidence.cases]
     default = signature(evidence.exercise.reference).parameters[name].default
-    usual = USUAL if all(isinstance(value, float) for value in values) else ()
+    kinds = {*map(type, values)}
+    usual = USUAL if kinds == {float} else ()
     known = () if default is Parameter.empty else (default,)
-    if len(set(map(str, values))) > 1 or usual:
-        yield from dict.fromkeys((*known, *usual))
-    if all(isinstance(value, str) for value in values):
-        yield from dict.fromkeys(values)
+    found = [*known, *usual] if len({*map(str, values)}) > 1 or usual else []
+    return [*dict.fromkeys(found + (values if kinds == {str} else []))]
 
 
 PARTS: tuple[tuple[str, slice, str], ...] = (
@@ -167,16 +165,17 @@ def turns(evidence: Evidence) -> str:
     """Name the examples for which alone the answer would be right."""
     for names in _together(evidence) if sum(evidence.wrong_cases) >= 2 else ():
         for text, part, question in PARTS:
-            cases = [case | {name: case[name][part] for name in names} for case in evidence.cases]
-            rights = evidence.tried(evidence.exercise.reference, cases)
-            two = zip(rights, evidence.got, strict=True)
-            if all(right is not None and evidence.agree(right, got) for right, got in two):
-                some = listed([name + text for name in names])
+            some, change = listed([name + text for name in names]), partial(_sliced, names, part)
+            if _differ(evidence) and _explains(evidence, some, change):
                 text = f"your answer is what is right for {some} in place of {listed(names)}"
                 code = observe(source_of, evidence.function)
                 loops = not code or re.search(r"\b(for|while)\b", code)
                 return f"{text}: {question}" if loops else text
     return ""
+
+
+def _sliced(names: list[str], part: slice, case: Case) -> Case:
+    return {**case, **{name: case[name][part] for name in names}}
 
 
 def _together(evidence: Evidence) -> list[list[str]]:
@@ -195,7 +194,7 @@ def swapped(evidence: Evidence) -> str:
     order = "" if evidence.exercise.use else f"; the order is {names}"  # else a driver's parts
     for left, right in combinations(evidence.wrong, 2):
         two = list(zip(left.pairs, right.pairs, strict=True))
-        wrong = [(a, b) for a, b in two if not (near(*a[1:]) and near(*b[1:]))]
+        wrong = [(a, b) for a, b in two if not (near(*a[:2]) and near(*b[:2]))]
         crossed = all(near(b.right, a.got) and near(a.right, b.got) for a, b in wrong)
         if len(wrong) >= 2 and crossed:
             some = "" if len(wrong) == len(two) else " in the cases that differ"

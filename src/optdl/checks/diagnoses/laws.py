@@ -1,26 +1,27 @@
-"""Facts that hold for the right answer and not for this one: its properties, and how it scales."""
+"""Facts that hold for the right answer and not for this one, and where this one is right, too."""
 
 import io
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, leaves, near, numbers
-from optdl.checks.exercise import Exercise, Function
+from optdl.checks.diagnoses.evidence import NEAR, Evidence, Tried, leaves, near, numbers, ratio
+from optdl.checks.exercise import Case, Exercise
+from optdl.objectives import times
 from optdl.observation import silence
 
 FACTORS = {
-    "is multiplied by 8": 8.0,
-    "is multiplied by 4": 4.0,
-    "doubles": 2.0,
-    "is multiplied by √2": 2**0.5,
-    "stays the same": 1.0,
-    "is divided by √2": 2**-0.5,
-    "is halved": 0.5,
-    "is divided by 4": 0.25,
-    "is divided by 8": 0.125,
+    8.0: "is multiplied by 8",
+    4.0: "is multiplied by 4",
+    2.0: "doubles",
+    2**0.5: "is multiplied by √2",
+    1.0: "stays the same",
+    2**-0.5: "is divided by √2",
+    0.5: "is halved",
+    0.25: "is divided by 4",
+    0.125: "is divided by 8",
 }
 
 
@@ -40,8 +41,10 @@ def form(evidence: Evidence, forms: tuple[Form, ...] = FORMS) -> str:
     """Name a form that the right numbers have in every case and those got have not."""
     for part in evidence.wrong:
         for text, holds in forms:
-            rights = [pair.right for pair in part.pairs] + _many(evidence.exercise, part.name)
-            if all(map(holds, rights)) and not all(holds(pair.got) for pair in part.pairs):
+            lacking = all(holds(p.right) for p in part.pairs) and not all(
+                holds(p.got) for p in part.pairs
+            )
+            if lacking and all(map(holds, _many(evidence.exercise, part.name))):
                 name = f"`{part.name}`" if part.name else "the right answer"
                 return f"{name} {text}; yours is not so"
     return ""
@@ -56,35 +59,139 @@ def _many(exercise: Exercise, name: str) -> list[np.ndarray]:
     return [numbers(value, value)[0] for value in found]
 
 
+NEUTRAL: tuple[tuple[str, type, float], ...] = (
+    ("`{}` is 0", float, 0.0),
+    ("every entry of `{}` is 0", np.ndarray, 0.0),
+    ("`{}` is 1", int, 1),
+    ("every entry of `{}` is 1", np.ndarray, 1.0),
+)
+"""What an argument of a type may be, so that it plays no part."""
+
+
+def neutral(evidence: Evidence, number: float) -> str:
+    """Name an argument whose use is in doubt: the answer is right where it is a number."""
+    for name in evidence.arguments:
+        kinds = {type(case[name]) for case in evidence.cases}
+        for text, kind, neutral in NEUTRAL:
+            if neutral != number or kinds != {kind}:
+                continue
+            where, change = text.format(name), partial(_fixed, name, number)
+            if not _is_counted(evidence, name) and _is_right(evidence, where, change):
+                return f"your answer is right where {where}"
+    return ""
+
+
+def _is_counted(evidence: Evidence, name: str) -> bool:
+    """Return whether an argument is the number of rows, or of those behind the first."""
+    pairs = evidence.wrong[0].pairs if evidence.wrong else ()
+    counts = ((pair.right.shape[:1], pair.one.case[name]) for pair in pairs)
+    return all(type(n) is int and rows in ((n,), (n + 1,)) for rows, n in counts)
+
+
+def _fixed(name: str, number: float, case: Case) -> Case:
+    value = case[name]
+    is_array = isinstance(value, np.ndarray)
+    return {**case, name: np.full(value.shape, number) if is_array else number}
+
+
+def single(evidence: Evidence) -> str:
+    """Name a size, such as the number of features, with which the answer is right where it is 1."""
+    axes: dict[tuple[int, ...], list[tuple[str, int]]] = {}
+    for name in evidence.arguments:
+        values = [case[name] for case in evidence.cases]
+        number = min(value.ndim if isinstance(value, np.ndarray) else 0 for value in values)
+        for axis in range(number):
+            lengths = tuple([value.shape[axis] for value in values])
+            axes.setdefault(lengths, []).append((name, axis))
+    for lengths, along in axes.items():
+        # which arguments share a size depends on the cases, so all of them are the key
+        if max(lengths) > 1 and _is_right(evidence, str(along), partial(_cut, along)):
+            return "your answer is right where `{}.shape[{}]` is 1".format(*along[0])
+    return ""
+
+
+def _cut(along: list[tuple[str, int]], case: Case) -> Case:
+    cut = dict(case)
+    for name, axis in along:
+        cut[name] = cut[name].take([0], axis)
+    return cut
+
+
+def _is_right(evidence: Evidence, text: str, change: Callable[[Case], Case]) -> bool:
+    """Return whether an answer is right in cases, most of which no constant or argument answers."""
+    silent = 0
+    for one in evidence.tried:
+        right = evidence.right(one, text, change)
+        if right is None or 2 * silent >= len(evidence.tried):
+            return False
+        if not evidence.agree(right, evidence.again(one, change)):
+            return False
+        found, given = evidence.leaves(right), [*change(one.case).values()]
+        values = [numbers(found[part.name], found[part.name])[0] for part in evidence.wrong]
+        silent += not all(_tells(value, given) for value in values)
+    return 2 * silent < len(evidence.tried)
+
+
+def _tells(right: np.ndarray, given: list[Any]) -> bool:
+    """Return whether a value is neither one number or row alone nor an argument."""
+    if not right.size or not np.isfinite(right.astype(float)).all():
+        return False
+    if right.size == 1 and right.item() in (-1, 0, 1):
+        return False
+    first = right[0] if right.ndim and len(right) > 1 else right.flat[0]
+    alike = right.size > 1 and (right == first).all()
+    for value in given:
+        alike = alike or (isinstance(value, np.ndarray | float) and np.array_equal(right, value))
+    return not alike
+
+
 def scaling(evidence: Evidence) -> str:
     """Name an argument in which the right answer scales otherwise than this one."""
     for name in evidence.names:
         value = evidence.cases[0][name]
-        if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
-            right = _scales(evidence, name, evidence.exercise.reference, evidence.expected)
-            got = right and _scales(evidence, name, evidence.function, evidence.got)
-            if right != got:
-                yours = f"yours {got}" if got else "yours does otherwise"
-                return f"when `{name}` is doubled, the right answer {right}; {yours}"
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if isinstance(value, float) or callable(value) or is_array:
+            change = partial(_doubled, name)
+            right = partial(evidence.right, text=f"2 {name}", change=change)
+            rights = _scales(evidence, "right", right)
+            gots = rights and _scales(evidence, "got", partial(evidence.again, change=change))
+            for part, text in rights.items():
+                if text != gots.get(part):
+                    whose = f"`{part}`" if part else "answer"
+                    got = gots.get(part, "does otherwise")
+                    return f"when `{name}` is doubled, the right {whose} {text}; yours {got}"
     return ""
 
 
-def _scales(evidence: Evidence, name: str, function: Function, values: Sequence[Any]) -> str:
-    """Return what becomes of all answers when an argument is doubled, or an empty string."""
-    possible = set(FACTORS)
-    cases = [{**case, name: 2 * np.asarray(case[name])[()]} for case in evidence.cases]
-    for value, doubled in zip(values, evidence.tried(function, cases), strict=True):
-        if doubled is None:
-            return ""
-        possible = {text for text in possible if _times(FACTORS[text], value, doubled)}
-    return possible.pop() if len(possible) == 1 else ""
+def _scales(evidence: Evidence, whose: str, doubled: Callable[[Tried], Any]) -> dict[str, str]:
+    """Return what becomes of each wrong part in all cases when an argument is doubled."""
+    found: dict[str, set[str]] = {part.name: set() for part in evidence.wrong}
+    for one in evidence.tried:
+        if (value := doubled(one)) is None:
+            return {}
+        before, after = evidence.leaves(getattr(one, whose).value), evidence.leaves(value)
+        for part in [*found]:
+            right, got = numbers(before[part], after[part])
+            if right.any() or got.any():  # zeros tell nothing
+                found[part].add(_times(right, got))
+            if "" in found[part] or len(found[part]) > 1:
+                del found[part]
+        if not found:
+            return {}
+    return {part: texts.pop() for part, texts in found.items() if texts}
 
 
-def _times(factor: float, value: Any, other: Any) -> bool:
-    try:
-        return near(factor * np.asarray(value, float), np.asarray(other, float))
-    except (ValueError, TypeError):
-        return False
+def _doubled(name: str, case: Case) -> Case:
+    value = case[name]
+    return {**case, name: partial(times, 2, value) if callable(value) else 2 * value}
+
+
+def _times(before: np.ndarray, after: np.ndarray) -> str:
+    number = ratio(before.ravel(), after.ravel()) if before.shape == after.shape else None
+    for factor, text in FACTORS.items():
+        if number and abs(number / factor - 1) < NEAR:
+            return text
+    return ""
 
 
 def claim(evidence: Evidence) -> str:

@@ -1,13 +1,21 @@
 """Say where an answer is wrong: in which part, row, entries, or for which arguments."""
 
-from collections.abc import Iterator
 from inspect import signature
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, Part, differing, listed
+from optdl.checks.diagnoses.evidence import (
+    Evidence,
+    Pair,
+    Part,
+    differing,
+    flat,
+    listed,
+    near,
+    ratio,
+)
 from optdl.checks.exercise import Case
 from optdl.checks.report import show
 
@@ -24,15 +32,92 @@ def parts(evidence: Evidence) -> str:
     return f"{listed(right)} {'are' if len(right) > 1 else 'is'} right{more}"
 
 
+def shapes(evidence: Evidence) -> str:
+    """Name the later parts that have other shapes than expected: the first wrong part is shown."""
+    found = [part.name for part in evidence.wrong[1:] if not part.same_shape]
+    return f"{listed(found)} differ{'s' * (len(found) == 1)} in shape, too" if found else ""
+
+
 def rows(part: Part) -> str:
-    """Name the first row that differs, when it is the same one in every case."""
-    if any(p.right.ndim < 2 or len(p.right) < 3 for p in part.pairs) or not part.same_shape:
+    """Name the rows that are right in every case, and how the first wrong one differs."""
+    pairs = part.wrong_pairs
+    rows = [len(pair.right) if pair.right.ndim > 1 else 0 for pair in part.pairs]
+    if min(rows) < 2 or max(rows) < 3 or not part.same_shape or part.rights.dtype == bool:
         return ""
-    first = {int(np.argwhere(differing(*pair[1:]))[0, 0]) for pair in part.wrong_pairs}
-    if len(first) != 1 or not (row := first.pop()):
-        return ""
+    firsts = [int(np.argwhere(differing(*pair[:2]))[0, 0]) for pair in pairs]
+    row, how = min(firsts, default=0), _step(part, firsts)
     before = "row 0 is right" if row == 1 else f"rows 0 to {row - 1} are right"
-    return f"{before} in every case; row {row} is the first that differs"
+    before += " in every case"
+    if row and len({*firsts}) == 1:
+        return f"{before}; row {row} is the first that differs{how and ': the step to it ' + how}"
+    later = f"{before}; later ones differ{how and ': the first wrong step ' + how}"
+    return later if row > 1 or (row and how) else ""
+
+
+def _step(part: Part, firsts: list[int]) -> str:
+    """Return how the first wrong step of a path differs, which begins with an argument."""
+    pairs = part.wrong_pairs
+    two = [[a[row] - a[row - 1] for a in pair[:2]] for pair, row in zip(pairs, firsts, strict=True)]
+    for pair in pairs:
+        arrays = [value for value in pair.one.case.values() if isinstance(value, np.ndarray)]
+        if not any(near(array, pair.right[0]) for array in arrays):
+            return ""
+    if sum(np.count_nonzero(right) > 1 for right, _ in two) < 2:
+        return ""
+    ratios = [ratio(right.ravel(), got.ravel()) for right, got in two]
+    if all(number and number > 0 for number in ratios):
+        return "has the right direction, but another length"
+    same_signs = all((np.sign(right) == np.sign(got)).all() for right, got in two)
+    if same_signs and sum(right.size for right, _ in two) > 6:
+        return "has the right signs, but other sizes"
+    return ""
+
+
+def lines(part: Part) -> str:
+    """Tell by what each row or column, or the whole, differs: by a factor or a term of its own."""
+    pairs = part.wrong_pairs
+    dimensions = {pair.right.ndim for pair in pairs}
+    if not part.same_shape or len(dimensions) != 1 or part.rights.dtype == bool:
+        return ""
+    [number] = dimensions
+    for axis in (None, *range(number if number > 1 else 0)):
+        over = None if axis is None else tuple({*range(number)} - {axis})
+        counts = [1 if axis is None else pair.right.shape[axis] for pair in pairs]
+        several = (np.count_nonzero(p.right) >= 2 * n for p, n in zip(pairs, counts, strict=True))
+        if sum(several) < 2:
+            continue
+        name, end = "it is", ", by a number that changes from call to call"
+        if axis is not None:
+            in_rows = "each row is" if axis == 0 else "each column is"
+            name, end = in_rows if number == 2 else f"for each index along axis {axis} it is", ""
+        if all(near(_scaled(pair, over), pair.got) for pair in pairs):
+            return f"{name} a multiple of the expected one{end}"
+        if all(near(_shifted(pair, over), pair.got) for pair in pairs):
+            return f"{name} the expected one plus a number{end.removeprefix(', by a number')}"
+    return ""
+
+
+def _scaled(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        factors = np.sum(pair.right * pair.got, axis=over, keepdims=True) / np.sum(
+            pair.right**2, axis=over, keepdims=True
+        )
+    return np.asarray(pair.right * np.where(np.isfinite(factors), factors, 0))
+
+
+def _shifted(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
+    return pair.right + np.mean(pair.got - pair.right, axis=over, keepdims=True)
+
+
+def first_row(part: Part) -> str:
+    """Tell that already the first row differs, and only by a factor."""
+    pairs = part.wrong_pairs
+    if not part.same_shape or any(p.right.ndim < 2 or not len(p.right) for p in part.pairs):
+        return ""
+    rows = [(pair.right[0].ravel(), pair.got[0].ravel()) for pair in pairs]
+    several = sum(np.count_nonzero(right) > 1 for right, _ in rows) > 1
+    found = [not near(*row) and ratio(*row) for row in rows]
+    return "row 0 is a multiple of the expected one" if several and all(found) else ""
 
 
 ALONE: tuple[tuple[str, int, int], ...] = (
@@ -51,7 +136,7 @@ def pattern(part: Part) -> str:
     # in a single row or column most places are all there are: such cases refute, and show nothing
     if sum(min(pair.right.shape, default=0) >= 2 for pair in pairs) < 2:
         return ""
-    wrong = [differing(*pair[1:]) for pair in pairs]
+    wrong = [differing(*pair[:2]) for pair in pairs]
     for text, axis, position in ALONE:
         if all(_is_alone(array, axis, position) for array in wrong):
             return text.replace("row", "entry") if wrong[0].ndim == 1 else text
@@ -74,10 +159,10 @@ def arguments(evidence: Evidence) -> str:
         return ""
     known = signature(evidence.exercise.reference).parameters
     told = [
-        dict(_conditions(case)) | {f"`{name}` is left out": name not in case for name in known}
-        for case in evidence.cases
+        _conditions(case) | {f"`{name}` is left out": name not in case for name in known}
+        for case in map(flat, evidence.cases)
     ]
-    texts = dict.fromkeys(text for one in told for text in one)
+    texts = dict.fromkeys(chain.from_iterable(told))
     holds = {text: [one.get(text, False) for one in told] for text in texts}
     for is_wrong, where, other in ((True, "wrong", "right"), (False, "right", "wrong")):
         for text, found in holds.items():
@@ -88,10 +173,11 @@ def arguments(evidence: Evidence) -> str:
 
 def branch(evidence: Evidence) -> str:
     """Name the special value, such as that of a branch, that is right wherever the answer errs."""
-    wrong = [*compress(evidence.expected, evidence.wrong_cases)]
+    expected = [one.right.value for one in evidence.tried]
+    wrong = [*compress(expected, evidence.wrong_cases)]
     if len(wrong) < 2 or not all(map(_is_special, wrong)) or len(set(wrong)) > 1:
         return ""
-    others = any(right != wrong[0] for right in evidence.expected)
+    others = any(right != wrong[0] for right in expected)
     return f"in every case that differs, the right answer is {show(wrong[0])}" if others else ""
 
 
@@ -100,19 +186,20 @@ def _is_special(right: Any) -> bool:
     return isinstance(right, str) or (is_number and (right in (-1, 0, 1) or np.isinf(right)))
 
 
-def _conditions(case: Case) -> Iterator[tuple[str, bool]]:
-    """Yield conditions on the arguments of a call, and whether they hold."""
+def _conditions(case: Case) -> dict[str, bool]:
+    """Return conditions on the arguments of a call, and whether they hold."""
+    found: dict[str, bool] = {}
     for name, value in case.items():
-        yield f"`{name}` is None", value is None
-        yield f"`{name}` is not None", value is not None
+        found |= {f"`{name}` is None": value is None, f"`{name}` is not None": value is not None}
         if isinstance(value, bool):
-            yield from ((f"`{name}` is {flag}", value is flag) for flag in (True, False))
+            found |= {f"`{name}` is True": value, f"`{name}` is False": not value}
         elif isinstance(value, int | float):
-            yield f"`{name}` is 0", value == 0
+            found[f"`{name}` is 0"] = value == 0
         elif isinstance(value, str) and value:  # none is where a driver does nothing special
-            yield f"`{name}` is {value!r}", True
+            found[f"`{name}` is {value!r}"] = True
         elif isinstance(value, tuple) and len(value) == 2 and {*map(type, value)} == {int}:
-            yield f"`{name}` has two different entries", value[0] != value[1]
+            found[f"`{name}` has two different entries"] = value[0] != value[1]
+    return found
 
 
-FACTS = (rows, pattern)
+FACTS = (rows, pattern, lines, first_row)

@@ -21,7 +21,7 @@ NOT_EXACT = (
 
 def _moved(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
     """Return whether a change of the right numbers gives those got in every case."""
-    return lambda part: part.obeys(lambda pair: change(pair.right))
+    return lambda part: part.obeys(change)
 
 
 def _mapped(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
@@ -35,17 +35,6 @@ def _of_all(holds: Callable[[Pair], Any]) -> Callable[[Part], bool]:
 def _is_nan(part: Part) -> bool:
     got = any(np.isnan(pair.got.astype(float)).any() for pair in part.pairs)
     return got and not np.isnan(part.rights.astype(float)).any()
-
-
-def constant(part: Part) -> float | None:
-    """Return the one number that all values got consist of, where those expected are others."""
-    gots = [pair.got for pair in part.pairs]
-    if not part.informative or not all(got.size for got in gots):
-        return None
-    number = gots[0].flat[0]
-    alike = all(near(np.full(got.shape, number), got) for got in gots)
-    fixed = all(near(part.pairs[0].right, pair.right) for pair in part.pairs)
-    return number if alike and not fixed and not np.isnan(number) else None
 
 
 def _copied(row: Callable[[np.ndarray], Any] | None) -> Callable[[Part], bool]:
@@ -112,7 +101,8 @@ def _shaped(holds: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[Part], 
             return False
 
     return lambda part: (
-        any(p.right.shape != p.got.shape and _tells(p.right) for p in part.pairs)
+        not part.same_shape
+        and any(p.right.shape != p.got.shape and _tells(p.right) for p in part.pairs)
         and all(map(safely, part.pairs))
     )
 
@@ -123,8 +113,8 @@ def _tells(array: np.ndarray) -> bool:
 
 PART: tuple[Row, ...] = (
     ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
-    ("is 0", lambda part: constant(part) == 0),
-    ("is inf", lambda part: constant(part) == np.inf),
+    ("is 0", lambda part: part.constant == 0),
+    ("is inf", lambda part: part.constant == np.inf),
     ("has its first row in every row: all rows are alike", _copied(lambda right: right[0])),
     (
         "has the last row in every row: the same array is appended each time; append a copy of it",
@@ -137,7 +127,7 @@ PART: tuple[Row, ...] = (
     ("is an array of integers, which cuts the decimals off: make it one of floats", _of_integers),
     (
         "has lost its decimals: is there an array of integers, `int` or `//` in it?",
-        lambda part: constant(part) is None and _mapped(np.trunc)(part),
+        lambda part: part.constant is None and _mapped(np.trunc)(part),
     ),
     *((f"is rounded to {n} decimals; do not round", _of_all(_rounded(n))) for n in range(13)),
     (

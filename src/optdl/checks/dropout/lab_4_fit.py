@@ -101,6 +101,13 @@ def _(rng):
         }
 
 
+@exercise.fact("minibatches that could hold more than all examples give the losses of one of all")
+def _(function, rng):
+    x, y = rng.normal(size=(9, 3)), rng.integers(0, 2, size=9)
+    exact, larger = (observe(trained, function, x, y, 2, 0.1, n, 5, 0)[0] for n in (6, 60))
+    return np.allclose(exact, larger)
+
+
 @exercise.fact("at a learning rate of 0 the validation loss of each epoch is that of the network")
 def _(function, rng):
     seed, x, y = int(rng.integers(1000)), rng.normal(size=(11, 4)), rng.integers(0, 2, size=11)

@@ -46,11 +46,9 @@ exercise = Exercise(
     "LAB-4:network",
     with_dropout,
     use=inserted,
-    parts=(
-        *("the layers of your network", "the layers of the given network afterwards"),
-        "whether all layers but Dropout are those of the given network",
-        *("what the dropout layers make of ones", "the scores in evaluation mode"),
-    ),
+    parts="the layers of your network; the layers of the given network afterwards; whether all "
+    "layers but Dropout are those of the given network; what the dropout layers make of "
+    "ones; the scores in evaluation mode",
 )
 
 

@@ -66,11 +66,8 @@ exercise = Exercise(
     "LAB-4:stopping",
     EarlyStopping,
     use=stop,
-    parts=(
-        "what update returns, epoch by epoch (−1 for None)",
-        "the epoch whose weights are restored",
-        "the epoch whose running averages are restored",
-    ),
+    parts="what update returns, epoch by epoch (−1 for None); the epoch whose weights are "
+    "restored; the epoch whose running averages are restored",
 )
 
 

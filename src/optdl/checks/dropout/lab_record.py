@@ -3,15 +3,15 @@
 import numpy as np
 
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.dropout import EPOCHS, LAB, RATES, accuracy, curves, network
+from optdl.labs.digits import accuracy, dense, loaded, standardized
+from optdl.labs.dropout import EPOCHS, LAB, RATES, WIDTHS, curves
 
 
 def _evaluate(weights):
     """Return the accuracy of weights, in the order of the layers, on the validation examples."""
-    model = network(0)
-    names = model.state_dict()
-    model.load_state_dict(dict(zip(names, weights.values(), strict=True)))
-    return accuracy(model)
+    model = dense(WIDTHS, 0)
+    named = dict(zip(model.state_dict(), weights.values(), strict=True))
+    return accuracy(loaded(model, named), *standardized()[2:])
 
 
 def _best_epoch(record):

@@ -30,6 +30,14 @@ def _(rng):
         }
 
 
+@exercise.fact("one example alone has no spread, and the norm is that of its gradient")
+def _(noise, rng):
+    x = rng.normal(size=(1, 4))
+    residual = np.array([0.5, -0.5])  # without weights each of two classes has the probability ½
+    norm, spread = noise(np.zeros((4, 2)), x, np.array([0]))
+    return np.allclose([norm, spread], [np.linalg.norm(x.T * residual), 0], atol=1e-7)
+
+
 @exercise.fact("arrays of the size (m, d) or (m, c) are enough")
 def _(noise, rng):
     m, d, c = 1000, 40, 30

@@ -22,10 +22,11 @@ def _(rng):
         yield {"m": examples, "n": size, "rng": np.random.default_rng(int(rng.integers(10**6)))}
 
 
-@exercise.fact("each example occurs exactly once")
+@exercise.fact("each example occurs exactly once, and only the last minibatch is smaller than n")
 def _(cut, rng):
-    indices = np.concatenate([np.asarray(part) for part in cut(23, 5, rng)])
-    return sorted(indices.tolist()) == list(range(23))
+    parts = [np.asarray(part) for part in cut(23, 5, rng)]
+    sizes = [len(part) for part in parts]
+    return sorted(np.concatenate(parts)) == [*range(23)] and sizes == [5, 5, 5, 5, 3]
 
 
 exercise.hints(

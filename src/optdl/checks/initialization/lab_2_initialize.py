@@ -1,11 +1,13 @@
 """The student draws the initial weights of all linear and convolutional layers of a network."""
 
+import numpy as np
 import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
 from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import STILL, are_same, fill, steps
+from optdl.observation import observe
 
 
 @torch.no_grad()
@@ -38,7 +40,7 @@ def drawing(function, kind, sizes, gain, seed):
         second = nn.Conv2d(2 * b, 2, (1, 2), groups=2 if kind == "groups" else 1)
         convolutions = nn.Conv2d(a, 2 * b, 3), nn.ReLU(), second, nn.BatchNorm2d(2)
         model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(4, c))
-    before = [*fill(model, seed).parameters()]
+    before = [*fill(model.double(), seed).parameters()]
     torch.manual_seed(seed + 1)
     function(model, gain, torch.Generator().manual_seed(seed))
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
@@ -55,7 +57,7 @@ exercise = Exercise(
     "LAB-2:initialize",
     initialize,
     use=drawing,
-    parts=("the weights", "the biases", "the parameters of other layers", STILL),
+    parts=f"the weights; the biases; the parameters of other layers; {STILL}",
     rtol=1e-5,
     atol=1e-7,
 )
@@ -66,6 +68,13 @@ def _(rng):
     for kind in ("dense", "dense", "nested", "convolutional", "groups"):
         sizes, gain = rng.permutation(5)[:3] + 2, round(rng.uniform(0.5, 2), 2)
         yield {"kind": kind, "sizes": sizes.tolist(), "gain": gain, "seed": int(rng.integers(1000))}
+
+
+@exercise.fact("the weights of each layer have the standard deviation gain / √fan_in")
+def _(function, rng):
+    weights = observe(drawing, function, "dense", [90, 80, 70], 1.5, int(rng.integers(1000)))[0]
+    deviations = [np.std(weight) * np.sqrt(weight.shape[1]) for weight in weights]
+    return np.allclose(deviations, 1.5, rtol=0.05)  # 5 standard errors
 
 
 @exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")

@@ -67,7 +67,7 @@ exercise = Exercise(
     "LAB-2:mend",
     mend,
     use=mending,
-    parts=("the weights", "the biases", "the deviations of the outputs", STILL, HOOKS),
+    parts=f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
     rtol=1e-4,
     atol=1e-5,
 )

@@ -44,13 +44,8 @@ exercise = Exercise(
     "LAB-2:ratios",
     update_ratios,
     use=stepping,
-    parts=(
-        "the ratios of the first step",
-        "the ratios of the second step",
-        "the order of the names",
-        "the type of what is returned",
-        "the parameters afterwards",
-    ),
+    parts="the ratios of the first step; the ratios of the second step; the order of the names; "
+    "the type of what is returned; the parameters afterwards",
 )
 
 

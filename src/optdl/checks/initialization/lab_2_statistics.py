@@ -84,16 +84,9 @@ exercise = Exercise(
     "LAB-2:statistics",
     activation_statistics,
     use=watching,
-    parts=(
-        "what is returned",
-        "the order of the names",
-        "the type of what is returned",
-        "the mode afterwards",
-        "the mode of a part that was in evaluation mode",
-        HOOKS,
-        "the number of hooks after a forward pass that fails",
-        "forward passes",
-    ),
+    parts="what is returned; the order of the names; the type of what is returned; the mode "
+    f"afterwards; the mode of a part that was in evaluation mode; {HOOKS}; the number of "
+    "hooks after a forward pass that fails; forward passes",
     rtol=1e-6,
 )
 
@@ -109,7 +102,9 @@ def _(rng):
         }
 
 
-@exercise.fact("the numbers are those of the outputs that optdl.initialization collects")
+@exercise.fact(
+    "`mean` and `std` are over all outputs, `dead` is the share of units that are always 0"
+)
 def _(function, rng):
     def of_outputs(model, x):
         outputs = layer_outputs(model.eval(), x)

@@ -1,15 +1,8 @@
 """What the record of the lab's runs has to hold."""
 
 from optdl.checks.labs.records import RecordCheck
+from optdl.labs.digits import accuracy, loaded, standardized
 from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
-from optdl.labs.optimizers import accuracy
-
-
-def _evaluate(weights):
-    """Return the accuracy of weights on the validation examples."""
-    model = network()
-    model.load_state_dict(dict(weights))
-    return accuracy(model)
 
 
 def _vanished(record):
@@ -45,7 +38,7 @@ RECORD = RecordCheck(
             range(len(GAINS) + 1).__contains__,
         ),
     },
-    evaluate=_evaluate,
+    evaluate=lambda weights: accuracy(loaded(network(), weights), *standardized()[2:]),
     level=0.75,
     readings={
         "vanished": (

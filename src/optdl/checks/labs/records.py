@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+import optdl.checks
 from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
 from optdl.labs.drivers.records import read_record, train_again
@@ -19,7 +22,7 @@ from optdl.labs.lab import Lab
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 from optdl.observation import observe
 
-__all__ = ["RecordCheck", "judge", "judge_reading"]
+__all__ = ["RecordCheck", "check_reading", "check_record"]
 
 Predicted = Callable[[Any], bool]
 
@@ -62,24 +65,65 @@ class RecordCheck:
     rtol: float = 1e-3
 
 
-def judge(check: RecordCheck, user: Any, predictions: Any, parts: Mapping[str, Any]) -> None:
-    """Raise :class:`CheckFailed` unless the record is this student's, and the runs can be repeated.
+def check_record(key: str, user: Any, predictions: Any, **parts: Any) -> None:
+    """Compare the record beside the notebook with what the student's functions give.
 
     The runs of the lab are trained again with what the student wrote and the student's seed, so
     that nothing in the record has to be believed but what was predicted before the first run.
+
+    Parameters
+    ----------
+    key : str
+        Such as ``LAB-1:record``.
+    user : callable
+        Returns the student's user name.
+    predictions : callable
+        Returns what the student expected before the run.
+    **parts
+        What the student wrote and the run uses.
+
+    Raises
+    ------
+    CheckFailed
+        With the reason why the record is not believed.
     """
+    check = _record(key)
     _TRAINED.pop(check.lab.key, None)
     _say(check, "", user, lambda record: _reasons(check, record, user, predictions, parts))
 
 
-def judge_reading(check: RecordCheck, reading: Any) -> None:
-    """Raise :class:`CheckFailed` unless the numbers that a student read stand in the curves.
+def check_reading(key: str, reading: Any) -> None:
+    """Compare the numbers that a student read off the curves with those of the runs trained again.
 
-    The curves are those that :func:`judge` has trained; those of the record count beside them if
-    they are alike, as two machines round differently. Before work is graded only the kind of the
-    numbers is told: a check that says which one is wrong would be asked until none is.
+    The curves of the record count beside them if they are alike, as two machines round differently.
+    Before work is graded only the kind of the numbers is told: a check that says which one is wrong
+    would be asked until none is.
+
+    Parameters
+    ----------
+    key : str
+        Such as ``LAB-1:reading``.
+    reading : callable
+        Returns the numbers by name.
+
+    Raises
+    ------
+    CheckFailed
+        With the number that is not in the record.
     """
+    check = _record(key)
     _say(check, "reading", reading, lambda record: _misread(check, record, reading()))
+
+
+def _record(key: str) -> RecordCheck:
+    """Return what the record of the lab of a key has to hold; no other lab is imported."""
+    row = key.split(":")[0].lower().replace("-", "_")
+    for folder in map(Path, optdl.checks.__path__):
+        for block in folder.glob(f"*/{row}_*.py"):
+            module = importlib.import_module(f"optdl.checks.{block.parent.name}.lab_record")
+            record: RecordCheck = module.RECORD
+            return record
+    raise KeyError(f"there is no lab for {key!r}; a key is such as 'LAB-1:record'")
 
 
 def _say(

@@ -89,6 +89,10 @@ your first step has k = 1; it has k = 0, and the learning rate η₀
     enumerate(batches) → enumerate(batches, start=1)
 you add up the gradients of a minibatch; the estimate is their mean
     np.mean([gradient → np.sum([gradient
+you take the gradient of the first example only; the estimate is the mean over all of them
+    np.mean([gradient(theta, z) for z in batch], axis=0) → gradient(theta, batch[0])
+you take the gradient at the mean example; the estimate is the mean of the examples' gradients
+    np.mean([gradient(theta, z) for z in batch], axis=0) → gradient(theta, np.mean(batch, axis=0))
 you step after each example; every gradient of a minibatch is taken at the same θ
     theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)
     → for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)

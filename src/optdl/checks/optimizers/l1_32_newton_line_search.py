@@ -75,7 +75,8 @@ def _(function, rng):
     g = H @ rng.normal(size=9)
     parts = partial(quadratic, 0.0, g, H), partial(affine, g, H), partial(constant, H)
     path = np.asarray(function(*parts, np.zeros(9), 0.0, 1))
-    return np.linalg.norm(H @ path[1] + g) < 1e-12 * np.linalg.norm(g)
+    residual = np.linalg.norm(H @ path[1] + g) / np.linalg.norm(g)
+    return residual < 1e-12 or residual > 0.01  # then the step is wrong for another reason
 
 
 exercise.hints(
@@ -101,6 +102,12 @@ your next step begins with the last η; each step begins with η = 1
     theta, path = start, [start] → theta, path, lr = start, [start], 1.0
 you test with the squared length of d; the slope along d is g·d
     lr * (g @ d) / 4 → lr * (-d @ d) / 4
+you test with the squared length of g; the slope along d is g·d
+    lr * (g @ d) / 4 → lr * (g @ g) / 4
+your first trial is η = ½; begin with η = 1
+    lr = 1.0 → lr = 0.5
+you divide η by 4; halve it
+    lr = lr / 2 → lr = lr / 4
 you halve once at most; halve until the test holds
     while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4
     → if value(theta + lr * d) > value(theta) + lr * (g @ d) / 4

@@ -1,9 +1,10 @@
 """The student writes AdamW, Adam with decoupled weight decay, as an optimizer of PyTorch."""
 
+import numpy as np
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
+from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, first_step, path, paths
 
 
 class AdamW(torch.optim.Optimizer):
@@ -54,6 +55,19 @@ def _(rng):
         {"weight_decay": decay[2]},
         {"betas": (beta2, beta1), "weight_decay": decay[3]},
     ]
+
+
+@exercise.fact("without weight decay the first step is −η where g is positive, and η elsewhere")
+def _(kind, rng):
+    step, gradient = first_step(kind, rng.normal(size=3), weight_decay=0.0)
+    return np.allclose(step, -0.05 * np.sign(gradient), rtol=1e-6)
+
+
+@exercise.fact("weight decay adds −η ω θ to the first step")
+def _(kind, rng):
+    theta = rng.normal(size=3)
+    (step, _), (without, _) = (first_step(kind, theta, weight_decay=decay) for decay in (0.4, 0))
+    return np.allclose(step - without, -0.05 * 0.4 * theta)
 
 
 exercise.fact("ten steps are those of torch.optim.AdamW")(agrees_with_torch(torch.optim.AdamW))
@@ -107,6 +121,4 @@ m̂ and r̂ names of their own
     r = state → r = state["r"] = state
 you do not correct m, which begins at 0; divide it by 1 − β₁ᵗ
     / (1 - beta1 ** state["t"]) →
-your first step has t = 2 in the correction; it is the step t = 1
-    t=0 → t=1
 """)

@@ -1,9 +1,10 @@
 """The student writes gradient descent with momentum as an optimizer of PyTorch."""
 
+import numpy as np
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
+from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, first_step, path, paths
 
 
 class SGD(torch.optim.Optimizer):
@@ -37,6 +38,12 @@ exercise = Exercise("LAB-1:sgd", SGD, use=path, parts=PARTS)
 def _(rng):
     first, second = rng.uniform(0.3, 0.8, size=2).round(2).tolist()
     return [{}, {"momentum": first}, {"momentum": second}, {}, {"momentum": first}]
+
+
+@exercise.fact("the first step is −η g")
+def _(kind, rng):
+    step, gradient = first_step(kind, rng.normal(size=3))
+    return np.allclose(step, -0.05 * gradient)
 
 
 exercise.fact("ten steps at one rate are those of torch.optim.SGD with momentum 0.9")(
@@ -78,8 +85,6 @@ your velocity is an average, with 1 − α before the gradient; here it is v ←
     * p.grad) → * (1 - group["momentum"]) * p.grad)
 you update the first group of parameters only; go through all `self.param_groups`
     in self.param_groups: → in self.param_groups[:1]:
-you step along the gradient; the step goes against it
-    .sub_( → .add_(
 your velocity is forgotten from step to step; keep it in `self.state[p]`
     state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
     → state["v"] = -group["lr"] * p.grad

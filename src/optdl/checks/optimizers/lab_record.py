@@ -1,14 +1,8 @@
 """What the record of the fourteen runs, and what is read from it, have to hold."""
 
 from optdl.checks.labs.records import RecordCheck
-from optdl.labs.optimizers import LAB, RATES, accuracy, final_losses, network
-
-
-def _evaluate(weights):
-    """Return the accuracy of weights on the validation examples."""
-    model = network(0)
-    model.load_state_dict(dict(weights))
-    return accuracy(model)
+from optdl.labs.digits import accuracy, dense, loaded, standardized
+from optdl.labs.optimizers import LAB, RATES, WIDTHS, final_losses
 
 
 def _best(name):
@@ -35,7 +29,7 @@ RECORD = RecordCheck(
     key="LAB-1:record",
     lab=LAB,
     predictions=dict.fromkeys(("SGD", "AdamW"), (_ASKED, lambda value: value in RATES)),
-    evaluate=_evaluate,
+    evaluate=lambda weights: accuracy(loaded(dense(WIDTHS, 0), weights), *standardized()[2:]),
     level=0.88,
     readings={name: (_READ.format(name), _best(name)) for name in ("SGD", "AdamW")}
     | {f"{name} factor": (_OVER.format(name), _factor(name)) for name in ("SGD", "AdamW")},

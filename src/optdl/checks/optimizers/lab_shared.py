@@ -1,16 +1,16 @@
 """What the two optimizers of the lab have in common."""
 
+import numpy as np
 import torch
 from torch import nn
 
 from optdl.checks.labs.oracle import agrees
 from optdl.labs.drivers.follow import steps
+from optdl.observation import observe
 
 PARTS = (
-    "the parameters after step 1",
-    "the parameters at the end",
-    "the parameter whose gradient is None",
-    "the gradients after a step, beside those before it",
+    "the first step of each parameter; all steps, with a row for each; "
+    "the parameter whose gradient is None; the gradients after a step, beside those before it"
 )
 """The names of what ``path`` returns."""
 
@@ -24,7 +24,7 @@ def path(kind, start, options, rates, event):
     groups = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
     if "group 2" in event:
         groups, options = [groups[0] | options, groups[1] | {"lr": rates[0] / 2}], {}
-    optimizer, after, gradients = kind(groups, lr=rates[0], **options), [], "as before"
+    optimizer, moves, gradients = kind(groups, lr=rates[0], **options), [], "as before"
     for number, rate in enumerate(rates):
         for group in optimizer.param_groups:
             group["lr"] *= rate / rates[max(number - 1, 0)]
@@ -34,19 +34,20 @@ def path(kind, start, options, rates, event):
             if "first step only" in event and number == 0:
                 bowl = bowl + (unused - 1).square().sum()
             bowl.backward()
-        given = copy.deepcopy([p.grad for p in theta])
+        given, places = copy.deepcopy([p.grad for p in theta]), [p.detach().clone() for p in theta]
         optimizer.step()
         for p, before in zip(theta, given, strict=True):
             if p.grad is None:
                 gradients = "None"
             elif not torch.allclose(p.grad, before, rtol=0, atol=0, equal_nan=True):
                 gradients = "changed"
-        after.append([p.detach().clone() for p in theta])
+        moves.append([p.detach() - place for p, place in zip(theta, places, strict=True)])
         if "loaded" in event and number == len(rates) // 2:
             state = optimizer.state_dict()
             optimizer = kind(groups, lr=rate, **options)
             optimizer.load_state_dict(state)
-    return after[0], after[-1], unused, gradients
+    rows = [torch.cat([move.flatten() for move in moved]) for moved in moves]
+    return moves[0], torch.stack(rows), unused, gradients
 
 
 EVENTS = (
@@ -84,3 +85,9 @@ def agrees_with_torch(theirs, **options):
         return agrees(path, kind, theirs, case, slice(3))
 
     return holds
+
+
+def first_step(kind, theta, **options):
+    """Return the first step at a rate of 0.05 from three equal parameters, and its gradient."""
+    moves = observe(path, kind, [theta] * 4, options, [0.05], "")[0]
+    return np.array(moves), np.outer([1, 2, 3], theta - 1)

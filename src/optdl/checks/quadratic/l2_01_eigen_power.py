@@ -31,6 +31,12 @@ def _(rng):
         yield {"weight": V @ D @ np.linalg.inv(V), "k": k}
 
 
+@exercise.fact("the first power is the matrix itself")
+def _(function, rng):
+    W = rng.normal(size=(5, 5))
+    return np.allclose(function(W, 1), W)
+
+
 @exercise.fact("two or three products of matrices are enough for every power")
 def _(function, rng):
     return observe(products, function, 0.5 * rng.normal(size=(4, 4)), 1000) < 6

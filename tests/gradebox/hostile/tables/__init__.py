@@ -1,4 +1,4 @@
-"""Tables of cells, whose rows make one notebook.
+"""Tables of cells: the rows make one notebook, or each row makes one.
 
 A line ``=== name`` begins a row. Lines ``--- kind`` begin its cells: ``answer`` is the student's,
 ``plain`` and ``locked`` are the instructor's, ``tagged`` is plain with the tag *train*, ``test``
@@ -8,11 +8,15 @@ in in the place of the answer ``def f(x): return x * x``.
 """
 
 import re
+from ast import literal_eval
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbformat.v4 import new_code_cell
-from notebooks import answer, cell
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import answer, cell, executed, shown
 
 from hostile.texts import sections, split
 
@@ -56,3 +60,66 @@ def table(name: str, without: Collection[str] = ()) -> Table:
                 made.cells.append(CELLS[kind](lines, label))
         made.names.append(row)
     return made
+
+
+LINES = sections("tables/sent.txt")["lines"]
+RECORD = "calls = []\ndef h(x):\n    calls.append(x)\n    return x"
+SQUARE_OF_G = {"answer": "def g(x): return x * x", "test": "assert g(2) == 4"}
+"""What stands in cells of which nothing is said."""
+
+
+def not_in_wasm(test: str, rows: dict[str, str]) -> dict[str, str]:
+    """Return why some of the rows that a test executes are not for the other sandbox."""
+    found = {row: re.match(r"not in WebAssembly: ([^;\n]*)", text) for row, text in rows.items()}
+    return {f"{test}[{row}]": why[1] for row, why in found.items() if why}
+
+
+def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """Execute the notebook of a row; return what became of it, and what the row says of that.
+
+    A line ``field: value; …`` comes first: settings, ``grace``, the tests that run ``in-process``,
+    the ``events`` by their kinds and cells, and what was ``changed``. Lines ``--- kind`` begin the
+    cells: ``answer`` and ``own`` are the student's, the first with ``source`` in its place in the
+    instructor's version; ``locked NAME`` and ``test NAME SCORE/POINTS`` are in both. ``shows`` and
+    ``why`` say what the cell above shows and why the test above fails. ``@lines`` and ``@record``
+    stand for texts above; an answer and a test without a text for those of :data:`SQUARE_OF_G`.
+    """
+    for name, named in {"@lines": LINES, "@record": RECORD}.items():
+        text = text.replace(name, named)
+    head, *parts = re.split(r"^--- (.*)\n", f"{text}\n", flags=re.M)
+    fields = dict(part.split(": ", 1) for part in head.strip().split("; ") if part)
+    fields.pop("not in WebAssembly", None)
+    if "grace" in fields:
+        monkeypatch.setattr("gradebox.workers.client.GRACE", float(fields.pop("grace")))
+    expected = {name: fields.pop(name, "") for name in ("events", "changed")}
+    options: dict[str, Any] = {"in_process": fields.pop("in-process", "").split()}
+    options |= {name: literal_eval(value) for name, value in fields.items()}
+    handed_in, source, said, scores = list[Any](), list[Any](), list[Any](), dict[str, float]()
+    for label, lines in zip(parts[::2], parts[1::2], strict=True):
+        (kind, *more), name = label.split(), f"cell-{len(source)}"
+        lines = lines.rstrip("\n") or SQUARE_OF_G[kind.replace("source", "answer")]
+        if kind in ("shows", "why"):
+            said.append((kind, handed_in[-1], lines))
+        elif kind == "source":
+            source[-1] = answer(lines, name)
+        elif kind in ("answer", "own"):
+            handed_in.append(new_code_cell(lines))
+            source += [answer(lines, name)] if kind == "answer" else []
+        else:
+            score, _, points = more[1].partition("/") if kind == "test" else ("", "", "0")
+            scores |= {more[0]: float(score)} if score else {}
+            worth = float(points or 1) if score else None
+            handed_in.append(cell(more[0], lines, worth))
+            source.append(cell(more[0], lines, worth))
+    _, run = executed(folder, *handed_in, source=source, **options)
+    nbformat.validate(new_notebook(cells=handed_in), relax_add_props=True)
+    found: dict[Any, Any] = {"scores": run.scores, "changed": ", ".join(sorted({*run.changed}))}
+    found["events"] = ", ".join(f"{event.kind} {event.cell}".strip() for event in run.events)
+    for name, text in expected.items():
+        expected[name] = found[name] if text == "any" else text
+    for kind, node, text in said:
+        name = node.metadata.get("nbgrader", {}).get("grade_id")
+        names = "".join(output.get("ename", "") for output in node.outputs)
+        told = run.reasons.get(name, "") if kind == "why" else shown(node) + names
+        found[kind, text], expected[kind, text] = text if text in told else told, text
+    return found, expected | {"scores": scores}

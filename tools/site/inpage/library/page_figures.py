@@ -8,7 +8,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG as FigureCanvas
 
 __all__ = ["FigureCanvas", "show", "take"]
 
-LARGEST = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """Characters of an SVG beyond which the page gets pixels instead."""
 
 shown = []
@@ -35,7 +35,7 @@ def take():
 def image(figure):
     """Return a figure as the address of an image, with its description."""
     content, kind = saved(figure, "svg", metadata={"Date": None}), "svg+xml"
-    if len(content) > LARGEST:
+    if len(content) > MAX_CHARACTERS:
         content, kind = saved(figure, "png", dpi=144), "png"
     data = base64.b64encode(content).decode("ascii")
     return {"source": f"data:image/{kind};base64,{data}", "description": description(figure)}

@@ -1,0 +1,50 @@
+"""The log-likelihood of softmax regression, and its gradients."""
+
+import numpy as np
+from jaxtyping import Float
+
+from optdl.erm.arrays import Classes, Features
+from optdl.special import log_softmax
+
+__all__ = ["batch_gradient", "per_example_gradients"]
+
+
+def residuals(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "m c"]:
+    """Return e_y − softmax(Wᵀx) of each example."""
+    return np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
+
+
+def per_example_gradients(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "m d c"]:
+    r"""Return the gradient of log p(y | x) with respect to W, for each example (Source: L1-06).
+
+    .. math:: \nabla_W \log p(y \mid x) = x\,(e_y - \operatorname{softmax}(W^T x))^T
+
+    Examples
+    --------
+    >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
+    array([[[-1.5,  1.5]]])
+    """
+    residual = residuals(weights, x, labels)
+    return x[:, :, None] * residual[:, None, :]
+
+
+def batch_gradient(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "d c"]:
+    """Return the gradient of the mean log-likelihood, one array for all examples.
+
+    Source: L1-06, L1-08
+
+    If all examples are copied equally often it does not change.
+
+    Examples
+    --------
+    >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
+    array([[-1.,  1.]])
+    """
+    residual = residuals(weights, x, labels)
+    return x.T @ residual / len(labels)

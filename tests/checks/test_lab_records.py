@@ -1,0 +1,294 @@
+"""What the recorded runs of the labs show, against the theory, and what their data and loops do."""
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from optdl.labs import LabRecord, batchnorm, bnp, bnp_cnn, digits, dropout, initialization, seed_of
+from optdl.labs.records import RecordError
+from tools.classroom import lab_records
+from tools.layout import ROOT
+
+pytestmark = pytest.mark.xdist_group("labs")
+
+
+def record_of(topic: str) -> LabRecord:
+    return LabRecord.load(ROOT / "solutions" / topic / "record.json")
+
+
+def judged(topic: str) -> Any:
+    return importlib.import_module(f"optdl.checks.{topic}.lab_record").RECORD
+
+
+def parts_of(topic: str) -> dict[str, Any]:
+    return lab_records.answers_of(ROOT / "solutions" / topic / "lab.ipynb")
+
+
+# --- LAB-2, initialization --------------------------------------------------------------------
+
+
+@pytest.mark.row("LAB-2")
+def test_small_gain_matches_torchs_default_variance() -> None:
+    torch.manual_seed(0)
+    default = nn.Linear(400, 400).weight.var().item()
+    assert default == pytest.approx(initialization.GAINS["small"] ** 2 / 400, rel=0.02)
+
+
+@pytest.mark.row("LAB-2")
+def test_deviations_change_by_layer_as_predicted() -> None:
+    record, depth = record_of("initialization"), initialization.DEPTH
+    read = {name: find(record) for name, (_, find) in judged("initialization").readings.items()}
+    deviations = initialization.deviations(record)
+    for start in ("small", "Glorot", "He"):
+        factor = (deviations[start][-1] / deviations[start][0]) ** (1 / (depth - 1))
+        assert factor == pytest.approx(initialization.GAINS[start] / 2**0.5, rel=0.1)
+    decay = math.log(initialization.GAINS["small"] / 2**0.5)
+    predicted = 1 + math.ceil(math.log(1e-3 / deviations["small"][0]) / decay)
+    assert abs(read["vanished"] - predicted) <= 1
+    _, dead, _ = initialization.damage(initialization.network(), seed_of(record.user))
+    assert read["dead"] == dead
+    assert deviations["damaged"][dead - 1 :] == [0] * (depth - dead + 1)
+    assert min(deviations["damaged"][: dead - 1]) > 0
+
+
+@pytest.mark.row("LAB-2")
+def test_only_he_and_mended_networks_learn() -> None:
+    curves = initialization.curves_by_start(record_of("initialization"))
+    accuracies = {start: found["accuracy"][0] for start, found in curves.items()}
+    assert min(accuracies["He"], accuracies["mended"]) > 0.8
+    assert max(accuracies["small"], accuracies["damaged"]) < 0.2
+    for start in ("small", "damaged"):
+        assert np.mean(curves[start]["loss"]) == pytest.approx(math.log(10), abs=0.01)
+    assert max(curves["small"]["ratio"]) < 1e-7
+    assert curves["damaged"]["ratio"] == [0] * (initialization.DEPTH + 1)
+    assert all(1e-4 < ratio < 1e-1 for ratio in curves["mended"]["ratio"] + curves["He"]["ratio"])
+
+
+# --- LAB-3, batch normalization ---------------------------------------------------------------
+
+
+@pytest.mark.row("LAB-3")
+def test_all_sizes_see_the_same_examples() -> None:
+    count = batchnorm.EXAMPLES
+    first, *others = (
+        torch.cat([x for x, _ in batchnorm.batches(1, size, count // size)])
+        for size in batchnorm.SIZES
+    )
+    assert all(torch.equal(first, other) for other in others)
+    assert len(first) == count == batchnorm.examples_seen()[-1]
+
+
+@pytest.mark.row("LAB-3")
+def test_testing_does_not_affect_training() -> None:
+    parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
+    tested, _ = batchnorm.experiment(parts, setting, 1, None)
+    untested, _ = batchnorm.experiment(parts, setting, 1, batchnorm.EXAMPLES // 64)
+    # 80 steps in either case; the second call tests nowhere
+    assert tested["loss"] == untested["loss"]
+    assert (len(tested["accuracy"]), untested["accuracy"]) == (10, [])
+
+
+@pytest.mark.row("LAB-3")
+@pytest.mark.parametrize("steps", [3, None])
+def test_normalization_unknown_to_recalibrate_stops_the_run(steps: int | None) -> None:
+    parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
+    parts["recalibrate"] = lambda model, batches: None  # as one that looks for PyTorch's classes
+    with pytest.raises(RecordError, match="does not compute the statistics of your BatchNorm anew"):
+        batchnorm.experiment(parts, setting, 1, steps)
+
+
+@pytest.mark.row("LAB-3")
+def test_record_of_normalization_answers_the_question() -> None:
+    record = record_of("batchnorm")
+    curves = {size: batchnorm.accuracies(record, size) for size in batchnorm.SIZES}
+    first = [{name: found[0] for name, found in curves[size].items()} for size in batchnorm.SIZES]
+    gains = [one["computed anew"] - one["running averages"] for one in first]
+    assert gains[0] > 0.2 > gains[1] > gains[2]
+    last = {name: values[-1] for name, values in curves[2].items()}
+    assert last["computed anew"] < last["no normalization"] - 0.1
+    assert abs(last["computed anew"] - last["running averages"]) < 0.05
+    losses = {name: values[-1] for name, values in batchnorm.mean_losses(record, 2).items()}
+    assert losses["batch normalization"] > 1.5
+    assert losses["no normalization"] < 0.2
+
+
+@pytest.mark.row("LAB-3")
+@pytest.mark.parametrize("normalized", [False, True])
+def test_network_has_the_layers_of_the_paper(normalized: bool) -> None:
+    parts = parts_of("batchnorm")
+    layers = parts["Network"]((3, 4, 5, 2), parts["BatchNorm"] if normalized else None).layers
+    hidden = ["Linear", "BatchNorm", "ReLU"] if normalized else ["Linear", "ReLU"]
+    assert [type(one).__name__ for one in layers] == [*hidden, *hidden, "Linear"]
+    biases = [one.bias is not None for one in layers if isinstance(one, nn.Linear)]
+    assert biases == [not normalized, not normalized, True]  # β stands for the others
+
+
+# --- LAB-4, dropout ---------------------------------------------------------------------------
+
+
+@pytest.mark.row("LAB-4")
+def test_layers_leave_the_global_generator_alone() -> None:
+    parts, plain = parts_of("dropout"), digits.dense(dropout.WIDTHS, 0)
+    before = torch.get_rng_state()
+    parts["with_dropout"](plain, 0.5, 0)(torch.ones(3, 64))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.row("LAB-4")
+def test_loop_without_dropout_matches_momentum() -> None:
+    """One linear layer, whose gradient is written out in NumPy."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 3)), rng.integers(0, 2, size=7)
+    model = nn.Linear(3, 2, bias=False).double()
+    W, velocity = model.weight.detach().numpy().copy(), np.zeros((2, 3))
+    data = torch.tensor(x), torch.tensor(y)
+    given, orders = (torch.Generator().manual_seed(2) for _ in range(2))
+    losses, checked = parts_of("dropout")["fit"](model, data, data, 3, 0.1, 3, given)
+
+    def slope(rows: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = np.exp(x[rows] @ W.T)
+        share = scores / scores.sum(axis=1, keepdims=True)
+        loss = -np.log(share[np.arange(len(rows)), y[rows]]).sum()
+        return loss, (share - np.eye(2)[y[rows]]).T @ x[rows] / len(rows)
+
+    for epoch in range(3):
+        total = 0.0
+        order = torch.randperm(7, generator=orders).numpy()
+        for rows in (order[:3], order[3:6], order[6:]):
+            loss, gradient = slope(rows)
+            velocity = 0.9 * velocity + gradient
+            W = W - 0.1 * velocity
+            total += loss
+        assert losses[epoch] == pytest.approx(total / 7, rel=1e-12)
+        assert checked[epoch] == pytest.approx(slope(np.arange(7))[0] / 7, rel=1e-12)
+    np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
+
+
+@pytest.mark.row("LAB-4")
+def test_one_fifth_of_labels_is_replaced() -> None:
+    replaced = []
+    x, y, _, _ = digits.standardized()
+    known = {row.numpy().tobytes(): label for row, label in zip(x, y, strict=True)}
+    for seed in range(20):
+        (rows, labels), (_, right) = dropout.examples(seed)
+        assert (len(labels), len(right)) == (200, 288)
+        before = torch.stack([known[row.numpy().tobytes()] for row in rows])
+        replaced.append(float((labels != before).float().mean()))
+    assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
+
+
+@pytest.mark.row("LAB-4")
+def test_inactive_dropout_stops_the_run() -> None:
+    def without_dropout(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
+        found = torch.stack([model.eval()(x) for _ in range(passes)]).softmax(dim=2)
+        return found.mean(dim=0), found.std(dim=0)
+
+    parts = parts_of("dropout") | {"monte_carlo": without_dropout}
+    dropout.experiment(parts, {"p": 0.0}, 1, 1)
+    with pytest.raises(RecordError, match="`monte_carlo` does not switch on your Dropout"):
+        dropout.experiment(parts, {"p": 0.2}, 1, 1)
+
+
+@pytest.mark.row("LAB-4")
+def test_record_of_dropout_answers_the_question() -> None:
+    record = record_of("dropout")
+    losses = dropout.curves(record)
+    plain, best = losses["p = 0"], {name: min(one["validation"]) for name, one in losses.items()}
+    # without dropout the network overfits,
+    assert plain["validation"].index(best["p = 0"]) < 40
+    assert plain["validation"][-1] > 1.1 * best["p = 0"]
+    assert plain["training"][-1] < 0.05
+    # early stopping ends ten epochs after the best one, and dropout has a better one
+    stopped = losses["p = 0, early stopping"]["validation"]
+    assert best["p = 0, early stopping"] == best["p = 0"]
+    assert len(stopped) == stopped.index(min(stopped)) + 1 + 10
+    assert max(best["p = 0.2"], best["p = 0.5"]) < 0.9 * best["p = 0"]
+    # the largest rate keeps the training loss above the validation loss
+    pairs = zip(losses["p = 0.8"]["training"], losses["p = 0.8"]["validation"], strict=True)
+    assert sum(training > validation for training, validation in pairs) >= 110
+    # passes disagree more where they are wrong
+    right, wrong = record.find({"p": 0.5}).curves["spread"]
+    assert right < wrong
+    assert record.find({"p": 0.0}).curves["spread"] == pytest.approx([0, 0], abs=1e-6)
+    assert dropout.results(record).count("\n") == 5
+
+
+# --- LAB-5, BNP -------------------------------------------------------------------------------
+
+
+@pytest.mark.row("LAB-5")
+def test_recorded_weights_determine_their_inputs() -> None:
+    """On other inputs than those of its training a network does worse."""
+    parts, seed = parts_of("bnp"), seed_of(record_of("bnp").user)
+    for setting in (bnp.LAB.settings[9], bnp.LAB.settings[26], bnp.LAB.settings[21]):
+        _, model = bnp.experiment(parts, setting, seed, 60)
+        reached = digits.accuracy(model, *bnp.examples(setting["inputs"])[2:])
+        assert judged("bnp").evaluate(model.state_dict()) == pytest.approx(reached)
+        [other] = {*bnp.INPUTS} - {setting["inputs"]}
+        assert digits.accuracy(model, *bnp.examples(other)[2:]) < reached
+
+
+@pytest.mark.row("LAB-5")
+def test_record_of_bnp_answers_the_question() -> None:
+    record = record_of("bnp")
+    raw, standardized = (
+        {name: bnp.last_loss(one) for name, one in bnp.best_curves(record, inputs).items()}
+        for inputs in bnp.INPUTS
+    )
+    assert tuple(raw) == tuple(standardized) == bnp.METHODS
+    assert raw["SGD"] / raw["BNP"] > 3  # a large gain on raw pixels,
+    assert raw["BNP hidden"] > 2 * raw["BNP"]  # most of it from the first layer,
+    assert standardized["SGD"] < 1.5 * raw["BNP"]  # which standardizing replaces
+    assert 1.2 < standardized["SGD"] / standardized["BNP"] < 2.5
+    assert standardized["BNP hidden"] == pytest.approx(standardized["BNP"], rel=0.2)
+    assert standardized["BN"] == pytest.approx(raw["BN"], rel=0.2)
+    rates = [bnp.best_rates(record, inputs) for inputs in bnp.INPUTS]
+    assert all(one["BNP"] > one["SGD"] for one in rates)
+    # a run that diverged is left out, however small its last losses are
+    assert all(len(run.curves["loss"]) == bnp.STEPS for run in record.runs)
+    best = record.find({"inputs": "raw", "method": "BNP hidden", "lr": rates[0]["BNP hidden"]})
+    best.curves["training loss"] = [0.001, 0.001]
+    assert bnp.best_rates(record, "raw")["BNP hidden"] != best.setting["lr"]
+
+
+@pytest.mark.row("LAB-5")
+def test_hidden_layers_only_leave_first_gradient_plain() -> None:
+    """``model[1:]`` holds the same layers as the network."""
+    model = digits.dense(bnp.WIDTHS, 0)
+    parts_of("bnp")["BNP"](model[1:])
+    assert [len(layer._forward_pre_hooks) for layer in model] == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.row("LAB-5")
+def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
+    x, _, validation, _ = bnp.examples("standardized")
+    torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
+    assert float(x.std(dim=0).max()) < 1
+    assert float(validation.mean()) == pytest.approx(0, abs=0.1)
+    with pytest.raises(ValueError, match="raw, standardized"):
+        bnp.examples("whitened")
+
+
+# --- LAB-6, BNP for convolutions --------------------------------------------------------------
+
+
+@pytest.mark.row("LAB-6")
+def test_record_of_convolutions_answers_the_question() -> None:
+    record, asked = record_of("bnp_cnn"), judged("bnp_cnn")
+    first = {method: find(record) for method, (_, find) in asked.readings.items()}
+    assert all(first.values()), "each method gets below the level"
+    assert min(first, key=first.__getitem__) == "BN"
+    assert max(run.curves["accuracy"][-1] for run in record.runs) > asked.level + 0.03
+    assert sum(run.seconds for run in record.runs) < 60
+
+
+@pytest.mark.row("LAB-6")
+def test_interrupted_run_has_the_same_losses() -> None:
+    whole, resumed = bnp_cnn.interrupted(parts_of("bnp_cnn"))
+    assert whole == resumed
+    assert len(whole) == 2 * 36
