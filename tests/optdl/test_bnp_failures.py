@@ -125,6 +125,10 @@ def pruned(model):
     prune.l1_unstructured(model[2], "weight", 3)
 
 
+def bypassed(model):
+    model[2].forward = lambda x: x[:, :3]
+
+
 def tied(model):
     model.append(nn.Linear(6, 3).double())
     model[3].weight = model[2].weight
@@ -140,6 +144,7 @@ def tied(model):
         (parametrized, ValueError, "'2' .* its weight is computed from other parameters"),
         (normalized, ValueError, "'0' .* its weight is computed from other parameters"),
         (pruned, ValueError, "'2' .* its weight is computed from other parameters"),
+        (bypassed, ValueError, "'2'.*forward"),
         (tied, ValueError, "'2': it shares its weight with '3'"),
     ],
 )

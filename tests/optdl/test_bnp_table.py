@@ -356,6 +356,26 @@ def _():
         trained("closure", of(Sharpness, lr=0.1)[0], model=lambda: model)
 
 
+@line("A step in a hook of each parameter")
+def _():
+    layer = dense()
+    optimizers = {p: torch.optim.SGD([p], 0.1) for p in layer.parameters()}
+    BNP(layer).attach(*optimizers.values())
+    for parameter in layer.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda p: optimizers[p].step())
+    with pytest.raises(RuntimeError, match="before the gradient of its weight is there"):
+        loss_of(layer(batch())).backward()
+
+
+@line("An optimizer of another model")
+def _():
+    with pytest.raises(ValueError, match="moves no parameter of the layers"):
+        BNP(network()).attach(torch.optim.SGD(network().parameters(), 0.1))
+    model = nn.Sequential(nn.Embedding(4, 5), network())
+    tables, rest = (torch.optim.SGD(part.parameters(), 0.1) for part in model)
+    BNP(model).attach(tables, rest)
+
+
 class Interrupted(torch.optim.SGD):
     """An optimizer that is interrupted when it has moved everything."""
 

@@ -235,6 +235,12 @@ class BNP:
         optimizers = [innermost(each) for each in (optimizer, *others)]
         if any(each in one.optimizers for one in self._attached for each in optimizers):
             raise ValueError("the optimizer is attached already: detach() it first")
+        parameters = [p for layer in self._layers for p in layer.module.parameters()]
+        if not any(any(map(moves(each), parameters)) for each in optimizers):
+            raise ValueError(
+                "the optimizer moves no parameter of the layers that BNP preconditions: attach "
+                "that of the same model, after a copy that of the copy"
+            )
         attachment = Attachment(self, optimizers)
         self._attached.append(attachment)
         self._watch.begin(split=True)
@@ -319,7 +325,15 @@ class BNP:
 
         Several optimizers step one after another on gradients that the first one pulled.
         """
-        layers = self._layers
+        layers, moved = self._layers, moves(optimizer)
+        for layer in layers:
+            weight, bias = layer.module.weight, layer.module.bias
+            early = weight.grad is None and bias is not None and bias.grad is not None
+            if early and weight.requires_grad and moved(bias):
+                raise RuntimeError(
+                    f"a step on the bias of {layer.name!r} before the gradient of its weight is "
+                    "there, as in a hook of each parameter: step after backward()"
+                )
         if all(layer.module.weight.grad is None for layer in layers):
             return False
         fresh = any(layer.passes or layer.has_unseen_gradient() for layer in layers)
@@ -330,7 +344,7 @@ class BNP:
             if getattr(optimizer, "found_inf", None) is None:
                 raise FloatingPointError(self._bad)
             return False
-        self._enter(moves(optimizer))
+        self._enter(moved)
         return True
 
     def _visit(self, closure: Callable[[], Any]) -> Any:
@@ -596,7 +610,8 @@ def _shape(model: nn.Module) -> list[int]:
     found, modules = [], [model]
     for module in modules:
         weight = module._parameters.get("weight")
-        found += [id(module), id(weight), id(module._parameters.get("bias"))]
+        forward = vars(module).get("forward")  # an attribute that hides the method
+        found += [id(module), id(weight), id(module._parameters.get("bias")), id(forward)]
         modules += [child for child in module._modules.values() if child is not None]
     return found
 

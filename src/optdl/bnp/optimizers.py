@@ -37,8 +37,8 @@ def innermost(optimizer: Any) -> Optimizer:
     ):
         if not hasattr(optimizer, "optimizer"):
             raise TypeError(
-                f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}. For any "
-                "other: with bnp.split(): optimizer.step()"
+                f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}. If it holds "
+                "others, attach these; for any other: with bnp.split(): optimizer.step()"
             )
         optimizer = optimizer.optimizer
     return optimizer
@@ -86,7 +86,8 @@ class Attachment:
             if before != [weight._version for weight in weights]:
                 raise RuntimeError(
                     f"{type(optimizer).__name__} moves the parameters before it calls its closure, "
-                    "as SAM does, when they are not yet z: detach() it, and use bnp.step()"
+                    "as SAM does, when they are not yet z: detach() it, call bnp.step() at the end "
+                    "of its closure, and leave a warning aside if it steps with SGD in the end"
                 )
             result = closure()
             self._entered = self._bnp._enter_attached(optimizer)
