@@ -32,7 +32,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
     made = make_course(tmp_path_factory.mktemp("graded") / "course", with_lab=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "blocks", blocks)
-        patch.setattr(grade, "FEW", 100)  # other processes would have to start
+        patch.setattr(grade, "MAX_ALONE", 100)  # other processes would have to start
         release.write(made, "toy")
         sample_class.create(made, ["toy"])
         hand_in_wrong_records(made)

@@ -359,7 +359,7 @@ def test_only_what_changed_is_graded_and_written_again(
     content = page.read_bytes()
     page.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(grade, "FEW", 0)
+        patch.setattr(grade, "MAX_ALONE", 0)
         assert again() == ([], 1)
     assert page.read_bytes() == content
     grade._processes().shutdown()
