@@ -30,6 +30,7 @@ from optdl.checks import (
 )
 from optdl.checks.compare import disagreement
 from optdl.checks.report import show
+from optdl.erm import examples_needed, minibatches
 from optdl.observation import silence
 
 COURSE = exercises()
@@ -281,6 +282,7 @@ def test_message_shows_smallest_failing_case_and_mistake(toy):
     [
         (lambda v, n: None, "expected a value, got None"),
         (lambda v, n: (yield v), "your function is a generator: it has `yield`"),
+        (lambda v, n: (one for one in v), "you return a generator, `( … for … )`"),
         (lambda v, n: sys.exit(), "your function calls `exit()`"),
         (lambda v, n: print(v.std()), "prints its answer and returns None"),
         (lambda v, n: 1 / 0, "raised ZeroDivisionError: division by zero"),
@@ -647,10 +649,17 @@ def kappa(is_zero):
     return condition
 
 
-def steps_to(is_zero):
+def escapes_by_products(distance, radius, lr, curvature):
+    steps = 0
+    while distance < radius:
+        distance, steps = distance * (1 + lr * curvature), steps + 1
+    return steps
+
+
+def steps_to(is_zero, whole=lambda number: int(np.ceil(number))):
     def steps(hessian, q):
         k = kappa(is_zero)(hessian)
-        return 1 if k == 1 else int(np.ceil(np.log(q) / np.log((k - 1) / (k + 1))))
+        return 1 if k == 1 else whole(np.log(q) / np.log((k - 1) / (k + 1)))
 
     return steps
 
@@ -667,12 +676,16 @@ def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest):
     ("key", "function"),
     [
         ("L1-09", lambda m, n, rng: np.array_split(rng.permutation(m), -(-m // n))),
+        ("L1-09", lambda m, n, rng: [1.0 * part for part in minibatches(m, n, rng)]),
+        ("L1-07:size", lambda *numbers: max(2, examples_needed(*numbers))),
+        ("F-04", escapes_by_products),
         ("L1-03:hinge", lambda w, x, y: -x.T @ ((y * (x @ w) < 2) * y) / len(y)),
         ("L1-05", starts_with_the_second_epoch),
         ("L1-18:uphill", finds_an_end_without_curvature),
         ("L1-17", steps_to(lambda value, largest: value <= 1e-12)),
         ("L1-17", steps_to(lambda value, largest: value <= 1e-4 * largest)),
         ("L1-17", steps_to(lambda value, largest: value == 0)),
+        ("L1-17", steps_to(lambda value, largest: value <= 1e-12 * largest, lambda k: int(k) + 1)),
         ("P-12", kappas(lambda value, largest: value <= 1e-12)),
     ],
 )

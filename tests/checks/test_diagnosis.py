@@ -171,7 +171,7 @@ def changes_its_pair(pair):
             lambda x: x**3 + 1,
             lambda rng: [{"x": x} for x in NUMBERS],
             lambda x: 5 if x == 0 else x**3 + 1,
-            "Your answer is wrong exactly when `x` is 0, right otherwise",
+            "In the cases tried your answer is wrong exactly when `x` is 0, right otherwise",
         ),
         (
             sums,
@@ -265,19 +265,19 @@ def changes_its_pair(pair):
             lambda x, eps: np.sqrt(x**2 + eps),
             arrays,
             lambda x, eps: np.abs(x) + eps**2 + eps * x,
-            "Your answer is right where `eps` is 0",
+            "In the cases tried your answer is right where `eps` is 0",
         ),
         (
             lambda x, n: x**2 / n + x,
             lambda rng: [{"x": rng.normal(size=4), "n": n} for n in (3, 5, 8)],
             lambda x, n: x**2 / n**1.5 + x,
-            "Your answer is right where `n` is 1",
+            "In the cases tried your answer is right where `n` is 1",
         ),
         (
             lambda x: np.linalg.norm(x) + x.sum(axis=1),
             normal((3, 2), (3, 4), (5, 6)),
             lambda x: np.linalg.norm(x, 2) + x.sum(axis=1),
-            "Your answer is right where `x.shape[0]` is 1",
+            "In the cases tried your answer is right where `x.shape[0]` is 1",
         ),
         (
             descend,

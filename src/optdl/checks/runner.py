@@ -254,6 +254,8 @@ def _reason(
     if outcome.kind == "unusable":
         return _unusable(exercise, case, *outcome.value)
     if type(outcome.value).__name__ == "generator" != type(expected.value).__name__:
+        if "<genexpr>" in repr(outcome.value):
+            return "you return a generator, `( … for … )`; return a list, `[ … for … ]`"
         return "your function is a generator: it has `yield`; collect the values and `return` them"
     if outcome.value is None and expected.value is not None and outcome.printed:
         return "your function prints its answer and returns None; `return` it instead"
@@ -263,15 +265,20 @@ def _reason(
     reason = disagreement(right, got, exercise.rtol, exercise.atol, exercise.parts)
     if exercise.use:  # the parts are those of the driver
         return reason
-    if not reason and _lacks_integers(right, got):
-        return "expected an integer, got a float: convert it with `int`"
-    return reason and (structure(exercise.parts, got) or reason)
+    if not reason:
+        return _lacking_integers(right, got) or None
+    return structure(exercise.parts, got) or reason
 
 
-def _lacks_integers(right: Any, got: Any) -> bool:
+def _lacking_integers(right: Any, got: Any) -> str:
+    """Return which integers are expected where floats of the same value were got, if there are."""
     if isinstance(right, tuple):
-        return any(map(_lacks_integers, right, got))
-    return type(right) is int and isinstance(got, float)
+        return next(filter(None, map(_lacking_integers, right, got)), "")
+    if isinstance(right, np.ndarray):
+        is_float = right.dtype.kind == "i" and np.asarray(got).dtype.kind == "f"
+        return "expected an array of int, got one of float" if is_float else ""
+    is_float = type(right) is int and isinstance(got, float)
+    return "expected an integer, got a float: convert it with `int`" if is_float else ""
 
 
 def _unusable(

@@ -33,6 +33,8 @@ def _(rng):
             [power for power in powers if rounded(quotient[power], power[1])]
         ).tolist()
         yield {"distance": d, "radius": d * base**k, "lr": (base - 1) / 2, "curvature": 2.0}
+    # products one after the other stay below R, by a rounding error
+    yield {"distance": 0.1, "radius": 0.1 * 1.1**3, "lr": 0.1, "curvature": 1.0}
     # a start at the distance R, or beyond it
     for times in (1.0, round(float(rng.uniform(2, 4)), 1)):
         yield {"distance": d * times, "radius": d, "lr": 0.1 * factor, "curvature": 0.5}
@@ -78,6 +80,8 @@ you subtract 1e-12 and round down; after so many steps the distance is still bel
     np.ceil(steps - 1e-12) → steps - 1e-12
 you round down; after so many steps the distance may still be below R, so round up
     np.ceil(steps - 1e-12) → steps
+you count until the distance is above R; a distance that equals R has reached it
+    np.ceil(steps - 1e-12) → np.floor(steps + 1e-12) + 1
 you round down and add 1; where the quotient is whole, this is one step too many, so round up
     np.ceil(steps - 1e-12) → np.floor(steps) + 1
 you round to the nearest whole number; the distance must have reached R, so round up

@@ -36,13 +36,15 @@ def _(rng):
     yield case(diagonal(*[high] * flat, *[0.0] * rank), 2, 4)
     A = rng.normal(size=(rank, rank + flat))
     yield case(A.T @ A, 0.5, 2)
-    # an eigenvalue that counts, though small, in the middle between two numbers of steps
+    # an eigenvalue that counts, though small, where rounding up and to the nearest differ
     ratio, k = 10 ** -rng.uniform(9, 11), int(rng.integers(2, 9))
-    yield {"hessian": diagonal(high, high * ratio), "q": 1 - 2 * ratio * (k - 0.5)}
+    yield {"hessian": diagonal(high, high * ratio), "q": 1 - 2 * ratio * (k - 0.7)}
     # zero is what is small beside the largest: not these, but the rounding of large entries
     yield case(1e-13 * diagonal(low, high), 0.2, 1)
     yield case(diagonal(low, high, *[1e-14 * high] * flat), 0.2, 2)
     yield case(1e6 * diagonal(low, high, 1e-14 * high), 0.2, 2)
+    # exactly 2 steps
+    yield {"hessian": 2.0**k * diagonal(1.0, 3.0), "q": 0.25}
 
 
 @exercise.fact("gradient descent with the best fixed learning rate needs so many steps")
@@ -73,11 +75,15 @@ you count the steps until the loss is the fraction q; a step shrinks it by r², 
     np.log(q) → np.log(q) / 2
 your learning rate is 1/λmax, with the factor 1 − 1/κ; the best one has (κ − 1)/(κ + 1)
     (high + low) → high
-you return ½κ ln(1/q), which is close for a large κ only; take the exact expression
+you return ½κ ln(1/q) in all cases, which is close for a large κ only; take the exact expression
     if low == high:\n        return 1 →
+    np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
+you use ½κ ln(1/q), which is close for a large κ only; take the exact expression
     np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
 your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed
     if low == high:\n        return 1 →
+you round to the nearest number; after fewer steps the error is still too large, so round up
+    np.ceil( → np.round(
 you round down; after that many steps the error is still too large
     np.ceil( → np.floor(
 """)

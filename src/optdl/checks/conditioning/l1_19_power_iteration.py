@@ -63,6 +63,9 @@ you do not scale v; make it a unit vector before each product
     / np.linalg.norm(v) →
 your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue
     v @ Hv → np.linalg.norm(Hv)
+your estimate is taken with the product in place of v; compute vᵀHv before Hv takes the place of v
+    estimates.append(v @ Hv) →
+    v = Hv → v = Hv\n        estimates.append(v @ Hv)
 each of your rounds begins with the same v; go on with Hv
     v = Hv →
 you take a one-sided difference, whose error is of order s; use w + sv and w − sv

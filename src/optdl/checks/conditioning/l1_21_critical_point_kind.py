@@ -78,6 +78,9 @@ exercise.hints(
 exercise.mistakes(r"""
 you look at the diagonal entries; at a saddle all may be positive, so compute the eigenvalues
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
+you look for a negative determinant; it says nothing of single signs, so compare the smallest and
+the largest eigenvalue with the tolerance
+    low < -tolerance and high > tolerance → np.linalg.det(hessian) < 0
 you do not look at the gradient; where it is not zero, the point is not critical
     np.linalg.norm(gradient) > tolerance → False
 you compare the entries of the gradient with the tolerance; compare its norm

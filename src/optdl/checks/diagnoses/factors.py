@@ -27,12 +27,19 @@ FORMS: tuple[tuple[str, Callable[[np.ndarray], Any]], ...] = (
 BEFORE = {"": 1.0, "−": -1.0, "2 · ": 2.0, "½ · ": 0.5}
 
 
-def _one(values: str, text: Callable[[float], str]) -> Callable[[Part], str]:
-    """Return what words a condition has for the ratio or difference that is one in all cases."""
+def _one(values: str, text: Callable[[float], str], fewest: int = 2) -> Callable[[Part], str]:
+    """Return what words a condition has for the ratio or difference that is one in all cases.
+
+    At least so many right numbers that differ have to be explained.
+    """
 
     def words(part: Part) -> str:
         found = getattr(part, values)
-        alike = found and near(np.full(len(found), found[0]), np.array(found))
+        alike = (
+            len(np.unique(part.rights)) >= fewest
+            and found
+            and near(np.full(len(found), found[0]), np.array(found))
+        )
         return text(found[0]) if alike else ""
 
     return words
@@ -152,6 +159,7 @@ PART: tuple[tuple[str, Callable[[Part], str]], ...] = (
         _one(
             "differences",
             lambda term: f"{'+' if term > 0 else '−'} {abs(term):.6g}" if term else "",
+            fewest=3,
         ),
     ),
     ("is the expected one plus {}", lambda part: _symbol(part, part.differences)),

@@ -77,7 +77,7 @@ def neutral(evidence: Evidence, number: float) -> str:
                 continue
             where, change = text.format(name), partial(_fixed, name, number)
             if not _is_counted(evidence, name) and _is_right(evidence, where, change):
-                return f"your answer is right where {where}"
+                return f"in the cases tried your answer is right where {where}"
     return ""
 
 
@@ -106,7 +106,8 @@ def single(evidence: Evidence) -> str:
     for lengths, along in axes.items():
         # which arguments share a size depends on the cases, so all of them are the key
         if max(lengths) > 1 and _is_right(evidence, str(along), partial(_cut, along)):
-            return "your answer is right where `{}.shape[{}]` is 1".format(*along[0])
+            told = "in the cases tried your answer is right where `{}.shape[{}]` is 1"
+            return told.format(*along[0])
     return ""
 
 

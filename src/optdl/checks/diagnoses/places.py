@@ -167,7 +167,8 @@ def arguments(evidence: Evidence) -> str:
     for is_wrong, where, other in ((True, "wrong", "right"), (False, "right", "wrong")):
         for text, found in holds.items():
             if found == [differs == is_wrong for differs in wrong]:
-                return f"your answer is {where} exactly when {text}, {other} otherwise"
+                exactly = f"your answer is {where} exactly when {text}, {other} otherwise"
+                return f"in the cases tried {exactly}"
     return ""
 
 

@@ -34,6 +34,7 @@ def _(rng):
         ((*better, gap), patience),  # the list ends before the rule halts
         ((1, 0, 2), 1),
         ((0,), int(rng.integers(1, 4))),
+        ((0, 0, 0), 2),  # the last epoch is the best
     ):
         yield {"validation_errors": _errors(rng, gaps), "patience": enough}
 
@@ -70,6 +71,16 @@ you keep the best epoch of the whole list; at the halt the errors of later epoch
     return best, epoch → return validation_errors.index(min(validation_errors)), epoch
 you compare with the previous epoch; compare with the best so far
     validation_errors[best] → validation_errors[epoch - 1]
+your count of bad epochs compares with the previous epoch; compare with the best so far
+    best, bad = epoch, 0\n        else
+    → best = epoch\n        if validation_errors[epoch] < validation_errors[epoch - 1]:\n
+                bad = 0\n        else
+you return the error of the best epoch; return its number
+    return best, epoch → return validation_errors[best], epoch
+    return best, len( → return validation_errors[best], len(
+you keep the last epoch; keep the one with the lowest error, which early stopping goes back to
+    return best, epoch → return epoch, epoch
+    return best, len(validation_errors) → return len(validation_errors) - 1, len(validation_errors)
 where the rule never halts, you return the number of epochs; the last epoch's number is one less
     len(validation_errors) - 1 → len(validation_errors)
 """)

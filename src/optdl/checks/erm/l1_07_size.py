@@ -38,6 +38,7 @@ def _(rng):
             if np.ceil(size) != np.ceil(mistaken[number]):
                 break
         yield {"error": error, "sigma": sigma, "population": population}
+    yield {"error": 2 * sigma, "sigma": sigma, "population": None}  # one example is enough
 
 
 def _size(n: float, population: int, less: int = 1) -> float:
@@ -68,7 +69,7 @@ exercise.hints(
 exercise.mistakes(r"""
 you round down, so the error is a little too large; round up
     np.ceil(n) → n
-you round down and add 1; where the size is a whole number this is one too many, so round up
+where the size is a whole number, yours is one too many: "at most" includes equality, so round up
     int(np.ceil(n)) → int(n) + 1
 you round up twice; solve the inequality for n first, and round up at the end
     (sigma / error) ** 2 → np.ceil((sigma / error) ** 2)

@@ -63,6 +63,8 @@ you use the smallest λ alone; the direction of the largest λ may be the slowes
     for e in eigenvalues → for e in [np.min(eigenvalues)]
 you take the real part of z; a complex z shrinks by its modulus |z|
     np.abs(np.linalg.eigvals(M)) → np.linalg.eigvals(M).real
+you take the modulus of the largest z; take the largest modulus, as a negative z may have it
+    np.max(np.abs(np.linalg.eigvals(M))) → np.abs(np.max(np.linalg.eigvals(M)))
 you take the norm of the matrix, which bounds one step; its eigenvalues rule the long run
     np.max(np.abs(np.linalg.eigvals(M))) → np.linalg.norm(M, 2)
 your matrix moves c by the old velocity; c moves by the new one, so its row is (1 − ηλ, α)

@@ -98,6 +98,8 @@ you step after each example; every gradient of a minibatch is taken at the same 
     → for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)
 your learning rate jumps from η₀ to η_τ; until step τ it falls along a line
     s = min(k / tau, 1) → s = min(k // tau, 1)
+you average over the parameters, too; the mean of the iterates has `axis=0`
+    np.mean(path[tau : t + 1], axis=0) → np.mean(path[tau : t + 1]) + 0 * start
 you divide by one iterate too many; the mean of θ_τ to θ_t has t − τ + 1 of them
     np.mean(path[tau : t + 1], axis=0)
     → (path[tau] + np.sum(path[tau : t + 1], axis=0)) / (t - tau + 2)

@@ -54,6 +54,7 @@ def _(rng):
         {"betas": (beta1, beta2), "eps": eps, "weight_decay": decay[1]},
         {"weight_decay": decay[2]},
         {"betas": (beta2, beta1), "weight_decay": decay[3]},
+        {"betas": (beta1, beta2), "eps": eps},
     ]
 
 
@@ -100,6 +101,10 @@ you divide by r̂ itself; take its square root
     r.sqrt() → r
 you count the updates of all parameters in one t; keep t for each parameter, in `self.state[p]`
     state["t"] += 1 → state["t"] = self.t = vars(self).get("t", 0) + 1
+you count the steps of a group in one t; a parameter that has its first gradient later has taken
+fewer steps, so keep t for each parameter, in `self.state[p]`
+    beta1, beta2 = → group["t"] = group.get("t", 0) + 1\n            beta1, beta2 =
+    state["t"] += 1 → state["t"] = group["t"]
 your β₁ and β₂ are always 0.9 and 0.999; take `group["betas"]`
     group["betas"] → 0.9, 0.999
 your weight decay is always 0.01; take `group["weight_decay"]`

@@ -37,7 +37,14 @@ exercise = Exercise("LAB-1:sgd", SGD, use=path, parts=PARTS)
 @paths
 def _(rng):
     first, second = rng.uniform(0.3, 0.8, size=2).round(2).tolist()
-    return [{}, {"momentum": first}, {"momentum": second}, {}, {"momentum": first}]
+    return [
+        {},
+        {"momentum": first},
+        {"momentum": second},
+        {},
+        {"momentum": first},
+        {"momentum": second},
+    ]
 
 
 @exercise.fact("the first step is −η g")

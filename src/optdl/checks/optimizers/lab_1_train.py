@@ -28,13 +28,17 @@ def train(model, optimizer, batches):
 def training(function, x, y, seed, momentum, given):
     """Train a network that has dropout and comes in evaluation mode, as after a test."""
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(x.shape[2], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
+    model = nn.Sequential(nn.Linear(x[0].shape[1], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
     optimizer = torch.optim.SGD(model.double().eval().parameters(), lr=0.5, momentum=momentum)
+    if "gradients" in given:
+        model(x[0]).sum().backward()
     passes = []
     # of the first layer: those of the network are not called by `model.forward(x)`
     model[0].register_forward_hook(lambda *_: passes.append(1))
     batches = zip(x, y, strict=True)
     losses = function(model, optimizer, batches if given == "an iterator" else list(batches))
+    if isinstance(losses, torch.Tensor):  # its values have less precision, which tells nothing
+        raise TypeError("expected a list of numbers, got a tensor")
     return losses, type_of(losses), [*model.parameters()], len(passes)
 
 
@@ -48,11 +52,16 @@ exercise = Exercise(
 
 @exercise.cases
 def _(rng):
-    for momentum, given in ((0.0, "a list"), (0.0, "an iterator"), (0.9, "a list")):
+    for momentum, given in (
+        (0.0, "a list"),
+        (0.0, "an iterator"),
+        (0.9, "a list"),
+        (0.0, "a list, and a network that has gradients already"),
+    ):
         count, m = rng.integers(2, 7, size=2)
         yield {
-            "x": rng.normal(size=(count, m, rng.integers(2, 5))).round(2),
-            "y": rng.integers(0, 3, size=(count, m)),
+            "x": [*rng.normal(size=(count, m, rng.integers(2, 5))).round(2)],
+            "y": [*rng.integers(0, 3, size=(count, m))],
             "seed": int(rng.integers(1000)),
             "momentum": momentum,
             "given": given,
@@ -82,6 +91,9 @@ exercise.mistakes(r"""
 you do not clear the gradients before each backward pass, and `backward` adds to them; call
 `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
+you clear the gradients once; `backward` adds to them, so call `optimizer.zero_grad()` in each step
+    optimizer.zero_grad() →
+    model.train() → model.train()\n    optimizer.zero_grad()
 your weights stay as they are: take a step with `optimizer.step()` after `backward`, and clear the
 gradients before `backward`, not after it
     optimizer.zero_grad() →
@@ -89,6 +101,9 @@ gradients before `backward`, not after it
 your step has the gradients of the minibatch before; the order is zero_grad, loss, backward, step
     optimizer.step() →
     optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
+your first step has the gradients from before the call, too; clear them before each `backward`
+    optimizer.zero_grad() →
+    optimizer.step() → optimizer.step(), optimizer.zero_grad()
 you take two steps with each minibatch; take one
     optimizer.step() → optimizer.step(), optimizer.step()
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise

@@ -31,8 +31,8 @@ def path(kind, start, options, rates, event):
         optimizer.zero_grad(set_to_none="zeros" not in event)
         if "zeros" not in event or number < len(rates) - 1:
             bowl = sum((k + 1) / 2 * (p - 1).square().sum() for k, p in enumerate(theta))
-            if "first step only" in event and number == 0:
-                bowl = bowl + (unused - 1).square().sum()
+            if f"step {number + 1} only" in event:
+                bowl = bowl + unused.sum()
             bowl.backward()
         given, places = copy.deepcopy([p.grad for p in theta]), [p.detach().clone() for p in theta]
         optimizer.step()
@@ -52,15 +52,16 @@ def path(kind, start, options, rates, event):
 
 EVENTS = (
     "",
-    "a parameter has a gradient in the first step only",
+    "a parameter has a gradient in step 1 only",
     "group 2 has the default settings, and half the learning rate",
     "the state is saved halfway, and loaded by a new optimizer",
     "gradients are cleared to zeros, not to None, and are zero in the last step",
+    "a parameter has a gradient in step 3 only",
 )
 
 
 def paths(draw):
-    """Return a function that draws a path of an optimizer for each of five options."""
+    """Return a function that draws a path of an optimizer for each of six options."""
 
     def cases(rng):
         for options, event in zip(draw(rng), EVENTS, strict=True):
