@@ -10,7 +10,7 @@ exercise = Exercise("L1-34, P-01", batchnorm_forward, parts=("y", ("normalized",
 
 
 @exercise.answer
-def _(x, gamma, beta, eps):
+def _(x, gamma, beta, eps=1e-5):
     centered = x - x.mean(axis=0)
     root = np.sqrt((centered**2).mean(axis=0) + eps)
     normalized = centered / root
@@ -19,9 +19,9 @@ def _(x, gamma, beta, eps):
 
 @exercise.cases
 def _(rng):
-    for m, d, eps in shapes(rng):
+    for m, d, eps in (*shapes(rng), (1, 3, None)):
         x, gamma, beta = random_features(rng, m, d), away_from_one(rng, d), away_from_one(rng, d)
-        yield {"x": x, "gamma": gamma, "beta": beta, "eps": eps}
+        yield {"x": x, "gamma": gamma, "beta": beta, **({"eps": eps} if eps else {})}
 
 
 @exercise.fact("each feature of y has mean β and standard deviation |γ|")
@@ -71,4 +71,6 @@ your output is right, but your pair has x − μ in place of x̂
     (normalized, gamma / root) → (centered, gamma / root)
 your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)
     gamma / root → root
+your ε is always 1e-5; take `eps`
+    + eps) → + 1e-5)
 """)

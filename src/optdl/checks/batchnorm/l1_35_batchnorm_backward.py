@@ -93,4 +93,7 @@ you divide by the factor; multiply by it, since it is γ/√(σ² + ε)
     factor * (grad - grad.mean(axis=0) - along) → (grad - grad.mean(axis=0) - along) / factor
 your gradient of γ is multiplied by the factor; it is the sum of δx̂
     grad_x, grad_gamma → grad_x, factor * grad_gamma
+your means divide by m − 1; they divide by m
+    grad.mean(axis=0) - along
+    → (grad.sum(axis=0) + normalized * (grad * normalized).sum(axis=0)) / (len(grad) - 1)
 """)

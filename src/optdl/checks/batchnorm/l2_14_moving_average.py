@@ -66,4 +66,6 @@ you return the plain mean of all values so far; the weight of a value falls with
     np.array(averages) → np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
 you start from the mean of all values; if no start is given, start from the first value
     values[0] if → values.mean(axis=0) if
+ρ and 1 − ρ are exchanged; ρ is the weight of the old average
+    rho * average + (1 - rho) * value → (1 - rho) * average + rho * value
 """)

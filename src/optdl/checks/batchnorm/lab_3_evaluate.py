@@ -104,4 +104,6 @@ you apply softmax before cross_entropy, which applies it itself; give it the sco
     cross_entropy(scores, → cross_entropy(scores.softmax(dim=1),
 you return the share of wrong answers; the accuracy is that of the correct ones
     correct / len(y) → 1 - correct / len(y)
+you take the largest score over the examples; take that over the classes, `dim=1`
+    argmax(dim=1) → argmax(dim=0)
 """)

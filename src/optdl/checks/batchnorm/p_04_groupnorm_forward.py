@@ -10,7 +10,7 @@ exercise = Exercise("P-04", groupnorm_forward)
 
 
 @exercise.answer
-def _(x, gamma, beta, groups, eps):
+def _(x, gamma, beta, groups=1, eps=1e-5):
     grouped = x.reshape(len(x), groups, -1)
     centered = grouped - grouped.mean(axis=2, keepdims=True)
     normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
@@ -25,8 +25,9 @@ def _(rng):
     for m, groups, size in sizes:
         d = groups * size
         x, gamma, beta = random_features(rng, m, d), away_from_one(rng, d), away_from_one(rng, d)
-        eps = round(rng.uniform(0.03, 0.3), 2)
-        yield {"x": x, "gamma": gamma, "beta": beta, "groups": groups, "eps": eps}
+        options = {"groups": groups, "eps": round(rng.uniform(0.03, 0.3), 2)}
+        yield {"x": x, "gamma": gamma, "beta": beta, **options}
+    yield {"x": x, "gamma": gamma, "beta": beta}
 
 
 @exercise.fact("with γ = 1, β = 0 and ε = 0 each group of each example has mean 0 and variance 1")
@@ -69,4 +70,8 @@ your output is that of batch norm; take the statistics of each example and group
     normalized.reshape(x.shape) → (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps)
 your groups are every G-th feature, and change places; a group has neighboring features
     x.reshape(len(x), groups, -1) → x.reshape(len(x), -1, groups).swapaxes(1, 2)
+your ε is always 1e-5; take `eps`
+    + eps) → + 1e-5)
+you normalize over all features, as layer norm does; each of the groups has its own statistics
+    groups, -1 → 1, -1
 """)

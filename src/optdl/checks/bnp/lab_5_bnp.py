@@ -93,7 +93,7 @@ def followed(kind, x, widths, seed, options, event):
     if "another hook" in event:
         model[-1].register_forward_pre_hook(lambda layer, inputs: None)
     own = hooks(model)
-    bnp = kind(model, **options)
+    bnp = kind(model[1:] if "model[1:]" in event else model, **options)
     dtypes = ", ".join({str(value.dtype) for value in averages(bnp.state_dict())})
     for number, rows in enumerate(x):
         if "resumed" in event and number == 1:
@@ -147,6 +147,7 @@ def _(rng):
     for event, layers in [
         ("", 2),
         ("evaluated between backward and step", 1),
+        ("evaluated between backward and step, where BNP observes model[1:]", 2),
         ("two passes before each step", 1),
         ("resumed after step 1 with a new network of the same weights", 1),
         ("a frozen last layer", 2),

@@ -22,7 +22,8 @@ def _(rng):
     for rows, features in ((few, 1), (few, more), (more, few), (1, few)):
         yield {
             "H": random_activations(rng, rows, features),
-            "curvatures": rng.uniform(0.1, 2, size=rows).round(2),
+            # of a loss that is not convex, too
+            "curvatures": rng.uniform(0.1, 2, size=rows).round(2) * np.resize([1, -1], rows),
         }
 
 

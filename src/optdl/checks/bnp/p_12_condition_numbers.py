@@ -74,4 +74,7 @@ your D holds 1/σ²; it holds 1/σ
     H.std(axis=0) → H.var(axis=0)
 your third matrix is Ĥ D U; P = U D centers first
     (H - mean) / std → H / std - mean
+you return the condition numbers of ĤᵀĤ, the squares; take the singular values of Ĥ itself
+    np.linalg.svd(extended, → np.linalg.svd(extended.T @ extended,
+    values[values > 1e-12 * values[0]] → values
 """)

@@ -102,4 +102,6 @@ your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂
     + eps2 →
 you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone
     eps1 * var.max() + eps2 → eps2 * var.max() + eps1
+your step 4 does not divide by q²; it divides by q² σ̃²
+    / smoothed / q2 → / smoothed
 """)

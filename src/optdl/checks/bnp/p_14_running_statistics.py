@@ -79,4 +79,6 @@ you average standard deviations; average variances
     append(var) → append(var**2)
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)
+ρ and 1 − ρ are exchanged; ρ is the weight of the old average
+    mean, var = 0.0, 1.0 → rho, mean, var = 1 - rho, 0.0, 1.0
 """)

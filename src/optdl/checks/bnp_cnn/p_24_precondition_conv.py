@@ -28,6 +28,7 @@ def _(rng):
         # ck²/N, c/N and √(rs) fall in this order
         ((more, few, 3), 1, 2, 1, {"eps1": 0.05, "eps2": 0.1}),
         ((few, more, 1), more, few, 5, {}),
+        ((few, 2, 3), more, few, 2, {}),
     ):
         var = rng.uniform(0.5, 3, size=c)
         # variances on both sides of the floor
@@ -102,4 +103,8 @@ your second line adds the sum; it subtracts it
     grad_bias / q2 - → grad_bias / q2 +
 your q² counts the channels alone; a unit reads c k² numbers
     c * k**2 → c
+your first line does not divide by q²; it divides by q² σ̃²
+    / smoothed / q2 → / smoothed
+you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone
+    eps1 * var.max() + eps2 → eps2 * var.max() + eps1
 """)

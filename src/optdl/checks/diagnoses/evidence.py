@@ -275,7 +275,7 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
         if inner and all(isinstance(item, dict) for item in inner):
             return {key: [item[key] for item in inner] for key in inner[0]}
         return {names: value}
-    if len(names) != len(value):
+    if isinstance(value, dict | set) or len(names) != len(value):
         raise ValueError(f"expected {len(names)} parts, got {len(value)}")
     found: dict[str, Any] = {}
     for name, item in zip(names, value, strict=True):

@@ -45,7 +45,7 @@ ARRAY: Changes = {
     "1/{0}": lambda a: 1 / a,
     "2 · {0}": lambda a: 2 * a,
     "{0}/2": lambda a: a / 2,
-    "{0} minus its mean": lambda a: a - a.mean(axis=0),
+    "{0} minus its mean over axis 0": lambda a: a - a.mean(axis=0),
     "the mean of {0}, in every entry,": lambda a: np.full_like(a, a.mean()),
 }
 CALLED: Changes = {

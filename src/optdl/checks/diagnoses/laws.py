@@ -166,7 +166,8 @@ def scaling(evidence: Evidence) -> str:
 
 def _scales(evidence: Evidence, whose: str, doubled: Callable[[Tried], Any]) -> dict[str, str]:
     """Return what becomes of each wrong part in all cases when an argument is doubled."""
-    found: dict[str, set[str]] = {part.name: set() for part in evidence.wrong}
+    wrong = [part for part in evidence.wrong if part.rights.dtype != bool]
+    found: dict[str, set[str]] = {part.name: set() for part in wrong}
     for one in evidence.tried:
         if (value := doubled(one)) is None:
             return {}

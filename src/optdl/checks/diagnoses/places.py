@@ -155,12 +155,21 @@ def _is_alone(wrong: np.ndarray, axis: int, position: int) -> bool:
 def arguments(evidence: Evidence) -> str:
     """Say which calls are wrong, when one condition on the arguments tells them from the others."""
     wrong = evidence.wrong_cases
-    if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
+    compared = all(len(part.pairs) == len(wrong) for part in evidence.wrong)
+    if min(sum(wrong), len(wrong) - sum(wrong)) < 2 or not compared:
         return ""
     known = signature(evidence.exercise.reference).parameters
+    cases = [*map(flat, evidence.cases)]
+    nones = {name for case in cases for name, value in case.items() if value is None}
     told = [
-        _conditions(case) | {f"`{name}` is left out": name not in case for name in known}
-        for case in map(flat, evidence.cases)
+        _conditions(case)
+        | {f"`{name}` is left out": name not in case for name in known}
+        | {
+            f"`{name}` is {'not None' if name in nones else 'given'}": True
+            for name, value in case.items()
+            if value is not None
+        }
+        for case in cases
     ]
     texts = dict.fromkeys(chain.from_iterable(told))
     holds = {text: [one.get(text, False) for one in told] for text in texts}
@@ -191,7 +200,7 @@ def _conditions(case: Case) -> dict[str, bool]:
     """Return conditions on the arguments of a call, and whether they hold."""
     found: dict[str, bool] = {}
     for name, value in case.items():
-        found |= {f"`{name}` is None": value is None, f"`{name}` is not None": value is not None}
+        found[f"`{name}` is None"] = value is None
         if isinstance(value, bool):
             found |= {f"`{name}` is True": value, f"`{name}` is False": not value}
         elif isinstance(value, int | float):

@@ -59,4 +59,7 @@ the subnetwork without any input is missing; it predicts softmax(b), so start fr
     range(2 ** len(x)) → range(1, 2 ** len(x))
 your weight of a mask lacks the factor 1 − `keep` for each input that is dropped
     * (1 - keep) ** (len(x) - mask.sum()) →
+you exchange `keep` and 1 − `keep`; an input is kept with probability `keep`
+    keep ** mask.sum() * (1 - keep) ** (len(x) - mask.sum())
+    → (1 - keep) ** mask.sum() * keep ** (len(x) - mask.sum())
 """)

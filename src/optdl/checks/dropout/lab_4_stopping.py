@@ -38,8 +38,8 @@ class EarlyStopping:
 
 @steps()
 def stop(kind, losses, patience, min_delta):
-    """Fill a network with k in epoch k and with 99 at the end; restore the best one in another."""
-    model, other = (nn.BatchNorm1d(2).double() for _ in range(2))
+    """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
+    model, first, other = (nn.BatchNorm1d(2).double() for _ in range(3))
 
     @torch.no_grad()
     def fill(model, number):
@@ -56,6 +56,8 @@ def stop(kind, losses, patience, min_delta):
             break
     fill(model, 99)
     fill(other, -1)
+    stopper.restore(first)
+    fill(first, -2)  # training goes on
     stopper.restore(other)
     said = [-1 if value is None else bool(value) for value in returned]
     restored = [*other.parameters()], [*other.buffers()][:2]
@@ -162,4 +164,7 @@ you return True once; it is True as long as there is no new best loss
     >= self.patience → == self.patience
 your `update` returns nothing; `return` whether training should stop
     return self.waited >= self.patience → pass
+your `restore` gives away the tensors that you keep, which training goes on to change; let
+`load_state_dict` copy them, without `assign=True`
+    (self.state) → (self.state, assign=True)
 """)

@@ -32,8 +32,11 @@ def _(weights, x, upstream, name):
 
 @exercise.cases
 def _(rng):
-    for name, layers in (("tanh", 2), ("sigmoid", 3), ("relu", 2), ("relu", 1), ("relu", 4)):
+    names = ("tanh", 2), ("sigmoid", 3), ("relu", 2), ("relu", 1), ("relu", 4), ("tanh", 3)
+    for number, (name, layers) in enumerate(names, 1):
         sizes = rng.permutation([3, 4, 5, 6, 7])[: layers + 1]
+        if number == len(names):
+            sizes[:] = sizes[0]  # square weights, which differ from their transposes
         weights = [rng.normal(size=(o, n)).round(2) for n, o in pairwise(sizes)]
         x = rng.normal(size=sizes[0]).round(2)
         if name == "relu" and layers > 1:
@@ -66,4 +69,9 @@ you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W 
     slope(z) → slope(h)
 you return the norms of ∂L/∂z; return those of ∂L/∂h
     norms.append(np.linalg.norm(upstream)) → norms.append(np.linalg.norm(delta))
+the slope of the ReLU at 0 is 0; test z > 0
+    z > 0 → z >= 0
+you take the root of the mean of the squares; a norm is the root of their sum
+    [np.linalg.norm(upstream)] → [np.sqrt(np.mean(upstream**2))]
+    (np.linalg.norm(upstream)) → (np.sqrt(np.mean(upstream**2)))
 """)

@@ -45,4 +45,6 @@ your bound lacks the square root; a² = 6 / (fan_in + fan_out)
     np.sqrt(6 / (fan_in + fan_out)) → 6 / (fan_in + fan_out)
 you draw from [0, a]; draw from [−a, a], so that the mean is 0
     uniform(-a, a → uniform(0, a
+you draw from a normal distribution; the uniform one on [−a, a] is asked for
+    rng.uniform(-a, a, → rng.normal(0, a / np.sqrt(3),
 """)
