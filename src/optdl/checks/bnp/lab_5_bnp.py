@@ -200,6 +200,10 @@ your averages take in what the layers give; they are those of what the layers re
     forward_pre_hook → forward_hook
 your averages take in the passes in evaluation mode; leave the hook when `layer.training` is False
     if not layer.training: → if False:
+you ask the network that BNP is given for its mode; ask the layer, which may be in another one:
+leave the hook when `layer.training` is False
+    self.layers = [one → self.model = model\n        self.layers = [one
+    if not layer.training → if not self.model.training
 your `state_dict()` gives the averages themselves, which change as the training goes on; return
 copies, with `clone()`
     [one.clone() for one in self.mean] → self.mean

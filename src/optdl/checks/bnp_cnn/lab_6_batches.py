@@ -59,7 +59,7 @@ def epochs(kind, x, y, size, seed, device):
             places.add("meta")
     if operations.moves:
         places.add("moved in the epoch")
-    return len(batches), None, None, ", ".join(sorted(places)), ", ".join(drawn)
+    return len(batches), *[(None,) * 3] * 2, ", ".join(sorted(places)), ", ".join(drawn)
 
 
 def _epoch(ordinal):

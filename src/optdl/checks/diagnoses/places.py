@@ -154,12 +154,14 @@ def _is_alone(wrong: np.ndarray, axis: int, position: int) -> bool:
 
 def arguments(evidence: Evidence) -> str:
     """Say which calls are wrong, when one condition on the arguments tells them from the others."""
-    wrong = evidence.wrong_cases
-    compared = all(len(part.pairs) == len(wrong) for part in evidence.wrong)
-    if min(sum(wrong), len(wrong) - sum(wrong)) < 2 or not compared:
+    # a case in which a wrong part holds no numbers tells nothing of it
+    compared = [{id(pair.one) for pair in part.pairs} for part in evidence.wrong]
+    kept = [all(id(one) in some for some in compared) for one in evidence.tried]
+    wrong = [*compress(evidence.wrong_cases, kept)]
+    if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
         return ""
     known = signature(evidence.exercise.reference).parameters
-    cases = [*map(flat, evidence.cases)]
+    cases = [*map(flat, compress(evidence.cases, kept))]
     nones = {name for case in cases for name, value in case.items() if value is None}
     told = [
         _conditions(case)
