@@ -262,6 +262,12 @@ def changes_its_pair(pair):
             "wrong exactly when `power` is left out, right otherwise",
         ),
         (
+            lambda x, power=2.0: x**power,
+            lambda rng: [{"x": rng.uniform(1, 2), **more} for more in ({}, {"power": 3.0}) * 2],
+            lambda x, power=2.0: x**2.0 + (power - 2) * np.sin(x),
+            "wrong exactly when `power` is given, right otherwise",
+        ),
+        (
             lambda x, eps: np.sqrt(x**2 + eps),
             arrays,
             lambda x, eps: np.abs(x) + eps**2 + eps * x,
@@ -400,6 +406,20 @@ def squares(x):
             lambda x, event: x**3 + 1 if event else x**2,
             "exactly when `event` is",
         ),
+        # where nothing is compared, nothing is right
+        (
+            lambda x, device: None if device == "meta" else x**2,
+            lambda rng: [{"x": rng.normal(size=4), "device": name} for name in ("cpu", "meta") * 2],
+            lambda x, device: None if device == "meta" else x**3 + 1,
+            "exactly when `device` is",
+        ),
+        # a truth has no scale
+        (
+            lambda x: bool(x.all()),
+            positive(3, 4, 5),
+            lambda x: bool(x[0] > 1.9),
+            "is doubled",
+        ),
         # an empty answer is right wherever nothing is to be returned
         (
             lambda x, kind: x if kind == "all" else x[:0],
@@ -510,6 +530,13 @@ def test_coincidental_facts_are_not_reported(said, reference, cases, function, u
     text = said(reference, cases, function)
     assert text
     assert untrue not in text
+
+
+def test_keys_of_a_dict_are_not_its_parts(said):
+    pair = {"parts": ("square", "cube")}
+    text = said(lambda x: (x**2, x**3), normal(3, 4), lambda x: {0: x**2, 1: x**3}, **pair)
+    assert "returned a dict" in text
+    assert "is always" not in text
 
 
 def test_facts_are_verified_on_additional_cases(said):

@@ -81,7 +81,7 @@ class Part:
 
         Between 0.3 and 0.8 there is a factor of 8/3, and it explains nothing.
         """
-        various = np.unique(np.abs(self.rights[self.rights != 0]).round(9))
+        various = np.unique(np.abs(self.rights[self.rights != 0].astype(float)).round(9))
         found: list[float] = []
         for pair in self.pairs if self.same_shape and len(various) >= 2 <= len(self.pairs) else ():
             right, got = (np.ravel(array).astype(float) for array in pair[:2])

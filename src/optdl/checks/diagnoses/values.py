@@ -86,7 +86,7 @@ def _axes(part: Part) -> str:
 
 def _permuted(pair: Pair) -> bool:
     """Return whether the entries are the same but for their order, and not few and alike."""
-    right, got = (np.sort(np.ravel(array)) for array in (pair.right, pair.got))
+    right, got = (np.sort(np.ravel(array)).astype(float) for array in pair[:2])
     various = len(np.unique(right.round(9))) > min(3, len(right) - 1)
     return near(right, got) and various and (near(pair.right, pair.got) or len(right) >= 2)
 
