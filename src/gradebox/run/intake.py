@@ -21,6 +21,7 @@ MAX_FILE_BYTES = 50 * 2**20  # so many bytes a file that is handed in may have
 MAX_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have together
 
 MAX_FILES = filesystem.MAX_FILES  # so many files and folders may be handed in
+_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
 
 MOST_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
 
@@ -66,7 +67,7 @@ def take(
     ``files_in`` returns the files beside them, by their place, once there are not too many.
     """
     if folder.is_symlink() or not folder.is_dir():
-        raise Refused(f"expected a folder, got a link, a file or nothing: {folder.name}")
+        raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
     _require_little(folder)
     paths = sorted(folder.glob("[!.]*.ipynb"))
     notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
@@ -115,10 +116,17 @@ def _below(folder: Path) -> Iterator[tuple[os.DirEntry[str], int]]:
                 folders.append((entry.path, depth + 1))
 
 
+def _kind(path: Path) -> str:
+    try:
+        return _KINDS.get(stat.filemode(path.lstat().st_mode)[0], "a device")
+    except FileNotFoundError:
+        return "nothing"
+
+
 def _read(path: Path) -> bytes:
     """Return the bytes of a plain file; nothing else is even opened."""
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise Refused(f"{path.name} is a link or a folder; hand in a plain file")
+        raise Refused(f"{path.name} is {_kind(path)}; hand in a plain file")
     # what was a plain file a moment ago may be a link by now, or a pipe, whose opening waits
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
