@@ -142,8 +142,8 @@ BROKEN = {
     "nested text": b"[" * 10**5,
     "nested metadata": content(cell(metadata={"nbgrader": nested(900)})),
     "a long number": b'{"nbformat": ' + b"1" * 5000 + b"}",
-    "many cells": content(*[cell()] * (intake.MOST_CELLS + 1)),
-    "many values": b'{"cells": [' + b"[]," * intake.MOST_VALUES + b"[]]}",
+    "many cells": content(*[cell()] * (intake.MAX_CELLS + 1)),
+    "many values": b'{"cells": [' + b"[]," * intake.MAX_VALUES + b"[]]}",
 }
 
 

@@ -42,6 +42,7 @@ from optdl.optimizers import (
     optimal_momentum,
     run,
     torch_equivalent,
+    with_l2_penalty,
 )
 
 torch.set_num_threads(1)
@@ -1279,3 +1280,81 @@ print("torch" in sys.modules)
 """
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+# --- What one row a method does not tell -----------------------------------------------------
+
+
+@pytest.mark.row("L1-24", "L2-09")
+@pytest.mark.parametrize("label", ["SGD", "Momentum", "Nesterov", "AdaGrad", "AdaDelta", "Adam"])
+def test_network_path_matches_torch(label):
+    # oracle: torch.optim on the module, against torch.func on the dict of its parameters
+    digits = load("digits")
+    x = torch.from_numpy(digits.x_train[:64].astype(np.float64))
+    y = torch.from_numpy(digits.y_train[:64])
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 10))
+    net = net.double()
+
+    def loss(theta):
+        return torch.nn.functional.cross_entropy(torch.func.functional_call(net, theta, (x,)), y)
+
+    opt = getattr(optimizers, label)(0.05)
+    theta = {name: value.detach().clone() for name, value in net.named_parameters()}
+    state = opt.init(theta)
+    name, settings = torch_equivalent(opt)
+    optimizer = getattr(torch.optim, name)(net.parameters(), foreach=False, **settings)
+    first = float(loss(theta))
+    for _ in range(100):
+        theta, state = opt.step(theta, state, torch.func.grad(loss))
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
+    assert float(loss(theta)) < first
+    ours = opt.interim(theta, state)
+    for key, value in net.named_parameters():
+        np.testing.assert_allclose(ours[key], value.detach(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.row("L1-28")
+def test_printed_delta_bar_delta_rule_is_slower():
+    # In the long valley the flat direction keeps its sign. Growing its rate helps; shrinking it,
+    # as L1 prints, freezes it. The oracle of the size of the win is plain descent.
+    valley = problems.valley(0.01)
+    start = np.array([1.0, 1.0])
+    loss = {
+        name: valley.value(run(opt, valley, start, 60)[-1])
+        for name, opt in {
+            "plain": SGD(0.5),
+            "right": DeltaBarDelta(0.5, increase=0.1, decrease=0.5),
+            "printed": DeltaBarDelta(0.5, increase=0.1, decrease=0.5, as_printed=True),
+        }.items()
+    }
+    assert loss["right"] < loss["plain"] / 20
+    assert loss["printed"] > loss["plain"]
+
+
+@pytest.mark.row("F-05")
+def test_penalty_equals_decay_for_sgd_not_adam():
+    lr, decay, objective = 0.05, 0.3, bowl()
+    # SGD: θ(1 − ηω) − ηg, step by step
+    path = run(SGD(lr), with_l2_penalty(objective.gradient, decay), objective.start, 40)
+    for before, after in itertools.pairwise(path):
+        expected = (1 - lr * decay) * before - lr * objective.gradient(before)
+        np.testing.assert_allclose(after, expected, atol=1e-14)
+    # Adam: gradients of zero mean and sizes 1 and 100; the penalty hardly shrinks the second
+    # parameter, decay shrinks both by (1 − ηω)ᵗ besides the same steps
+    signs = [1.0, -1.0] * 1000
+    sizes = np.array([1.0, 100.0])
+
+    def end(opt, penalty):
+        remaining = iter(signs)
+        noise = lambda theta: next(remaining) * sizes  # noqa: E731
+        return run(opt, with_l2_penalty(noise, penalty), np.full(2, 1.0), len(signs))[-1]
+
+    penalty, decoupled = end(Adam(1e-2), 0.05), end(AdamW(1e-2, decay=0.05), 0.0)
+    still = end(Adam(1e-2), 0.0)
+    np.testing.assert_allclose(decoupled[0], decoupled[1], rtol=1e-6)
+    assert decoupled[0] < 0.5 * still[0]
+    assert penalty[0] < 0.6 * still[0]
+    assert penalty[1] > 0.95 * still[1]

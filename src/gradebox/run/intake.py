@@ -22,12 +22,13 @@ MAX_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have t
 
 MAX_FILES = filesystem.MAX_FILES  # so many files and folders may be handed in
 _KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
+"""What the first letter of the mode of a file means; the rest are devices."""
 
-MOST_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
+MAX_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
 
-MOST_CELLS = 5000  # so many cells a notebook may have
+MAX_CELLS = 5000  # so many cells a notebook may have
 
-MOST_VALUES = 10**6
+MAX_VALUES = 10**6
 """So many lists and objects the JSON of a notebook may have: each takes a hundred bytes or more."""
 
 _USED = ("nbgrader", "deletable", "editable")
@@ -90,8 +91,8 @@ def _require_little(folder: Path) -> None:
         size += entry.stat().st_size if entry.is_file() else 0
         if many > MAX_FILES:
             most = f"{MAX_FILES} files"
-        elif depth > MOST_FOLDERS:
-            most = f"{MOST_FOLDERS} folders in one another"
+        elif depth > MAX_FOLDERS:
+            most = f"{MAX_FOLDERS} folders in one another"
         elif size > MAX_BYTES:
             most = f"{MAX_BYTES // 2**20} MB in all files together"
         else:
@@ -148,8 +149,8 @@ def parse(name: str, content: bytes) -> Any:
     try:
         text = content.decode("utf-8-sig")
         # before it is parsed: as objects a small text can take a hundred times its bytes
-        if text.count("[") + text.count("{") > MOST_VALUES:
-            raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
+        if text.count("[") + text.count("{") > MAX_VALUES:
+            raise Refused(f"{name}.ipynb holds more than {MAX_VALUES} values; clear its outputs")
         plain = json.loads(text, object_hook=_without_outputs)
         if _HALF.search(text):  # half a character, alone, as no file can hold it
             whole = json.dumps(plain, ensure_ascii=False).encode("utf-16", "surrogatepass")
@@ -159,8 +160,8 @@ def parse(name: str, content: bytes) -> Any:
             nb = nbformat.versions[major].to_notebook_json(plain, minor=minor)
             plain = nbformat.convert(nb, 4)  # type: ignore[no-untyped-call]
         cells = [*map(_cell, plain["cells"])]
-        if len(cells) > MOST_CELLS:
-            raise Refused(f"expected at most {MOST_CELLS} cells in {name}.ipynb, got {len(cells)}")
+        if len(cells) > MAX_CELLS:
+            raise Refused(f"expected at most {MAX_CELLS} cells in {name}.ipynb, got {len(cells)}")
         fields = {"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": cells}
         return normal(nbformat.from_dict(fields))  # type: ignore[no-untyped-call]
     except Refused:
