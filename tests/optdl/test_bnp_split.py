@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import math
+import weakref
 from contextlib import nullcontext
 
 import numpy as np
@@ -396,8 +397,11 @@ def stepped(make, times=1, preconditioner=None, module=None):
     return module, preconditioner
 
 
-def test_split_form_neither_warns_nor_leaves_hooks():
-    gc.collect()  # what other tests have left
+def test_split_form_neither_warns_nor_leaves_hooks(monkeypatch):
+    # what tests before this one still hold (a failure's frames, a fixture) is none of its business
+    monkeypatch.setattr(optimizers, "_watching", weakref.WeakSet())
+    monkeypatch.setattr(optimizers, "_hook", None)
+    others = len(_global_optimizer_pre_hooks)
     module, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     adam = torch.optim.Adam(module.parameters())
     loss_of(module(inputs(module))).backward()
@@ -406,7 +410,7 @@ def test_split_form_neither_warns_nor_leaves_hooks():
     assert optimizers._hook is not None
     preconditioner.remove()
     assert optimizers._hook is None
-    assert not _global_optimizer_pre_hooks
+    assert len(_global_optimizer_pre_hooks) == others
     adam.step()
     _, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     assert len(optimizers._watching) == 1
