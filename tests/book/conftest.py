@@ -43,13 +43,11 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toy_site(toy: Path) -> Path:
-    """Return the folder of the small book's pages."""
     return toy / "_build" / "html"
 
 
 @pytest.fixture(scope="session")
 def toy_server(toy_site: Path) -> Iterator[Server]:
-    """Serve the small book below a prefix."""
     with Server(toy_site, "/course/") as server:
         yield server
 

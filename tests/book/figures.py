@@ -44,7 +44,6 @@ class Figures:
         return self.page.locator(f'[data-explore="{name}"]')
 
     def ask(self, name: str, expression: str) -> Any:
-        """Return the value of an expression in `fig`, as the figure is now."""
         return self.page.evaluate(f"() => ((fig) => ({expression}))(Explore.figures['{name}'])")
 
 

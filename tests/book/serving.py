@@ -49,7 +49,6 @@ class Server:
         self.stop()
 
     def start(self) -> None:
-        """Begin to answer."""
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
         self.port = self.server.server_port
         self.address = f"http://127.0.0.1:{self.port}{self.prefix}"
@@ -57,13 +56,11 @@ class Server:
         self.thread.start()
 
     def stop(self) -> None:
-        """Refuse every connection."""
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
 
     def at(self, page: str) -> str:
-        """Return the address of a page."""
         return f"{self.address}{page}.html"
 
 

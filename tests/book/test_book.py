@@ -84,9 +84,6 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     return Toy(tmp_path / "toy")
 
 
-# --- what the outputs of a page depend on ---
-
-
 def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     code = cell("%matplotlib inline", "from optdl.direct import f")
     toy.write(index=code)
@@ -136,9 +133,6 @@ def test_executions_are_kept_for_each_page(toy: Toy) -> None:
             toy.store.save(toy.page(name), pages.Execution(outputs=[[]]))
     assert len(list(toy.store.folder.iterdir())) == pages.KEPT + 1
     assert toy.outputs("first-lesson")
-
-
-# --- execution ---
 
 
 def test_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
@@ -210,9 +204,6 @@ def test_an_interruption_loses_no_finished_page(toy: Toy, killed: bool) -> None:
     at_work = str((toy.root / "book").resolve())
     left = [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == at_work]
     assert not psutil.wait_procs(left, timeout=20)[1], "a page goes on"
-
-
-# --- Sphinx ---
 
 
 SECOND = "(label)=\n## A section\n\nWords.\n"

@@ -23,12 +23,10 @@ class Reader:
         self.context, self.book, self.page = context, book, context.new_page()
 
     def on(self, time: str) -> "Reader":
-        """Set the clock, in UTC."""
         self.context.clock.set_fixed_time(datetime.fromisoformat(f"{time}+00:00"))
         return self
 
     def open(self, name: str) -> "Reader":
-        """Open a page."""
         self.page.goto(f"{self.book}/{name}.html")
         return self
 
@@ -41,19 +39,15 @@ class Reader:
         return self.message()
 
     def message(self) -> str:
-        """Return what is said about the cards."""
         return str(self.page.locator(".card-said").first.inner_text())
 
     def review(self, time: str) -> str:
-        """Open the review at a time; return what it says."""
         return self.on(time).open("review").message()
 
     def keep(self, name: str, value: object) -> None:
-        """Put something into the storage of the browser."""
         self.page.evaluate("e => localStorage.setItem(...e)", [f"optdl:{name}", json.dumps(value)])
 
     def kept(self, name: str) -> Any:
-        """Return what the storage of the browser has."""
         text = self.page.evaluate("key => localStorage.getItem(key)", f"optdl:{name}")
         return json.loads(text or "null")
 
@@ -63,13 +57,11 @@ class Reader:
         return [re.search(r"Lesson \w+", text)[0] for text in links.all_text_contents()]  # type: ignore[index]
 
     def save(self) -> str:
-        """Press the button that saves; return the text of the file."""
         with self.open("review").page.expect_download() as download:
             self.page.get_by_role("button", name="Save my progress").click()
         return Path(download.value.path()).read_text("utf-8")
 
     def load(self, text: str) -> str:
-        """Load a file with this text; return what the page says."""
         file = {"name": "progress.json", "mimeType": "application/json", "buffer": text.encode()}
         self.open("review").page.locator("input[type=file]").set_input_files(file)
         message = self.page.locator(".progress-file [role=status]:not(:empty)")
@@ -82,7 +74,6 @@ New = Callable[..., Reader]
 
 @pytest.fixture
 def reader(contexts: Callable[..., Any], toy_server: Server) -> New:
-    """Return a function that gives a new browser to a reader."""
 
     def new(script: str = "", zone: str = "UTC", **options: Any) -> Reader:
         context = contexts(timezone_id=zone, **options)
@@ -92,8 +83,6 @@ def reader(contexts: Callable[..., Any], toy_server: Server) -> New:
 
     return new
 
-
-# --- Leitner's boxes, against dates that were counted by hand ---
 
 ASKED = ["01-11", "01-14", "01-21", "02-04", "03-06", "06-04", "09-02"]
 """Days of 2026 on which a card is due that is answered on 10 January and always known."""
@@ -135,9 +124,6 @@ def test_at_most_twenty_cards_a_day(reader: New) -> None:
     assert ada.review("2026-01-12T12:00") == "20 cards to answer today."
     box, _, times = ada.kept("cards")[ada.page.locator("details.card").get_attribute("id")[5:]]
     assert (box, times) == (1, 1)
-
-
-# --- what is shown of a reader's progress ---
 
 
 def test_lesson_is_done_with_its_exercises_and_cards(reader: New) -> None:
@@ -196,8 +182,6 @@ def test_nothing_moves_when_progress_is_shown(reader: New) -> None:
     ada.context.route("**/progress.js*", lambda route: route.fulfill(body=""))
     assert places() == shown
 
-
-# --- storage ---
 
 BLOCKED = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})"
 FULL = """const set = Storage.prototype.setItem;
@@ -272,9 +256,6 @@ def test_wrong_file_is_refused(reader: New) -> None:
     ):
         assert ada.load(text).startswith("Nothing was loaded: this is not a file of your"), text
     assert ada.page.evaluate("localStorage.length") == before
-
-
-# --- pages without scripts, and from a file; Anki ---
 
 
 def test_cards_without_scripts_are_questions_that_unfold(reader: New) -> None:

@@ -51,7 +51,6 @@ class Rule(NamedTuple):
 
 
 def of_optdl(name: str, options: dict[str, str], _: str) -> Rule:
-    """Return the rule of one of our optimizers."""
     make = getattr(optimizers, name)
 
     def moves(gradient: Gradient, rates: Sequence[float], **given: float) -> Iterator[float]:
@@ -93,7 +92,6 @@ def of_torch(name: str, options: dict[str, str], flag: str) -> Rule:
 
 
 def from_formulas(options: str, update: str, move: str, *rest: str) -> Rule:
-    """Return a rule that is written out."""
     defaults = eval(f"dict({options})")
     said = {"at": "theta", "begins": "", "first": "0"} | dict(x.split(" ", 1) for x in rest)
 
@@ -112,7 +110,6 @@ def from_formulas(options: str, update: str, move: str, *rest: str) -> Rule:
 
 
 def rule_of(text: str) -> Rule:
-    """Return the rule of a line of ``conventions.txt``."""
     if known := re.fullmatch(r"(optdl|torch) (\w+)\((.*)\) ?(\w*)", text):
         options = dict(option.split("=") for option in known[3].split(", ") if option)
         return (of_optdl if known[1] == "optdl" else of_torch)(known[2], options, known[4])
@@ -175,7 +172,6 @@ def first_step(rule: Rule) -> str:
 
 
 def defaults(rule: Rule) -> str:
-    """Return the values of the options that nobody has to give."""
     given = {k: v for k, v in rule.defaults.items() if k in LETTERS and v is not None}
     values = [f"{LETTERS[k]} {value:g}".replace("e-0", "e-") for k, value in given.items()]
     return ", ".join(values) or "none"

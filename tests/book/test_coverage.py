@@ -175,9 +175,6 @@ def test_page_shows_rows_and_follows_other_files(
     assert build()("L1-01", "Tests").text == "missing"
 
 
-# --- The page Notation ------------------------------------------------------------------------
-
-
 def names_in_code() -> list[str]:
     """Return all names in the third column of the tables of the page Notation."""
     lines = (ROOT / "book" / "notation.md").read_text(encoding="utf-8").splitlines()

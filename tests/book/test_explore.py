@@ -23,8 +23,6 @@ PAGES = {
 }
 SHARED_KILOBYTES, PAGE_KILOBYTES = 34, 60
 
-# --- all figures ---
-
 FOCUSED = """(name) => {
   const control = document.activeElement;
   const stage = document.querySelector(`[data-explore="${name}"]`);
@@ -149,8 +147,6 @@ def test_numbers_are_written_for_readers(figures: Figures) -> None:
     assert written == ["−0.25", "−1.0 · 10⁻⁹", "0.00", "3.0 · 10⁵"]
 
 
-# --- single figures ---
-
 PRESSES: list[tuple[str, dict[str, Any], list[tuple[str, str]], str, Any]] = [
     ("quadratic-bowl", {"kappa": 9}, [("button Take the best", "Enter")], "fig.rate()", 0.8),
     ("quadratic-bowl", {}, [("button One step back", "Enter")], "fig.state.step", 39),
@@ -268,9 +264,6 @@ def test_one_key_solves_each_task(figures: Figures) -> None:
     assert failures == []
     placed = {name for figures_of_page in PAGES.values() for name, _ in figures_of_page}
     assert placed - {name for name, *_ in TASKS} == {"kernel-entry"}  # whose tasks are questions
-
-
-# --- pages ---
 
 
 def test_each_figure_has_a_page() -> None:

@@ -80,7 +80,6 @@ html_static_path = ["css"]
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a small book; return its folder."""
     folder = tmp_path_factory.mktemp("book")
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

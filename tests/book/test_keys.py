@@ -23,7 +23,6 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "narrow"])
 def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
-    """Open the lesson in a window."""
     size = {"width": request.param, "height": 800}
     page = browser.new_page(viewport=size, reduced_motion="reduce")
     page.goto(address)

@@ -64,7 +64,6 @@ def build(site: Path, version: str) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """Serve the first version of a site."""
     build(tmp_path / "course", "one")
     with Server(tmp_path / "course", "/course/") as server:
         yield server
@@ -106,7 +105,6 @@ def wait_until(page: Any, condition: str, arg: Any) -> None:
 
 
 def wait_until_kept(page: Any, *names: str) -> None:
-    """Wait until the browser keeps files."""
     condition = "(kept, names) => names.every(name => kept.some(one => one.includes(name)))"
     wait_until(page, condition, list(names))
 

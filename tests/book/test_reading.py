@@ -23,8 +23,6 @@ from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("toy")
 
-# --- the chapters as notebooks ---
-
 ONLY_ON_THE_SITE = r"\{[a-z:]+\}`|^\([\w-]+\)=|^:{3}|^`{3}\{.*|^\$\$ \(.*"
 
 
@@ -116,9 +114,6 @@ def test_directive_without_a_form_is_named(toy: Path) -> None:
         chapters.markdown("```{epigraph}\nWords.\n```", context)
 
 
-# --- Colab and Binder ---
-
-
 def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
     text = (toy_site / "book" / "sheets.html").read_text("utf-8")
     buttons = BeautifulSoup(text, "html.parser").select("a.chapter-tool")
@@ -145,9 +140,6 @@ def test_stale_notebook_and_wrong_repository_are_named(
     config = SimpleNamespace(launch_repository="github.com/ada", launch_on=["colab"])
     with pytest.raises(ConfigError, match="launch_repository: expected an address such as"):
         reading.check_launch(None, config)
-
-
-# --- the PDF ---
 
 
 def flattened(outline: list[Any]) -> Iterator[Any]:

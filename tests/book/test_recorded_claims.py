@@ -19,7 +19,6 @@ GUESS = math.log(10)
 
 @cache
 def record(name: str) -> dict[str, list[float]]:
-    """Return the curves of a recorded run."""
     return Record.load(RECORDED / f"{name}.json").curves
 
 

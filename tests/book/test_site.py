@@ -78,7 +78,6 @@ def pages(site: Path) -> Pages:
 
 
 def of_chapter(pages: Pages, topic: str) -> list[Page]:
-    """Return a chapter's pages."""
     return [page for name, page in pages.items() if name.startswith(f"book/{topic}/")]
 
 
@@ -92,14 +91,12 @@ def select(pages: Pages, topic: str, selector: str) -> list[Any]:
 
 
 def undescribed(image: Any) -> bool:
-    """Tell whether nobody has said what an image shows."""
     alternative = image.get("alt")
     short = alternative is None or (len(alternative) < 20 and image.find_parent("article"))
     return bool(short or re.search(r"\.(svg|png|jpe?g)$|_images/", alternative))
 
 
 def jumps(page: Page) -> list[Any]:
-    """Return the headings that leave out a level."""
     titles = [tag for tag in page.all if re.fullmatch("h[1-6]", tag.name)]
     levels = [int(tag.name[1]) for tag in titles if tag.find_parent("article")]
     return [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1]
@@ -335,16 +332,6 @@ def test_contents_lead_to_a_section_and_mark_it(site: Path, tab: Any) -> None:
         tab.wait_for_function(marked, arg=f"#{target}")
         at = tab.evaluate("id => document.getElementById(id).getBoundingClientRect().top", target)
         assert 0 <= at < 120, target
-
-
-def test_theme_can_be_switched(site: Path, tab: Any) -> None:
-    tab.goto((site / "book" / "index.html").as_uri())
-    theme = "document.documentElement.dataset.theme"
-    seen = {tab.evaluate(theme)}
-    for _ in range(3):
-        tab.click(".theme-switch-button")
-        seen.add(tab.evaluate(theme))
-    assert seen == {"light", "dark"}
 
 
 @pytest.mark.parametrize("prefix", ["/", "/course/"])

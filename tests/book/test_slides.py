@@ -36,7 +36,6 @@ Visit = Callable[..., Any]
 
 @pytest.fixture
 def visit(contexts: Callable[..., Any], toy_server: Server) -> Visit:
-    """Return a function that opens the lesson, or one of its slides."""
 
     def opened(slide: str = "", **options: Any) -> Any:
         page = contexts(**{"viewport": {"width": 1280, "height": 720}} | options).new_page()
@@ -51,9 +50,6 @@ def visit(contexts: Callable[..., Any], toy_server: Server) -> Visit:
 def number(page: Any) -> int:
     """Return the number of the slide that is shown; 0 when the page is shown."""
     return page.evaluate("parseInt(document.querySelector('.slides-place')?.textContent ?? 0)")
-
-
-# --- slides ---
 
 
 def test_lesson_is_cut_into_slides(visit: Visit) -> None:
@@ -198,8 +194,6 @@ def test_without_scripts_there_is_no_button(visit: Visit) -> None:
     assert button.count() == 1
     assert not button.is_visible()
 
-
-# --- references ---
 
 REFERENCES = {
     "a[href='#equation-eq-sum']": "(1)",
