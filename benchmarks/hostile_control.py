@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "tests" / name) for name in ("gradebox", "checks", "h
 from hostile import browser, course, outcome  # noqa: E402
 from hostile.cases import CASES, GROUPS, Case  # noqa: E402
 from hostile.course import NAME, PASSWORD, POINTS, Work  # noqa: E402
-from hostile.listener import Listener  # noqa: E402
+from hostile.listener import listening  # noqa: E402
 
 FILE = ROOT / "tests/gradebox/hostile/stock.json"
 HONEST = "zz-honest"
@@ -71,8 +71,7 @@ def control(case: Case, released: Path, root: Path) -> dict[str, Any]:
     """Grade one case with stock nbgrader, and return what became of it."""
     shutil.copytree(released, root)
     mark = f"control-{os.getpid()}"
-    listener = Listener(mark)
-    with listener.open() as port:
+    with listening(mark) as (port, heard):
         work = Work(root, case.name, port, mark)
         case.build(work)
         work.save()
@@ -100,7 +99,7 @@ def control(case: Case, released: Path, root: Path) -> dict[str, Any]:
     made = root / "autograded" / case.name
     texts = [path.read_bytes() for path in made.rglob("*.txt") if path.is_file()]
     result["copied"] = PASSWORD.encode() in b"".join(texts)
-    result["heard"] = len(listener.heard) > 0
+    result["heard"] = len(heard) > 0
     result["left"] = (root / "left").exists()
     result["reduced"] = (root / "reduced").exists()
     if graded and case in GROUPS["The instructor's browser"]:

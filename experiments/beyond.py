@@ -7,19 +7,19 @@ Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
 
 import warnings
 
-from optdl.experiments import Panel, Run, Settings, Tuning, main
+from optdl.experiments import Panel, Run, Tuning, main
 from optdl.experiments.runs import INPUTS
 
 METHODS = {
-    "vanilla": ("vanilla", Settings()),
-    "BNP": ("BNP", Settings()),
-    "BNP, split": ("BNP", Settings(split=True)),
+    "vanilla": ("vanilla", {}),
+    "BNP": ("BNP", {}),
+    "BNP, split": ("BNP", {"split": True}),
 }
 RATES = {  # where no paper has a rate, the usual one
     "momentum": (0.01, (0.001, 0.003, 0.01, 0.03, 0.1)),
     "adam": (0.001, (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)),
 }
-AVERAGES = {"BNP": Settings(), "BNP, corrected": Settings(corrected=True)}
+AVERAGES = {"BNP": {}, "BNP, corrected": {"corrected": True}}
 OTHERS = [
     Panel(
         f"{name}, {inputs} inputs",

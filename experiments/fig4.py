@@ -7,7 +7,7 @@
     python experiments/fig4.py --only=cnn5-1- --seeds 3
 """
 
-from optdl.experiments import Settings, Tuning, convolutional_panel, dense_panels, main
+from optdl.experiments import Tuning, convolutional_panel, dense_panels, main
 
 # Tables 2 and 3; BN and Batch Renorm cannot be trained with one example
 SIX = {"vanilla": 5e-3, "BN": 5e-2, "Renorm": 5e-2, "LN": 5e-2, "BNP": 5e-2}
@@ -19,9 +19,7 @@ SHORT = Tuning((0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000, pape
 PANELS = [
     *dense_panels("minibatches of 6", "cifar10", 6, 10, SIX, DENSE),
     *dense_panels("minibatches of 1", "cifar10", 1, 3, ONE, DENSE_ONE),
-    convolutional_panel(
-        "convolutions, minibatches of 1", 1, 3, CONVOLUTIONS, SHORT, Settings(groups=8)
-    ),
+    convolutional_panel("convolutions, minibatches of 1", 1, 3, CONVOLUTIONS, SHORT, {"groups": 8}),
 ]
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ In small on a CPU, a network of 14 layers with one drop of the rate, then for a 
 
 from dataclasses import replace
 
-from optdl.experiments import Panel, Run, Settings, Tuning, main
+from optdl.experiments import Panel, Run, Tuning, main
 
 METHODS = ("BN", "GN", "BNP", "BNP+GN")
 LARGE = {
@@ -23,23 +23,24 @@ LARGE = {
 def large(title):
     """Return the runs of one network, as the paper has them."""
     data, network, epochs, decay, rate, (weight_decay, scale) = LARGE[title]
-    common = {"augment": True, "decay": decay}
-    settings = {
-        "BN": Settings(**common, weight_decay=1e-4, warmup_steps=400),
-        "GN": Settings(**common, weight_decay=1e-4, warmup_epochs=1),
-        "BNP": Settings(**common, weight_decay=1e-4, init_scale=scale),
-        "BNP+GN": Settings(**common, weight_decay=weight_decay, warmup_epochs=2, init_scale=scale),
-    }
-    runs = [
-        Run(name, data, network, name, 128, 0.1, epochs, "momentum", "standardized", own)
-        for name, own in settings.items()
-    ]
-    return Panel(title, [run.at(rate) if run.method == "BNP" else run for run in runs])
+    common, both = {"augment": True, "decay": decay, "weight_decay": 1e-4}, {"init_scale": scale}
+    both |= {"weight_decay": weight_decay, "warmup_epochs": 2}
+    rows = (
+        ("BN", 0.1, {"warmup_steps": 400}),
+        ("GN", 0.1, {"warmup_epochs": 1}),
+        ("BNP", rate, {"init_scale": scale}),
+        ("BNP+GN", 0.1, both),
+    )
+    last = epochs, "momentum", "standardized"
+    return Panel(
+        title,
+        [Run(name, data, network, name, 128, lr, *last, common | own) for name, lr, own in rows],
+    )
 
 
 def small():
     """Return the runs in small: the four methods are trained alike, but for the rate."""
-    settings = Settings(augment=True, decay=(8,), weight_decay=1e-4, warmup_epochs=1)
+    settings = {"augment": True, "decay": (8,), "weight_decay": 1e-4, "warmup_epochs": 1}
     runs = [
         Run(name, "cifar10", "resnet14", name, 128, 0.1, 10, "momentum", "standardized", settings)
         for name in METHODS
@@ -64,8 +65,9 @@ def paper_weights():
     BN and GN with those of BNP+GN, too, tell how much of a gain is not BNP's.
     """
     runs = {run.method: run.at(0.1) for run in small().runs}
-    plain, scaled = runs["BNP"].settings, replace(runs["BNP"].settings, init_scale=0.1)
-    both = replace(scaled, weight_decay=1.5e-4)
+    plain = runs["BNP"].settings
+    scaled = plain | {"init_scale": 0.1}
+    both = scaled | {"weight_decay": 1.5e-4}
     theirs, same = "the paper's", "weights of BNP+GN"
     kinds = [("BN", theirs, plain), ("BNP", theirs, scaled), ("BNP+GN", theirs, both)]
     kinds += [("GN", same, both), ("BN", same, both)]

@@ -5,15 +5,13 @@ The images come from a folder in ImageNet's layout; for a GPU::
     python experiments/fig7.py --device cuda --imagenet FOLDER --readers 16 --seeds 1
 """
 
-from dataclasses import replace
+from optdl.experiments import Panel, Run, main
 
-from optdl.experiments import Panel, Run, Settings, main
-
-COMMON = Settings(size=224, decay=(30, 60, 90), weight_decay=1e-4)
+COMMON = {"size": 224, "decay": (30, 60, 90), "weight_decay": 1e-4}
 METHODS = {
     "BN": COMMON,
-    "GN": replace(COMMON, group_size=32),
-    "BNP+GN": replace(COMMON, group_size=32, weight_decay=8.5e-4),
+    "GN": COMMON | {"group_size": 32},
+    "BNP+GN": COMMON | {"group_size": 32, "weight_decay": 8.5e-4},
 }
 PANELS = [
     Panel(

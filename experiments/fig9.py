@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from optdl.bnp import BNP
 from optdl.experiments import Experiment, Panel, Run
-from optdl.experiments.experiment import is_done, plain
+from optdl.experiments.experiment import is_done
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.networks import fully_connected
 from optdl.plotting import COLORS, DASHES, plot_curves, use_style
@@ -47,7 +47,7 @@ def perform_in_turns(experiment):
             seconds = epoch_seconds(experiment, panel.runs, seed)
             for file, run, each in zip(files, panel.runs, seconds, strict=True):
                 curves = {"epoch_seconds": each}
-                record = Record(curves, plain(run), seed, f"all {len(each)} epochs")
+                record = Record(curves, run.config(), seed, f"all {len(each)} epochs")
                 experiment.save_record(record, file)
 
 

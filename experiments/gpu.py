@@ -39,9 +39,8 @@ import numpy as np
 import pytest
 import torch
 
-from optdl.data import load
+from optdl.data import load, pack
 from optdl.experiments import Experiment, draw_curves, models
-from optdl.experiments.packed import pack
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.labs import bnp_cnn as lab
 from optdl.records import Record
@@ -239,9 +238,9 @@ def figure_6(loan):
 
 def shortened(run, share):
     """Return a run of Figure 6 whose warm-up and drops come after a share of their epochs."""
-    given, times = run.settings, ("warmup_steps", "warmup_epochs")
-    cut = {name: share * getattr(given, name) for name in times if getattr(given, name)}
-    return replace(run, settings=replace(given, decay=[share * e for e in given.decay], **cut))
+    scaled = {name: share * v for name, v in run.settings.items() if name.startswith("warmup")}
+    scaled["decay"] = [share * epoch for epoch in run.settings["decay"]]
+    return replace(run, settings=run.settings | scaled)
 
 
 def main():

@@ -7,22 +7,16 @@ Newton's method and delta-bar-delta are left out: one needs the Hessian, the oth
     python experiments/optimizers.py
 """
 
+from functools import partial
+
 import torch
 from matplotlib import pyplot as plt
+from torch.func import functional_call, grad
 from torch.nn.functional import cross_entropy
 
+from optdl import optimizers
 from optdl.experiments import Experiment, examples, tuning
 from optdl.networks import fully_connected
-from optdl.optimizers import (
-    SGD,
-    AdaDelta,
-    AdaGrad,
-    Adam,
-    Momentum,
-    Nesterov,
-    RMSProp,
-    RMSPropNesterov,
-)
 from optdl.plotting import plot_curves, use_style
 from optdl.records import Record
 from optdl.training import order_seed
@@ -30,14 +24,14 @@ from optdl.training import order_seed
 EPOCHS, BATCH, HIDDEN = 3, 60, (100, 100)
 LARGE, SMALL = (0.003, 0.01, 0.03, 0.1, 0.3), (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 METHODS = {
-    "SGD": (SGD, LARGE),
-    "Momentum": (Momentum, SMALL),
-    "Nesterov": (Nesterov, SMALL),
-    "AdaGrad": (AdaGrad, SMALL),
-    "RMSProp": (RMSProp, SMALL),
-    "RMSProp with Nesterov": (RMSPropNesterov, SMALL),
-    "AdaDelta": (AdaDelta, (0.1, 0.3, 1.0, 3.0)),
-    "Adam": (Adam, SMALL),
+    "SGD": (optimizers.SGD, LARGE),
+    "Momentum": (optimizers.Momentum, SMALL),
+    "Nesterov": (optimizers.Nesterov, SMALL),
+    "AdaGrad": (optimizers.AdaGrad, SMALL),
+    "RMSProp": (optimizers.RMSProp, SMALL),
+    "RMSProp with Nesterov": (optimizers.RMSPropNesterov, SMALL),
+    "AdaDelta": (optimizers.AdaDelta, (0.1, 0.3, 1.0, 3.0)),
+    "Adam": (optimizers.Adam, SMALL),
 }
 PANELS = []  # its runs are its own: one file for each method
 
@@ -61,19 +55,11 @@ def find(experiment, name):
     accuracies = tuning.scores(record, parts.classes)
     while rates := [] if smoke and accuracies else tuning.next_rates(accuracies, first):
         errors = validation_errors(
-            method(lr=rates[0]),
-            parts.train,
-            parts.validation,
-            HIDDEN,
-            parts.classes,
-            seeds=experiment.seeds,
-            epochs=EPOCHS,
-            batch=BATCH,
-        )
-        record.curves |= {
-            tuning.entry(rates[0], seed): each
-            for seed, each in zip(experiment.seeds, errors, strict=True)
-        }
+            method(lr=rates[0]), parts.train, parts.validation, HIDDEN, parts.classes,
+            seeds=experiment.seeds, epochs=EPOCHS, batch=BATCH,
+        )  # fmt: skip
+        for seed, each in zip(experiment.seeds, errors, strict=True):
+            record.curves[tuning.entry(rates[0], seed)] = each
         experiment.save_record(record, path)
         accuracies = tuning.scores(record, parts.classes)
         print(f"{name}, {rates[0]:g}: {100 * accuracies[rates[0]]:.1f} %", flush=True)
@@ -83,64 +69,37 @@ def validation_errors(opt, train, validation, hidden, classes, *, seeds, epochs,
     """Train a network of each seed, and return its validation errors, one for each epoch.
 
     They are measured at θ, where Nesterov momentum takes its gradients elsewhere. A network whose
-    scores are not finite has the error 1.
-
-    Parameters
-    ----------
-    opt : Optimizer
-        Any of ``optdl.optimizers``.
-    hidden : sequence of int
-        Widths of the hidden layers.
+    scores are not finite has the error 1. ``hidden`` are the widths of the hidden layers.
     """
+    x, y, held_out, labels = (
+        torch.from_numpy(each) for part in (train, validation) for each in (part.x, part.y)
+    )
     curves = []
     for seed in seeds:
-        network = fully_connected((train.x.shape[1], *hidden, classes), seed=seed)
+        network, errors = fully_connected((x.shape[1], *hidden, classes), seed=seed), []
+
+        def loss(theta, x, y, network=network):
+            return cross_entropy(functional_call(network, theta, x), y)
+
         generator = torch.Generator().manual_seed(order_seed(seed))
-        theta = [leaf.detach().clone() for leaf in network.parameters()]
-        state, errors = opt.init(theta), []
+        theta = {name: leaf.detach().clone() for name, leaf in network.named_parameters()}
+        state = opt.init(theta)
         for _ in range(epochs):
-            theta, state = one_epoch(opt, network, theta, state, train, batch, generator)
-            errors.append(error_rate(network, theta, validation))
+            for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
+                gradient = partial(grad(loss), x=x[rows], y=y[rows])
+                theta, state = opt.step(theta, state, gradient, check_finite=False)
+            ends = functional_call(network, theta, held_out)
+            wrong = (ends.argmax(1) != labels).double().mean().item()
+            errors.append(wrong if ends.isfinite().all() else 1.0)
         curves.append(errors)
     return curves
-
-
-def one_epoch(opt, network, theta, state, train, batch, generator):
-    """Return the parameters and the state of the optimizer after an epoch."""
-    x, y = torch.from_numpy(train.x), torch.from_numpy(train.y)
-    for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
-
-        def gradient(at, rows=rows):
-            leaves = with_values(network, at)
-            return list(torch.autograd.grad(cross_entropy(network(x[rows]), y[rows]), leaves))
-
-        theta, state = opt.step(theta, state, gradient, check_finite=False)
-    return theta, state
-
-
-@torch.no_grad()
-def error_rate(network, theta, examples):
-    """Return the fraction of examples that are misclassified; 1 if a score is not finite."""
-    with_values(network, theta)
-    scores = network(torch.from_numpy(examples.x))
-    if not scores.isfinite().all():
-        return 1.0
-    return (scores.argmax(1) != torch.from_numpy(examples.y)).double().mean().item()
-
-
-@torch.no_grad()
-def with_values(network, theta):
-    """Return the parameters of the network, to which these values were given."""
-    leaves = list(network.parameters())
-    for leaf, value in zip(leaves, theta, strict=True):
-        leaf.copy_(value)
-    return leaves
 
 
 def draw(experiment):
     """Draw the validation accuracy after the last epoch against the rate, mean of the seeds."""
     use_style()
     fig, axes = plt.subplots(2, 4, figsize=(13, 6), sharey=True)
+    labels = {"xlabel": "rate", "ylabel": "validation accuracy"}
     for ax, name in zip(axes.flat, METHODS, strict=True):
         if file(experiment, name).exists():
             record = Record.load(file(experiment, name))
@@ -148,18 +107,8 @@ def draw(experiment):
             ends = {rate: [] for rate in accuracies}
             for entry, errors in record.curves.items():
                 ends[float(entry.partition(",")[0])].append(1 - errors[-1])
-            band = (
-                [min(ends[rate]) for rate in accuracies],
-                [max(ends[rate]) for rate in accuracies],
-            )
-            plot_curves(
-                {name: list(accuracies.values())},
-                ax,
-                x=list(accuracies),
-                bands={name: band},
-                xlabel="rate",
-                ylabel="validation accuracy",
-            )
+            bands = {name: [[*map(of, ends.values())] for of in (min, max)]}
+            plot_curves({name: [*accuracies.values()]}, ax, x=[*accuracies], bands=bands, **labels)
         ax.set(xscale="log", title=name)
     return experiment.save(fig)
 

@@ -11,20 +11,20 @@ for one. With Adam it has BN as a control, and parts of P and a longer run follo
 
 from dataclasses import replace
 
-from optdl.experiments import Panel, Run, Settings, Tuning, main
+from optdl.experiments import Panel, Run, Tuning, main
 
-SPLIT = Settings(split=True)
-HIDDEN = Settings(split=True, first=False)
+SPLIT = {"split": True}
+HIDDEN = {"split": True, "first": False}
 METHODS = {
     "cnn5": {
-        "vanilla": ("vanilla", Settings()),
-        "BN": ("BN", Settings()),
-        "LN": ("LN", Settings()),
+        "vanilla": ("vanilla", {}),
+        "BN": ("BN", {}),
+        "LN": ("LN", {}),
         "BNP": ("BNP", SPLIT),
         "hidden BNP": ("BNP", HIDDEN),
     },
     "resnet14": {
-        "GN": ("GN", Settings()),
+        "GN": ("GN", {}),
         "BNP+GN": ("BNP+GN", SPLIT),
         "hidden BNP+GN": ("BNP+GN", HIDDEN),
     },
@@ -56,7 +56,7 @@ OTHER_RATES = Panel(  # the search hardly tells the rates of GN apart
 PARTS = Panel(  # what of P the lead comes from
     "resnet14, adam, parts of P",
     [
-        replace(BOTH, label=f"{name} + GN, adam", settings=replace(SPLIT, part=part))
+        replace(BOTH, label=f"{name} + GN, adam", settings=SPLIT | {"part": part})
         for part, name in (("center", "centering"), ("scale", "scaling"), ("rate", "rates"))
     ],
     ADAM.tuning,
@@ -68,7 +68,7 @@ LONGER = Panel(  # whether the lead lasts
             run.at(rate),
             label=f"{run.method}, adam, four epochs",
             epochs=4,
-            settings=replace(run.settings, decay=(3,)),
+            settings=run.settings | {"decay": (3,)},
         )
         for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
     ],

@@ -48,15 +48,6 @@ def annotations_are_checked() -> None:
 
 
 @pytest.fixture
-def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a test execute notebooks in the sandbox that it is given for, if it is for one."""
-    name, without = getattr(request, "param", ("auto", {}))
-    if why := without.get(request.node.name.replace("[wasm-", "[")):
-        pytest.skip(why)
-    monkeypatch.setattr("notebooks.SANDBOX", name)
-
-
-@pytest.fixture
 def rng() -> np.random.Generator:
     """Return a generator that is the same in every run."""
     return np.random.default_rng(20)

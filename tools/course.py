@@ -48,13 +48,10 @@ class Steps:
             console.print(Text.assemble(("Failed: ", "bold red"), (name, "bold")))
             for line in error.problem.splitlines():
                 console.print(Text(f"  {line}"))
-            if error.remedy:
-                console.print(Text.assemble(("  To fix: ", "bold"), error.remedy))
+            console.print(Text.assemble(("  To fix: ", "bold"), error.remedy))
 
 
-def site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path:
-    """Build the site where anything on its pages has changed; return its folder."""
-
+def _site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path:
     def on_page(page: Path) -> None:
         console.print(f"The first page can be opened: {page.as_uri()}", soft_wrap=True)
 
@@ -96,24 +93,24 @@ def _build(
     """Build the site, and beside it release the assignments and grade the class."""
     stop, summary, building = threading.Event(), grade.Summary(), None
     with Stages() as shown, ThreadPoolExecutor(1) as pool:
-        names = (*(["Site"] if with_site else []), "Release", "Class", "Grade")
-        stages = {name: shown.add(name) for name in names}
+        site = shown.add("Site") if with_site else None
+        releasing, entering, grading = map(shown.add, ("Release", "Class", "Grade"))
         try:
-            if with_site:
+            if site:
                 # Other processes execute the pages: they and the grading share the cores.
-                building = pool.submit(steps.run, "site", site, course, stages["Site"], stop)
+                building = pool.submit(steps.run, "site", _site, course, site, stop)
             released = [
                 topic
-                for topic in each(topics, stages["Release"])
+                for topic in each(topics, releasing)
                 if steps.run(f"release of {topic}", _released, course, topic)
             ]
-            stages["Class"](0, 1, "")
+            entering(0, 1, "")
             members = steps.run("sample class", sample_class.create, course, released)
             if members is not None:
-                stages["Class"](len(members), len(members), "")
+                entering(len(members), len(members), "")
                 if _all_ours(course, released, set(members)):
                     os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
-                summary = _grade(course, released, stages["Grade"], steps)
+                summary = _grade(course, released, grading, steps)
             return summary, building.result() if building else None
         except BaseException:
             stop.set()
@@ -149,16 +146,16 @@ def main(no_site: bool, course: Course = HERE) -> int:
     state = "Not all is ready" if steps.failures else "Ready"
     console.print(Text(f"{state} after {time.monotonic() - start:.0f} s", style="bold"))
     example = course.feedback / sample_class.SOLVER / topics[0] / f"{topics[0]}.html"
-    where = (
-        ("site", (pages / "index.html").as_uri() if pages else ""),
-        ("students' notebooks", f"{course.exercises.relative_to(course.root)}/"),
-        ("report on the class", class_page.as_uri() if class_page else ""),
-        ("the same as a table", str(class_page.with_suffix(".csv")) if class_page else ""),
-        ("feedback, for example", example.as_uri() if example.exists() else ""),
-        ("one student", "python -m tools.classroom.gradebook --student NAME"),
-        ("next", f"make lab · make test · make grade A={topics[0]}"),
-    )
-    for name, value in where:
+    where = {
+        "site": pages and (pages / "index.html").as_uri(),
+        "students' notebooks": f"{course.exercises.relative_to(course.root)}/",
+        "report on the class": class_page and class_page.as_uri(),
+        "the same as a table": class_page and class_page.with_suffix(".csv"),
+        "feedback, for example": example.as_uri() if example.exists() else None,
+        "one student": "python -m tools.classroom.gradebook --student NAME",
+        "next": f"make lab · make test · make grade A={topics[0]}",
+    }
+    for name, value in where.items():
         if value:
             # soft: an address that is broken over two lines cannot be copied
             console.print(Text(f"{name:<22} {value}"), soft_wrap=True)

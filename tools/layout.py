@@ -20,12 +20,11 @@ RESULTS = (RECORD, "*.pt")
 """The names of files that runs leave: a record, and the checkpoints from which runs resume."""
 
 
-def _folder(name: str, content: str) -> Path:
+def _folder(owner: str, name: str, content: str) -> Path:
     """Return a property of a course: the path of one of the folders that nbgrader names."""
 
     def path(course: "Course") -> Path:
-        directories: Any = course.config.CourseDirectory
-        return course.root / str(directories[f"{name}_directory"])
+        return course.root / str(course.config[owner][name])
 
     return property(path, doc=f"Return the folder of {content}.")  # type: ignore[return-value]
 
@@ -51,11 +50,13 @@ class Course:
         """Return the folder of all that is made and not committed."""
         return self.root / "build"
 
-    solutions = _folder("source", "the instructor's notebooks")
-    exercises = _folder("release", "the released notebooks")
-    submitted = _folder("submitted", "the collected submissions")
-    autograded = _folder("autograded", "the executed and graded submissions")
-    feedback = _folder("feedback", "the pages that go back to students")
+    solutions = _folder("CourseDirectory", "source_directory", "the instructor's notebooks")
+    exercises = _folder("CourseDirectory", "release_directory", "the released notebooks")
+    submitted = _folder("CourseDirectory", "submitted_directory", "the collected submissions")
+    autograded = _folder("CourseDirectory", "autograded_directory", "what was executed and graded")
+    feedback = _folder("CourseDirectory", "feedback_directory", "the pages that go to students")
+    exchange = _folder("Exchange", "root", "what passes between instructor and students")
+    work = _folder("Exchange", "assignment_dir", "the notebooks on which students work")
 
     @property
     def gradebook(self) -> Path | None:
@@ -67,16 +68,6 @@ class Course:
     def has_gradebook(self) -> bool:
         """Return whether there is a place where scores may be."""
         return self.gradebook is None or self.gradebook.exists()
-
-    @property
-    def exchange(self) -> Path:
-        """Return the folder through which notebooks pass between instructor and students."""
-        return Path(str(self.config.Exchange.root))
-
-    @property
-    def work(self) -> Path:
-        """Return the folder in which students work."""
-        return Path(str(self.config.Exchange.assignment_dir))
 
     def notebooks(self, topic: str) -> list[str]:
         """Return the names of an assignment's notebooks: the topic's own, then the others."""
@@ -128,9 +119,7 @@ class Course:
         """Raise in a student's copy of the course, which has nothing to release or to grade."""
         if not self.has_solutions:
             problem = f"there is no {self.solutions.name}/ here: this is a student's copy"
-            remedy = (
-                "`make lab` opens the assignments; to release and grade, get the whole repository"
-            )
+            remedy = "`make lab` opens the assignments; get the whole repository to grade"
             raise ToolError(problem, remedy)
 
     def choose(self, names: list[str]) -> list[str]:
@@ -140,11 +129,12 @@ class Course:
             remedy = "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository"
             problem = f"there is no assignment in {self.solutions} or {self.exercises}"
             raise ToolError(problem, remedy)
-        for name in [name for name in names if name not in available]:
-            near = difflib.get_close_matches(name, available, n=1)
-            remedy = f"did you mean {near[0]!r}? " if near else ""
-            remedy += f"the assignments are {', '.join(available)}"
-            raise ToolError(f"there is no assignment {name!r}", remedy)
+        for name in names:
+            if name not in available:
+                near = difflib.get_close_matches(name, available, n=1)
+                remedy = f"did you mean {near[0]!r}? " if near else ""
+                remedy += f"the assignments are {', '.join(available)}"
+                raise ToolError(f"there is no assignment {name!r}", remedy)
         return names or available
 
     def named(self, names: list[str], command: str) -> list[str]:
@@ -181,10 +171,8 @@ def contents(root: Path) -> list[str]:
 
 def files_below(node: Any) -> list[str]:
     """Return the pages below a node of the table of contents, in order."""
-    if isinstance(node, list):
-        return [page for item in node for page in files_below(item)]
-    if not isinstance(node, dict):
-        return []
-    pages = [str(node[key]) for key in ("root", "file") if key in node]
-    nested = [page for value in node.values() for page in files_below(value)]
-    return pages + nested
+    pages, inside = list[str](), list(node if isinstance(node, list) else [])
+    if isinstance(node, dict):
+        pages = [str(node[key]) for key in ("root", "file") if key in node]
+        inside = [*node.values()]
+    return [*pages, *(page for item in inside for page in files_below(item))]

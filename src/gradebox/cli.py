@@ -1,8 +1,4 @@
-"""The command ``gradebox``: grade an assignment of the nbgrader course in this folder.
-
-``gradebox grade ASSIGNMENT`` executes what was handed in, several submissions at once, and writes
-scores and graded notebooks where nbgrader keeps them. Run again, it grades what is new or changed.
-"""
+"""The command ``gradebox``: grade an assignment of the nbgrader course in this folder."""
 
 import argparse
 import contextlib
@@ -12,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import progress
 from rich.console import Console
@@ -20,10 +16,11 @@ from rich.markup import escape
 
 from gradebox.nbgrader.cells import Unready
 from gradebox.processors import cores
+from gradebox.sandbox.choice import KERNEL, installed
+from gradebox.workers import pool
 
 if TYPE_CHECKING:
     from gradebox.nbgrader.course import Course
-    from gradebox.run import batch
 
 CONFIG = "nbgrader_config.py"
 TRYING = "Running the tests on your own answers"
@@ -40,17 +37,15 @@ def parser() -> argparse.ArgumentParser:
     both = argparse.ArgumentParser(add_help=False)
     both.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
     both.add_argument("--timeout", type=_positive, metavar="S", help="seconds that a cell may have")
-    both.add_argument(
-        "--sandbox",
-        metavar="NAME",
-        help="what seals the cells: the Linux 'kernel', another sandbox that is installed, or, "
-        "only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'",
+    sandbox = (
+        "what seals the cells: the Linux 'kernel', another sandbox that is installed, or, only "
+        "with GRADEBOX_ALLOW_UNSEALED=yes in the environment, 'none'"
     )
-    command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
+    both.add_argument("--sandbox", metavar="NAME", help=sandbox)
+    command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__)
     commands = command_line.add_subparsers(required=True, metavar="COMMAND")
-    check = commands.add_parser(
-        "check", parents=[both], help="run an assignment's tests on your own answers"
-    )
+    tries = "run an assignment's tests on your own answers"
+    check = commands.add_parser("check", parents=[both], help=tries)
     check.set_defaults(command=check_tests, scheduler=None)
     one = commands.add_parser("grade", parents=[both], help="grade an assignment")
     one.set_defaults(command=grade)
@@ -66,9 +61,6 @@ def parser() -> argparse.ArgumentParser:
 
 def _start(root: Path, arguments: argparse.Namespace) -> None:
     """Have the modules of the course imported while this process imports nbgrader."""
-    from gradebox.sandbox.choice import KERNEL, installed
-    from gradebox.workers import pool
-
     wanted, config = pool.configured(root, arguments.assignment) or (None, {})
     sandbox = arguments.sandbox or config.get("WarmExecute", {}).get("sandbox", "auto")
     if sandbox in ("auto", *KERNEL) and sys.platform.startswith("linux"):
@@ -95,12 +87,11 @@ def check_tests(arguments: argparse.Namespace) -> int:
     """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
     course, console = _course(arguments), Console(highlight=False)
     from gradebox.run import batch, report
-    from gradebox.run.executor import Executor
 
     if not any(course.source.glob("*.ipynb")):
         raise Unready(f"expected your own notebooks in {course.source}, got none")
     with batch.grading(), console.status(TRYING):
-        tests = Executor(course).dry_run(cores())
+        tests = batch.Executor(course).dry_run(cores())
     report.show_tests(console, tests)
     return int(any(test.fails for test in tests))
 
@@ -112,12 +103,10 @@ def grade(arguments: argparse.Namespace) -> int:
 
     students = course.students(arguments.student or ())
     if not students:
-        raise Unready(
-            f"nobody {'of these ' if arguments.student else ''}has handed in "
-            f"{arguments.assignment!r}; expected notebooks in {course.submitted('STUDENT')}"
-        )
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(batch.grading())
+        who = f"nobody {'of these ' if arguments.student else ''}has handed in"
+        where = f"expected notebooks in {course.submitted('STUDENT')}"
+        raise Unready(f"{who} {arguments.assignment!r}; {where}")
+    with batch.grading(), contextlib.ExitStack() as stack:
         run = _run(stack, course, arguments)
         with console.status(TRYING):
             tests = run.prepare()
@@ -130,36 +119,27 @@ def grade(arguments: argparse.Namespace) -> int:
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
-def _run(
-    stack: contextlib.ExitStack, course: "Course", arguments: argparse.Namespace
-) -> "batch.Batch":
+def _run(stack: contextlib.ExitStack, course: "Course", options: argparse.Namespace) -> Any:
     """Return the run, connected to the cluster where one is asked for."""
+    from gradebox import cluster
     from gradebox.run import batch
 
-    if arguments.scheduler is None:
-        return batch.Batch(course, arguments.jobs or cores(), arguments.resume)
-    from gradebox import cluster
-
-    try:
-        client = stack.enter_context(cluster.connected(arguments.scheduler))
-    except ModuleNotFoundError as error:
-        raise Unready(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
+    if options.scheduler is None:
+        return batch.Batch(course, options.jobs or cores(), options.resume)
+    client = stack.enter_context(cluster.connected(options.scheduler))
     # twice as many as run, for each of them waits here most of the time
-    jobs = arguments.jobs or 2 * sum(client.nthreads().values())
-    run = batch.Batch(course, jobs, arguments.resume)
+    jobs = options.jobs or 2 * sum(client.nthreads().values())
+    run = batch.Batch(course, jobs, options.resume)
     cluster.take_over(client, run)
     return run
 
 
 @contextlib.contextmanager
 def _fast_imports() -> Iterator[None]:
-    """Spare a fifth of the start: what jsonschema imports, and no schema of notebooks asks for.
-
-    What has been imported stays, so nothing is gained by looking through it for what to free.
-    """
+    """Spare a fifth of the start: what jsonschema imports, and no schema of notebooks asks for."""
     names = {"rfc3987_syntax", "rfc3986_validator", "isoduration"} - sys.modules.keys()
     sys.modules |= dict.fromkeys(names)  # type: ignore[arg-type]
-    gc.disable()
+    gc.disable()  # what has been imported stays: there is nothing to free
     try:
         yield
     finally:

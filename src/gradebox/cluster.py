@@ -1,8 +1,7 @@
 """Execute submissions on the workers of a Dask cluster; only this machine writes scores.
 
-A worker has gradebox and what the notebooks import, and nothing of the course. What
-:func:`packed` returns holds the instructor's version, the configuration and what the gradebook
-knows of the assignment; a worker makes a folder of it, once for all submissions.
+A worker has gradebox and what the notebooks import. It makes a folder of what :func:`packed` gives,
+the instructor's version, the configuration and what the gradebook knows, once for all submissions.
 """
 
 import atexit
@@ -25,7 +24,7 @@ from gradebox.nbgrader.course import VERSION, Course, packages
 from gradebox.nbgrader.gradebook import Sources
 from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.run import batch
-from gradebox.run.executor import Executor
+from gradebox.run.batch import Executor
 from gradebox.run.intake import Submission
 from gradebox.run.store import Result
 
@@ -55,33 +54,26 @@ def versions() -> dict[str, str]:
 
 def dry_run(order: bytes) -> list[TestRun]:
     """Find out on a worker how the tests run; ``order`` is what :func:`packed` returned."""
-    return _executor(order).dry_run()
+    return _built(order).dry_run()
 
 
 def execute(order: bytes, submission: Submission, plan: Plan) -> Result:
     """Execute a submission on a worker; ``order`` is what :func:`packed` returned."""
-    return _executor(order).execute(submission, plan)
-
-
-def _executor(order: bytes) -> Executor:
     with _MAKING:  # a worker may have several threads
-        return _built(order)
+        executor = _built(order)
+    return executor.execute(submission, plan)
 
 
 @cache
 def _built(order: bytes) -> Executor:
     # from this cluster's client, whose functions Dask calls anyway
     expected, (assignment, timeout, config, ignored), sources, texts = pickle.loads(order)
-    here = versions()  # only packages that both machines have are compared
-    differ = [
-        f"{name} {here[name]} (expected {version})"
-        for name, version in sorted(expected.items())
-        if here.get(name, version) != version
-    ]
-    if differ:
-        raise Unlike(
-            f"the worker on {platform.node()} has {', '.join(differ)}; install the same versions"
-        )
+    here = versions()
+    common = sorted(expected.keys() & here.keys())
+    told = {name: f"{name} {here[name]} (expected {expected[name]})" for name in common}
+    if differ := ", ".join(told[name] for name in common if here[name] != expected[name]):
+        why = f"the worker on {platform.node()} has {differ}; install the same versions"
+        raise Unlike(why)
     os.environ["NBGRADER_EXECUTION"] = "autograde"
     sys.setswitchinterval(batch.SWITCH)
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))
@@ -97,17 +89,19 @@ def _built(order: bytes) -> Executor:
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Connect to a scheduler, and return Dask's client; see :func:`take_over`."""
-    from distributed import Client
-
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        why = f"--scheduler needs Dask, from the extra [cluster] ({error})"
+        raise batch.Unready(why) from error
     with contextlib.ExitStack() as stack:
         try:
             client = stack.enter_context(Client(address, timeout=START, set_as_default=False))
             client.wait_for_workers(1, timeout=START)
         except (OSError, TimeoutError, ValueError) as error:
-            raise batch.Unready(
-                f"no cluster answers at {address}, or it has no workers ({error}); start "
-                "`dask scheduler` and on each machine `dask worker ADDRESS`"
-            ) from error
+            why = f"no cluster answers at {address}, or it has no workers ({error}); start"
+            advice = "`dask scheduler` and on each machine `dask worker ADDRESS`"
+            raise batch.Unready(f"{why} {advice}") from error
         yield client
 
 
@@ -116,5 +110,5 @@ def take_over(client: Any, run: batch.Batch) -> None:
     client.amm.stop()  # it keeps one copy of what all need, which is lost with its worker
     order = client.scatter(packed(run.course, run.sources), broadcast=True, hash=False)
     executor = client.get_executor(pure=False)
-    run.dry_run = lambda: executor.submit(dry_run, order).result()
-    run.execute = lambda *submitted: executor.submit(execute, order, *submitted).result()
+    vars(run)["dry_run"] = lambda *of_all: executor.submit(dry_run, order).result()
+    vars(run)["execute"] = lambda *submitted: executor.submit(execute, order, *submitted).result()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_CHARACTERS = 300  # so many characters of an event are shown
-
+# what a teacher must look at: the sentence of each kind
 LOOK = {
     "tampering": "{what} was changed before the test ran",
     "reaches": "{what} can deceive a test in the student's process: look at the answer",
@@ -25,8 +25,7 @@ LOOK = {
     "no-time": "timestamp.txt holds no time, so nobody knows whether the work was late",
     "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
 }
-"""What a teacher must look at: the sentence of each kind."""
-
+# what is only information
 NOTE = {
     "late": "handed in {duration} late",
     "late-penalty": "{points:g} points taken off for being late",
@@ -42,7 +41,6 @@ NOTE = {
     "message": "{text}",
     "large-file": "{file}, which the notebook made, is too large to be kept",
 }
-"""What is only information: the sentence of each kind."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Event:
     kind: str  # one of :data:`LOOK` or :data:`NOTE`
     notebook: str = ""
     cell: str = ""  # where; empty where it is nowhere in particular
+    # numbers and names, for the sentence and for programs
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """Numbers and names, for the sentence and for programs."""
 
     @property
     def is_to_look_at(self) -> bool:
@@ -64,8 +62,9 @@ class Event:
         fields = {"notebook": self.notebook, "cell": self.cell, **self.fields}
         if self.kind == "added" and fields["number"] == 1:
             return "1 cell was added"
-        sentence = (LOOK | NOTE)[self.kind].format(**fields)
-        if self.cell and "{cell}" not in (LOOK | NOTE)[self.kind]:
+        form = (LOOK | NOTE)[self.kind]
+        sentence = form.format(**fields)
+        if self.cell and "{cell}" not in form:
             sentence = f"{self.cell}: {sentence}"
         return printable(" ".join(sentence.split()))[:MAX_CHARACTERS]
 
@@ -96,6 +95,4 @@ def distinct(events: Iterable[Event]) -> list[Event]:
 
 def printable(text: str) -> str:
     """Return a text without control characters: students choose names of cells and files."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

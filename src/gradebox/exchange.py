@@ -1,12 +1,10 @@
 """Extend nbgrader's exchange: hand in what was saved last, release feedback to all who can get it.
 
-A course releases notebooks into a folder, and a student works on copies of them in another. Some
-edit the released file itself. Nothing is lost: whatever differs from every release is somebody's
-work. It is copied to the place of work; where that is edited too, the file that was saved last
-stands there, and the other is kept beside.
+Whatever differs from every release is somebody's work, and is copied to the place of work. Where
+that is edited too, the file that was saved last stands there, and the other is kept beside.
 
-nbgrader hands a page out under a name that it makes from a secret, which JupyterLab submits beside
-the work. Work that came as a folder has none, and nbgrader stops at the first such student.
+nbgrader names a page of feedback by a secret, which JupyterLab submits beside the work. Work that
+came as a folder has none, and nbgrader stops at the first such student.
 """
 
 import hashlib
@@ -14,6 +12,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,13 @@ from traitlets import List, Unicode
 
 from gradebox.files import atomic_write, folders_in, read_json, write
 
+# in the folder of releases: the checksums of each of its files, of every release so far
 MANIFEST = ".released.json"
-"""In the folder of releases: the checksums of each of its files, of every release so far."""
-GATHERED = ".gathered.json"
-"""In the place of work: the checksums of what was gathered from elsewhere."""
-EARLIER_COPIES = "kept"
-"""In the place of work: files that were saved earlier than those that took their place."""
+# in the place of work: the checksums of what was gathered, and files saved earlier than the others
+GATHERED, EARLIER_COPIES = ".gathered.json", "kept"
 LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
+# the files beside a page without which it cannot be handed out
 NEEDED = ("submission_secret.txt", "timestamp.txt")
-"""The files beside a page without which it cannot be handed out."""
 
 
 class Releases:
@@ -67,8 +64,7 @@ def gather(
 ) -> list[str]:
     """Copy what a student edited elsewhere to the place of work; return what became of it.
 
-    Each of the ``places``, as ``work``, has a folder for the assignment, the ``topic``. Nothing in
-    ``releases`` is anybody's work. Files are named from the ``root``.
+    Each of the ``places``, as ``work``, has a folder for the ``topic``. ``releases`` are no work.
     """
 
     def called(path: Path) -> str:
@@ -76,24 +72,24 @@ def gather(
 
     checksums: list[str] = read_json(work / GATHERED, list)
     before, sentences = len(checksums), []
-    for name, source in (found for folder in places for found in _files(folder / topic)):
+    for name, source in chain.from_iterable(_files(folder / topic) for folder in places):
         checksum, target = digest(source), work / topic / name
         if checksum in checksums or releases.knows(topic, name, source):
             continue
         checksums.append(checksum)
         if target.exists() and digest(target) == checksum:
             continue
-        said = f"{called(source)} was edited"
         is_edited = target.exists() and not releases.knows(topic, name, target)
         if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
             kept = called(_keep(source, work, topic, name))
-            said += f", but {called(target)} was saved later and counts; {kept} is the other"
+            became = f", but {called(target)} was saved later and counts; {kept} is the other"
         else:
-            said += f"; it is {called(target)} now: go on there"
+            became = f"; it is {called(target)} now: go on there"
             if is_edited:
-                said += f". The file that was there is {called(_keep(target, work, topic, name))}"
+                kept = called(_keep(target, work, topic, name))
+                became += f". The file that was there is {kept}"
             copy(source, target)
-        sentences.append(said)
+        sentences.append(f"{called(source)} was edited{became}")
     if len(checksums) > before:
         write(work / GATHERED, json.dumps(checksums, indent=1) + "\n")
     return sentences
@@ -104,10 +100,9 @@ def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
     moment = datetime.fromtimestamp(file.stat().st_mtime)
     path = work / EARLIER_COPIES / topic / name
     # several files may have been saved in one second
-    stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S} ({digest(file)[:4]})"
-    aside = path.with_name(f"{stem}{path.suffix}")
-    copy(file, aside)
-    return aside
+    path = path.with_stem(f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S} ({digest(file)[:4]})")
+    copy(file, path)
+    return path
 
 
 def copy(source: Path, target: Path) -> None:
@@ -126,14 +121,10 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 class Submit(ExchangeSubmit):  # type: ignore[misc]
-    """nbgrader's submission through the exchange, from ``Exchange.assignment_dir`` alone.
-
-    A released notebook that a student edited itself is gathered there first.
-    """
+    """nbgrader's submission, from ``Exchange.assignment_dir``, where edits are gathered first."""
 
     places = List(
-        Unicode(),
-        help="Folders, beside assignment_dir, in which a student may have edited an assignment.",
+        Unicode(), help="Folders, beside assignment_dir, in which a student may have worked."
     ).tag(config=True)
 
     def init_src(self) -> None:
@@ -158,20 +149,14 @@ class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
             super().copy_files()
         finally:
             self.coursedir.student_id_exclude = excluded
-        for student, folder in without_secret.items():
-            self.log.warning(
-                "Not released to '%s', who did not submit in JupyterLab: send the pages in %s",
-                student,
-                folder,
-            )
+        said = "Not released to '%s', who did not submit in JupyterLab: send the pages in %s"
+        for who_and_where in without_secret.items():
+            self.log.warning(said, *who_and_where)
 
 
 def left_out(coursedir: Any) -> dict[str, Path]:
     """Return the folders of pages that cannot be released, by student, of one or of all."""
     step, student = coursedir.feedback_directory, coursedir.student_id or "*"
-    folders = folders_in(coursedir, step, coursedir.assignment_id, student)
-    return {
-        student: folder
-        for student, folder in folders.items()
-        if any(folder.glob("*.html")) and not all((folder / file).is_file() for file in NEEDED)
-    }
+    folders = folders_in(coursedir, step, coursedir.assignment_id, student).items()
+    pages = {name: folder for name, folder in folders if any(folder.glob("*.html"))}
+    return {n: f for n, f in pages.items() if not all((f / file).is_file() for file in NEEDED)}

@@ -29,9 +29,8 @@ def write_files(files: Mapping[str, bytes | Path], folder: Path) -> None:
 def folders_in(coursedir: Any, step: str, assignment: str, student: str = "*") -> dict[str, Path]:
     """Return the folders of an assignment in a step of nbgrader's, by student."""
     pattern = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
-    wild = coursedir.directory_structure.format(
-        nbgrader_step=step, student_id=student, assignment_id=glob.escape(assignment)
-    )
+    place = {"student_id": student, "assignment_id": glob.escape(assignment)}
+    wild = coursedir.directory_structure.format(nbgrader_step=step, **place)
     # not Path.glob: the structure may be absolute
     folders = glob.glob(os.path.join(glob.escape(str(coursedir.root)), wild))  # noqa: PTH118, PTH207
     matches = ((re.fullmatch(pattern, folder), folder) for folder in sorted(folders))
@@ -41,15 +40,12 @@ def folders_in(coursedir: Any, step: str, assignment: str, student: str = "*") -
 def read_files(
     folder: Path, largest: int, without: Collection[str] = ()
 ) -> tuple[dict[str, bytes], list[str]]:
-    """Return the plain files in a folder by their place, and the places of those too large.
-
-    What a notebook left may be a trap: links, pipes and the like are not followed or opened.
-    """
+    """Return the plain files in a folder by their place, and the places of those too large."""
     contents, large = {}, []
     for path in _below(folder):
         name = path.relative_to(folder).as_posix()
         if name in without or path.is_symlink() or not path.is_file():
-            continue
+            continue  # what a notebook left may be a trap: a link, a pipe and the like
         if path.stat().st_size > largest:
             large.append(name)
         else:
@@ -68,19 +64,15 @@ def remove(folder: Path) -> None:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield what lies below a folder; folders that were closed are opened on the way."""
-    _open(folder)
-    for here, folders, files in os.walk(folder):
-        for name in folders:
-            path = Path(here, name)
-            if not path.is_symlink():
-                _open(path)
-        yield from (Path(here, name) for name in [*folders, *files])
-
-
-def _open(folder: Path) -> None:
-    mode = folder.stat().st_mode
-    if mode & 0o700 != 0o700:
-        folder.chmod(mode | 0o700)
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        mode = here.stat().st_mode
+        if mode & 0o700 != 0o700:
+            here.chmod(mode | 0o700)
+        inside = [*here.iterdir()]
+        waiting += (path for path in inside if path.is_dir() and not path.is_symlink())
+        yield from inside
 
 
 def read_json(path: Path, kind: type = dict) -> Any:

@@ -79,7 +79,7 @@ class NotebookInInstances(Notebook):
     _tests: Any
 
     def __init__(self, student: Instance, tests: Instance | None, **more: Any) -> None:
-        super().__init__(student, tests, **more)  # type: ignore[arg-type]
+        super().__init__(student, tests, **more)
         self._images: dict[str, Image] = {}
         self._exchange = Exchange(tests, student) if tests else None
 

@@ -32,6 +32,7 @@ from optdl.bnp import (
     preconditioner,
     smoothed_variance,
 )
+from optdl.special import softmax
 
 __all__ = [
     "border_share",
@@ -62,22 +63,9 @@ Square = Float[np.ndarray, "c*{k}*{k}+1 c*{k}*{k}+1"]
 def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
     r"""Return the images with :math:`\frac{k-1}2` rows and columns of zeros on each side.
 
-    Source: P-21
+    Here k is the height and width of the kernel. Raises ValueError where it is not odd: no border
+    is then the same on both sides. Source: P-21.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel.
-
-    Raises
-    ------
-    ValueError
-        If k is not odd: no border is then the same on both sides.
-
-    Examples
-    --------
     >>> pad(np.ones((1, 1, 1, 2)), 3)[0, 0]
     array([[0., 0., 0., 0.],
            [0., 1., 1., 0.],
@@ -92,9 +80,7 @@ def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
 
 
 def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"]:
-    r"""Return :math:`\mathcal H`, so that a convolution is :math:`\mathcal H\,\mathrm{vec}(w)`.
-
-    Source: P-21
+    r"""Return :math:`\mathcal H`: a convolution is :math:`\mathcal H\,\mathrm{vec}(w)`.
 
     Row ``(n * r + u) * s + v`` holds the window of the padded image n around position (u, v), in
     the order of ``weight[d].reshape(-1)``:
@@ -102,22 +88,9 @@ def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"
     .. math:: \mathcal H_{(n,u,v),\,(p,i,j)} =
         h\bigl(n,\ p,\ u + i - \tfrac{k-1}2,\ v + j - \tfrac{k-1}2\bigr)
 
-    with zeros outside the image. Read downwards, each column is the whole feature map, shifted.
+    with zeros outside the image. Read downwards, each column is the whole feature map, shifted. k
+    is odd, as in :func:`pad`. Source: P-21.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
-
-    Returns
-    -------
-    (N r s, c k²) array
-        One row for each position of each image, one column for each entry of the kernel.
-
-    Examples
-    --------
     >>> h = np.array([[[[1.0, 2.0, 3.0]]]])
     >>> convolution_matrix(h, 3)[:, 3:6]  # the kernel's middle row; the others meet zeros
     array([[0., 1., 2.],
@@ -131,13 +104,9 @@ def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"
 def rows(h: Images) -> int:
     r"""Return :math:`N r s`, the rows of :math:`\mathcal H`: how many examples a kernel sees.
 
-    Source: P-21, P-25
+    A dense layer has N of them, and with N = 1 nothing to center or scale. A convolution still has
+    rs. Source: P-21, P-25.
 
-    A dense layer has N of them, and with N = 1 nothing to center or scale. A convolution still
-    has rs.
-
-    Examples
-    --------
     >>> rows(np.ones((1, 3, 32, 32)))
     1024
     """
@@ -153,15 +122,9 @@ def conv_forward(
     .. math:: \hat a = [e, \mathcal H]\,\hat w, \qquad
         \hat w = \begin{bmatrix} b_d \\ \mathrm{vec}(w_d) \end{bmatrix}
 
-    for all output channels d at once.
+    for all output channels d at once. w and b are those of ``nn.Conv2d``, with an odd k. Raises
+    ValueError where they do not fit each other or h.
 
-    Parameters
-    ----------
-    w : (o, c, k, k) array
-        The kernel, as ``nn.Conv2d`` stores it.
-
-    Examples
-    --------
     >>> h, w = np.array([[[[1.0, 2.0, 3.0]]]]), np.zeros((1, 1, 3, 3))
     >>> w[0, 0, 1] = [0.0, 0.0, 1.0]  # look one to the right
     >>> conv_forward(h, w, np.array([10.0]))[0, 0]
@@ -179,38 +142,17 @@ def conv_forward(
 
 
 def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r*s"]) -> Square:
-    r"""Return the Hessian of the mean loss with respect to one output channel's bias and kernel.
-
-    Source: P-22
+    r"""Return the Hessian of the mean loss in one output channel's bias and kernel (Source: P-22).
 
     .. math:: \nabla^2_{\hat w}\mathcal L = \hat{\mathcal H}^T S\,\hat{\mathcal H}, \qquad
         S = \tfrac1N \operatorname{diag}\bigl(S_1, \dots, S_N\bigr), \quad
         S_n = \frac{\partial^2 L}{\partial v_a^2}\bigl(v_a^{(n)}\bigr)
 
     The outputs of one image meet in one loss, so that its block :math:`S_n` is a full rs × rs
-    matrix. Different images do not meet: S is block-diagonal.
+    matrix. Different images do not meet: S is block-diagonal. The bias comes first. The
+    ``curvatures`` are the matrices :math:`\partial^2 L/\partial v_a^2`, one for each image. Raises
+    ValueError where there is not one rs × rs matrix for each, or k is not odd.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
-    curvatures : (N, r s, r s) array
-        For each image the Hessian of its loss with respect to the channel's output.
-
-    Returns
-    -------
-    (c k² + 1, c k² + 1) array
-        The bias comes first.
-
-    Raises
-    ------
-    ValueError
-        If there is not one rs × rs matrix for each image, or k is not odd.
-
-    Examples
-    --------
     >>> h = np.array([[[[1.0, 3.0]]]])
     >>> conv_layer_hessian(h, 1, np.eye(2)[None])
     array([[ 2.,  4.],
@@ -231,40 +173,23 @@ def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r
 def relu_curvatures(
     outputs: Float[np.ndarray, "N rs"], dense: Float[np.ndarray, "classes rs"]
 ) -> Float[np.ndarray, "N rs rs"]:
-    r"""Return :math:`S_n` of a channel that ReLU, a dense layer and the cross entropy follow.
-
-    Source: P-22, P-24
+    r"""Return :math:`S_n` of a channel before ReLU, a dense layer and the cross entropy.
 
     .. math:: S_n = B_n^T\bigl(\operatorname{diag}(p_n) - p_np_n^T\bigr)B_n, \qquad
         B_n = V\operatorname{diag}\bigl([a_n > 0]\bigr)
 
-    V is the dense layer, :math:`p_n` the softmax of the scores :math:`V\max(a_n, 0)`. ReLU has no
-    second derivative, so only the cross entropy's is left; the label does not matter.
+    V is ``dense``, the weights of a dense layer without a bias, :math:`p_n` the softmax of the
+    scores :math:`V\max(a_n, 0)`. ReLU has no second derivative, so only the cross entropy's is
+    left; the label does not matter. Row n of the ``outputs`` is :math:`a_n`, and the result is what
+    :func:`conv_layer_hessian` takes. Source: P-22, P-24.
 
-    Parameters
-    ----------
-    outputs : (N, r s) array
-        The channel's output for each image, a row for each.
-    dense : (classes, r s) array
-        Weights of the dense layer; its bias is zero.
-
-    Returns
-    -------
-    (N, r s, r s) array
-        As :func:`conv_layer_hessian` takes them.
-
-    Examples
-    --------
     >>> relu_curvatures(np.array([[1.0, -1.0]]), np.array([[1.0, 5.0], [1.0, 7.0]]))
     array([[[0., 0.],
             [0., 0.]]])
     >>> relu_curvatures(np.array([[0.001]]), np.array([[2.0], [-2.0]])).round(3)
     array([[[4.]]])
     """
-    scores = np.maximum(outputs, 0) @ dense.T
-    # the largest score becomes 0, so that exp cannot overflow; softmax does not change
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
+    p = softmax(np.maximum(outputs, 0) @ dense.T)
     inner = p[:, :, None] * (np.eye(len(dense)) - p[:, None, :])
     slopes = dense * (outputs > 0)[:, None, :]
     return np.asarray(slopes.transpose(0, 2, 1) @ inner @ slopes)
@@ -285,20 +210,9 @@ def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
         \sigma_H^2(p,i,j) &= \frac1{Nrs}\sum_{n,u,v}
             \bigl(h(\cdots) - \mu_H(p,i,j)\bigr)^2
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
+    They have the order of the columns; ``mean.reshape(c, k, k)`` lies as the kernel does. k is odd,
+    as in :func:`pad`.
 
-    Returns
-    -------
-    mean, var : (c k²,) arrays
-        In the order of the columns; ``mean.reshape(c, k, k)`` lies as the kernel does.
-
-    Examples
-    --------
     >>> mean, var = exact_column_statistics(np.array([[[[1.0, 3.0]]]]), 3)
     >>> mean.reshape(3, 3)[1]
     array([0.5, 2. , 1.5])
@@ -315,15 +229,9 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
         \mu(p) = \frac1{Nrs}\sum_{n,u,v} h(n,p,u,v), \qquad
         \sigma^2(p) = \frac1{Nrs}\sum_{n,u,v} \bigl(h(n,p,u,v) - \mu(p)\bigr)^2
 
-    They stand for all k² columns of the channel. Batch normalization takes the same ones.
+    They stand for all k² columns of the channel. Batch normalization takes the same ones. h comes
+    without padding.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer, without the padding.
-
-    Examples
-    --------
     >>> channel_statistics(np.array([[[[1.0, 3.0]]]]))
     (array([2.]), array([1.]))
     """
@@ -331,7 +239,7 @@ def channel_statistics(h: Images) -> tuple[Channels, Channels]:
 
 
 def border_share(height: int, width: int, k: int) -> float:
-    r"""Return the largest share of a feature map that a kernel's entry misses.
+    r"""Return the largest fraction of a feature map that a kernel's entry misses (Source: P-23).
 
     A corner of the kernel is :math:`\frac{k-1}2` rows and columns off the center. It misses so
     many rows and columns of the map and meets zeros in their place:
@@ -339,28 +247,11 @@ def border_share(height: int, width: int, k: int) -> float:
     .. math:: \nu = (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr)
         = 1 - \Bigl(1 - \frac{k-1}{2r}\Bigr)\Bigl(1 - \frac{k-1}{2s}\Bigr)
 
-    Parameters
-    ----------
-    height, width : int
-        r and s.
-    k : int
-        Height and width of the kernel.
-
-    Returns
-    -------
-    float
-        ν, from 0 to 1.
-
-    Notes
-    -----
     The paper states the first form for all k. It needs :math:`\frac{k-1}2 \le r, s`, as no more
     rows can be missed than there are: with r = s = 1 and k = 5 the formula gives 0, and the corner
-    misses everything. Here the number of missed rows stops at r, that of columns at s.
+    misses everything. Here the number of missed rows stops at r, that of columns at s. r and s are
+    ``height`` and ``width``, and ν lies between 0 and 1.
 
-    Source: P-23
-
-    Examples
-    --------
     >>> border_share(32, 32, 3), border_share(1, 1, 5)
     (0.0615234375, 1.0)
     """
@@ -369,28 +260,15 @@ def border_share(height: int, width: int, k: int) -> float:
 
 
 def statistics_bound(h: Images, k: int) -> Channels:
-    r"""Return how far a column's mean can be from its channel's mean, for each channel.
+    r"""Return how far a column's mean can be from its channel's mean, by channel (Source: P-23).
 
     .. math:: |\mu_H(p,i,j) - \mu(p)| \le
         (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr) \max_{n,u,v} |h(n,p,u,v)|
 
     A map of ones reaches it at the corners of the kernel.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
-
-    Notes
-    -----
     For kernels that are larger than the feature map see :func:`border_share`.
 
-    Source: P-23
-
-    Examples
-    --------
     >>> statistics_bound(np.full((1, 1, 4, 4), -2.0), 3)
     array([0.875])
     """
@@ -403,24 +281,11 @@ def statistics_bound(h: Images, k: int) -> Channels:
 def normalize_channels(h: Images) -> Images:
     r"""Return :math:`(h - \mu(p))/\sigma(p)`, each channel by its own mean and deviation.
 
-    Source: P-25
-
     It is what batch normalization makes of feature maps, and what the preconditioner makes of the
     columns of :math:`\mathcal H`, up to their zeros. With one image (N = 1) there are still rs
-    numbers in each channel. A mean over the images alone, pixel by pixel, would leave nothing.
+    numbers in each channel. A mean over the images alone, pixel by pixel, would leave nothing. A
+    constant channel raises ValueError. Source: P-25.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-
-    Raises
-    ------
-    ValueError
-        If a channel is constant.
-
-    Examples
-    --------
     >>> normalize_channels(np.array([[[[1.0, 3.0]], [[70.0, 50.0]]]]))[0, :, 0]
     array([[-1.,  1.],
            [ 1., -1.]])
@@ -435,26 +300,16 @@ def normalize_channels(h: Images) -> Images:
 
 
 def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, Square]:
-    r"""Return U, which centers, and D, which scales; all columns of a channel share its numbers.
-
-    Source: P-24
+    r"""Return U, which centers, and D, which scales, with the channels' statistics (Source: P-24).
 
     .. math:: U = \begin{bmatrix} 1 & -(\mu \otimes e)^T \\ 0 & I \end{bmatrix}, \qquad
         D = \begin{bmatrix} 1 & 0 \\ 0 & \operatorname{diag}(\sigma \otimes e) \end{bmatrix}^{-1}
 
     with e, the vector of k² ones. P = UD, and one step of BNP is :math:`\frac1{q^2} P P^T` on the
     gradient ``np.vstack([grad_bias, grad_weight.reshape(o, -1).T])``:
-    :func:`optdl.bnp.precondition_conv` computes it without a matrix.
+    :func:`optdl.bnp.precondition_conv` computes it without a matrix. ``mean`` and ``std`` are those
+    of the input channels. A deviation that is not positive raises ValueError.
 
-    Parameters
-    ----------
-    mean, std : (c,) arrays
-        Mean and standard deviation of each input channel.
-    k : int
-        Height and width of the kernel.
-
-    Examples
-    --------
     >>> U, D = preconditioner_conv(np.array([3.0]), np.array([2.0]), 1)
     >>> U @ D
     array([[ 1. , -1.5],
@@ -467,24 +322,13 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
 def preconditioned_norm(h: Images, k: int, hessian: Square) -> float:
     r"""Return the largest eigenvalue of a layer's Hessian after centering and scaling.
 
-    Source: P-24
-
     .. math:: \lambda_{max}\bigl(P^T\,\nabla^2_{\hat w}\mathcal L\,P\bigr), \qquad P = UD
 
     with the mean and the smoothed variance of the minibatch's channels. The scale q² should be
-    proportional to it: then one learning rate suits all layers.
+    proportional to it: then one learning rate suits all layers. The ``hessian`` is one as
+    :func:`conv_layer_hessian` returns it, bias first. Raises ValueError where it does not have c k²
+    + 1 rows and columns. Source: P-24.
 
-    Parameters
-    ----------
-    h : (N, c, r, s) array
-        The input of the layer.
-    k : int
-        Height and width of the kernel; odd.
-    hessian : (c k² + 1, c k² + 1) array
-        Such as :func:`conv_layer_hessian` returns; the bias comes first.
-
-    Examples
-    --------
     >>> h = np.array([[[[1.0, 3.0]]]])
     >>> adds_up = conv_layer_hessian(h, 1, np.eye(2)[None])
     >>> averages = conv_layer_hessian(h, 1, np.full((1, 2, 2), 1 / 2**2))

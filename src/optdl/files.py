@@ -17,13 +17,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     A reader never sees half a file: until the end there is the old one or none. After an error the
     old one stays, and what was written is removed. Folders are made as needed.
 
-    Parameters
-    ----------
-    path : path
-        Where the whole file is to be.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "results" / "run.txt"

@@ -29,29 +29,17 @@ class ImageFolder:
     """The images of ``root/CLASS/FILE``, cut to squares and normalized (Source: P-28).
 
     Each image is scaled until its shorter side is 8/7 of the crop (256 for 224). In training a
-    random square is cut out, and half of them are mirrored; else the square is the middle one.
-    The draws depend on the seed, the epoch and the image alone, not on who asks or when.
+    random square is cut out, and half of them are mirrored; else the square of side ``size`` is the
+    middle one. The draws depend on the seed, the epoch and the image alone, not on who asks or
+    when.
 
     A loader of torch takes it as it is::
 
         images = ImageFolder("imagenet/train", train=True)
         loader = torch.utils.data.DataLoader(images, batch_size=256, shuffle=True)
 
-    Parameters
-    ----------
-    root : path
-        A folder such as ``train`` or ``val`` with one folder for each class.
-    size : int
-        Side of the crop.
-    train : bool
-        Whether to draw crops and mirror them.
-    seed : int
-        Seed of the draws.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder, or no image in its class folders.
+    Raises FileNotFoundError where the folder is missing or has no images in its class folders, and
+    ValueError where ``size``, in pixels, is less than 1 or an image cannot be read.
     """
 
     def __init__(
@@ -126,19 +114,11 @@ def _images(folder: Path) -> list[Path]:
 
 
 class PadCropFlip:
-    """Pads images with zeros, cuts a part of the old size out at random, and mirrors half of them.
+    """Pad images with zeros, cut parts of the old size out at random, and mirror half of them.
 
-    Source: P-27
+    For many images at once, on their device. ``padding`` is the number of rows and of columns of
+    zeros on each side. Raises ValueError where it is negative. Source: P-27.
 
-    For many images at once, on their device.
-
-    Parameters
-    ----------
-    padding : int
-        Rows and columns of zeros on each side.
-
-    Examples
-    --------
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> PadCropFlip(1)(image, torch.tensor([[1, 1, 1]]))  # in the middle, mirrored
     tensor([[[[2., 1.],
@@ -175,14 +155,7 @@ class StreamedImages:
     """The images of a folder as training examples that are read when a minibatch asks for them.
 
     :func:`optdl.training.train` takes them where it takes ``Examples``. While a GPU works on one
-    minibatch, the next is read.
-
-    Parameters
-    ----------
-    folder : ImageFolder
-        Where they lie, and how they are cut.
-    threads : int
-        Images that are read at once.
+    minibatch, the next is read. ``threads`` is the number of images that are read at once.
     """
 
     def __init__(self, folder: ImageFolder, threads: int = 8) -> None:

@@ -1,8 +1,9 @@
 """The networks of the experiments, each with its normalization passed in.
 
 A normalization is a factory: from the number of features or channels to a layer. The layers that
-torch has go by a name: "none", "bn", "ln", "gn". BNP changes no network: it is applied to one
-from outside, ``BNP(model)``.
+torch has go by a name: "none", "bn", "ln", "gn"; any other raises ValueError. The weights depend on
+``seed`` alone, and torch's global generator is not touched. BNP changes no network: it is applied
+to one from outside, ``BNP(model)``.
 
 Axis letters, fixed for the module: ``N`` examples, ``n`` features, ``c`` channels, ``r`` and
 ``s`` height and width.
@@ -12,8 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -53,21 +53,9 @@ Values = Float[Tensor, "..."]
 def group_norm(group_size: int = 4) -> Factory:
     """Return the factory of group normalization with this many channels in a group.
 
-    Source: P-27, P-28
+    Torch asks for the number of groups instead. Raises ValueError where the group size is less than
+    1; the factory raises it where the channels do not come in whole groups. Source: P-27, P-28.
 
-    Parameters
-    ----------
-    group_size : int
-        Channels that share a mean and a variance; torch asks for the number of groups instead.
-
-    Returns
-    -------
-    callable
-        c to ``nn.GroupNorm(c / group_size, c)``. It raises ValueError if the groups do not
-        come out even.
-
-    Examples
-    --------
     >>> group_norm(4)(32).num_groups
     8
     """
@@ -120,41 +108,28 @@ def _normalize(factory: Factory | None, width: int) -> list[nn.Module]:
 # --- Initial values ---------------------------------------------------------------------------
 
 
-def _weighted(model: nn.Module) -> Iterator[nn.Linear | nn.Conv2d]:
-    """Yield the dense and convolutional layers, their biases set to zero."""
+def _initialize(
+    model: nn.Module, draw: Callable[..., Tensor], seed: int, scale: float = 1.0
+) -> None:
+    """Draw the weights of all layers anew, and set their biases to zero."""
+    generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
+            draw(module.weight, generator=generator)
+            with torch.no_grad():
+                module.weight.mul_(scale)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-            yield module
 
 
-def _glorot_uniform(model: nn.Module, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    for layer in _weighted(model):
-        nn.init.xavier_uniform_(layer.weight, generator=generator)
+_HE = partial(nn.init.kaiming_normal_, nonlinearity="relu")
 
 
-def _he_normal(model: nn.Module, scale: float, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    for layer in _weighted(model):
-        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
-        with torch.no_grad():
-            layer.weight.mul_(scale)
-
-
-# torch draws the weights of a new layer from its global generator, which is put back here; the
-# weights are drawn again by a generator of the network. (skip_init imports for half a second.)
-
-
-def _dense(inputs: int, outputs: int, bias: bool = True) -> nn.Module:
+def _new(kind: Callable[..., nn.Module], *sizes: int, **how: Any) -> nn.Module:
+    """Return a new layer, and leave torch's global generator as it is."""
+    # the network draws the weights again by its own; (skip_init imports for half a second)
     with torch.random.fork_rng(devices=[]):
-        return nn.Linear(inputs, outputs, bias=bias)
-
-
-def _convolution(inputs: int, outputs: int, kernel: int, **how: Any) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        return nn.Conv2d(inputs, outputs, kernel, **how)
+        return kind(*sizes, **how)
 
 
 # --- Plain networks ---------------------------------------------------------------------------
@@ -175,32 +150,16 @@ def fully_connected(
     .. math:: \text{post:}\quad h \mapsto \mathcal B\bigl(g(W h + b)\bigr), \qquad
         \text{pre:}\quad h \mapsto g\bigl(\mathcal B(W h + b)\bigr)
 
-    The input itself is not normalized, nor is the output. The weights are Glorot uniform, the
-    biases zero. Before batch normalization ("bn", pre) there is no bias: it would cancel.
+    The inputs are flattened first. The input itself is not normalized, nor is the output. The
+    weights are Glorot uniform, the biases zero. Before batch normalization ("bn", pre) there is no
+    bias: it would cancel. A normalization is a name of ``FEATURE_NORMALIZATIONS`` or a factory, and
+    ``activation`` makes the module g. Raises ValueError where there are fewer than two widths, one
+    is not positive, or the placement is unknown.
 
     Parameters
     ----------
     widths : sequence of int
         Inputs, hidden layers, outputs: ``(784, 100, 100, 100, 10)`` has three hidden layers.
-    normalization : str, callable or None
-        A name of ``FEATURE_NORMALIZATIONS``, or the number of features to a layer.
-    activation : callable
-        Makes the module g.
-    placement : {"post", "pre"}
-        Whether the normalization comes after or before the activation.
-    seed : int
-        Seed of the weights. Torch's global generator is not touched.
-
-    Returns
-    -------
-    Sequential
-        (N, ...) inputs, which it flattens, to (N, outputs) scores.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two widths, one is not positive, or the placement or the name of
-        the normalization is unknown.
 
     Examples
     --------
@@ -219,9 +178,9 @@ def fully_connected(
     for inputs, outputs in itertools.pairwise(widths[:-1]):
         norm = _normalize(factory, outputs)
         after = [activation(), *norm] if placement == "post" else [*norm, activation()]
-        layers += [_dense(inputs, outputs, bias), *after]
-    model = nn.Sequential(*layers, _dense(widths[-2], widths[-1]))
-    _glorot_uniform(model, seed)
+        layers += [_new(nn.Linear, inputs, outputs, bias=bias), *after]
+    model = nn.Sequential(*layers, _new(nn.Linear, widths[-2], widths[-1]))
+    _initialize(model, nn.init.xavier_uniform_, seed)
     return model
 
 
@@ -242,36 +201,15 @@ def cnn5(
     dense                 scores
     ====================  =======================================
 
-    The convolutions have stride 1 and no padding. The normalization comes last in each of the
-    first four rows, after activation and pooling: it normalizes the input of the next layer. The
-    weights are Glorot uniform, the biases zero.
+    The convolutions have stride 1 and no padding, so a ``size`` below 18, the height and width of
+    the images in pixels, raises ValueError. The normalization comes last in each of the first four
+    rows, after activation and pooling: it normalizes the input of the next layer. A factory's layer
+    must take (N, c) and (N, c, r, s) inputs: one of its kind follows a dense layer. The weights are
+    Glorot uniform, the biases zero.
 
     The paper gives the kernels, the filters and the number of layers. Pooling, padding and the 64
     units are those of the tutorial of TensorFlow that it names.
 
-    Parameters
-    ----------
-    channels, size : int
-        The images are size × size with so many channels.
-    normalization : str, callable or None
-        A name, or the number of channels or features to a layer. Such a layer must take (N, c)
-        and (N, c, r, s) inputs: one of its kind follows a dense layer.
-    seed : int
-        Seed of the weights. Torch's global generator is not touched.
-
-    Returns
-    -------
-    Sequential
-        (N, channels, size, size) images to (N, classes) scores.
-
-    Raises
-    ------
-    ValueError
-        If the images are smaller than 18 × 18, so that nothing is left of them, or the name of
-        the normalization is unknown.
-
-    Examples
-    --------
     >>> sum(parameter.numel() for parameter in cnn5().parameters())
     71338
     """
@@ -280,14 +218,14 @@ def cnn5(
         raise ValueError(f"size must be at least 18: the convolutions have no padding; got {size}")
     factory = _factory(normalization, CHANNEL_NORMALIZATIONS)
     model = nn.Sequential(
-        *(_convolution(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 32)),
-        *(_convolution(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 64)),
-        *(_convolution(64, 32, 3), nn.ReLU(), *_normalize(factory, 32), nn.Flatten()),
-        *(_dense(32 * side**2, 64), nn.ReLU()),
+        *(_new(nn.Conv2d, channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 32)),
+        *(_new(nn.Conv2d, 32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 64)),
+        *(_new(nn.Conv2d, 64, 32, 3), nn.ReLU(), *_normalize(factory, 32), nn.Flatten()),
+        *(_new(nn.Linear, 32 * side**2, 64), nn.ReLU()),
         *_normalize(_factory(normalization, FEATURE_NORMALIZATIONS), 64),
-        _dense(64, classes),
+        _new(nn.Linear, 64, classes),
     )
-    _glorot_uniform(model, seed)
+    _initialize(model, nn.init.xavier_uniform_, seed)
     return model
 
 
@@ -297,17 +235,9 @@ def cnn5(
 class Residual(nn.Module):
     r"""A residual block: :math:`x \mapsto g(\text{shortcut}(x) + \text{branch}(x))` (Source: P-27).
 
-    Parameters
-    ----------
-    branch : Module
-        What is learned: the two convolutions, with their normalizations.
-    shortcut : Module
-        The identity, or what makes x as large as the output of the branch.
-    activation : Module
-        g: the ReLU, or the identity where the activations come first.
+    The branch is what is learned. The shortcut is the identity, or makes x as large as the branch's
+    output; g is the ReLU, or the identity where the activations come first.
 
-    Examples
-    --------
     >>> Residual(nn.ReLU(), nn.Identity(), nn.Identity())(torch.tensor([-1.0, 2.0]))
     tensor([-1.,  4.])
     """
@@ -323,23 +253,12 @@ class Residual(nn.Module):
 
 
 class PaddedShortcut(nn.Module):
-    """The shortcut without parameters: every stride-th pixel, and channels of zeros at the end.
+    """The shortcut without parameters: every stride-th pixel, and ``extra`` channels of zeros.
 
     Source: P-27
 
-    Parameters
-    ----------
-    extra : int
-        Number of channels of zeros.
-    stride : int
-        Step between the pixels that it takes.
-
-    Examples
-    --------
     >>> PaddedShortcut(1, 2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
     tensor([1., 0.])
-    >>> PaddedShortcut(16, 2)
-    PaddedShortcut(extra=16, stride=2)
     """
 
     def __init__(self, extra: int, stride: int) -> None:
@@ -355,28 +274,23 @@ class PaddedShortcut(nn.Module):
         return f"extra={self.extra}, stride={self.stride}"
 
 
-@dataclass(frozen=True)
 class _Kit:
     """The pieces of a residual network, which has one kind of normalization."""
 
-    factory: Factory | None
-    bias: bool
+    def __init__(self, normalization: Normalization, bias: bool | None) -> None:
+        self.factory = _factory(normalization, CHANNEL_NORMALIZATIONS)
+        # batch normalization subtracts the mean of a channel, and with it a bias; BNP needs one
+        self.bias = self.factory is not nn.BatchNorm2d if bias is None else bias
 
     def convolution(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
         """Return a convolution that with stride 1 keeps the size of the image."""
         how = {"stride": stride, "padding": kernel // 2, "bias": self.bias}
-        return _convolution(inputs, outputs, kernel, **how)
-
-    def normalization(self, channels: int) -> list[nn.Module]:
-        return _normalize(self.factory, channels)
+        return _new(nn.Conv2d, inputs, outputs, kernel, **how)
 
     def normalized(self, inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
         """Return a convolution and its normalization."""
         convolution = self.convolution(inputs, outputs, kernel, stride)
-        return [convolution, *self.normalization(outputs)]
-
-    def stem(self, channels: int, kernel: int, stride: int) -> list[nn.Module]:
-        return [*self.normalized(3, channels, kernel, stride), nn.ReLU()]
+        return [convolution, *_normalize(self.factory, outputs)]
 
     def block(self, inputs: int, outputs: int, stride: int, shortcut: nn.Module) -> Residual:
         """Return a block whose last activation comes after the sum."""
@@ -391,59 +305,35 @@ class _Kit:
 
         The stem has just done so for the first block.
         """
-        before = [] if first else [*self.normalization(inputs), nn.ReLU()]
+        before = [] if first else [*_normalize(self.factory, inputs), nn.ReLU()]
         middle = self.normalized(inputs, outputs, 3, stride)
         last = self.convolution(outputs, outputs, 3)
         branch = nn.Sequential(*before, *middle, nn.ReLU(), last)
         return Residual(branch, shortcut, nn.Identity())
 
-    def projection(self, inputs: int, outputs: int, stride: int) -> nn.Module:
-        """Return a 1×1 convolution for a shortcut between different sizes, or the identity."""
-        if stride == 1 and inputs == outputs:
-            return nn.Identity()
-        return nn.Sequential(*self.normalized(inputs, outputs, 1, stride))
+    def network(
+        self,
+        stem: Sequence[nn.Module],
+        widths: Sequence[int],
+        blocks: int,
+        block: Callable[[int, int, int, bool], Residual],
+        tail: Sequence[nn.Module],
+        classes: int,
+    ) -> nn.Sequential:
+        """Return stem, a stage for each width, the mean of each channel, and a dense layer.
 
-
-def _kit(normalization: Normalization, bias: bool | None) -> _Kit:
-    factory = _factory(normalization, CHANNEL_NORMALIZATIONS)
-    # batch normalization subtracts the mean of a channel, and with it a bias; BNP needs one
-    return _Kit(factory, factory is not nn.BatchNorm2d if bias is None else bias)
-
-
-def _network(
-    stem: Sequence[nn.Module],
-    stages: Sequence[Sequence[nn.Module]],
-    tail: Sequence[nn.Module],
-    channels: int,
-    classes: int,
-) -> nn.Sequential:
-    """Return the parts in their order, ended by the mean of each channel and a dense layer."""
-    parts = OrderedDict[str, nn.Module](stem=nn.Sequential(*stem))
-    for number, blocks in enumerate(stages, 1):
-        parts[f"stage{number}"] = nn.Sequential(*blocks)
-    dense = _dense(channels, classes)
-    parts["head"] = nn.Sequential(*tail, nn.AdaptiveAvgPool2d(1), nn.Flatten(), dense)
-    return nn.Sequential(parts)
-
-
-def _sizes(widths: Sequence[int], blocks: int) -> list[list[tuple[int, int, int]]]:
-    """Return the inputs, outputs and stride of each block, stage by stage."""
-    starts = [(widths[0], 1), *((before, 2) for before in widths[:-1])]
-    return [
-        [(before, width, stride), *[(width, width, 1)] * (blocks - 1)]
-        for (before, stride), width in zip(starts, widths, strict=True)
-    ]
-
-
-def _cifar_block(
-    kit: _Kit, size: tuple[int, int, int], preactivation: bool, first: bool
-) -> Residual:
-    inputs, outputs, stride = size
-    same = inputs == outputs
-    shortcut = nn.Identity() if same else PaddedShortcut(outputs - inputs, stride)
-    if preactivation:
-        return kit.preactivated_block(*size, shortcut, first)
-    return kit.block(*size, shortcut)
+        ``block`` makes a block from its inputs, outputs, stride, and whether it is the first.
+        """
+        parts = OrderedDict[str, nn.Module](stem=nn.Sequential(*stem))
+        before = widths[0]
+        for stage, width in enumerate(widths):
+            first = block(before, width, 2 if stage else 1, stage == 0)
+            others = [block(width, width, 1, False) for _ in range(blocks - 1)]
+            parts[f"stage{stage + 1}"] = nn.Sequential(first, *others)
+            before = width
+        dense = _new(nn.Linear, before, classes)
+        parts["head"] = nn.Sequential(*tail, nn.AdaptiveAvgPool2d(1), nn.Flatten(), dense)
+        return nn.Sequential(parts)
 
 
 def resnet_cifar(
@@ -464,31 +354,22 @@ def resnet_cifar(
     .. math:: \text{original:}\quad \operatorname{relu}(x + F(x)), \qquad
         \text{preactivation:}\quad x + F(x)
 
-    In the preactivation version normalization and ReLU stand before each convolution of F, and
-    once more after the last block. In the first block they come before x goes both ways.
+    In the preactivation version normalization and ReLU stand before each convolution of F, and once
+    more after the last block. In the first block they come before x goes both ways. It maps
+    (N, 3, r, s) images to (N, classes) scores, and its parts are ``stem``, ``stage1`` to ``stage3``
+    and ``head``. A normalization is a name of ``CHANNEL_NORMALIZATIONS`` or a factory. Raises
+    ValueError where the depth is not 6n + 2.
 
     Parameters
     ----------
     depth : int
         6n + 2: the layers with weights. 110 gives 54 blocks.
-    normalization : str, callable or None
-        A name of ``CHANNEL_NORMALIZATIONS``, or the number of channels to a layer.
-    preactivation : bool
-        Whether to build the preactivation version.
     init_scale : float
         The weights are He normal, :math:`N(0, 2/\text{fan-in})`, times this: 0.1 or 0.4 in the
         experiments with BNP and group normalization.
     bias : bool, optional
         Whether the convolutions have biases. By default they have, unless the normalization is
         "bn", which would cancel them. For a factory of such a kind say False.
-    seed : int
-        Seed of the weights. Torch's global generator is not touched.
-
-    Returns
-    -------
-    Sequential
-        (N, 3, r, s) images to (N, classes) scores; its parts are called ``stem``, ``stage1`` to
-        ``stage3`` and ``head``.
 
     Examples
     --------
@@ -502,17 +383,19 @@ def resnet_cifar(
             "depth must be 6n + 2 (8, 14, 20, ..., 110): three stages of n blocks with two "
             f"convolutions, a first convolution and a dense layer; got {depth}"
         )
-    kit = _kit(normalization, bias)
-    stages = [
-        [
-            _cifar_block(kit, size, preactivation, first=stage == number == 0)
-            for number, size in enumerate(sizes)
-        ]
-        for stage, sizes in enumerate(_sizes((16, 32, 64), blocks))
-    ]
-    tail = [*kit.normalization(64), nn.ReLU()] if preactivation else []
-    model = _network(kit.stem(16, 3, 1), stages, tail, 64, classes)
-    _he_normal(model, init_scale, seed)
+    kit = _Kit(normalization, bias)
+
+    def block(inputs: int, outputs: int, stride: int, first: bool) -> Residual:
+        same = inputs == outputs
+        shortcut = nn.Identity() if same else PaddedShortcut(outputs - inputs, stride)
+        if preactivation:
+            return kit.preactivated_block(inputs, outputs, stride, shortcut, first)
+        return kit.block(inputs, outputs, stride, shortcut)
+
+    stem = [*kit.normalized(3, 16, 3, 1), nn.ReLU()]
+    tail = [*_normalize(kit.factory, 64), nn.ReLU()] if preactivation else []
+    model = kit.network(stem, (16, 32, 64), blocks, block, tail, classes)
+    _initialize(model, _HE, seed, init_scale)
     return model
 
 
@@ -523,42 +406,27 @@ def resnet18(
     bias: bool | None = None,
     seed: int = 0,
 ) -> nn.Sequential:
-    r"""Return the residual network of 18 layers for images of 224 × 224 pixels (Source: P-28).
+    """Return the residual network of 18 layers for images of 224 × 224 pixels (Source: P-28).
 
     A 7×7 convolution of stride 2, 3×3 maximum pooling of stride 2, four stages of two blocks with
     64, 128, 256 and 512 channels, and a dense layer. Where the channels double, the image is
-    halved, and the shortcut is a 1×1 convolution with its normalization.
+    halved, and the shortcut is a 1×1 convolution with its normalization. The arguments are those of
+    :func:`resnet_cifar`; the experiments on ImageNet have ``group_norm(32)``. Its parts are
+    ``stem``, ``stage1`` to ``stage4`` and ``head``.
 
-    Parameters
-    ----------
-    normalization : str, callable or None
-        A name of ``CHANNEL_NORMALIZATIONS``, or the number of channels to a layer. The experiments
-        on ImageNet have ``group_norm(32)``.
-    init_scale : float
-        The weights are He normal, :math:`N(0, 2/\text{fan-in})`, times this.
-    bias : bool, optional
-        Whether the convolutions have biases. By default they have, unless the normalization is
-        "bn", which would cancel them. For a factory of such a kind say False.
-    seed : int
-        Seed of the weights. Torch's global generator is not touched.
-
-    Returns
-    -------
-    Sequential
-        (N, 3, r, s) images to (N, classes) scores; its parts are called ``stem``, ``stage1`` to
-        ``stage4`` and ``head``.
-
-    Examples
-    --------
     >>> sum(parameter.numel() for parameter in resnet18().parameters())
     11689512
     """
-    kit = _kit(normalization, bias)
-    stages = [
-        [kit.block(*size, kit.projection(*size)) for size in sizes]
-        for sizes in _sizes((64, 128, 256, 512), 2)
-    ]
-    stem = [*kit.stem(64, 7, 2), nn.MaxPool2d(3, stride=2, padding=1)]
-    model = _network(stem, stages, [], 512, classes)
-    _he_normal(model, init_scale, seed)
+    kit = _Kit(normalization, bias)
+
+    def block(inputs: int, outputs: int, stride: int, first: bool) -> Residual:
+        same = inputs == outputs
+        shortcut = (
+            nn.Identity() if same else nn.Sequential(*kit.normalized(inputs, outputs, 1, stride))
+        )
+        return kit.block(inputs, outputs, stride, shortcut)
+
+    stem = [*kit.normalized(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)]
+    model = kit.network(stem, (64, 128, 256, 512), 2, block, [], classes)
+    _initialize(model, _HE, seed, init_scale)
     return model

@@ -94,8 +94,6 @@ def use_style() -> None:
 
     The same figure gives the same SVG, byte for byte, in every run.
 
-    Examples
-    --------
     >>> import matplotlib.pyplot as plt
     >>> with plt.rc_context():
     ...     use_style()
@@ -125,6 +123,9 @@ def plot_curves(
 ) -> Axes:
     """Draw curves against epochs or another common axis.
 
+    Raises ValueError where a curve does not have as many numbers as x, or a band belongs to no
+    curve.
+
     Parameters
     ----------
     curves : mapping
@@ -136,11 +137,6 @@ def plot_curves(
         Names of curves to pairs of lower and upper ends, t numbers each, shaded.
     mark : (float, str), optional
         A place on the axis to mark with a vertical line, and its label.
-
-    Returns
-    -------
-    Axes
-        The axes that were given.
 
     Examples
     --------
@@ -182,10 +178,6 @@ def plot_contours(
 
     Parameters
     ----------
-    x : (columns,) array
-        First coordinates of the grid.
-    y : (rows,) array
-        Second coordinates of the grid.
     surface : (rows, columns) array
         The value at (x[j], y[i]) in entry (i, j), as from :meth:`optdl.problems.Problem.surface`.
     trajectories : mapping, optional
@@ -195,11 +187,6 @@ def plot_contours(
         A point to mark with a star.
     levels : int or sequence
         Number of level curves, or their heights.
-
-    Returns
-    -------
-    Axes
-        The axes that were given.
 
     Examples
     --------
@@ -248,20 +235,9 @@ def plot_power_laws(
 ) -> Axes:
     """Draw measurements as marks and the laws they should follow as lines, in log–log axes.
 
-    Parameters
-    ----------
-    measured : mapping
-        Names to t positive numbers each.
-    laws : mapping, optional
-        Names out of ``measured`` to t positive numbers each, drawn as a line of that color.
+    A law has the name of a measurement, and its color. Both map names to as many positive numbers
+    as x has. Raises ValueError where they have another number, or a law belongs to no measurement.
 
-    Returns
-    -------
-    Axes
-        The axes that were given.
-
-    Examples
-    --------
     >>> import matplotlib.pyplot as plt
     >>> x = np.array([1.0, 10.0, 100.0])
     >>> fig, ax = plt.subplots()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -34,22 +34,15 @@ Points = Float[np.ndarray, "m n"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An objective J to minimize, with its first two derivatives.
+    """An objective J with its first two derivatives, a global minimum and a usual start.
+
+    ``value``, ``gradient`` and ``hessian`` map an (n,) array to J, ∇J and ∇²J: a number, an (n,)
+    array and an (n, n) array.
 
     Parameters
     ----------
-    name : str
-        Name for titles and legends.
-    value : callable
-        J: (n,) array to number.
-    gradient : callable
-        ∇J: (n,) array to (n,) array.
-    hessian : callable
-        ∇²J: (n,) array to (n, n) array.
     minimum : (n,) array or None
         A global minimum; None where J is unbounded below.
-    start : (n,) array
-        A usual starting point.
     vectorized_gradient : callable, optional
         (m, n) array to (m, n) array, for objectives that are descended from many points at once.
 
@@ -71,18 +64,6 @@ class Problem:
     def gradients(self, points: Points) -> Points:
         """Return ∇J at many points, in one call where the problem has a vectorized gradient.
 
-        Parameters
-        ----------
-        points : (m, n) array
-            One point a row.
-
-        Returns
-        -------
-        (m, n) array
-            One gradient a row.
-
-        Examples
-        --------
         >>> saddle().gradients(np.array([[1.0, 1.0], [2.0, 3.0]]))
         array([[ 1., -1.],
                [ 2., -3.]])
@@ -96,13 +77,8 @@ class Problem:
     ) -> Float[np.ndarray, "rows columns"]:
         """Return J at each point of a grid, for a contour plot.
 
-        Returns
-        -------
-        (rows, columns) array
-            Entry (i, j) is J(x[j], y[i]), the order that contour plots expect.
+        Entry (i, j) is J(x[j], y[i]), the order that contour plots expect.
 
-        Examples
-        --------
         >>> valley(0.5).surface(np.array([0.0, 2.0]), np.array([0.0, 2.0]))
         array([[0., 2.],
                [1., 3.]])
@@ -115,20 +91,9 @@ def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
 
     .. math:: J(w) = \tfrac12 (w - w^*)^T H (w - w^*), \qquad \nabla J(w) = H (w - w^*)
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, symmetric with eigenvalues ≥ 0.
-    minimum : (n,) array, optional
-        w*; the origin when not given.
+    w* is the origin when not given. Raises ValueError where H is not symmetric or has a negative
+    eigenvalue.
 
-    Raises
-    ------
-    ValueError
-        If H is not symmetric, has a negative eigenvalue, or does not fit w*.
-
-    Examples
-    --------
     >>> quadratic(np.diag([1.0, 9.0]), np.array([2.0, 0.0])).value(np.array([2.0, 1.0]))
     4.5
     """
@@ -136,13 +101,14 @@ def quadratic(hessian: Matrix, minimum: Vector | None = None) -> Problem:
     center = np.zeros(len(H)) if minimum is None else np.array(minimum)
     _require_bowl(H, center)
 
-    def value(x: Vector) -> float:
-        return float(0.5 * (x - center) @ H @ (x - center))
-
-    def gradient(x: Vector) -> Vector:
-        return H @ (x - center)
-
-    return Problem("quadratic", value, gradient, lambda x: H.copy(), center, center + 1.0)
+    return Problem(
+        "quadratic",
+        lambda x: float(0.5 * (x - center) @ H @ (x - center)),
+        lambda x: H @ (x - center),
+        lambda x: H.copy(),
+        center,
+        center + 1.0,
+    )
 
 
 def valley(b: float) -> Problem:
@@ -150,29 +116,16 @@ def valley(b: float) -> Problem:
 
     .. math:: f(x, y) = \tfrac12 (x^2 + b\, y^2), \qquad b > 0
 
-    From the start (b, 1), exact line search zigzags to the minimum at the origin.
+    From the start (b, 1), exact line search zigzags to the minimum at the origin. Raises ValueError
+    where b is not positive and finite: there is no single minimum then.
 
-    Raises
-    ------
-    ValueError
-        If b is not positive and finite: there is no single minimum then.
-
-    Examples
-    --------
     >>> valley(0.1).gradient(np.array([0.1, 1.0]))
     array([0.1, 0.1])
     """
     if not 0 < b < math.inf:
         raise ValueError(f"b must be positive and finite; got {b}. It is the curvature along y.")
     bowl = quadratic(np.diag([1.0, b]))
-    return Problem(
-        f"valley, b = {b:g}",
-        bowl.value,
-        bowl.gradient,
-        bowl.hessian,
-        np.zeros(2),
-        np.array([b, 1.0]),
-    )
+    return replace(bowl, name=f"valley, b = {b:g}", start=np.array([b, 1.0]))
 
 
 def saddle() -> Problem:
@@ -183,19 +136,13 @@ def saddle() -> Problem:
     The gradient vanishes at the origin, where the Hessian has eigenvalues 1 and −1. The start lies
     near the x axis, along which gradient descent is drawn to the saddle.
 
-    Examples
-    --------
     >>> saddle().gradient(np.array([1.0, 1.0])), saddle().minimum is None
     (array([ 1., -1.]), True)
     """
     curvatures = np.array([1.0, -1.0])
-
-    def value(x: Vector) -> float:
-        return float(0.5 * (x[0] ** 2 - x[1] ** 2))
-
     return Problem(
         "saddle",
-        value,
+        lambda x: float(0.5 * (x[0] ** 2 - x[1] ** 2)),
         lambda x: curvatures * x,
         lambda x: np.diag(curvatures),
         None,
@@ -211,8 +158,6 @@ def beale() -> Problem:
 
     Its minimum is 0 at (3, ½).
 
-    Examples
-    --------
     >>> beale().value(np.array([3.0, 0.5]))
     0.0
     """
@@ -244,14 +189,11 @@ def beale() -> Problem:
 def rosenbrock() -> Problem:
     r"""Return Rosenbrock's function: a curved valley, easy to reach and slow to follow.
 
-    Source: L1-12, L1-17
-
     .. math:: f(x, y) = (1 - x)^2 + 100\, (y - x^2)^2
 
     Its minimum is 0 at (1, 1), where the Hessian has condition number about 2508.
+    Source: L1-12, L1-17.
 
-    Examples
-    --------
     >>> rosenbrock().gradient(np.array([-1.2, 1.0])).round(1)
     array([-215.6,  -88. ])
     """
@@ -284,74 +226,53 @@ def mixture(
 
     .. math:: f(x) = -\sum_{j=1}^{k} a_j \exp\Bigl(-\frac{\lVert x - c_j\rVert^2}{2 s_j^2}\Bigr)
 
-    ``minimum`` is the deepest of the minima that are reached from the centers.
+    ``minimum`` is the deepest of the minima that are reached from the centers. Without arguments
+    there are three wells in the plane; depths a and widths s are 1 when only centers are given. A
+    row of ``centers`` is a c_j. Raises ValueError where a depth or a width is not positive, or
+    there is not one for each center.
 
-    Parameters
-    ----------
-    centers : (k, n) array, optional
-        c, one row per well; three wells in the plane when not given.
-    depths : (k,) array, optional
-        a > 0, the depth of each well alone; all 1 when only centers are given.
-    widths : (k,) array, optional
-        s > 0, the width of each well; all 1 when only centers are given.
-
-    Raises
-    ------
-    ValueError
-        If depths or widths are not positive, or their number is not that of the centers.
-
-    Examples
-    --------
     >>> mixture(np.zeros((1, 2))).value(np.zeros(2))
     -1.0
     """
-    if centers is None:
-        c, a, s = np.array(_CENTERS), np.array(_DEPTHS), np.array(_WIDTHS)
-    else:
+    c, a, s = map(np.array, (_CENTERS, _DEPTHS, _WIDTHS))
+    if centers is not None:
         c, a, s = np.array(centers), np.ones(len(centers)), np.ones(len(centers))
     a = a if depths is None else np.array(depths)
     s = s if widths is None else np.array(widths)
-    _require_wells(c, a, s)
+    for name, array in (("depths", a), ("widths", s)):
+        if array.shape != (len(c),) or not np.all(array > 0):
+            raise ValueError(
+                f"{name} must be {len(c)} positive numbers, one per center; got {array}"
+            )
 
-    def wells(x: Vector) -> Float[np.ndarray, " k"]:
-        return a * np.exp(-np.sum((x - c) ** 2, axis=1) / (2 * s**2))
+    def wells(x: Float[np.ndarray, "*m n"]) -> Float[np.ndarray, "*m k"]:
+        return a * np.exp(-np.sum((x[..., None, :] - c) ** 2, axis=-1) / (2 * s**2))
 
     def value(x: Vector) -> float:
         return float(-np.sum(wells(x)))
 
-    def gradient(x: Vector) -> Vector:
-        return (wells(x) / s**2) @ (x - c)
-
-    def gradients(points: Points) -> Points:
-        from_centers = points[:, None] - c
-        weight = a / s**2 * np.exp(-np.sum(from_centers**2, axis=2) / (2 * s**2))
-        return np.sum(weight[:, :, None] * from_centers, axis=1)
+    def gradient(x: Float[np.ndarray, "*m n"]) -> Float[np.ndarray, "*m n"]:
+        return np.sum((wells(x) / s**2)[..., None] * (x[..., None, :] - c), axis=-2)
 
     def hessian(x: Vector) -> Matrix:
         weight = wells(x) / s**2
         step = np.sqrt(weight)[:, None] * (x - c) / s[:, None]
         return np.sum(weight) * np.eye(len(x)) - step.T @ step
 
-    minima = [_mean_shift(wells, c, s, center) for center in c]
+    def mean_shift(x: Vector) -> Vector:
+        # A zero gradient says that x is the weighted mean of the centers. Stepping to that mean
+        # never climbs, whatever the start, and needs no step size.
+        for _ in range(10_000):
+            weight = wells(x) / s**2
+            step = weight @ c / np.sum(weight) - x
+            x = x + step
+            if np.abs(step).max() < 1e-15:
+                break
+        return x
+
+    minimum = min(map(mean_shift, c), key=value)
     start = np.array([0.0, 0.5]) if centers is None else c.mean(axis=0) + 0.25
-    return Problem("mixture", value, gradient, hessian, min(minima, key=value), start, gradients)
-
-
-def _mean_shift(
-    wells: Callable[[Vector], Float[np.ndarray, " k"]],
-    centers: Float[np.ndarray, "k n"],
-    widths: Float[np.ndarray, " k"],
-    x: Vector,
-) -> Vector:
-    # A zero gradient says that x is the weighted mean of the centers. Stepping to that mean never
-    # climbs, whatever the start, and needs no step size.
-    for _ in range(10_000):
-        weight = wells(x) / widths**2
-        step = weight @ centers / np.sum(weight) - x
-        x = x + step
-        if np.abs(step).max() < 1e-15:
-            break
-    return x
+    return Problem("mixture", value, gradient, hessian, minimum, start, gradient)
 
 
 def _require_bowl(H: Matrix, center: Float[np.ndarray, " p"]) -> None:
@@ -370,37 +291,16 @@ def _require_bowl(H: Matrix, center: Float[np.ndarray, " p"]) -> None:
         )
 
 
-def _require_wells(
-    c: Float[np.ndarray, "k n"], a: Float[np.ndarray, " p"], s: Float[np.ndarray, " q"]
-) -> None:
-    for name, array in (("depths", a), ("widths", s)):
-        if array.shape != (len(c),) or not np.all(array > 0):
-            raise ValueError(
-                f"{name} must be {len(c)} positive numbers, one per center; got {array}"
-            )
-
-
 def rotated(problem: Problem, degrees: float) -> Problem:
     r"""Return a problem of the plane, turned around the origin (Source: F-03).
 
     .. math:: J_{rotated}(w) = J(Q^T w), \qquad \nabla J_{rotated}(w) = Q\,\nabla J(Q^T w), \qquad
         Q = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}
 
-    The surface keeps its shape and its eigenvalues; only its axes turn. Minimum and start turn with
-    it, so that gradient descent takes the same path, turned.
+    φ is counterclockwise, in degrees. The surface keeps its shape and its eigenvalues; only its
+    axes turn. Minimum and start turn with it, so that gradient descent takes the same path, turned.
+    Raises ValueError where the problem does not have two parameters.
 
-    Parameters
-    ----------
-    degrees : float
-        φ, counterclockwise, in degrees.
-
-    Raises
-    ------
-    ValueError
-        If the problem has another number of parameters.
-
-    Examples
-    --------
     >>> rotated(valley(0.5), 90.0).hessian(np.zeros(2)).round(12)
     array([[0.5, 0. ],
            [0. , 1. ]])
@@ -426,19 +326,10 @@ class TwoGaussians:
 
     .. math:: P(y = +1) = \pi, \qquad x \mid y \sim \mathcal N(y\,\mu,\ \sigma^2 I)
 
-    A linear classifier answers the sign of wᵀx + b. A score of exactly 0 counts as an error.
+    Here μ ≠ 0 is the ``mean`` of the class +1, σ the ``std`` and π the ``prior``. A linear
+    classifier answers the sign of wᵀx + b. A score of exactly 0 counts as an error. Raises
+    ValueError where μ is zero, σ is not positive and finite, or π does not lie between 0 and 1.
 
-    Parameters
-    ----------
-    mean : (d,) array
-        μ ≠ 0, the mean of the class +1; the class −1 has mean −μ.
-    std : float
-        σ > 0.
-    prior : float
-        π, between 0 and 1.
-
-    Examples
-    --------
     >>> population = TwoGaussians(np.array([1.0, 0.0]))
     >>> round(population.bayes_error, 4), population.squared_risk(np.zeros(2), 0.0)
     (0.1587, 1.0)
@@ -462,14 +353,9 @@ class TwoGaussians:
     def sample(
         self, m: int, rng: np.random.Generator
     ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, " m"]]:
-        """Draw m independent examples.
+        """Draw m independent examples: features in rows, and labels +1.0 or −1.0.
 
-        Returns
-        -------
-        x : (m, d) array
-            Features.
-        y : (m,) array
-            Labels, +1.0 or −1.0.
+        Raises ValueError where m is less than 1.
         """
         if m < 1:
             raise ValueError(f"m must be at least 1; got {m}")
@@ -501,7 +387,7 @@ class TwoGaussians:
 
     @property
     def bayes_rule(self) -> tuple[Float[np.ndarray, " d"], float]:
-        r"""The classifier of least 0–1 risk: w = 2μ/σ², b = log(π / (1 − π)).
+        """The classifier of least 0–1 risk: w = 2μ/σ², b = log(π / (1 − π)).
 
         Its score wᵀx + b is the log-odds log P(+1 | x) − log P(−1 | x).
         """

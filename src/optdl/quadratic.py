@@ -55,32 +55,13 @@ Trajectory = Float[np.ndarray, "t n"]
 class QuadraticModel:
     r"""The second-order Taylor expansion of an objective around one point.
 
-    Source: L1-12, L1-13, L1-39
-
     .. math:: J(w) \approx J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
 
     Its gradient is :math:`g + H(w-\hat w)`. Both g and H are taken at the center ŵ. After a step of
     gradient descent the model lies :math:`\tfrac12\eta^2 g^T H g` above the tangent: above, on or
-    below it for a positive, zero or negative curvature along the gradient.
+    below it for a positive, zero or negative curvature along the gradient. ``value`` is J(ŵ) and
+    ``slope`` is g. Raises ValueError where H is not symmetric. Source: L1-12, L1-13, L1-39.
 
-    Parameters
-    ----------
-    value : float
-        J(ŵ).
-    slope : (n,) array
-        g, the gradient of J at ŵ.
-    hessian : (n, n) array
-        H, the symmetric matrix of second derivatives of J at ŵ.
-    center : (n,) array
-        ŵ.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree or H is not symmetric.
-
-    Examples
-    --------
     >>> model = QuadraticModel(1.0, np.array([2.0]), np.array([[4.0]]), center=np.array([0.0]))
     >>> model(np.array([1.0])), model.gradient(np.array([1.0])), model.minimum
     (5.0, array([6.]), array([-0.5]))
@@ -123,10 +104,7 @@ class QuadraticModel:
     def minimum(self) -> Vector:
         """The unique minimum of the model, ŵ − H⁻¹g.
 
-        Raises
-        ------
-        ValueError
-            If H is not positive definite: the model then has no unique minimum.
+        Raises ValueError where H is not positive definite: no minimum is then unique.
         """
         smallest = float(np.linalg.eigvalsh(self.hessian)[0])
         if smallest <= 0:
@@ -144,24 +122,14 @@ def prediction_ratio(
     center: Vector,
     w: Vector,
 ) -> float:
-    r"""Divide the change of J from the center to ``w`` by the change that the model predicts.
-
-    Source: L1-12
+    r"""Divide the change of J up to ``w`` by the change that the model predicts (Source: L1-12).
 
     .. math:: \frac{J(w) - J(\hat w)}{(w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)}
 
     A ratio near 1 says that the model can be trusted as far as ``w``: trust-region methods choose
-    the length of their next step by it.
+    the length of their next step by it. ``value``, ``gradient`` and ``hessian`` are functions of an
+    (n,) array, and the model must predict a change.
 
-    Parameters
-    ----------
-    value, gradient, hessian : callables
-        J, its gradient and its Hessian, each a function of an (n,) array.
-    center, w : (n,) arrays
-        ŵ, where J is expanded, and w; the model must predict a change.
-
-    Examples
-    --------
     >>> prediction_ratio(lambda w: float(w[0] ** 3), lambda w: 3 * w**2, lambda w: np.diag(6 * w),
     ...                  center=np.array([1.0]), w=np.array([2.0]))
     1.1666666666666667
@@ -176,23 +144,11 @@ def approximation_error(
     direction: Vector,
     distances: Float[np.ndarray, " s"],
 ) -> Float[np.ndarray, " s"]:
-    r"""Return :math:`|J(w) - \text{model}(w)|` at the given distances from the center.
+    r"""Return :math:`|J(w) - \text{model}(w)|` at distances from the center (Source: L1-12).
 
-    Source: L1-12
+    The distances are measured along ``direction``, a nonzero vector of any length. A direction of
+    zero raises ValueError.
 
-    Parameters
-    ----------
-    problem : Problem
-        The objective J.
-    center : (n,) array
-        ŵ, where J is expanded.
-    direction : (n,) array
-        Any nonzero vector; it is normalized, so that ``distances`` are ‖w − ŵ‖.
-    distances : (s,) array
-        Where the error is measured.
-
-    Examples
-    --------
     >>> from optdl.problems import quadratic
     >>> bowl = quadratic(np.diag([1.0, 3.0]))
     >>> approximation_error(bowl, np.ones(2), np.ones(2), np.array([0.5])) < 1e-14
@@ -212,15 +168,9 @@ def approximation_order(
     """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes (Source: L1-12).
 
     The quadratic model of a smooth function has the order 3, or a higher one if the third
-    derivative vanishes along the line.
+    derivative vanishes along the line. Raises ValueError where a number is not positive and has no
+    logarithm.
 
-    Raises
-    ------
-    ValueError
-        If a distance or an error is not positive (an error of 0 has no logarithm).
-
-    Examples
-    --------
     >>> h = np.array([0.1, 0.2, 0.4])
     >>> round(approximation_order(h, 7 * h**3), 12)
     3.0
@@ -234,22 +184,14 @@ def approximation_order(
 
 
 def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
-    r"""Return the eigenvalues (ascending) and the orthonormal eigenvectors (columns) of H.
-
-    Source: L1-14
+    r"""Return the eigenvalues (ascending) and orthonormal eigenvectors (columns) of H.
 
     .. math:: H u_i = \lambda_i u_i, \qquad u_i^T u_j = \delta_{ij}
 
     If u is an eigenvector, so is −u. Here the entry of the largest absolute value is positive, so
-    that the result does not depend on the library that computes it.
+    that the result does not depend on the library that computes it. Raises ValueError where H is
+    not symmetric. Source: L1-14.
 
-    Raises
-    ------
-    ValueError
-        If H is not square and symmetric.
-
-    Examples
-    --------
     >>> eigenvalues, eigenvectors = eigenbasis(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> eigenvalues
     array([1., 3.])
@@ -269,13 +211,9 @@ def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
 
     .. math:: \tfrac12\lambda_i\alpha_i^2 = \frac{(u_i^T g)^2}{2\lambda_i}
 
-    Raises
-    ------
-    ValueError
-        If H is not positive definite: the gradient does not determine w* then.
+    A Hessian that is not positive definite raises ValueError: the gradient does not determine w*
+    then.
 
-    Examples
-    --------
     >>> contributions_from_gradient(np.diag([1.0, 4.0]), np.array([2.0, 12.0]))
     array([ 2., 18.])
     """
@@ -290,12 +228,12 @@ def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
 def gradient_descent(
     gradient: Callable[[Vector], Vector], start: Vector, lr: float, steps: int
 ) -> Trajectory:
-    r"""Iterate :math:`w \leftarrow w - \eta \nabla J(w)` and return every iterate, the start first.
+    r"""Iterate :math:`w \leftarrow w - \eta \nabla J(w)`; return all iterates, start first.
 
     Source: L1-15
 
-    Examples
-    --------
+    ``gradient`` maps an (n,) array to ∇J there. Raises ValueError where ``steps`` is negative.
+
     >>> gradient_descent(lambda w: 2 * w, np.array([1.0]), lr=0.25, steps=3).ravel()
     array([1.   , 0.5  , 0.25 , 0.125])
     """
@@ -313,22 +251,9 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
 
     .. math:: \alpha_i^{(\tau)} = (1 - \eta\lambda_i)^\tau \, \alpha_i^{(0)}
 
-    Parameters
-    ----------
-    alpha0 : (n,) array
-        Coefficients of w − w* at the start.
-    eigenvalues : (n,) array
-        λᵢ of the Hessian, in the same order; negative ones grow.
-    lr : float
-        The learning rate η.
+    Row τ has the coefficients of w − w* after τ steps, row 0 ``alpha0``. Along a negative
+    eigenvalue they grow. Raises ValueError where ``steps`` is negative.
 
-    Returns
-    -------
-    (steps + 1, n) array
-        Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
-
-    Examples
-    --------
     >>> gd_coefficients(np.array([1.0, 1.0]), np.array([1.0, 3.0]), lr=0.5, steps=2)
     array([[ 1.  ,  1.  ],
            [ 0.5 , -0.5 ],
@@ -342,29 +267,14 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
 def scheduled_coefficients(
     alpha0: Vector, eigenvalues: Vector, lrs: Float[np.ndarray, " s"]
 ) -> Trajectory:
-    r"""Return the eigenbasis coefficients of gradient descent whose learning rate changes.
-
-    Source: L1-15
+    r"""Return the eigenbasis coefficients of gradient descent with changing rates (Source: L1-15).
 
     .. math:: \alpha_i^{(\tau)} = \alpha_i^{(0)} \prod_{t=1}^{\tau} (1 - \eta_t\lambda_i)
 
     The order of the learning rates does not matter after the last of them. With
-    :math:`\eta_t = 1/\lambda_t` all n coefficients are 0 after n steps.
+    :math:`\eta_t = 1/\lambda_t` all n coefficients are 0 after n steps. The rows are those of
+    :func:`gd_coefficients`; ``lrs`` has a rate for each step.
 
-    Parameters
-    ----------
-    alpha0, eigenvalues : (n,) arrays
-        As for :func:`gd_coefficients`.
-    lrs : (s,) array
-        The learning rate of each step.
-
-    Returns
-    -------
-    (s + 1, n) array
-        Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
-
-    Examples
-    --------
     >>> scheduled_coefficients(np.array([4.0, 4.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
     array([[4. , 4. ],
            [3. , 2. ],
@@ -377,18 +287,10 @@ def scheduled_coefficients(
 def largest_stable_step(eigenvalues: Vector) -> float:
     r"""Return :math:`2/\lambda_{max}`, below which gradient descent converges on a quadratic.
 
-    Source: L1-15
-
     At the limit itself the coefficient of the steepest direction changes sign at each step and
-    keeps its size, :math:`1-\eta\lambda_{max}=-1`.
+    keeps its size, :math:`1-\eta\lambda_{max}=-1`. An eigenvalue that is not positive raises
+    ValueError: no rate then makes every coefficient shrink. Source: L1-15.
 
-    Raises
-    ------
-    ValueError
-        If an eigenvalue is not positive: no learning rate then makes every coefficient shrink.
-
-    Examples
-    --------
     >>> largest_stable_step(np.array([0.5, 4.0]))
     0.5
     """
@@ -404,8 +306,6 @@ def convergence_rate(lr: float, eigenvalues: Vector) -> float:
 
     Here η is the learning rate, ``lr``. Gradient descent converges if r < 1, and diverges if r > 1.
 
-    Examples
-    --------
     >>> convergence_rate(0.5, np.array([1.0, 3.0]))
     0.5
     """
@@ -418,13 +318,8 @@ def optimal_step(eigenvalues: Vector) -> float:
     .. math:: \eta = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
               r = \frac{\kappa-1}{\kappa+1}, \qquad \kappa = \frac{\lambda_{max}}{\lambda_{min}}
 
-    Raises
-    ------
-    ValueError
-        If an eigenvalue is not positive.
+    An eigenvalue that is not positive raises ValueError.
 
-    Examples
-    --------
     >>> step = optimal_step(np.array([1.0, 2.0, 3.0]))
     >>> step, convergence_rate(step, np.array([1.0, 2.0, 3.0]))
     (0.5, 0.5)
@@ -436,26 +331,13 @@ def optimal_step(eigenvalues: Vector) -> float:
 def measured_rates(
     hessian: Matrix, start: Vector, lrs: Float[np.ndarray, " s"], steps: int
 ) -> Float[np.ndarray, " s"]:
-    r"""Run gradient descent on ½ wᵀHw with each learning rate and measure how fast it converges.
-
-    Source: P-05
+    r"""Measure how fast gradient descent on ½ wᵀHw converges at each learning rate (Source: P-05).
 
     The measure is :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`, the factor of the last step. After many
     steps only the slowest direction is left, and the factor approaches :func:`convergence_rate`.
+    The start is not 0, where the minimum is. Raises ValueError where H is not symmetric, or T, the
+    ``steps``, is less than 1.
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, symmetric; the minimum is at 0.
-    start : (n,) array
-        Where every run starts; not 0.
-    lrs : (s,) array
-        The learning rates to try.
-    steps : int
-        T, at least 1.
-
-    Examples
-    --------
     >>> measured_rates(np.diag([1.0, 3.0]), np.ones(2), np.array([0.1, 0.5]), steps=50).round(6)
     array([0.9, 0.5])
     """
@@ -475,25 +357,15 @@ def measured_rates(
 def second_moment(
     x: Float[np.ndarray, "m n"], weights: Float[np.ndarray, " m"] | None = None
 ) -> Matrix:
-    r"""Return the mean of :math:`x x^T` over the examples, the Hessian of a linear model.
-
-    Source: F-08
+    r"""Return the mean of :math:`x x^T`, the Hessian of a linear model (Source: F-08).
 
     .. math:: H = \frac1m \sum_i s_i\, x_i x_i^T
 
-    The weights are the second derivatives of the loss in the score :math:`w \cdot x_i`: 1 for
-    least squares with the loss :math:`\tfrac12 (w \cdot x - y)^2`, and
-    :math:`\sigma_i (1 - \sigma_i)` for the logistic loss.
+    The weights are the second derivatives of the loss in the score :math:`w \cdot x_i`: 1 for least
+    squares with the loss :math:`\tfrac12 (w \cdot x - y)^2`, and :math:`\sigma_i (1 - \sigma_i)`
+    for the logistic loss. They are 1 when not given. A column of ones in x stands for a bias.
+    Raises ValueError where a weight is negative or all are zero.
 
-    Parameters
-    ----------
-    x : (m, n) array
-        One example in each row; append a column of ones for a bias.
-    weights : (m,) array, optional
-        s ≥ 0, not all zero; all 1 when not given.
-
-    Examples
-    --------
     >>> second_moment(np.array([[3.0, 1.0], [1.0, 1.0]]))
     array([[5., 2.],
            [2., 1.]])
@@ -505,33 +377,15 @@ def second_moment(
 def mean_and_covariance(
     x: Float[np.ndarray, "m n"], weights: Float[np.ndarray, " m"] | None = None
 ) -> tuple[Vector, Matrix]:
-    r"""Return the mean and the covariance of the inputs, the two parts of :func:`second_moment`.
-
-    Source: F-08
+    r"""Return the mean and the covariance of inputs, the parts of :func:`second_moment`.
 
     .. math:: H = \bar s\,\bigl(C + \bar x \bar x^T\bigr), \qquad
               \bar x = \frac{\sum_i s_i x_i}{\sum_i s_i}, \qquad
               C = \frac{\sum_i s_i (x_i - \bar x)(x_i - \bar x)^T}{\sum_i s_i}
 
-    The second part has rank one and the eigenvalue :math:`\|\bar x\|^2`. Inputs of mean zero do
-    not have it.
+    The second part has rank one and the eigenvalue :math:`\|\bar x\|^2`. Inputs of mean zero do not
+    have it. The weights s, and errors, are those of :func:`second_moment`. Source: F-08.
 
-    Parameters
-    ----------
-    x : (m, n) array
-        One example in each row.
-    weights : (m,) array, optional
-        s ≥ 0, not all zero; all 1 when not given.
-
-    Returns
-    -------
-    mean : (n,) array
-        x̄.
-    covariance : (n, n) array
-        C, divided by the sum of the weights, which is m without weights.
-
-    Examples
-    --------
     >>> mean_and_covariance(np.array([[3.0, 1.0], [1.0, 1.0]]))
     (array([2., 1.]), array([[1., 0.],
            [0., 0.]]))
@@ -543,19 +397,11 @@ def mean_and_covariance(
 
 
 def alignment(a: Vector, b: Vector) -> float:
-    r"""Return :math:`|\cos\angle(a, b)|`, which is 1 for parallel and 0 for orthogonal vectors.
+    r"""Return :math:`|\cos\angle(a, b)|`: 1 for parallel, 0 for orthogonal vectors (Source: F-08).
 
-    Source: F-08
+    The sign is dropped, because an eigenvector has none. Raises ValueError where a vector is zero:
+    it has no direction.
 
-    The sign is dropped, because an eigenvector has none.
-
-    Raises
-    ------
-    ValueError
-        If a vector is zero.
-
-    Examples
-    --------
     >>> alignment(np.array([3.0, 4.0]), np.array([-6.0, -8.0]))
     1.0
     """
@@ -569,25 +415,15 @@ def alignment(a: Vector, b: Vector) -> float:
 
 
 def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
-    r"""Minimize ½ wᵀHw along the negative gradient in each step; return every iterate.
-
-    Source: L1-16
+    r"""Minimize ½ wᵀHw along the negative gradient in each step; return all iterates.
 
     .. math:: w \leftarrow w - \eta g, \qquad
               \eta = \arg\min_\eta J(w - \eta g) = \frac{g^T g}{g^T H g}, \qquad g = Hw
 
     Each step ends where the line touches a level curve, so that consecutive gradients are
-    orthogonal.
+    orthogonal. The minimum is at 0; once it is reached, the iterate stays there. Raises ValueError
+    where H is not symmetric positive definite, or ``steps`` is negative. Source: L1-16.
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, symmetric positive definite; the minimum is at 0.
-    steps : int
-        Number of steps; once the minimum is reached, the iterate stays there.
-
-    Examples
-    --------
     >>> exact_line_search(np.diag([1.0, 0.5]), np.array([0.5, 1.0]), steps=1)
     array([[ 0.5       ,  1.        ],
            [-0.16666667,  0.33333333]])
@@ -606,22 +442,16 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
 def search_along(
     hessian: Matrix, start: Vector, directions: Float[np.ndarray, "s n"]
 ) -> Trajectory:
-    r"""Minimize ½ wᵀHw along each of the given directions in turn; return every iterate.
+    r"""Minimize ½ wᵀHw along each of the given directions in turn; return all iterates.
 
     Source: L1-16
 
     .. math:: w \leftarrow w + \eta v, \qquad
               \eta = \arg\min_\eta J(w + \eta v) = -\frac{g^T v}{v^T H v}, \qquad g = Hw
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, symmetric positive definite; the minimum is at 0.
-    directions : (s, n) array
-        One nonzero direction v in each row, of any length.
+    A row of ``directions`` is a v, not zero and of any length; the minimum is at 0. Raises
+    ValueError where H is not symmetric positive definite.
 
-    Examples
-    --------
     >>> search_along(np.diag([1.0, 4.0]), np.array([1.0, 1.0]), np.array([[1.0, 0.0], [0.0, 3.0]]))
     array([[1., 1.],
            [0., 1.],
@@ -640,13 +470,9 @@ def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
 
     .. math:: x_k = b \left(\frac{b-1}{b+1}\right)^k, \qquad y_k = \left(\frac{1-b}{1+b}\right)^k
 
-    Raises
-    ------
-    ValueError
-        If b is not in (0, 1].
+    A row of the result is (x_k, y_k). Raises ValueError where b does not lie in (0, 1], or
+    ``steps`` is negative.
 
-    Examples
-    --------
     >>> zigzag(0.5, steps=1)
     array([[ 0.5       ,  1.        ],
            [-0.16666667,  0.33333333]])
@@ -666,15 +492,9 @@ def eigen_power(weight: Matrix, k: int) -> Matrix:
 
     .. math:: W^k = V \, \mathrm{diag}(\lambda_1^k, \dots, \lambda_n^k) \, V^{-1}
 
-    W need not be symmetric: V is then not orthogonal, and its inverse is not its transpose.
+    W need not be symmetric: V is then not orthogonal, and its inverse is not its transpose. Raises
+    ValueError where W is not diagonalizable, or k is negative.
 
-    Raises
-    ------
-    ValueError
-        If k is negative, or W is not diagonalizable (its eigenvectors do not span the space).
-
-    Examples
-    --------
     >>> eigen_power(np.array([[2.0, 1.0], [0.0, 0.5]]), 2)
     array([[4.  , 2.5 ],
            [0.  , 0.25]])
@@ -691,30 +511,13 @@ def eigen_power(weight: Matrix, k: int) -> Matrix:
 def depth_norms(
     weight: Matrix, x: Vector, readout: Vector, depth: int
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    r"""Return the norms of signal and gradient through a deep linear network that repeats W.
-
-    Source: L2-01
+    r"""Return the norms of signal and gradient in a deep linear network that repeats W.
 
     The network is :math:`\tilde y = v \cdot W^k x`, with v the ``readout``. Its signal after k
     layers is :math:`W^k x`; the gradient of its output with respect to the input is
-    :math:`(W^T)^k v`. Both grow or shrink like :math:`|\lambda|^k`.
+    :math:`(W^T)^k v`. Both, for k = 0, …, ``depth``, grow or shrink like :math:`|\lambda|^k`.
+    Raises ValueError where ``depth`` is negative. Source: L2-01.
 
-    Parameters
-    ----------
-    weight : (n, n) array
-        W, the same in every layer.
-    x, readout : (n,) arrays
-        The input and v.
-    depth : int
-        The largest k.
-
-    Returns
-    -------
-    signal, gradient : (depth + 1,) arrays
-        ‖Wᵏx‖ and ‖∂ỹ/∂x‖ for k = 0, …, depth.
-
-    Examples
-    --------
     >>> depth_norms(np.diag([2.0, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), depth=2)
     (array([1., 2., 4.]), array([1.  , 0.5 , 0.25]))
     """
@@ -730,14 +533,10 @@ def depth_norms(
 
 
 def threes_and_eights() -> tuple[Float[np.ndarray, "m 65"], Float[np.ndarray, " m"]]:
-    """Return the training images of threes and eights, with their labels +1 and −1.
-
-    Source: L1-12, F-08
+    """Return the training images of threes and eights with labels +1 and −1 (Source: L1-12, F-08).
 
     A row has the 64 pixels of an image and a one, whose weight is the bias.
 
-    Examples
-    --------
     >>> x, y = threes_and_eights()
     >>> x.shape, int(np.sum(y == 1))
     ((258, 65), 131)
@@ -754,26 +553,15 @@ def logistic_regression(
 ) -> Problem:
     r"""Return regularized logistic regression on the given examples, with its minimum.
 
-    Source: L1-12, L1-15
-
     .. math:: J(w) = \frac1m \sum_i \log\bigl(1 + e^{-y_i\, x_i \cdot w}\bigr)
                      + \frac\omega2 \|w\|^2
 
     It is smooth and convex but not quadratic, so its quadratic model is only local. With
     :math:`p_i = 1/(1 + e^{-x_i \cdot w})` its Hessian is
-    :math:`\frac1m X^T \mathrm{diag}(p(1-p)) X + \omega I`.
+    :math:`\frac1m X^T \mathrm{diag}(p(1-p)) X + \omega I`. Append a column of ones to x for a bias.
+    Raises ValueError where a label is not −1 or +1, or ω, the ``penalty``, is not positive.
+    Source: L1-12, L1-15.
 
-    Parameters
-    ----------
-    x : (m, n) array
-        One example a row; append a column of ones for a bias.
-    y : (m,) array
-        Labels −1 and +1.
-    penalty : float
-        ω > 0; it keeps the Hessian positive definite.
-
-    Examples
-    --------
     >>> problem = logistic_regression(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), penalty=0.5)
     >>> problem.value(np.zeros(1)) - float(np.log(2))
     0.0

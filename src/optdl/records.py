@@ -28,8 +28,6 @@ _FORMAT = "optdl record 1"
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide the numbers.
 
-    Examples
-    --------
     >>> sorted(versions())
     ['numpy', 'optdl', 'python', 'torch']
     """
@@ -45,6 +43,9 @@ def versions() -> dict[str, str]:
 class Record:
     """The outcome of one run.
 
+    ``stop`` says why the run ended, ``device`` where it ran, such as ``cpu``, and ``versions`` are
+    those of now when not given. A config that JSON cannot hold raises TypeError.
+
     Parameters
     ----------
     curves : dict
@@ -52,21 +53,8 @@ class Record:
     config : dict
         What was run: numbers, strings, booleans, None, and lists and dicts of them. Tuples and
         arrays become lists, NumPy numbers plain ones.
-    seed : int
-        Seed of the run.
-    stop : str
-        Why it ended.
-    device : str
-        Where it ran, such as ``cpu``.
     seconds : float
         Wall time of the run; of a recorded run, its processor time.
-    versions : dict
-        Versions of Python, NumPy, torch and optdl; those of now when not given.
-
-    Raises
-    ------
-    TypeError
-        If the config holds what JSON cannot.
 
     Examples
     --------
@@ -110,12 +98,8 @@ class Record:
     def load(cls, path: str | os.PathLike[str]) -> Record:
         """Read a record.
 
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If the file is damaged or no record.
+        A damaged file, or one that is no record, raises ValueError, and a missing one
+        FileNotFoundError.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"), object_hook=_float)

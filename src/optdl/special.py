@@ -22,8 +22,6 @@ def expit(z: Values) -> Values:
 
     .. math:: \sigma(z) = \frac1{1 + e^{-z}} = \frac{e^z}{1 + e^z}
 
-    Examples
-    --------
     >>> expit(np.array([-1000.0, 0.0, 1000.0]))
     array([0. , 0.5, 1. ])
     """
@@ -37,8 +35,6 @@ def log_softmax(z: Scores) -> Scores:
 
     .. math:: \ln \operatorname{softmax}(z)_i = z_i - \ln \sum_j e^{z_j}
 
-    Examples
-    --------
     >>> log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])
     """
@@ -52,8 +48,6 @@ def softmax(z: Scores) -> Scores:
 
     .. math:: \operatorname{softmax}(z)_i = \frac{e^{z_i}}{\sum_j e^{z_j}}
 
-    Examples
-    --------
     >>> softmax(np.array([0.0, 0.0, 1000.0]))
     array([0., 0., 1.])
     """
@@ -67,8 +61,6 @@ def ndtr(z: Values) -> Values:
 
     .. math:: \Phi(z) = \tfrac12 \operatorname{erfc}\bigl(-z/\sqrt2\bigr)
 
-    Examples
-    --------
     >>> ndtr(np.array([-40.0, 0.0, 40.0])).round(12)
     array([0. , 0.5, 1. ])
     """

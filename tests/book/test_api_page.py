@@ -27,12 +27,12 @@ from api import ApiError, public, shortened, source, summary
         (source, "optdl.optimizers.Adam", "src/optdl/optimizers/adam.py#L"),
     ],
 )
-def test_an_entry_is_shown(shown: Any, of: str, expected: str) -> None:
+def test_signatures_summaries_and_sources_are_shown(shown: Any, of: str, expected: str) -> None:
     text = shown(of)
     assert (text == expected) if shown is shortened else text.startswith(expected)
 
 
 @pytest.mark.parametrize("name", ["optdl.erm.hinge_los", "optdl.ermm", "nowhere"])
-def test_a_wrong_name_is_refused(name: str) -> None:
+def test_unknown_api_name_is_refused(name: str) -> None:
     with pytest.raises(ApiError, match=rf"{name}, .*book/api\.yml"):
         public(f"{name}.x")

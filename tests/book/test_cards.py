@@ -238,7 +238,7 @@ def test_saved_progress_is_merged_and_newer_work_stays(reader: New) -> None:
     assert other.load(other.save()) == "The file is loaded."
 
 
-def test_wrong_file_is_refused(reader: New) -> None:
+def test_foreign_progress_file_is_refused(reader: New) -> None:
     def progress(version: int, **kept: str) -> str:
         kept = {f"optdl:{name}": value for name, value in kept.items()}
         return json.dumps(

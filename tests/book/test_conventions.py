@@ -332,7 +332,7 @@ def table(caption: str) -> tuple[list[str], list[list[str]]]:
     "L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06", "F-05"
 )
 @pytest.mark.parametrize("method", RULES)
-def test_each_cell_alone_is_true_of_its_source(method: str) -> None:
+def test_table_matches_the_rules_of_each_source(method: str) -> None:
     columns = COLUMNS[method] | {"Defaults": defaults}
     true = [[s, *(says(rule) for says in columns.values())] for s, rule in RULES[method].items()]
     assert table(method) == (["Source", *columns], true)

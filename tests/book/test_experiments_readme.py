@@ -39,14 +39,14 @@ def holds(low: np.ndarray, relation: str, high: np.ndarray) -> bool:
 
 
 @pytest.mark.row("P-13", "P-18", "P-19", "P-20", "P-26", "P-27", "F-10", "F-11")
-def test_tables_are_those_of_the_results() -> None:
+def test_tables_match_the_results() -> None:
     result_tables.main("--check")
     results = result_tables.README.read_text("utf-8").partition("## Our results")[2]
     assert len(result_tables.TABLE.findall(results)) == len(re.findall(r"^\|---", results, re.M))
 
 
 @pytest.mark.row("P-19", "P-26", "P-27", "F-10", "F-11")
-def test_sentences_about_the_tables_are_true() -> None:
+def test_comparisons_in_the_readme_match_results() -> None:
     false = []
     for line in FACTS.partition("\n\n")[2].partition("\n\n")[2].splitlines():
         curve, pattern, chains = re.fullmatch(r"(\S+) (\S+): (.*)", line).groups()
@@ -102,5 +102,5 @@ def other_facts() -> Iterator[tuple[str, object]]:
 
 
 @pytest.mark.row("P-18", "P-19", "P-27", "F-10")
-def test_other_sentences_are_true() -> None:
+def test_other_readme_statements_match_results() -> None:
     assert [text for text, true in other_facts() if not true] == []

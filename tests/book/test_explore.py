@@ -203,7 +203,7 @@ def press(stage: Any, control: str, keys: str) -> None:
         (exact if exact.count() else found).press(key)
 
 
-def test_controls_do_what_they_say(figures: Figures) -> None:
+def test_pressed_controls_change_values_as_expected(figures: Figures) -> None:
     failures = []
     for name, state, controls, expression, expected in PRESSES:
         stage = figures.fresh(name, **state)
@@ -272,7 +272,7 @@ def test_each_figure_has_a_page() -> None:
     assert len(placed) == len(set(placed))  # on a second page with another task
 
 
-def test_figures_of_a_page_are_light() -> None:
+def test_figure_scripts_stay_within_size_limits() -> None:
     def kilobytes(*files: str) -> float:
         return sum((static_figures.FOLDER / file).stat().st_size for file in files) / 1000
 

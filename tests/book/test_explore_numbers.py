@@ -42,7 +42,7 @@ def derivatives(f: Any, points: Any) -> list[np.ndarray]:
 
 
 @figure("capacity", seed=[0, 1, 59, 2**31 + 7, 2**32 - 1])
-def test_random_numbers_are_those_of_numpy(shown, seed):
+def test_random_numbers_match_numpy(shown, seed):
     """{u: Array.from({length: 99}, Explore.random(seed)),
     n: Array.from({length: 4000}, Explore.random(seed).normal)}"""
     assert shown["u"] == uniforms(seed, 99).tolist()
@@ -95,7 +95,7 @@ def test_needle_has_the_risks_of_its_points(at):
 
 
 @figure("stopping")
-def test_stopping_is_that_of_the_recorded_run(shown):
+def test_stopping_matches_the_recorded_run(shown):
     """{...curves, stops: Array.from({length: 100}, (_, k) => stop(k + 1))}"""
     kept = Record.load(ROOT / "experiments/results/recorded/erm-without-halt.json").curves
     names = "validation_error", "train_error", "batch_gradient_norm"
@@ -158,7 +158,7 @@ def test_line_search_may_need_one_step():
 
 
 @figure("eigendirections", "w steep turn", ([1.1, 0.9], 9, -25), ([-0.4, 1.2], 3, 70))
-def test_terms_are_those_of_the_eigenbasis(shown, w, steep, turn):
+def test_terms_match_the_eigenbasis(shown, w, steep, turn):
     """(({flat, steep, loss}) => [flat.alpha, steep.alpha, flat.term, steep.term, loss])(split())"""
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     R = np.array([[c, -s], [s, c]])
@@ -185,7 +185,7 @@ def test_shifted_inputs_have_their_second_moments(shown, shift, angle):
 
 
 @figure("taylor", "w lr", (0.4, 1.0), (1.0, 0.7), (1.7, 2.0), (-2.5, 0.3))
-def test_model_of_a_step_is_that_of_taylor(w, lr):
+def test_step_model_matches_taylor_expansion(w, lr):
     """[loss(w), slope(w), curvature(w), model(w, lr), loss(after(w, lr))]"""
     J, g, H = derivatives(lambda p: 1 - torch.exp(-(p[:, 0] ** 2) / 2), [[w]])
     gain, end = conditioning.step_gain(g[0], H[0], lr), w - lr * g[0, 0]
@@ -196,7 +196,7 @@ def test_model_of_a_step_is_that_of_taylor(w, lr):
 
 
 @figure("sharpness", lr=[0.1, 0.2, 0.21, 0.25, 0.3, 0.35])
-def test_sharpness_of_a_run_is_that_of_autograd(shown, lr):
+def test_sharpness_of_a_run_matches_autograd(shown, lr):
     """[path(), path().map(sharpness)]"""
     path = np.array(shown[0])
     _, g, H = derivatives(lambda p: (1 - (p[:, 0] * p[:, 1]) ** 2) ** 2 / 4, path)
@@ -210,7 +210,7 @@ STARTS = np.random.default_rng(0).uniform([-3.4, -2.7], [2.8, 2.1], (60, 2))
 
 
 @figure("basins", lr=[0.1, 0.6, 0.75, 0.8], starts=[STARTS.tolist()])
-def test_basins_are_those_of_optdl(shown, lr):
+def test_basins_match_optdl(shown, lr):
     """{minima: minima(), limits: minima().map(limit), path: path().slice(0, 31),
     ends: starts.map(p => basin(p, lr)).map(j => j < 0 ? NaN : j)}"""
     surface, minima = problems.mixture(), np.array(shown["minima"])
@@ -262,7 +262,7 @@ POINTS = [[1.5, 0.4], [-0.3, 1.1], [0.0, -0.7], [2.0, 0.0], [0.4, 0.0]]
 
 
 @figure("uphill", p=POINTS, c=[0, 0.3, 0.9], atol=1e-6)
-def test_uphill_model_is_that_of_optdl(p, c):
+def test_uphill_model_matches_optdl(p, c):
     """{...model(p, c), uphill: uphill(p, c),
     values: [0, 0.13, 0.8, 2].map(r => [linear, quadratic, actual].map(f => f(p, c, r)))}"""
 
@@ -486,7 +486,7 @@ TORCH = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid, "line
 
 
 @figure("signal", f=list(TORCH), scale=[0.5, 1.7, 3.0])
-def test_signal_is_that_of_optdl_and_torch(f, scale):
+def test_signal_matches_optdl_and_torch(f, scale):
     """(({activations, gradients}) => ({activations, gradients}))
     (measure(draw(7), scale, ACTIVATIONS[f]))"""
     x, upstream, weights = np.split(normals(7, 2000 + 50 * 100**2), [1000, 2000])
@@ -515,7 +515,7 @@ def wide_layers(name: str, scale: float) -> dict[str, Any]:
 
 
 @figure("signal", f=list(TORCH), scale=[0.3, 1.0, 2.5], rtol=1e-4)
-def test_prediction_is_that_of_wide_layers(f, scale):
+def test_prediction_matches_wide_layers(f, scale):
     """predict(scale, ACTIVATIONS[f])"""
     return wide_layers(f, scale)
 
@@ -534,7 +534,7 @@ def test_curves_cross_one_where_quadrature_does(shown, f):
 
 
 @figure("running-mean", doublings=[0, 1, 3, 8], rho=[0.0, 0.9, 0.99], moves=[False, True])
-def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
+def test_running_mean_matches_optdl(shown, doublings, rho, moves):
     """...shown ...numbers"""
     m, truth = 2**doublings, 2 + moves * 0.02 * np.arange(200)
     batches = truth[:, None] + normals(1, 200, 256)[:, :m]
@@ -563,7 +563,7 @@ def test_page_states_the_gaps_of_the_figure(shown):
 
 
 @figure("batch-of-two", "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
-def test_lines_of_both_minibatches_are_those_of_optdl(shown, seed, at):
+def test_lines_of_both_minibatches_match_optdl(shown, seed, at):
     """Object.fromEntries(simulate(at, draw(seed)).map(r => [r.m, r]))"""
     there = bn.batchnorm_inference(np.array([[at]]), ONE, ZERO, 3 * ONE, 4 * ONE)
     expected = {}
@@ -593,7 +593,7 @@ def dropout_network(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @figure("subnetworks", seed=[1, 2, 3], kind=list(OUTPUTS), p=[0.05, 0.5, 0.8])
-def test_ensemble_of_all_masks_is_that_of_optdl(seed, kind, p):
+def test_ensemble_of_all_masks_matches_optdl(seed, kind, p):
     """(all => ({...ensemble(draw(seed), kind, p), masks: all.map(mask),
     chances: all.map(k => chance(k, p))}))([...Array(64).keys()])"""
     (x, W), masks = dropout_network(seed), dropout.subnetwork_masks(6)
@@ -614,7 +614,7 @@ def test_page_states_the_outputs_of_one_pass(shown, kind):
     assert all(f"{number:.3f}" in page for number in numbers)
 
 
-def test_drawn_masks_are_those_of_optdl(figures: Figures) -> None:
+def test_drawn_masks_match_optdl(figures: Figures) -> None:
     stage = figures.fresh("subnetworks", p=0.3, kind="relu")
     for label in ("Draw 100", "Draw a mask"):
         stage.get_by_role("button", name=label).press("Enter")
@@ -662,7 +662,7 @@ def test_cloud_has_the_condition_numbers_of_bnp(shown, mean, s1, s2, r):
 
 
 @figure("gain", "inputs hidden", (3.0, 0.8), (0.0, 0.8), (1.5, 3.0), (6.0, 0.0))
-def test_gain_is_that_of_both_spectra(shown, inputs, hidden):
+def test_gain_matches_both_spectra(shown, inputs, hidden):
     """{H: [points(inputs, 1), points(hidden, 0.6)], methods: methods()}"""
     spectra = []
     for H, mean, std in zip(np.array(shown["H"]), (inputs, hidden), (1.0, 0.6), strict=True):

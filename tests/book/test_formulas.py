@@ -89,7 +89,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-def test_a_page_is_corrected(out: Path) -> None:
+def test_rendered_page_has_corrected_markup(out: Path) -> None:
     page = BeautifulSoup((out / "index.html").read_text("utf-8"), "html.parser")
     assert {key: [tag.get_text() for tag in page.select(key)] for key in FACTS} == FACTS
     assert ".a {}\n.b {}" in (out / "_static" / "site.css").read_text("utf-8")

@@ -282,7 +282,7 @@ def lion(gradient, start, lr, beta1, beta2, decay, steps):
     return run(Lion(lr, beta1, beta2, decay), gradient, start, steps)"""
 
 
-def test_an_answer_that_takes_the_courses_own_is_refused(tab: Tab) -> None:
+def test_answer_using_course_solution_is_refused_and_reportable(tab: Tab) -> None:
     label = tab.page.inner_text("#exercise-optimizers-lion .exercise-title strong")
     assert tab.run("optimizers-lion", LION).startswith(f"✗ {label}: not your own yet.")
     assert "cannot be imported when your work is graded" in tab.text("optimizers-lion", "output")
@@ -297,7 +297,7 @@ def test_an_answer_that_takes_the_courses_own_is_refused(tab: Tab) -> None:
         assert part in mail
 
 
-def test_code_of_a_lesson_is_folded_until_it_is_written(new_tab: Callable[..., Tab]) -> None:
+def test_lesson_code_is_hidden_until_answered_correctly(new_tab: Callable[..., Tab]) -> None:
     name = "optimizers-momentum-step"
     tab = new_tab("book/optimizers/momentum.html")
     code = tab.page.locator(f".exercise-code[data-answer={name}]")
@@ -331,7 +331,7 @@ def test_a_solution_follows_three_different_mistakes(tab: Tab) -> None:
 def test_every_answer_has_the_hints_of_its_check(page: Path) -> None:
     fold = r'<details class="exercise-hints"><summary>Hint (\d) of (\d)</summary><p>(.*?)</p>\s*'
     for box in page.read_text("utf-8").split('<div class="exercise-cell exercise-answer ')[1:]:
-        hints = answers()[re.search('id="cell-(.*?)"', box)[1]][0].hinted
+        hints = answers()[re.search('id="cell-(.*?)"', box)[1]][0].hints
         folds = re.search(f"({fold})*(</details>)*", box[box.index("<details") :])[0]
         assert folds.count("</details>") == len(hints)
         for number, (hint, shown) in enumerate(zip(hints, re.findall(fold, folds), strict=True), 1):
@@ -401,7 +401,7 @@ RUNS = [
 """What a cell has, its status, a part of its output, and its figures."""
 
 
-def test_a_free_cell_tells_what_came_of_it(tab: Tab) -> None:
+def test_free_cell_shows_status_output_and_figures(tab: Tab) -> None:
     outcomes = []
     for text, _, part, _ in RUNS:
         status, output = tab.run(FREE, text), tab.text(FREE, "output")
@@ -443,7 +443,7 @@ def test_endless_loop_is_stopped_without_loading_again(tab: Tab) -> None:
 # --- what is said of an answer, where it is kept, and who hears of it ---
 
 
-def test_what_an_answer_prints_is_seen(tab: Tab) -> None:
+def test_printed_output_of_answers_is_shown(tab: Tab) -> None:
     for text, mark in zip(answers()[FIRST][1::2], "✗✓", strict=True):
         printing = text.replace('    """\n', '    """\n    print("n is", n)\n')
         assert tab.run(FIRST, printing).startswith(mark)
@@ -491,7 +491,7 @@ def test_phone_shows_the_result_of_a_long_answer(tab: Tab) -> None:
     assert 0 <= status["y"] < status["y"] + status["height"] < output["y"] < 844 - 100
 
 
-def test_what_is_not_kept_is_said_and_saved(new_tab: Callable[..., Tab]) -> None:
+def test_unkept_answers_are_reported_and_can_be_saved(new_tab: Callable[..., Tab]) -> None:
     older = json.dumps(json.dumps({"text": "# older"}))
     blocked = "Object.defineProperty(window, 'localStorage', { get() { throw new Error(); } })"
     full = "Storage.prototype.setItem = () => { throw new Error(); }"
@@ -599,7 +599,7 @@ def test_missing_parts_are_replaced_or_asked_for_again(new_tab: Callable[..., Ta
     tab.page.context.close()
 
 
-def test_where_python_cannot_run_a_way_is_shown(site: Path, new_tab: Callable[..., Tab]) -> None:
+def test_browsers_without_python_get_instructions(site: Path, new_tab: Callable[..., Tab]) -> None:
     tab = new_tab(script="WebAssembly.validate = () => false")
     tab.cell(FIRST, "button").press("Enter")
     tab.cell(FIRST).get_by_text("Firefox from 131").wait_for()
@@ -618,9 +618,7 @@ def test_where_python_cannot_run_a_way_is_shown(site: Path, new_tab: Callable[..
 # --- how the parts are made ---
 
 
-def test_an_editor_that_failed_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_editor_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "SHA256SUMS").touch()
     monkeypatch.setattr(wasi, "available", lambda: tmp_path)
     for module, name in ((wasi, "interpreter"), (parts, "library"), (parts, "plots")):
@@ -632,7 +630,7 @@ def test_an_editor_that_failed_is_made_again(
     assert (folder / "editor.js").is_file()
 
 
-def test_what_every_reader_loads_is_small(page: Path, site: Path) -> None:
+def test_python_download_stays_below_15_megabytes(page: Path, site: Path) -> None:
     # with all functions and their names it would be 29 MB
     sizes = json.loads((site / "_static" / "python" / "parts.json").read_text("utf-8"))
     assert sum(sizes[name]["bytes"] for name in ("python", "library", "course")) < 15e6

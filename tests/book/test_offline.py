@@ -229,7 +229,9 @@ def test_whole_course_can_be_kept_and_removed(server: Server, visit: Callable[..
     server.start()
 
 
-def test_full_storage_is_told_and_harms_nothing(server: Server, visit: Callable[..., Any]) -> None:
+def test_full_storage_is_reported_and_harms_no_page(
+    server: Server, visit: Callable[..., Any]
+) -> None:
     page = visit("students")
     wait_until_kept(page, "students-one.svg?")
     session = page.context.new_cdp_session(page)

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from optdl import conditioning
+from optdl import conditioning, erm
 from optdl.records import Record
 from tools.layout import ROOT
 
@@ -43,12 +43,13 @@ def heights(name: str) -> dict[str, dict[float, float]]:
 
 @pytest.mark.row("L1-04")
 def test_margins_grow_after_the_last_training_error():
-    wrong, margin = (
-        curves("erm-after-zero", "", name) for name in ("train_error", "normalized_margin")
-    )
-    for errors, values in zip(wrong, margin, strict=True):
-        zero = np.flatnonzero(errors)[-1] + 1
-        assert values[zero + 99] > values[zero]
+    names = "train_error", "normalized_margin", "validation_error"
+    falls = []
+    for wrong, margin, error in zip(*(curves("erm-after-zero", "", n) for n in names), strict=True):
+        zero = np.flatnonzero(wrong)[-1] + 1
+        assert margin[zero + 99] > 2 * margin[zero] > 0
+        falls.append(error[zero] - error[zero + 99])
+    assert np.mean(falls) > 0.005
 
 
 @pytest.mark.row("L1-05")
@@ -57,6 +58,7 @@ def test_gradient_is_smallest_where_validation_is_worst():
     [error] = curves("erm-without-halt", "", "validation_error")
     assert norm.argmin() == len(norm) - 1
     assert error[-1] > 1.8 * error.min()
+    assert norm[erm.early_stopping(error.tolist(), 10)[1]] > 0.5 * norm[0]
 
 
 # --- Conditioning -----------------------------------------------------------------------------
@@ -95,6 +97,18 @@ def test_edge_values_stay_below_their_start(lr, curve):
     assert np.all(values[:, 36:].max(axis=1) < values[:, 0])
 
 
+@pytest.mark.row("F-02")
+@pytest.mark.parametrize("lr", [0.15, 0.25])
+def test_sharpness_settles_at_two_over_rate(lr):
+    """Cohen et al. (2021): the oracle is the threshold 2/η, which comes from quadratics."""
+    sharpness, loss = (curves("conditioning-edge", f"{lr}, ", k) for k in ("sharpness", "loss"))
+    late = sharpness[:, 36:] * lr / 2
+    assert np.all(np.abs(late - 1) < 0.12)
+    assert late.mean() == pytest.approx(1, abs=0.06)
+    assert np.all(np.abs(sharpness[:, 0] * lr / 2 - 1) > 0.1)  # it was elsewhere at the start
+    assert np.all(loss[:, -1] < 0.8 * loss[:, 17])
+
+
 def test_median_loss_of_critical_points_sometimes_falls():
     falls = 0
     for seed in range(8):
@@ -129,7 +143,7 @@ def methods() -> list[str]:
 
 
 @pytest.mark.row("F-16")
-def test_order_of_the_learning_curves():
+def test_muon_starts_among_worst_and_ends_among_best():
     means = {name: curves("optimizers-curves", f"{name}, ").mean(axis=0) for name in methods()}
     first, last = (sorted(means, key=lambda name: means[name][k]) for k in (0, -1))
     assert set(first[-2:]) == {"Muon", "Lion"}

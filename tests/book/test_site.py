@@ -158,7 +158,7 @@ QUERIES: dict[str, Callable[[Page], Any]] = {
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_each_page_has_whole(pages: Pages, query: str) -> None:
+def test_each_page_meets_html_requirement(pages: Pages, query: str) -> None:
     found = {name: QUERIES[query](page) for name, page in pages.items()}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
@@ -307,7 +307,7 @@ IN_THE_BROWSER: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("query", IN_THE_BROWSER)
-def test_each_page_is_free_of(visits: Visits, query: str) -> None:
+def test_each_page_avoids_browser_problem(visits: Visits, query: str) -> None:
     found = {name: IN_THE_BROWSER[query](visit) for name, visit in visits.items()}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 

@@ -230,7 +230,7 @@ def test_reference_shows_what_it_leads_to(visit: Visit) -> None:
         card.wait_for(state="hidden")
 
 
-def test_something_wrong_is_reported_from_its_heading(visit: Visit) -> None:
+def test_report_link_names_page_and_heading(visit: Visit) -> None:
     page = visit()
     page.context.route("https://github.com/**", lambda route: route.fulfill(body="A form"))
     with page.expect_popup() as form:

@@ -58,7 +58,7 @@ def test_outcomes_name_exercises_and_all_exam_questions() -> None:
         assert practiced.strip() or exam.strip()
 
 
-def test_the_short_course_is_asked_what_it_taught() -> None:
+def test_short_course_exam_covers_only_taught_lessons() -> None:
     chosen = [(3, question) for question in (1, 2, 3, 4, 6, 7, 8)] + [(2, 7)]
     assert {lesson for question in chosen for lesson in lessons_of(*question)} <= {*SHORT}
     assert QUESTIONS[2, 7].points == QUESTIONS[3, 5].points

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import slips
 
 from optdl.checks import catalog
 from tools import notebooks
-from tools.classroom import answers, exercises, grade, lab_records, release, results, sample_class
+from tools.classroom import answers, grade, lab_records, release, results, sample_class
 from tools.classroom.backend import Backend
 from tools.layout import LAB, ROOT, Course
 from tools.new import NUMBER
@@ -167,7 +166,7 @@ def test_release_is_not_stale(topic: str) -> None:
 NOT_WRITTEN = "raise NotImplementedError()"
 
 
-def test_release_gives_nothing_away(assignment: Assignment) -> None:
+def test_release_contains_no_solution_or_hidden_test(assignment: Assignment) -> None:
     text = COURSE.released(assignment.topic, assignment.name).read_text(encoding="utf-8")
     secrets = ["BEGIN SOLUTION", "END SOLUTION", "HIDDEN", "MARK SCHEME"]
     # a lab's own code may pass a seed; the tests that do are hidden
@@ -197,7 +196,7 @@ def _is_blank(answer: answers.Definition) -> bool:
 # --- the structure
 
 
-def test_source_is_clean(assignment: Assignment) -> None:
+def test_source_has_unique_ids_and_no_outputs(assignment: Assignment) -> None:
     source = assignment.source
     assert (source.nbformat, source.nbformat_minor) == (4, 5)
     assert source.metadata.kernelspec.name == "python3"
@@ -310,16 +309,25 @@ def test_first_mistake_fails_and_is_named(topic: str) -> None:
             assert cause in results[f"{cell}-visible"], exercise.key
 
 
-SLIPS = (slips.forgets_return, slips.prints, slips.wrong_shape, slips.raises)
+SLIPS = (
+    "right(*arguments)",
+    "print(right(*arguments))",
+    "return [right(*arguments)]",
+    "raise ValueError('I do not know how to begin')",
+)
+"""Bodies of a function that has the right answer, and gives something else."""
 
 
 @pytest.mark.parametrize("topic", TOPICS)  # what labs say of them stands in test_follow
 def test_slips_of_any_kind_score_zero(topic: str) -> None:
     """One exercise has one slip, the next another; another assignment begins with another."""
     made = assignments(topic, topic)
-    first, right = len(made.exercises), made.sheet.right.items()
-    slipped = zip(right, itertools.islice(itertools.cycle(SLIPS), first, None))  # noqa: B905
-    results = run(made, {cell: slip(source) for (cell, source), slip in slipped})
+    slips = itertools.islice(itertools.cycle(SLIPS), len(made.exercises), None)
+    wrong = {}
+    for (cell, source), slip in zip(made.sheet.right.items(), slips):  # noqa: B905
+        name = answers.defined_name(source)
+        wrong[cell] = f"{source}\ndef {name}(*arguments, right={name}):\n    {slip}"
+    results = run(made, wrong)
     assert results
     assert [cell for cell in results if not results[cell]] == []
 
@@ -369,5 +377,5 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
         scores = {grade.name: grade.score for entry in entries for grade in entry.grades}
     assert {name: scores[name] for name in tests if scores[name]} == {}
     hints = {exercise.misconceptions[0].hint for one in made for exercise in one.exercises.values()}
-    told = {hint for report in exercises.reports(course, topic) for hint in report.named}
+    told = {hint for report in results.reports(course, topic) for hint in report.named}
     assert {hint.rstrip(".") for hint in told} == {hint.rstrip(".") for hint in hints}

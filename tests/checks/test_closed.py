@@ -41,7 +41,7 @@ def in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_a_notebook")
 @pytest.mark.parametrize("key", TAKEN)
-def test_a_check_refuses_what_is_taken(key: str) -> None:
+def test_check_refuses_answers_using_course_solutions(key: str) -> None:
     name = catalog.find(key).name
     notebook: dict[str, Any] = {"__name__": "__main__", "np": np, "check": check}
     exec(TAKEN[key], notebook)
@@ -50,7 +50,7 @@ def test_a_check_refuses_what_is_taken(key: str) -> None:
 
 
 @pytest.mark.usefixtures("in_a_notebook")
-def test_a_check_takes_what_only_looks_alike() -> None:
+def test_check_accepts_own_code_with_course_names() -> None:
     # the notebook's own cells import these names, and an attribute may be called like one
     notebook: dict[str, Any] = {"__name__": "__main__", "check": check}
     exec(
@@ -66,7 +66,7 @@ def test_a_check_takes_what_only_looks_alike() -> None:
 
 @pytest.mark.xdist_group("nbgrader")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_is_taken_earns_nothing_in_the_grader(tmp_path: Path) -> None:
+def test_answers_using_course_solutions_score_zero(tmp_path: Path) -> None:
     course, topic = Course(tmp_path), "bnp_cnn"
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
     for folder in ("solutions", "exercises"):

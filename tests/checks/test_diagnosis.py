@@ -14,10 +14,15 @@ KEY = "L1-07"
 
 @pytest.fixture
 def message(monkeypatch):
-    """Return what a check says of a function, or an empty text."""
+    """Return what a check says of a function, or an empty text; formulas are functions, too."""
     monkeypatch.setattr(diagnoses, "RAISING", True)
 
     def told(reference, cases, function, **options):
+        given = ", ".join(cases(np.random.default_rng(0))[0])
+        reference, function = (
+            eval(f"lambda {given}: {some}", globals()) if isinstance(some, str) else some
+            for some in (reference, function)
+        )
         exercise = Exercise(KEY, reference, cases, **options)
         monkeypatch.setattr(catalog, "_of_row", lambda key: {key: exercise})
         try:
@@ -35,88 +40,82 @@ def said(message):
     return lambda *arguments, **options: message(*arguments, **options).split("\n\n")[0]
 
 
+def draws(text, *values):
+    """Return cases: the arguments that a text says, once for each value ``k``."""
+    return eval(f"lambda rng: [dict({text}) for k in {values}]", {"np": np})
+
+
 def normal(*shapes):
-    return lambda rng: [{"x": rng.normal(size=shape)} for shape in shapes]
+    return draws("x=rng.normal(size=k)", *shapes)
 
 
 def positive(*shapes):
-    return lambda rng: [{"x": rng.uniform(1, 2, size=shape)} for shape in shapes]
+    return draws("x=rng.uniform(1, 2, size=k)", *shapes)
 
 
-def arrays(rng):
-    return [
-        {"x": rng.normal(size=(rows, 3)), "eps": float(rng.uniform(0.1, 0.9))} for rows in (3, 4, 6)
-    ]
-
-
-def scaled_root(x, eps):
-    return np.sqrt(np.abs(x) + 1) * (1 + eps)
+ARRAYS = draws("x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9))", 3, 4, 6)
+ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
 
 
 @pytest.mark.parametrize(
     ("mistake", "cause"),
     [
-        (lambda y: -y, "has the opposite sign"),
-        (lambda y: y.T, "is transposed"),
-        (lambda y: 2 * y, "is twice the expected one"),
-        (lambda y: y / 2, "is half the expected one"),
-        (lambda y: 3 * y / 4, "is 3/4 times the expected one"),
-        (lambda y: y / np.sqrt(3), "is √(1/3) times the expected one"),
-        (lambda y: y / np.log(2), "is 1/ln 2 times the expected one"),
-        (lambda y: 1.2345 * y, "is always 1.2345 times the expected one"),
-        (lambda y: y * len(y), "is `len(x)` times the expected one"),
-        (lambda y: y / np.sqrt(len(y)), "is 1/√`len(x)` times the expected one"),
-        (lambda y: y * len(y) / (len(y) - 1), "is `len(x)`/(`len(x)` − 1) times the expected one"),
-        (lambda y: y + 1, "is the expected one + 1"),
-        (lambda y: y - 0.25, "is the expected one − 0.25"),
-        (lambda y: y + len(y), "is the expected one plus `len(x)`"),
-        (lambda y: y**2, "is the square of the expected one"),
-        (np.sqrt, "is the root of the expected one"),
-        (lambda y: 1 / y, "is one over the expected one"),
-        (lambda y: 0 * y, "is always 0, whatever the arguments are"),
-        (lambda y: y * np.nan, "has entries that are nan"),
-        (lambda y: y.astype(np.float32), "in single precision"),
-        (lambda y: y.astype(int), "is an array of integers"),
-        (np.floor, "has lost its decimals"),
-        (lambda y: y.round(2), "is rounded to 2 decimals"),
-        (lambda y: y + 1e-6, "is the expected one + 1e-06"),
-        (lambda y: y * (1 + 1e-6 * y), "is close but not exact"),
-        (lambda y: y * (1 + 2e-4 * y), "is close but not exact"),
-        (lambda y: y[::-1], "has its rows in the opposite order"),
-        (lambda y: y[:, [1, 2, 0]], "has the right numbers in another order"),
-        (lambda y: np.tile(y[-1], (len(y), 1)), "append a copy of it"),
-        (lambda y: np.tile(y[0], (len(y), 1)), "all rows are alike"),
-        (lambda y: np.tile(y[1], (len(y), 1)), "has all rows equal"),
-        (lambda y: y[:-1], "lacks the last row; the others are right"),
-        (lambda y: y[1:], "lacks the first row; the others are right"),
-        (np.ravel, "has the right numbers in another shape"),
+        ("-y", "has the opposite sign"),
+        ("y.T", "is transposed"),
+        ("2 * y", "is twice the expected one"),
+        ("y / 2", "is half the expected one"),
+        ("3 * y / 4", "is 3/4 times the expected one"),
+        ("y / np.sqrt(3)", "is √(1/3) times the expected one"),
+        ("y / np.log(2)", "is 1/ln 2 times the expected one"),
+        ("1.2345 * y", "is always 1.2345 times the expected one"),
+        ("y * len(y)", "is `len(x)` times the expected one"),
+        ("y / np.sqrt(len(y))", "is 1/√`len(x)` times the expected one"),
+        ("y * len(y) / (len(y) - 1)", "is `len(x)`/(`len(x)` − 1) times the expected one"),
+        ("y + 1", "is the expected one + 1"),
+        ("y - 0.25", "is the expected one − 0.25"),
+        ("y + len(y)", "is the expected one plus `len(x)`"),
+        ("y**2", "is the square of the expected one"),
+        ("np.sqrt(y)", "is the root of the expected one"),
+        ("1 / y", "is one over the expected one"),
+        ("0 * y", "is always 0, whatever the arguments are"),
+        ("y * np.nan", "has entries that are nan"),
+        ("y.astype(np.float32)", "in single precision"),
+        ("y.astype(int)", "is an array of integers"),
+        ("np.floor(y)", "has lost its decimals"),
+        ("y.round(2)", "is rounded to 2 decimals"),
+        ("y + 1e-6", "is the expected one + 1e-06"),
+        ("y * (1 + 1e-6 * y)", "is close but not exact"),
+        ("y * (1 + 2e-4 * y)", "is close but not exact"),
+        ("y[::-1]", "has its rows in the opposite order"),
+        ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
+        ("np.tile(y[-1], (len(y), 1))", "append a copy of it"),
+        ("np.tile(y[0], (len(y), 1))", "all rows are alike"),
+        ("np.tile(y[1], (len(y), 1))", "has all rows equal"),
+        ("y[:-1]", "lacks the last row; the others are right"),
+        ("y[1:]", "lacks the first row; the others are right"),
+        ("y.ravel()", "has the right numbers in another shape"),
     ],
 )
 def test_transformed_right_answers_are_recognized(said, mistake, cause):
-    text = said(scaled_root, arrays, lambda x, eps: mistake(scaled_root(x, eps)))
+    text = said(ROOT, ARRAYS, f"(lambda y: {mistake})({ROOT})")
     assert cause in text.split("Likely cause: ")[1]
 
 
 # --- what else is true in all cases
 
 
-def line(x, slope, offset, m):
-    return x * slope + offset / m
-
-
-def lines(rng):
-    return [
-        {"x": rng.normal(size=4), "slope": rng.normal(), "offset": rng.normal(), "m": m}
-        for m in (2, 5, 7)
-    ]
-
-
-def weighted(x, y):
-    return sum(b * a @ a for a, b in zip(x, y, strict=True))
-
-
-def pairs(rng):
-    return [{"x": rng.normal(size=(k, 2)), "y": rng.normal(size=k)} for k in (3, 4, 6)]
+NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
+LINE = "x * slope + offset / m"
+LINES = draws("x=rng.normal(size=4), slope=rng.normal(), offset=rng.normal(), m=k", 2, 5, 7)
+WEIGHTED = "sum(b * a @ a for a, b in zip(x{0}, y{0}, strict=True))"
+PAIRS = draws("x=rng.normal(size=(k, 2)), y=rng.normal(size=k)", 3, 4, 6)
+SIZES = draws("n=k[0], m=k[1]", (3072, 60), (100, 256), (500, 37))
+GENERATORS = draws("n=k, rng=np.random.default_rng(k)", 1, 3, 4, 5)
+MISSING = ("nan", 1.0, "nan", -1.0)
+POSITIVE = positive(3, 5, 7)
+SUMS = "np.cumsum(x) + (0 if start is None else start)"
+DESCENTS = draws("gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k", 3, 4, 5)
+POWERS = draws("x=rng.uniform(1, 2), **k", {}, {"power": 3.0}, {}, {"power": 3.0})
 
 
 def descend(gradient, start, steps):
@@ -126,22 +125,13 @@ def descend(gradient, start, steps):
     return np.array(path)
 
 
-def descents(rng):
-    return [
-        {"gradient": np.sinh, "start": rng.uniform(1, 2, size=4), "steps": k} for k in (3, 4, 5)
-    ]
+def powers(x, power=2.0):
+    return x**power
 
 
-def sums(x, start):
-    return np.cumsum(x) + (0 if start is None else start)
-
-
-def sizes(rng):
-    return [{"n": n, "m": m} for n, m in ((3072, 60), (100, 256), (500, 37))]
-
-
-def generators(rng):
-    return [{"n": n, "rng": np.random.default_rng(n)} for n in (1, 3, 4, 5)]
+def counting(x, eps, calls=[]):  # noqa: B006
+    calls.append(1)
+    return x + len(calls)
 
 
 def changes_its_pair(pair):
@@ -151,196 +141,184 @@ def changes_its_pair(pair):
 
 
 @pytest.mark.parametrize(
-    ("reference", "cases", "function", "true"),
+    ("reference", "function", "cases", "true"),
     [
-        (lambda n, m: max(n / m, 1), sizes, lambda n, m: max(n // m, 1), "has lost its decimals"),
-        (lambda n, m: max(n / m, 1), sizes, max, "is `m` times the expected one"),
+        ("max(n / m, 1)", "max(n // m, 1)", SIZES, "has lost its decimals"),
+        ("max(n / m, 1)", "max(n, m)", SIZES, "is `m` times the expected one"),
         (
-            lambda g, a: a * g.sum(),
-            lambda rng: [{"g": rng.normal(size=k), "a": rng.normal(size=3)} for k in (2, 3, 5)],
-            lambda g, a: a * g.sum() / (g @ g),
+            *("a * g.sum()", "a * g.sum() / (g @ g)"),
+            draws("g=rng.normal(size=k), a=rng.normal(size=3)", 2, 3, 5),
             "is 1/‖`g`‖² times the expected one",
         ),
         (
-            scaled_root,
-            arrays,
-            lambda x, eps: scaled_root(x, eps) + x * (np.arange(len(x)) > 1)[:, None],
+            *(ROOT, f"{ROOT} + x * (np.arange(len(x)) > 1)[:, None]", ARRAYS),
             "Rows 0 to 1 are right in every case",
         ),
         (
-            lambda x: x**3 + 1,
-            lambda rng: [{"x": x} for x in NUMBERS],
-            lambda x: 5 if x == 0 else x**3 + 1,
+            *("x**3 + 1", "5 if x == 0 else x**3 + 1", draws("x=k", *NUMBERS)),
             "In the cases tried your answer is wrong exactly when `x` is 0, right otherwise",
         ),
         (
-            sums,
-            lambda rng: [
-                {"x": rng.normal(size=3), "start": start} for start in (None, 0.3, None, 2.0)
-            ],
-            lambda x, start: sums(x, start) + (0 if start is None else x[0] ** 2),
+            *(SUMS, f"{SUMS} + (0 if start is None else x[0] ** 2)"),
+            draws("x=rng.normal(size=3), start=k", None, 0.3, None, 2.0),
             "wrong exactly when `start` is not None, right otherwise",
         ),
         (
-            lambda x: x.sum() ** 2 if x[0] > 0 else np.inf,
-            lambda rng: [{"x": sign * rng.uniform(1, 2, size=3)} for sign in (1, -1, 1, -1)],
-            lambda x: x.sum() ** 2 if x[0] > 0 else x[1] * x[2],
+            *("x.sum() if x[0] > 0 else np.inf", "x.sum() if x[0] > 0 else x[1] * x[2]"),
+            draws("x=k * rng.uniform(1, 2, size=3)", 1, -1, 1, -1),
             "In every case that differs, the right answer is inf",
         ),
         (
-            lambda x: x**2,
-            normal((2, 3, 4), (2, 5, 4)),
-            lambda x: (x**2).swapaxes(1, 2),
+            *("x**2 + (x[0] != x[0])", "x**2 + (x[0] != x[0]) * np.sin(x)"),
+            draws("x=np.array([float(k), 2.0, 5.0])", *MISSING),
+            "wrong exactly when `x[0]` is nan, right otherwise",
+        ),
+        (
+            "np.linalg.matrix_rank(H, tol=1e-9) * H[1, 1]",
+            "len(H) * H[1, 1]",
+            draws("H=np.diag([k, rng.uniform(1, 2), 2.0])", 0.0, 1e-13, 0.1, 3.0),
+            "wrong exactly when `H` is singular up to rounding, right otherwise",
+        ),
+        (
+            *("x if len(x) > 3 else x**2", "x**3 if len(x) > 3 else x**2", normal(2, 3, 4, 5)),
+            "In every case that differs, the right answer is `x` as it is",
+        ),
+        (
+            *("x**2 if flag else x", "x if flag else x**2"),
+            draws("x=rng.normal(size=3), flag=k", True, False),
+            "what is right for not `flag` in place of `flag`",
+        ),
+        (
+            "np.sin(9 * x)",
+            "np.maximum(np.sin(9 * x), 0)",
+            ARRAYS,
+            "has 0 wherever the expected one",
+        ),
+        (  # two mistakes, of which the case that is shown has one
+            *("np.sin(9 * x)", "np.maximum(np.sin(9 * x), 0) + (x > 0) * (len(x) > 3) * x**2"),
+            *(ARRAYS, "In the case below, your answer has 0 wherever the expected one is negative"),
+        ),
+        ("x * np.abs(x) + 1", "x**2 + 1", ARRAYS, "right where no entry of `x` is negative"),
+        (
+            "np.arange(len(x)) * np.median(x)",
+            "np.arange(len(x)) * x.mean() ** 3 / np.median(x) ** 2",
+            POSITIVE,
+            "right where all entries of `x` are equal",
+        ),
+        (
+            *("x**2", "(x**2).swapaxes(1, 2)", normal((2, 3, 4), (2, 5, 4))),
             "it is np.transpose(expected, (0, 2, 1))",
         ),
         (
-            lambda x, eps: x - 1,
-            arrays,
-            lambda x, eps: np.where(x > 0, 1 - x, x - 1),
+            *("x - 1", "np.where(x > 0, 1 - x, x - 1)", ARRAYS),
             "in the entries that differ, your answer has the opposite sign",
         ),
-        (line, lines, lambda x, a, b, m: line(x, b, a, m), "`slope` and `offset` exchanged"),
-        (line, lines, lambda x, a, b, m: line(x, -a, b, m), "is a sign wrong?"),
-        (line, lines, lambda x, a, b, m: line(x, a, b, m + 1), "`m` + 1 in place of `m`"),
-        (line, lines, lambda x, a, b, m: line(x, a, b, 1), "1 in place of `m`"),
-        (line, lines, lambda x, a, b, m: line(x, 0.9, b, m), "only for `slope` = 0.9"),
-        (line, lines, lambda x, a, b, m: line(x, 0.123, b, m), "does not depend on `slope`"),
-        (line, lines, lambda x, a, b, m: x, "is the argument `x` itself"),
-        (line, lines, lambda x, a, b, m: line(x, a, b, m) + x, "the expected one plus `x`"),
-        (weighted, pairs, lambda x, y: x[0] @ x[0] * y[0], "`x[:1]` and `y[:1]` in place of `x`"),
-        (weighted, pairs, lambda x, y: x[-1] @ x[-1] * y[-1], "`x[-1:]` and `y[-1:]` in place of"),
-        (weighted, pairs, lambda x, y: weighted(x[:-1], y[:-1]), "does the loop end too early?"),
-        (weighted, pairs, lambda x, y: weighted(x[1:], y[1:]), "does the loop begin too late?"),
+        (LINE, "x * offset + slope / m", LINES, "`slope` and `offset` exchanged"),
+        (LINE, "-x * slope + offset / m", LINES, "is a sign wrong?"),
+        (LINE, "x * slope + offset / (m + 1)", LINES, "`m` + 1 in place of `m`"),
+        (LINE, "x * slope + offset", LINES, "1 in place of `m`"),
+        (LINE, "x * 0.9 + offset / m", LINES, "only for `slope` = 0.9"),
+        (LINE, "x * 0.123 + offset / m", LINES, "does not depend on `slope`"),
+        (LINE, "x", LINES, "is the argument `x` itself"),
+        (LINE, f"{LINE} + x", LINES, "the expected one plus `x`"),
         (
-            descend,
-            lambda rng: [
-                {"gradient": np.sin, "start": rng.normal(size=2), "steps": k} for k in (3, 4)
-            ],
-            lambda gradient, start, steps: descend(lambda w: -gradient(w), start, steps),
+            WEIGHTED.format(""),
+            WEIGHTED.format("[:1]"),
+            PAIRS,
+            "`x[:1]` and `y[:1]` in place of `x`",
+        ),
+        (WEIGHTED.format(""), WEIGHTED.format("[-1:]"), PAIRS, "`x[-1:]` and `y[-1:]` in place of"),
+        (WEIGHTED.format(""), WEIGHTED.format("[:-1]"), PAIRS, "does the loop end too early?"),
+        (WEIGHTED.format(""), WEIGHTED.format("[1:]"), PAIRS, "does the loop begin too late?"),
+        (
+            *(descend, "descend(lambda w: -gradient(w), start, steps)"),
+            draws("gradient=np.sin, start=rng.normal(size=2), steps=k", 3, 4),
             "−`gradient` in place of `gradient`: is a sign wrong?",
         ),
+        ("x + eps", counting, ARRAYS, "gives another answer to the same call"),
         (
-            scaled_root,
-            arrays,
-            lambda x, eps, calls=[]: calls.append(1) or scaled_root(x, eps) + len(calls),
-            "gives another answer to the same call",
-        ),
-        (
-            lambda n, rng: rng.normal(size=n),
-            generators,
-            lambda n, rng: np.random.default_rng(0).normal(size=n),
+            *("rng.normal(size=n)", "np.random.default_rng(0).normal(size=n)", GENERATORS),
             "does not draw from `rng`",
         ),
-        (
-            lambda n, rng: rng.normal(size=n),
-            generators,
-            lambda n, rng: rng.random(2 * n)[:n],
-            "draws from `rng` in another way",
-        ),
+        ("rng.normal(size=n)", "rng.random(2 * n)[:n]", GENERATORS, "draws from `rng` in another"),
         (  # with n = 1 it draws the right number
-            lambda n, rng: rng.permutation(5)[:n],
-            generators,
-            lambda n, rng: np.array([rng.permutation(5)[k] for k in range(n)]),
-            "draws from `rng` in another way",
+            "rng.permutation(5)[:n]",
+            "np.array([rng.permutation(5)[k] for k in range(n)])",
+            *(GENERATORS, "draws from `rng` in another way"),
         ),
         (
-            lambda pair: pair[0] + pair[1],
-            lambda rng: [{"pair": (rng.normal(size=2), np.ones(2))}],
-            changes_its_pair,
+            *("pair[0] + pair[1]", changes_its_pair),
+            draws("pair=(rng.normal(size=2), np.ones(2))", 1),
             "changes its argument `pair` in place; work on a copy.",
         ),
         (
-            lambda errors: sorted(errors)[-1],
-            lambda rng: [{"errors": rng.normal(size=4).tolist()}],
-            lambda errors: errors.sort() or errors[-1],
+            *("sorted(errors)[-1]", "errors.sort() or errors[-1]"),
+            draws("errors=rng.normal(size=4).tolist()", 1),
             "changes its argument `errors` in place; work on a copy.",
         ),
         (
-            lambda x, power=2.0: x**power,
-            lambda rng: [{"x": rng.uniform(1, 2), **more} for more in ({}, {"power": 3.0}) * 2],
-            lambda x, power=2.5: x**power,
+            *(powers, lambda x, power=2.5: x**power, POWERS),
             "wrong exactly when `power` is left out, right otherwise",
         ),
         (
-            lambda x, power=2.0: x**power,
-            lambda rng: [{"x": rng.uniform(1, 2), **more} for more in ({}, {"power": 3.0}) * 2],
-            lambda x, power=2.0: x**2.0 + (power - 2) * np.sin(x),
+            *(powers, lambda x, power=2.0: x**2.0 + (power - 2) * np.sin(x), POWERS),
             "wrong exactly when `power` is given, right otherwise",
         ),
         (
-            lambda x, eps: np.sqrt(x**2 + eps),
-            arrays,
-            lambda x, eps: np.abs(x) + eps**2 + eps * x,
+            *("np.sqrt(x**2 + eps)", "np.abs(x) + eps**2 + eps * x", ARRAYS),
             "In the cases tried your answer is right where `eps` is 0",
         ),
         (
-            lambda x, n: x**2 / n + x,
-            lambda rng: [{"x": rng.normal(size=4), "n": n} for n in (3, 5, 8)],
-            lambda x, n: x**2 / n**1.5 + x,
+            *("x**2 / n + x", "x**2 / n**1.5 + x", draws("x=rng.normal(size=4), n=k", 3, 5, 8)),
             "In the cases tried your answer is right where `n` is 1",
         ),
         (
-            lambda x: np.linalg.norm(x) + x.sum(axis=1),
+            "np.linalg.norm(x) + x.sum(axis=1)",
+            "np.linalg.norm(x, 2) + x.sum(axis=1)",
             normal((3, 2), (3, 4), (5, 6)),
-            lambda x: np.linalg.norm(x, 2) + x.sum(axis=1),
             "In the cases tried your answer is right where `x.shape[0]` is 1",
         ),
         (
-            descend,
-            descents,
-            lambda gradient, start, steps: descend(lambda w: gradient(w)[::-1], start, steps),
+            *(descend, "descend(lambda w: gradient(w)[::-1], start, steps)", DESCENTS),
             "row 1 is the first that differs: the step to it has the right signs, but other sizes",
         ),
         (
             descend,
-            descents,
-            lambda gradient, start, steps: descend(
-                lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps
-            ),
+            "descend(lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps)",
+            DESCENTS,
             "row 1 is the first that differs: the step to it has the right direction, but another",
         ),
         (
-            descend,
-            descents,
-            lambda gradient, start, steps: descend(gradient, start / start.sum(), steps),
+            *(descend, "descend(gradient, start / start.sum(), steps)", DESCENTS),
             "Row 0 is a multiple of the expected one",
         ),
         (
-            lambda x: x / x.std(axis=0),
-            normal((3, 4), (4, 4), (6, 4)),
-            lambda x: x / np.abs(x).mean(axis=0),
+            *("x / x.std(axis=0)", "x / np.abs(x).mean(axis=0)", normal((3, 4), (4, 4), (6, 4))),
             "Each column is a multiple of the expected one",
         ),
         (
-            lambda x: x - x.mean(axis=0),
-            normal((3, 4), (4, 4), (6, 4)),
-            lambda x: x - np.median(x, axis=0),
+            *("x - x.mean(axis=0)", "x - np.median(x, axis=0)", normal((3, 4), (4, 4), (6, 4))),
             "Each column is the expected one plus a number",
         ),
         (
-            lambda f, x: f(x) ** 2 * np.cos(x),
-            lambda rng: [{"f": np.sin, "x": rng.normal(size=4)} for _ in range(3)],
-            lambda f, x: np.abs(f(x)),
+            *("f(x) ** 2 * np.cos(x)", "np.abs(f(x))"),
+            draws("f=np.sin, x=rng.normal(size=4)", 1, 2, 3),
             "When `f` is doubled, the right answer is multiplied by 4; yours doubles",
         ),
-        (lambda x: len(x), normal(3, 4), lambda x: float(len(x)), "expected an integer, got a fl"),
-        (lambda x: (x, 2), normal(3, 4), lambda x: (x, 2.0), "expected an integer, got a float"),
+        ("len(x)", "float(len(x))", normal(3, 4), "expected an integer, got a fl"),
+        ("(x, 2)", "(x, 2.0)", normal(3, 4), "expected an integer, got a float"),
         (
-            lambda x: x / x.sum(),
-            positive(3, 4),
-            lambda x: x**3 / (x**2).sum(),
+            *("x / x.sum()", "x**3 / (x**2).sum()", positive(3, 4)),
             "The right answer adds up to 1; yours is not so",
         ),
-        (lambda x: 0 * x, normal(3, 4), lambda x: x**3 + 1, "has only zeros in these cases"),
+        ("0 * x", "x**3 + 1", normal(3, 4), "has only zeros in these cases"),
         (
-            lambda x: float((x**2).sum()),
-            positive(3, 4),
-            lambda x: float((x**3).sum()),
+            *("float((x**2).sum())", "float((x**3).sum())", positive(3, 4)),
             "When `x` is doubled, the right answer is multiplied by 4; yours is multiplied by 8",
         ),
     ],
 )
-def test_facts_of_all_cases_are_told(said, reference, cases, function, true):
+def test_facts_true_of_all_cases_are_reported(said, reference, cases, function, true):
     text = said(reference, cases, function)
     assert true in text
     assert text.endswith(true) or "in place; work" not in true, "no cause beside it"
@@ -348,182 +326,123 @@ def test_facts_of_all_cases_are_told(said, reference, cases, function, true):
 
 # --- what is true by accident, and not told
 
-NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
-
-
-def vectors(rng):
-    return [{"x": np.insert(rng.normal(size=k), 2, -1200.0)} for k in (3, 5, 7)]
-
-
-def limits(rng):
-    return [{"x": np.array([0.3, -0.3, *rng.uniform(1, 2, 3)])} for _ in range(3)]
-
-
-def constants(rng):
-    return [{"n": n, "x": rng.uniform(2, 9)} for n in (10, 1000, 100000)]
-
-
-def squares(x):
-    return np.asarray(x) ** 2 + 1
+VECTORS = draws("x=np.insert(rng.normal(size=k), 2, -1200.0)", 3, 5, 7)
+LIMITS = draws("x=np.array([0.3, -0.3, *rng.uniform(1, 2, 3)])", 1, 2, 3)
+CONSTANTS = draws("n=k, x=rng.uniform(2, 9)", 10, 1000, 100000)
+CLIPPED = "np.clip(x, -0.3, 0.8)"
+SQUARES = "np.asarray(x) ** 2 + 1"
 
 
 @pytest.mark.parametrize(
-    ("reference", "cases", "function", "untrue"),
+    ("reference", "function", "cases", "untrue"),
     [
         # other entries than the first differ, and not all of them
-        (squares, vectors, lambda x: np.where(x < -9, sum(x[:2]), squares(x)), "the others differ"),
+        (SQUARES, f"np.where(x < -9, sum(x[:2]), {SQUARES})", VECTORS, "the others differ"),
         # in the smallest case, which is the one shown, a second row is right, too
         (
-            squares,
-            lambda rng: [{"x": np.array([2, 0, 1, 3])[:, None] + np.arange(k)} for k in (1, 2, 3)],
-            lambda x: np.vstack([squares(x[:1]), squares(x[1:]) + x[1:]]),
+            *(SQUARES, "np.vstack([x[:1] ** 2 + 1, x[1:] ** 2 + 1 + x[1:]])"),
+            draws("x=np.array([2, 0, 1, 3])[:, None] + np.arange(k)", 1, 2, 3),
             "the others differ",
         ),
         # numbers that are wrong behind the ninth decimal are not rounded ones
-        (lambda n, x: x / n, constants, lambda n, x: x / n * (1 + 3e-9), "is rounded"),
+        ("x / n", "x / n * (1 + 3e-9)", CONSTANTS, "is rounded"),
         # a limit of 1 is none that cuts decimals off
-        (lambda x: x, positive(2, 3), lambda x: np.minimum(x, 1), "decimals"),
+        ("x", "np.minimum(x, 1)", positive(2, 3), "decimals"),
         # a single number that happens to be whole is no array of integers
-        (lambda n, m: max(n / m, 1), sizes, max, "decimals"),
+        ("max(n / m, 1)", "max(n, m)", SIZES, "decimals"),
         # between 0.3 and 0.8 there is a factor, which is none of the code
-        (
-            lambda x: np.clip(x, -0.3, 0.8),
-            limits,
-            lambda x: np.where(abs(x) < 0.5, np.sign(x) * 0.8, np.clip(x, -0.3, 0.8)),
-            "8/3",
-        ),
+        (CLIPPED, f"np.where(abs(x) < 0.5, np.sign(x) * 0.8, {CLIPPED})", LIMITS, "8/3"),
         # in cases of one number any answer is a multiple
         (
-            lambda x: np.sin(9 * x),
-            positive(1, 1, 1, 5, 6),
-            lambda x: np.sin(9 * x) + (len(x) == 1) * np.cos(5 * x),
-            "is a multiple",
+            *("np.sin(9 * x)", "np.sin(9 * x) + (len(x) == 1) * np.cos(5 * x)"),
+            *(positive(1, 1, 1, 5, 6), "is a multiple"),
         ),
         # an empty text is where nothing special happens, which explains nothing
         (
-            lambda x, event: x**2,
-            lambda rng: [{"x": rng.normal(size=4), "event": event} for event in ("", "", "a", "b")],
-            lambda x, event: x**3 + 1 if event else x**2,
+            *("x**2", "x**3 + 1 if event else x**2"),
+            draws("x=rng.normal(size=4), event=k", "", "", "a", "b"),
             "exactly when `event` is",
         ),
         # where nothing is compared, nothing is right
         (
-            lambda x, device: None if device == "meta" else x**2,
-            lambda rng: [{"x": rng.normal(size=4), "device": name} for name in ("cpu", "meta") * 2],
-            lambda x, device: None if device == "meta" else x**3 + 1,
+            *("None if device == 'meta' else x**2", "None if device == 'meta' else x**3 + 1"),
+            draws("x=rng.normal(size=4), device=k", "cpu", "meta", "cpu", "meta"),
             "exactly when `device` is",
         ),
         # a truth has no scale
-        (
-            lambda x: bool(x.all()),
-            positive(3, 4, 5),
-            lambda x: bool(x[0] > 1.9),
-            "is doubled",
-        ),
+        ("bool(x.all())", "bool(x[0] > 1.9)", positive(3, 4, 5), "is doubled"),
         # an empty answer is right wherever nothing is to be returned
         (
-            lambda x, kind: x if kind == "all" else x[:0],
-            lambda rng: [{"x": rng.normal(size=4), "kind": kind} for kind in ("all", "none")],
-            lambda x, kind: x[:0],
-            "only for `kind`",
+            *("x if kind == 'all' else x[:0]", "x[:0]"),
+            *(draws("x=rng.normal(size=4), kind=k", "all", "none"), "only for `kind`"),
         ),
         # `x` decides which entries count, and matters so
         (
-            lambda x: float(x[x > 0].sum()),
-            lambda rng: [{"x": rng.uniform(2, 9, size=k)} for k in (3, 5, 7)],
-            lambda x: float(np.sum(np.arange(len(x))[x > 0] ** 1.5)),
-            "does not depend on `x`",
+            *("float(x[x > 0].sum())", "float(np.sum(np.arange(len(x))[x > 0] ** 1.5))"),
+            *(draws("x=rng.uniform(2, 9, size=k)", 3, 5, 7), "does not depend on `x`"),
         ),
         # a maximum hides `n` wherever it is larger
         (
-            lambda n, x: x / max(9 / n, 1),
-            lambda rng: [{"n": n, "x": rng.normal()} for n in (5, 6, 7)],
-            lambda n, x: x**2 / max(4 / n, 1),
-            "does not depend on `n`",
+            *("x / max(9 / n, 1)", "x**2 / max(4 / n, 1)"),
+            *(draws("n=k, x=rng.normal()", 5, 6, 7), "does not depend on `n`"),
         ),
         # without `total`, where it plays no part, the answer is wrong as well
         (
-            lambda x, total: x**0.5 * (1 if total is None else total**1.5),
-            lambda rng: [{"x": x, "total": total} for x in (2.5, 3.5) for total in (None, 5, 7)],
-            lambda x, total: np.cosh(x),
+            *("x**0.5 * (1 if total is None else total**1.5)", "np.cosh(x)"),
+            draws("x=k[0], total=k[1]", *((x, k) for x in (2.5, 3.5) for k in (None, 5, 7))),
             "does not depend on `total`",
         ),
         # a whole number is no cause
-        (
-            lambda x: x**3 + 1,
-            lambda rng: [{"x": x} for x in NUMBERS],
-            lambda x: x**3 + (1 if x % 1 == 0 else x),
-            "whole number",
-        ),
+        ("x**3 + 1", "x**3 + (1 if x % 1 == 0 else x)", draws("x=k", *NUMBERS), "whole number"),
         # of two whole numbers and three sizes only: some other maximum is always 6 as well
         (
-            lambda x, n: min(len(x) + n, 20),
-            lambda rng: [{"x": rng.normal(size=k), "n": 6 - k + 5 * (k > 5)} for k in (2, 3, 4, 7)],
-            lambda x, n: 6 if n < 5 else len(x) ** 2,
-            "is always 6",
+            *("min(len(x) + n, 20)", "6 if n < 5 else len(x) ** 2"),
+            *(draws("x=rng.normal(size=k), n=6 - k + 5 * (k > 5)", 2, 3, 4, 7), "is always 6"),
         ),
         # a threshold that lies somewhere between two numbers
-        (
-            squares,
-            normal(5, 6, 7),
-            lambda x: np.where(x > 0.5, x**3, squares(x)),
-            " or more",
-        ),
-        # the entries of the right answer are 0 off its diagonal, so each is a largest one
-        (lambda x: np.diag(np.exp(x)), normal(2, 3, 4), np.exp, "largest"),
+        (SQUARES, f"np.where(x > 0.5, x**3, {SQUARES})", normal(5, 6, 7), " or more"),
         # copies are no terms
         (
-            lambda x: np.exp(x[0]),
-            normal((2, 3), (3, 3), (4, 3)),
-            lambda x: np.exp(np.tile(x[0], (len(x), 1))),
-            "average them",
+            *("np.exp(x[0])", "np.exp(np.tile(x[0], (len(x), 1)))"),
+            *(normal((2, 3), (3, 3), (4, 3)), "average them"),
         ),
         # between the wrong calls and the right ones lie others, which tell the relations apart
         (
-            lambda n, m, x: x**3,
-            lambda rng: [
-                {"n": n, "m": m, "x": rng.normal()}
-                for n, m in ((1, 4), (4, 4), (9, 4), (7, 5), (2, 3), (30, 20), (3, 20))
-            ],
-            lambda n, m, x: x if n >= m + 2 else x**3,
+            *("x**3", "x if n >= m + 2 else x**3"),
+            draws(
+                "n=k[0], m=k[1], x=rng.normal()",
+                *((1, 4), (4, 4), (9, 4), (7, 5), (2, 3), (30, 20), (3, 20)),
+            ),
             "wrong exactly when",
         ),
         # where `x` is 0 the answer is only an argument, and where it is 1 a constant
         (
-            lambda x, y: x**2 + y,
-            lambda rng: [{"x": rng.normal(size=3), "y": rng.normal(size=3)} for _ in range(3)],
-            lambda x, y: np.sinh(x) + y,
-            "is right where",
+            *("x**2 + y", "np.sinh(x) + y"),
+            *(draws("x=rng.normal(size=3), y=rng.normal(size=3)", 1, 2, 3), "is right where"),
         ),
         # with one step there are two rows
         (
-            descend,
-            descents,
-            lambda gradient, start, steps: descend(
-                lambda w: np.sinh(start) + (w - start), start, steps
-            ),
-            "`steps` is 1",
+            *(descend, "descend(lambda w: np.sinh(start) + (w - start), start, steps)"),
+            *(DESCENTS, "`steps` is 1"),
         ),
         # it draws when it is iterated
         (
-            lambda x, rng: [rng.permutation(x), rng.permutation(x)],
-            lambda rng: [{"x": k, "rng": np.random.default_rng(k)} for k in (3, 4, 5)],
-            lambda x, rng: (rng.permutation(x) for _ in range(2)),
-            "does not draw",
+            "[rng.permutation(x), rng.permutation(x)]",
+            "(rng.permutation(x) for _ in range(2))",
+            *(draws("x=k, rng=np.random.default_rng(k)", 3, 4, 5), "does not draw"),
         ),
         # it draws in the other cases
         (
-            lambda on, rng: rng.normal() if on else 1.5,
-            lambda rng: [{"on": k % 2 == 0, "rng": np.random.default_rng(k)} for k in range(4)],
-            lambda on, rng: 2.5 if on else rng.random(),
+            *("rng.normal() if on else 1.5", "2.5 if on else rng.random()"),
+            draws("on=k % 2 == 0, rng=np.random.default_rng(k)", 0, 1, 2, 3),
             "does not draw",
         ),
         # there is no loop
-        (lambda x: float(np.prod(x)), positive(2, 3, 4), lambda x: float(x[-1]), "loop"),
+        ("float(np.prod(x))", lambda x: float(x[-1]), positive(2, 3, 4), "loop"),
         # what never agrees differs from itself, too
-        (squares, vectors, lambda x: (value**2 + 1 for value in x), "another answer"),
-        (squares, vectors, lambda x: map(squares, x), "another answer"),
-        (lambda n, x: n / 3, constants, lambda n, x: Fraction(n, 3), "another answer"),
+        (SQUARES, "(value**2 + 1 for value in x)", VECTORS, "another answer"),
+        (SQUARES, "map(np.square, x)", VECTORS, "another answer"),
+        ("n / 3", lambda n, x: Fraction(n, 3), CONSTANTS, "another answer"),
     ],
 )
 def test_coincidental_facts_are_not_reported(said, reference, cases, function, untrue):
@@ -656,9 +575,9 @@ def test_failing_diagnosis_does_not_break_the_check(said, monkeypatch):
 
     monkeypatch.setattr(diagnoses, "CAUSES", (broken,))
     with pytest.raises(RuntimeError, match="a bug"):
-        said(scaled_root, arrays, lambda x, eps: x)
+        said(ROOT, ARRAYS, "x")
     monkeypatch.setattr(diagnoses, "RAISING", False)
-    assert "Why: 9 of 9 values differ" in said(scaled_root, arrays, lambda x, eps: x)
+    assert "Why: 9 of 9 values differ" in said(ROOT, ARRAYS, "x")
 
 
 # --- the form of a message
@@ -672,7 +591,7 @@ def test_different_numbers_are_printed_differently(message):
 
 
 def test_cause_precedes_arrays_in_a_short_message(message):
-    lines = message(scaled_root, arrays, lambda x, eps: -scaled_root(x, eps)).splitlines()
+    lines = message(ROOT, ARRAYS, f"-{ROOT}").splitlines()
     begins = [line.split(":")[0] for line in lines[1:5]]
     assert begins == ["Why", "Likely cause", "", "Smallest failing case"]
     assert len(lines) <= 18

@@ -64,7 +64,7 @@ def test_answers_of_torch_are_refused_with_their_name(key, answer, name, way):
         ("LAB-3:evaluate", lambda *_: [0.5], "expected 2 values, got 1"),
     ],
 )
-def test_wrong_return_type_is_told_by_what_was_expected(key, answer, reason):
+def test_wrong_return_type_states_what_was_expected(key, answer, reason):
     with pytest.raises(CheckFailed) as failed:
         check(key, answer)
     assert reason in str(failed.value)
@@ -131,7 +131,7 @@ def test_wrong_return_type_is_told_by_what_was_expected(key, answer, reason):
         ),
     ],
 )
-def test_wrong_answer_is_told_by_its_parts_and_events(key, edits, reason):
+def test_wrong_lab_answer_names_differing_parts_and_events(key, edits, reason):
     wrong = Misconception("", lab_exercises()[key].reference, [*edits.items()])
     with pytest.raises(CheckFailed) as failed:
         check(key, wrong.function)

@@ -11,8 +11,8 @@ COURSE = {**exercises(), **lab_exercises()}
 
 @pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
 def test_hints_begin_with_question_and_hide_answer(exercise: Exercise) -> None:
-    texts = exercise.hinted
-    assert len(texts) in (2, 3), f"the block of {exercise.key} needs two or three exercise.hints(…)"
+    texts = exercise.hints
+    assert len(texts) in (2, 3), f"the block of {exercise.key} needs two or three hints"
     assert "?" in texts[0], f"the first hint of {exercise.key} is no question"
     assert max(map(len, texts)) <= 220
     lines = [line.strip() for line in inspect.getsource(exercise.reference).splitlines()]
@@ -26,7 +26,7 @@ def test_successive_calls_reveal_successive_hints(capsys, monkeypatch) -> None:
     for _ in range(4):
         hint("L1-07")
         told.append(capsys.readouterr().out)
-    texts = exercises()["L1-07"].hinted
+    texts = exercises()["L1-07"].hints
     for number, text in ((0, 0), (1, 1), (2, 2), (3, 2)):
         assert f"Hint {text + 1} of 3" in told[number]
         assert texts[text] in told[number]

@@ -55,7 +55,7 @@ def test_float32_epoch_matches_plain_loop(bnp: bool) -> None:
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
-def test_float16_rescues_small_gradients_and_leaves_out_what_overflows() -> None:
+def test_float16_scaling_keeps_small_gradients_and_skips_overflow() -> None:
     class Faint(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -226,7 +226,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return asked
 
 
-def test_on_cuda_all_parts_are_made_for_it(
+def test_cuda_run_uses_cuda_and_fused_optimizer(
     small_full: lab.Size, tmp_path: Path, cuda: Asked
 ) -> None:
     size = replace(small_full, device="cuda", dtype=torch.float16, epochs=1, drops=())
@@ -261,7 +261,7 @@ def test_on_cuda_every_variant_is_measured(
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])
-def test_speed_is_that_of_a_device_which_works_through_a_queue(
+def test_measured_speed_includes_queued_device_work(
     monkeypatch: pytest.MonkeyPatch, has_gpu: bool
 ) -> None:
     """A step takes 0.5 s of the device, and 0.1 s to order; the first two take 2.5 s."""

@@ -14,7 +14,10 @@ from optdl.labs.records import RecordError
 from tools.classroom import lab_records
 from tools.layout import ROOT
 
-pytestmark = pytest.mark.xdist_group("labs")
+pytestmark = [
+    pytest.mark.row("LAB-2", "LAB-3", "LAB-4", "LAB-5", "LAB-6"),
+    pytest.mark.xdist_group("labs"),
+]
 
 
 def record_of(topic: str) -> LabRecord:
@@ -32,14 +35,12 @@ def parts_of(topic: str) -> dict[str, Any]:
 # --- LAB-2, initialization --------------------------------------------------------------------
 
 
-@pytest.mark.row("LAB-2")
 def test_small_gain_matches_torchs_default_variance() -> None:
     torch.manual_seed(0)
     default = nn.Linear(400, 400).weight.var().item()
     assert default == pytest.approx(initialization.GAINS["small"] ** 2 / 400, rel=0.02)
 
 
-@pytest.mark.row("LAB-2")
 def test_deviations_change_by_layer_as_predicted() -> None:
     record, depth = record_of("initialization"), initialization.DEPTH
     read = {name: find(record) for name, (_, find) in judged("initialization").readings.items()}
@@ -56,7 +57,6 @@ def test_deviations_change_by_layer_as_predicted() -> None:
     assert min(deviations["damaged"][: dead - 1]) > 0
 
 
-@pytest.mark.row("LAB-2")
 def test_only_he_and_mended_networks_learn() -> None:
     curves = initialization.curves_by_start(record_of("initialization"))
     accuracies = {start: found["accuracy"][0] for start, found in curves.items()}
@@ -72,7 +72,6 @@ def test_only_he_and_mended_networks_learn() -> None:
 # --- LAB-3, batch normalization ---------------------------------------------------------------
 
 
-@pytest.mark.row("LAB-3")
 def test_all_sizes_see_the_same_examples() -> None:
     count = batchnorm.EXAMPLES
     first, *others = (
@@ -83,7 +82,6 @@ def test_all_sizes_see_the_same_examples() -> None:
     assert len(first) == count == batchnorm.examples_seen()[-1]
 
 
-@pytest.mark.row("LAB-3")
 def test_testing_does_not_affect_training() -> None:
     parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
     tested, _ = batchnorm.experiment(parts, setting, 1, None)
@@ -93,7 +91,6 @@ def test_testing_does_not_affect_training() -> None:
     assert (len(tested["accuracy"]), untested["accuracy"]) == (10, [])
 
 
-@pytest.mark.row("LAB-3")
 @pytest.mark.parametrize("steps", [3, None])
 def test_normalization_unknown_to_recalibrate_stops_the_run(steps: int | None) -> None:
     parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
@@ -102,7 +99,6 @@ def test_normalization_unknown_to_recalibrate_stops_the_run(steps: int | None) -
         batchnorm.experiment(parts, setting, 1, steps)
 
 
-@pytest.mark.row("LAB-3")
 def test_record_of_normalization_answers_the_question() -> None:
     record = record_of("batchnorm")
     curves = {size: batchnorm.accuracies(record, size) for size in batchnorm.SIZES}
@@ -117,7 +113,6 @@ def test_record_of_normalization_answers_the_question() -> None:
     assert losses["no normalization"] < 0.2
 
 
-@pytest.mark.row("LAB-3")
 @pytest.mark.parametrize("normalized", [False, True])
 def test_network_has_the_layers_of_the_paper(normalized: bool) -> None:
     parts = parts_of("batchnorm")
@@ -131,7 +126,6 @@ def test_network_has_the_layers_of_the_paper(normalized: bool) -> None:
 # --- LAB-4, dropout ---------------------------------------------------------------------------
 
 
-@pytest.mark.row("LAB-4")
 def test_layers_leave_the_global_generator_alone() -> None:
     parts, plain = parts_of("dropout"), digits.dense(dropout.WIDTHS, 0)
     before = torch.get_rng_state()
@@ -139,7 +133,6 @@ def test_layers_leave_the_global_generator_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.row("LAB-4")
 def test_loop_without_dropout_matches_momentum() -> None:
     """One linear layer, whose gradient is written out in NumPy."""
     rng = np.random.default_rng(0)
@@ -169,7 +162,6 @@ def test_loop_without_dropout_matches_momentum() -> None:
     np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
 
 
-@pytest.mark.row("LAB-4")
 def test_one_fifth_of_labels_is_replaced() -> None:
     replaced = []
     x, y, _, _ = digits.standardized()
@@ -182,7 +174,6 @@ def test_one_fifth_of_labels_is_replaced() -> None:
     assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
 
 
-@pytest.mark.row("LAB-4")
 def test_inactive_dropout_stops_the_run() -> None:
     def without_dropout(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
         found = torch.stack([model.eval()(x) for _ in range(passes)]).softmax(dim=2)
@@ -194,7 +185,6 @@ def test_inactive_dropout_stops_the_run() -> None:
         dropout.experiment(parts, {"p": 0.2}, 1, 1)
 
 
-@pytest.mark.row("LAB-4")
 def test_record_of_dropout_answers_the_question() -> None:
     record = record_of("dropout")
     losses = dropout.curves(record)
@@ -221,7 +211,6 @@ def test_record_of_dropout_answers_the_question() -> None:
 # --- LAB-5, BNP -------------------------------------------------------------------------------
 
 
-@pytest.mark.row("LAB-5")
 def test_recorded_weights_determine_their_inputs() -> None:
     """On other inputs than those of its training a network does worse."""
     parts, seed = parts_of("bnp"), seed_of(record_of("bnp").user)
@@ -233,7 +222,6 @@ def test_recorded_weights_determine_their_inputs() -> None:
         assert digits.accuracy(model, *bnp.examples(other)[2:]) < reached
 
 
-@pytest.mark.row("LAB-5")
 def test_record_of_bnp_answers_the_question() -> None:
     record = record_of("bnp")
     raw, standardized = (
@@ -256,7 +244,6 @@ def test_record_of_bnp_answers_the_question() -> None:
     assert bnp.best_rates(record, "raw")["BNP hidden"] != best.setting["lr"]
 
 
-@pytest.mark.row("LAB-5")
 def test_hidden_layers_only_leave_first_gradient_plain() -> None:
     """``model[1:]`` holds the same layers as the network."""
     model = digits.dense(bnp.WIDTHS, 0)
@@ -264,7 +251,6 @@ def test_hidden_layers_only_leave_first_gradient_plain() -> None:
     assert [len(layer._forward_pre_hooks) for layer in model] == [0, 0, 1, 0, 1]
 
 
-@pytest.mark.row("LAB-5")
 def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
     x, _, validation, _ = bnp.examples("standardized")
     torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
@@ -277,7 +263,6 @@ def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
 # --- LAB-6, BNP for convolutions --------------------------------------------------------------
 
 
-@pytest.mark.row("LAB-6")
 def test_record_of_convolutions_answers_the_question() -> None:
     record, asked = record_of("bnp_cnn"), judged("bnp_cnn")
     first = {method: find(record) for method, (_, find) in asked.readings.items()}
@@ -287,7 +272,6 @@ def test_record_of_convolutions_answers_the_question() -> None:
     assert sum(run.seconds for run in record.runs) < 60
 
 
-@pytest.mark.row("LAB-6")
 def test_interrupted_run_has_the_same_losses() -> None:
     whole, resumed = bnp_cnn.interrupted(parts_of("bnp_cnn"))
     assert whole == resumed

@@ -36,8 +36,8 @@ def test_new_block_is_complete_and_steps_name_files(course: Course) -> None:
     steps = new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     block = (course.root / "src/optdl/checks/erm/l1_07_newly_made.py").read_text("utf-8")
     compile(block, "l1_07_newly_made.py", "exec")
-    parts = ("@exercise.cases", "@exercise.fact", "exercise.hints(", "exercise.mistakes(")
-    assert [block.count(part) for part in parts] == [1, 1, 1, 1]
+    parts = ("@exercise.cases", "@exercise.fact", "exercise.help(")
+    assert [block.count(part) for part in parts] == [1, 1, 1]
     named = {word.strip(",:;") for step in steps for word in step.split() if "/" in word}
     assert all((ROOT / path).exists() or (course.root / path).exists() for path in named)
     assert {"src/optdl/erm", "book/erm/index.md", "book/syllabus.md"} <= named

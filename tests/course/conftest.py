@@ -1,9 +1,10 @@
 """One toy course, graded once: most tests read it, and the others change a copy."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from toy_course import blocks, hand_in_wrong_records, make_course, use
+from toy_course import blocks, copy_of, hand_in_wrong_records, make_course, use
 
 from optdl.checks import catalog
 from tools import course
@@ -12,6 +13,18 @@ from tools.layout import Course
 from tools.terminal import PIPE_WIDTH, console
 
 console.width = PIPE_WIDTH  # workers of the tests have the variable COLUMNS
+
+
+@pytest.fixture
+def copied(graded: Course, tmp_path: Path) -> Callable[..., Course]:
+    """Return a function that copies the graded course, with the work of some students or of all."""
+    return lambda *students: copy_of(graded, tmp_path / "copy", *students)
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """Return a function that gives what was printed since it was called last."""
+    return lambda: capsys.readouterr().out
 
 
 @pytest.fixture

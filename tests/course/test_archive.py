@@ -105,7 +105,7 @@ def test_an_anonymous_copy_has_marks_without_names(marked: Course, tmp_path: Pat
     assert marks(marked.root / "build" / "gradebook.db").keys() == CLASS.keys()
 
 
-def test_nothing_is_overwritten_and_nothing_is_made_up(marked: Course, tmp_path: Path) -> None:
+def test_archive_refuses_overwriting_and_missing_gradebook(marked: Course, tmp_path: Path) -> None:
     packed(marked, tmp_path)
     with pytest.raises(ToolError, match="is there already"):
         packed(marked, tmp_path)

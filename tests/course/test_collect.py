@@ -6,9 +6,10 @@ import io
 import re
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy_course import MARKS, answered, make_course, use
@@ -49,23 +50,21 @@ CANVAS = (
     )
 )
 """A gradebook as Canvas exports it: ada is number 70."""
+TIMES = ("Tuesday, 2 March 2027, 11:59 PM", "Wednesday, 3 March 2027, 12:05 AM", "-", "-")
 WORKSHEET = (
     "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,"
     "Last modified (submission),Last modified (grade),Feedback comments\r\n"
     + "".join(
-        f"Participant {number},{first} {last},{who}@example.org,Submitted - ,,{{}},Yes,"
+        f"Participant {number},{first} {last},{who}@example.org,Submitted - ,,10.00,Yes,"
         f'"{when}","Friday, 5 March 2027, 9:00 AM",  two spaces \r\n'
         for number, (who, (first, last)), when in zip(
-            range(500, 504),
-            NAMES.items(),
-            ["Tuesday, 2 March 2027, 11:59 PM", "Wednesday, 3 March 2027, 12:05 AM", "-", "-"],
-            strict=True,
+            range(500, 504), NAMES.items(), TIMES, strict=True
         )
     )
 )
 
 
-def pack(file: Path, contents: Mapping[str, bytes]) -> Path:
+def pack(file: Path | io.BytesIO, contents: Mapping[str, bytes]) -> Any:
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
@@ -73,19 +72,15 @@ def pack(file: Path, contents: Mapping[str, bytes]) -> Path:
 
 
 def zipped(name: str, content: bytes) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(name, content)
-    return stream.getvalue()
+    return bytes(pack(io.BytesIO(), {name: content}).getvalue())
 
 
 @pytest.fixture(scope="module")
 def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """Return a course with a class list and an assignment that is handed out."""
-    root = tmp_path_factory.mktemp("class")
-    (root / "canvas.csv").write_bytes(CANVAS.encode())
-    made = make_course(root)
-    use(roster, made, str(root / "canvas.csv"), "--yes")
+    made = make_course(tmp_path_factory.mktemp("class"))
+    (made.root / "canvas.csv").write_bytes(CANVAS.encode())
+    use(roster, made, str(made.root / "canvas.csv"), "--yes")
     release.write(made, "toy")
     return made
 
@@ -95,6 +90,20 @@ def course(handed_out: Course, tmp_path: Path) -> Course:
     """Return a copy of the course."""
     shutil.copytree(handed_out.root, tmp_path / "course")
     return Course(tmp_path / "course")
+
+
+@pytest.fixture
+def take(course: Course, tmp_path: Path, printed: Callable[[], str]) -> Callable[..., str]:
+    """Return a function that takes in a zip and a worksheet, and gives what is printed."""
+
+    def made(contents: Mapping[str, bytes], *options: str, sheet: str = "", status: int = 0) -> str:
+        file, worksheet = pack(tmp_path / "all.zip", contents), tmp_path / "worksheet.csv"
+        worksheet.write_text(sheet, encoding="utf-8-sig")
+        times = ["--sheet", str(worksheet)] if sheet else []
+        assert use(collect, course, "toy", str(file), *times, *options) == status
+        return printed()
+
+    return made
 
 
 def work(course: Course, number: int = 2) -> bytes:
@@ -108,26 +117,22 @@ def lies_there(course: Course) -> dict[str, list[str]]:
     }
 
 
-def test_a_zip_of_moodle(
-    course: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = "{}_{}_assignsubmission_file/"
-    file = pack(
-        tmp_path / "moodle.zip",
+def test_moodle_zip_is_collected_with_times_and_feedback(course: Course, take: Any) -> None:
+    ada, ben, dora = (
+        f"{sender}_assignsubmission_file/"
+        for sender in ("Lovelace Ada_500", "Ben ONevis_501", "Dora Alsaid_504")
+    )
+    output = take(
         {
-            folder.format("Lovelace Ada", 500) + "homework.ipynb": work(course),
-            folder.format("Lovelace Ada", 500) + "timestamp.txt": b"1999-01-01 00:00:00 UTC",
-            folder.format("Ben ONevis", 501) + "hand in.zip": zipped(
-                "a/toy.ipynb", work(course, 3)
-            ),
+            ada + "homework.ipynb": work(course),
+            ada + "timestamp.txt": b"1999-01-01 00:00:00 UTC",
+            ben + "hand in.zip": zipped("a/toy.ipynb", work(course, 3)),
             "Cléo van der Berg_502_assignsubmission_file_toy (1).ipynb": work(course, 4),
             "Dora Al-Sayed_503_assignsubmission_onlinetext/onlinetext.html": b"<p>",
-            folder.format("Dora Alsaid", 504) + "toy.ipynb": work(course, 5),
-            "__MACOSX/" + folder.format("Ben ONevis", 501) + "._toy.ipynb": b"",
-        },
+            dora + "toy.ipynb": work(course, 5),
+            f"__MACOSX/{ben}._toy.ipynb": b"",
+        }
     )
-    assert use(collect, course, "toy", str(file)) == 0
-    output = capsys.readouterr().out
     assert re.search(r"^ Dora Alsaid 504 +nearest: dora \(Dora Al-Sayed\)", output, re.M)
     assert re.search(r"^ dora \(Dora Al-Sayed\) +no notebook of toy among: no file", output, re.M)
     assert "Time unknown: ada (Ada Lovelace), ben (Ben O'Nevis), cleo (" in output
@@ -136,13 +141,9 @@ def test_a_zip_of_moodle(
     assert lies_there(course) == {who: ["toy.ipynb"] for who in ("ada", "ben", "cleo")}
 
     # the worksheet tells the times, the teacher who somebody is; work that was there is kept
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_text(WORKSHEET.replace("{}", "10.00"), encoding="utf-8-sig")
-    second = folder.format("Ben ONevis", 501) + "toy.ipynb"
-    third = folder.format("Dora Alsaid", 504) + "toy.ipynb"
-    pack(file, {second: work(course, 6), third: work(course, 5)})
-    arguments = (str(file), "--sheet", str(sheet), "--who", "Nobody=ada, 504=Dora Al-Sayed")
-    assert use(collect, course, "toy", *arguments) == 0
+    second = {ben + "toy.ipynb": work(course, 6), dora + "toy.ipynb": work(course, 5)}
+    who = ("--who", "Nobody=ada, 504=Dora Al-Sayed")
+    take(second, *who, sheet=WORKSHEET)
     moment = datetime(2027, 3, 3, 0, 5).astimezone().timestamp()
     told = (course.submitted / "ben" / "toy" / "timestamp.txt").read_text()
     assert datetime.fromisoformat(told.strip().replace(" UTC", "+00:00")).timestamp() == moment
@@ -151,10 +152,8 @@ def test_a_zip_of_moodle(
     assert kept.read_bytes() == work(course, 3)
 
     # the same work with another time is not replaced
-    sheet.write_text(WORKSHEET.replace("12:05 AM", "12:06 AM").replace("{}", "10.00"), "utf-8")
-    capsys.readouterr()
-    assert use(collect, course, "toy", *arguments) == 0
-    assert "Handed in toy: 1 time now known, 1 as before." in capsys.readouterr().out
+    later, older = (WORKSHEET.replace("12:05 AM", time) for time in ("12:06 AM", "12:04 AM"))
+    assert "toy: 1 time now known, 1 as before." in take(second, *who, sheet=later)
     assert len([*course.build.glob("class/replaced/*")]) == 1
 
     # pages go back in folders whose names Moodle breaks up: name, number, plugin, its kind
@@ -168,49 +167,35 @@ def test_a_zip_of_moodle(
     assert pages == {"500": "ada", "501": "ben"}
 
     # an older zip does not replace work that came later
-    older = WORKSHEET.replace("12:05 AM", "12:04 AM").replace("{}", "10.00")
-    sheet.write_text(older, encoding="utf-8")
-    capsys.readouterr()
-    pack(file, {second: work(course, 7)})
-    use(collect, course, "toy", str(file), "--sheet", str(sheet))
-    assert "1 later work kept" in capsys.readouterr().out
-    pack(file, {second: work(course, 6)})
-    use(collect, course, "toy", str(file))
-    assert "Handed in toy: 1 as before." in capsys.readouterr().out
+    assert "1 later work kept" in take({ben + "toy.ipynb": work(course, 7)}, sheet=older)
+    assert "Handed in toy: 1 as before." in take({ben + "toy.ipynb": work(course, 6)})
     assert (course.submitted / "ben" / "toy" / "toy.ipynb").read_bytes() == work(course, 6)
 
 
-def test_zips_of_make_submit_that_came_by_mail(course: Course, tmp_path: Path) -> None:
+def test_make_submit_zips_are_assigned_by_file_name(course: Course, take: Any) -> None:
     parcel = zipped("toy/toy.ipynb", work(course))
-    file = pack(tmp_path / "mails.zip", {"ada-toy.zip": parcel, "older/BEN-toy.zip": parcel})
-    assert use(collect, course, "toy", str(file)) == 0
+    take({"ada-toy.zip": parcel, "older/BEN-toy.zip": parcel})
     assert lies_there(course) == {who: ["toy.ipynb"] for who in ("ada", "ben")}
 
 
 GROUPS = {
-    "Group 1-Ada Lovelace_500_assignsubmission_file_/": "ada",
-    "Team-Ben O'Nevis_501_assignsubmission_file_/": "ben",
-    "Participant_502_assignsubmission_file_/": "cleo",
-    "Participant_504_assignsubmission_file_/": "",
-    "Participant_505_assignsubmission_file_/": "",
+    "Group 1-Ada Lovelace_500": "ada",
+    "Team-Ben O'Nevis_501": "ben",
+    "Participant_502": "cleo",
+    "Participant_504": "",
+    "Participant_505": "",
 }
 
 
-def test_numbers_of_the_worksheet_tell_who_is_who(
-    course: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = pack(tmp_path / "teams.zip", {name + "toy.ipynb": work(course) for name in GROUPS})
-    assert use(collect, course, "toy", str(file)) == 1
+def test_participant_numbers_are_resolved_by_the_worksheet(course: Course, take: Any) -> None:
+    teams = {f"{name}_assignsubmission_file_/toy.ipynb": work(course) for name in GROUPS}
+    take(teams, status=1)
     assert lies_there(course) == {}
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_text(re.sub("(?<=[0-9r]),.*?,.*?,", ",", WORKSHEET.replace("{}", "10.00")))
+    blind = re.sub("(?<=[0-9r]),.*?,.*?,", ",", WORKSHEET)
     with pytest.raises(ToolError, match="numbers and no names, for the marking is blind"):
-        use(collect, course, "toy", str(file), "--sheet", str(sheet))
-    sheet.write_text(WORKSHEET.replace("{}", "10.00"))
-    capsys.readouterr()
-    assert use(collect, course, "toy", str(file), "--sheet", str(sheet)) == 0
+        take(teams, sheet=blind)
+    output = take(teams, sheet=WORKSHEET)
     assert lies_there(course).keys() == {*filter(None, GROUPS.values())}
-    output = capsys.readouterr().out
     assert all(re.search(f"^ Participant {number} ", output, re.M) for number in (504, 505))
 
 
@@ -250,7 +235,7 @@ CHOICES = {
 
 
 @pytest.mark.parametrize("case", CHOICES)
-def test_which_file_is_taken(course: Course, tmp_path: Path, case: str) -> None:
+def test_right_notebook_of_a_hand_in_is_chosen(course: Course, tmp_path: Path, case: str) -> None:
     names, chosen, note = CHOICES[case]
     notebooks = {
         BLANK: course.released("toy").read_bytes(),
@@ -258,9 +243,9 @@ def test_which_file_is_taken(course: Course, tmp_path: Path, case: str) -> None:
         b"other": work(course).replace(b"toy-", b"other-"),
         b"nameless": work(course).replace(b'"nbgrader": ', b'"dropped": '),
     }
-    files = {name: notebooks.get(content, content) for name, content in names.items()}
     prefix = "" if "attachment" in case else "ada/"
-    file = pack(tmp_path / "all.zip", {f"{prefix}{name}": files[name] for name in files})
+    files = {prefix + name: notebooks.get(content, content) for name, content in names.items()}
+    file = pack(tmp_path / "all.zip", files)
     [parcel] = collect.sort(file, class_members(course))[0].values()
     taken, why = collect.choose(course, "toy", parcel)
     assert taken == ({"toy.ipynb": prefix + chosen} if chosen else {})
@@ -277,7 +262,7 @@ def test_which_file_is_taken(course: Course, tmp_path: Path, case: str) -> None:
         ("A=1 B=2", None),
     ],
 )
-def test_pairs(text: str, given: dict[str, str] | None) -> None:
+def test_name_pairs_are_parsed_or_refused(text: str, given: dict[str, str] | None) -> None:
     with contextlib.nullcontext() if given else pytest.raises(ToolError, match="is no pair"):
         assert collect.pairs([text]) == given
 
@@ -302,7 +287,7 @@ def test_pairs(text: str, given: dict[str, str] | None) -> None:
         ("2/3/2027, 11:59", None),
     ],
 )
-def test_times_of_a_worksheet(text: str, moment: tuple[int, ...] | None) -> None:
+def test_worksheet_times_are_parsed_or_unknown(text: str, moment: tuple[int, ...] | None) -> None:
     parsed = moments.in_words(text)
     local = parsed and datetime.fromisoformat(f"{parsed}+00:00").astimezone().timetuple()[:5]
     assert local == moment
@@ -326,52 +311,47 @@ def test_times_of_a_worksheet(text: str, moment: tuple[int, ...] | None) -> None
         (b"", None),
     ],
 )
-def test_a_time_beside_the_work(tmp_path: Path, content: bytes, hour: int | None) -> None:
+def test_timestamp_file_is_parsed_or_unknown(
+    tmp_path: Path, content: bytes, hour: int | None
+) -> None:
     (tmp_path / "timestamp.txt").write_bytes(content)
     moment = gradebox.moments.read(tmp_path / "timestamp.txt")
     assert (moment and moment.hour) == hour
 
 
-def test_one_error_and_nothing_is_entered(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_collection_that_fails_enters_nothing(
+    course: Course, take: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "{}_{}_{}_toy.ipynb"
-    first = {name.format("lovelaceada", 70, 1): work(course)}
-    file = pack(tmp_path / "canvas.zip", first)
-    use(collect, course, "toy", str(file))
+    take({"lovelaceada_70_1_toy.ipynb": work(course)})
     before, there = lies_there(course), work(course)
-
-    second = {name.format("lovelaceada", 70, 2): work(course, 4)}
-    pack(file, second)
+    second = {"lovelaceada_70_2_toy.ipynb": work(course, 4)}
+    file = pack(tmp_path / "half.zip", second)
     file.write_bytes(file.read_bytes()[:-60])
     with pytest.raises(ToolError, match=r"cannot be read as a zip: .*; nothing was entered"):
         use(collect, course, "toy", str(file))
 
     # the disk fails when half of the folders have been moved
-    pack(file, second | {name.format("onevisben", 71, 3): work(course, 5)})
     moved = collect._move
 
-    def breaks(source: Path, target: Path, done: list[tuple[Path, Path]]) -> None:
-        if source.parts[-2:] == ("arriving", "ada"):  # when ben's is there and ada's old work gone
+    def breaks(source: Path, target: Path, moved_back: contextlib.ExitStack) -> None:
+        if source.name == "ada":  # when ben's is there and ada's old work gone
             raise OSError("disk full")
-        moved(source, target, done)
+        moved(source, target, moved_back)
 
     monkeypatch.setattr(collect, "_move", breaks)
     with pytest.raises(OSError, match="disk full"):
-        use(collect, course, "toy", str(file))
+        take(second | {"onevisben_71_3_toy.ipynb": work(course, 5)})
     assert lies_there(course) == before
     assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == there
-    assert class_state.read(course).hand_in("toy", "ada") == HandIn(
-        "Canvas", {"toy": "lovelaceada_70_1_"}
-    )
+    known = class_state.read(course).hand_in("toy", "ada")
+    assert known == HandIn("Canvas", {"toy": "lovelaceada_70_1_"})
 
 
-def test_a_zip_of_canvas_up_to_grades(
-    course: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def canvas(course: Course, take: Any) -> Course:
+    """Return the course with what came in a zip of Canvas's, and a time from the teacher."""
     release.record(course, "toy", datetime(2027, 3, 1, 12))
-    file = pack(
-        tmp_path / "canvas.zip",
+    output = take(
         {
             "countess_70_801_toy.ipynb": work(course),
             "onevisben_LATE_71_802_toy-1.ipynb": work(course, 5),
@@ -380,117 +360,125 @@ def test_a_zip_of_canvas_up_to_grades(
             "alsayeddora_73_text.html": b"<p>done</p>",
             "anon_Xy12_9_toy.ipynb": work(course),
             "studenttest_79_806_toy.ipynb": work(course),
-        },
+        }
     )
-    assert use(collect, course, "toy", str(file)) == 0
-    output = capsys.readouterr().out
     assert "Late, as the platform says: ben" in output
     assert "no notebook of toy among: alsayeddora_73_804_broken.zip," in output
     assert re.search(r"^ anon Xy12 +", output, re.M)
     assert re.search(r"^ studenttest 79 +Canvas's test student", output, re.M)
-
-    # cleo's time comes from the teacher, and so does more time; zed is not on the list
     use(collect, course, "toy", "--time", "Cléo van der Berg=2027-03-01 18:00")
+    return course
+
+
+def late(course: Course) -> dict[str, Any]:
+    """Return how late work came, in hours or in words."""
+    made = results.rows(course, ["toy"])
+    return {row.student: row.time or row.hours_late for row in made}
+
+
+def filled(course: Course, name: str, content: str, *options: str) -> str:
+    """Return a platform's file with grades in it."""
+    source = course.root / name
+    source.write_bytes(content.encode())
+    use(grades, course, "toy", "--into", str(source), *options)
+    return (course.build / f"grades-{name}").read_bytes().decode()
+
+
+def test_a_zip_of_canvas_up_to_grades(canvas: Course, take: Any, printed: Any) -> None:
+    course = canvas
+    # zed is not on the list
     (course.submitted / "zed" / "toy").mkdir(parents=True)
-    (course.submitted / "zed" / "toy" / "toy.ipynb").write_bytes(work(course))
-    (course.submitted / "zed" / "toy (1).ipynb").write_bytes(work(course))
+    for name in ("toy/toy.ipynb", "toy (1).ipynb"):
+        (course.submitted / "zed" / name).write_bytes(work(course))
     assert use(grade, course, "toy") == 0
-    output = capsys.readouterr().out
+    output = printed()
     rows = {row.student: row for row in results.rows(course, ["toy"], everybody=True)}
-    assert {who: row.time for who, row in rows.items() if row.time} == {
-        "ada": "time unknown", "ben": "late, as Canvas says", "zed": "time unknown"
-    }  # fmt: skip
-    assert rows["cleo"].hours_late == 6
+    unknown = dict.fromkeys(("ada", "zed"), "time unknown")
+    assert late(course) == unknown | {"ben": "late, as Canvas says", "cleo": 6}
     assert [who for who, row in rows.items() if not row.graded] == ["dora"]
     assert [who for who, row in rows.items() if not row.is_listed] == ["zed"]
     assert "Not on the class list: zed (nearest: nobody)" in output
     assert "outside of zed/toy/: build/submitted/zed/toy (1).ipynb" in output
     assert re.search("The same toy.ipynb, byte for byte: ada.*, cleo.*, zed", output)
     assert re.search(r"^ ?toy +4 of 5 +\S+ +2 \(2 unknown\)", output, re.M)
+
+    # more time, also for who has handed in nothing yet
     with pytest.raises(ToolError, match="2027-03-01 10:00 is not after the deadline"):
         use(extend, course, "toy", "cleo", "2027-03-01 10:00")
     use(extend, course, "toy", "Cléo van der Berg", "2027-03-01 17:59")
-    use(extend, course, "toy", "dora", "2027-03-09 12:00")  # who has handed in nothing yet
-    capsys.readouterr()
+    use(extend, course, "toy", "dora", "2027-03-09 12:00")
     assert use(grade, course, "toy") == 0
-    assert "Graded 1, unchanged 3" in capsys.readouterr().out
+    assert "Graded 1, unchanged 3" in printed()
+    assert late(course)["cleo"] == 0.1
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "cleo").total_seconds_late == 60
-    late = {row.student: row.hours_late for row in results.rows(course, ["toy"])}
-    assert late["cleo"] == 0.1
 
     # other work takes the place of cleo's: its time is not that of the first
-    pack(file, {"vanderbergcléo_72_805_toy.ipynb": work(course, 7)})
-    use(collect, course, "toy", str(file))
-    assert "Time unknown: cleo (Cléo van der Berg)" in capsys.readouterr().out
+    output = take({"vanderbergcléo_72_805_toy.ipynb": work(course, 7)})
+    assert "Time unknown: cleo (Cléo van der Berg)" in output
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "cleo").timestamp is None
 
     # points, into Canvas's own file; everyone is in it, and all else in it is as it was
-    source = tmp_path / "canvas.csv"
     export = CANVAS.replace(",dora,ML,,", ",dora,ML,4,")
-    source.write_bytes(export.encode())
+    column = ("--column", "Homework 1 (4711)")
     (ungraded := course.solutions / "two").mkdir()
     shutil.copy(course.source("toy"), ungraded / "two.ipynb")
     with pytest.raises(ToolError, match="nothing of two has been graded"):
-        use(grades, course, "two", "--into", str(source))
+        use(grades, course, "two", "--into", "canvas.csv")
     shutil.rmtree(ungraded)
     with pytest.raises(ToolError, match=r"its titles are Homework 1 \(4711\)"):
-        use(grades, course, "toy", "--into", str(source))
-    use(grades, course, "toy", "--into", str(source), "--column", "Homework 1 (4711)")
-    filled = export
-    for who, points in {",ada,ML,": "6", ",ben,ML,": "3", ",cleo,ML,": "6"}.items():
-        filled = filled.replace(who, who + points)
-    assert (course.build / "grades-canvas.csv").read_bytes().decode() == filled
-    assert "Not on the class list, and left out: zed" in capsys.readouterr().out
+        filled(course, "canvas.csv", export)
+    expected = export
+    for who, points in {"ada": "6", "ben": "3", "cleo": "6"}.items():
+        expected = expected.replace(f",{who},ML,", f",{who},ML,{points}")
+    assert filled(course, "canvas.csv", export, *column) == expected
+    assert "Not on the class list, and left out: zed" in printed()
 
     # what is no number stays, nobody's row is filled, and two titles that fit are asked about
     excused = export.replace(",ada,ML,", ",ada,ML,EX").replace(",ben,ML,", ",ben,ML,N/A")
     excused += '"Berg, Cléo van der",99,,cberg,ML,,\r\n"Student, Test",98,,f00,ML,,\r\n'
-    source.write_bytes(excused.encode())
-    use(grades, course, "toy", "--into", str(source), "--column", "Homework 1 (4711)")
-    filled = excused.replace(",cleo,ML,", ",cleo,ML,6")
-    assert (course.build / "grades-canvas.csv").read_bytes().decode() == filled
-    output = capsys.readouterr().out
+    expected = excused.replace(",cleo,ML,", ",cleo,ML,6")
+    assert filled(course, "canvas.csv", excused, *column) == expected
+    output = printed()
     assert "Left as they were: ada (Ada Lovelace): EX, ben (Ben O'Nevis): N/A\n" in output
-    assert re.search(
-        r"^Left blank.*: line 7, Cléo van der Berg: has the name of cleo", output, re.M
-    )
-    source.write_text(export.replace("Final Score", "Toy again (4713)").replace("Home", "Toy "))
+    line = r"^Left blank.*: line 7, Cléo van der Berg: has the name of cleo"
+    assert re.search(line, output, re.M)
+    two = export.replace("Final Score", "Toy again (4713)").replace("Home", "Toy ")
     with pytest.raises(ToolError, match=r"titles Toy work 1 \(4711\) and Toy again \(4713\)"):
-        use(grades, course, "toy", "--into", str(source))
+        filled(course, "canvas.csv", two)
 
     # and into Moodle's worksheet, where there are more points, or a scale
-    sheet = tmp_path / "sheet.csv"
-    scale = WORKSHEET.replace(",{},", ',"Poor, Fair, Good",')
-    finnish = ("Identifier", "Tunniste"), (",Grade,", ",Arvosana,"), ("(submission)", "")
-    for english, word in (("", ""), *finnish):
+    scale = WORKSHEET.replace(",10.00,", ',"Poor, Fair, Good",')
+    for english, word in (
+        *(("", ""), ("Identifier", "Tunniste"), (",Grade,", ",Arvosana,"), ("(submission)", "")),
+    ):
         scale = scale.replace(english, word) if english else scale
-        sheet.write_text(scale)
-        column = ["--column", "Arvosana"] if "Arvosana" in scale else []
+        arvosana = ("--column", "Arvosana") if "Arvosana" in scale else ()
         with pytest.raises(ToolError, match=r"takes no points: .* of a scale, Poor, Fair, Good"):
-            use(grades, course, "toy", "--into", str(sheet), *column)
-    sheet.write_bytes(WORKSHEET.replace("{}", '"99,00"').encode())
+            filled(course, "sheet.csv", scale, *arvosana)
+    more = WORKSHEET.replace(",10.00,", ',"99,00",')
     with pytest.raises(ToolError, match="Grade has 99 points there, toy has 10 here"):
-        use(grades, course, "toy", "--into", str(sheet))
-    use(grades, course, "toy", "--into", str(sheet), "--scale", "--to", str(tmp_path / "to.csv"))
-    made = (tmp_path / "to.csv").read_bytes().decode()
-    filled_in = [line["Grade"] for line in csv.DictReader(io.StringIO(made))]
-    assert filled_in == ["59,4", "29,7", "59,4", ""]
+        filled(course, "sheet.csv", more)
+    made = filled(course, "sheet.csv", more, "--scale")
+    given = [line["Grade"] for line in csv.DictReader(io.StringIO(made))]
+    assert given == ["59,4", "29,7", "59,4", ""]
     assert made.count("two spaces") == made.count(",  two spaces ") == 4
 
     # without a file of the platform's, the columns are those of the class list
-    use(grades, course)
-    lines = (course.build / "grades.csv").read_text("utf-8").splitlines()
-    assert lines[0] == "Student,ID,SIS User ID,SIS Login ID,Section,toy"
-    assert lines[1] == "    Points Possible,,,,,10"
-    assert lines[2] == '"Lovelace, Ada",70,,ada,ML,6'
-    assert lines[5] == '"Al-Sayed, Dora",73,,dora,ML,'
+    use(grades, course, "--to", str(course.root / "grades.csv"))
+    lines = (course.root / "grades.csv").read_text("utf-8").splitlines()
     assert len(lines) == 6
+    assert [lines[number] for number in (0, 1, 2, 5)] == [
+        "Student,ID,SIS User ID,SIS Login ID,Section,toy",
+        "    Points Possible,,,,,10",
+        '"Lovelace, Ada",70,,ada,ML,6',
+        '"Al-Sayed, Dora",73,,dora,ML,',
+    ]
 
     # pages, under the names that Canvas knows again
     use(feedback, course, "toy")
-    output = capsys.readouterr().out
+    output = printed()
     assert re.search(r"^ zed +build/feedback/zed/toy", output, re.M)
     assert "Released" not in output  # none came through the exchange
     (course.submitted / "dora" / "toy").mkdir(parents=True)
@@ -498,7 +486,7 @@ def test_a_zip_of_canvas_up_to_grades(
         book.find_grade("toy-why", "toy", "toy", "ada").needs_manual_grade = True
         book.db.commit()
     use(feedback, course, "toy")
-    output = capsys.readouterr().out
+    output = printed()
     assert re.search("^Written answers still to be read: ada[^,]*$", output, re.M)
     assert re.search("^Handed in, and not graded: dora[^,]*$", output, re.M)
     with zipfile.ZipFile(course.feedback / "toy-canvas.zip") as archive:

@@ -3,10 +3,9 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from toy_course import MARKS, RECORDS, RIGHT, change, rows
+from toy_course import MARKS, RECORDS, RIGHT, edited, rows
 
 from gradebox.nbgrader.cells import error_text
 from tools import notebooks
@@ -19,17 +18,7 @@ from tools.site.inpage import parts
 pytestmark = MARKS
 
 
-def cells_of(path: Path) -> dict[str, Any]:
-    return {cell.id: cell for cell in notebooks.read(path).cells}
-
-
 # --- release
-
-
-def test_an_assignment_has_its_own_notebook_first(with_lab: Course) -> None:
-    assert with_lab.notebooks("toy") == ["toy", "lab"]
-    with_lab.solutions.rename(with_lab.exercises)
-    assert with_lab.notebooks("toy") == ["toy", "lab"]
 
 
 def test_release_makes_both_notebooks_and_no_record(with_lab: Course, tmp_path: Path) -> None:
@@ -40,7 +29,6 @@ def test_release_makes_both_notebooks_and_no_record(with_lab: Course, tmp_path: 
     assert not release.write(with_lab, "toy")
     expected = {"toy.ipynb", "lab.ipynb", "points.csv"}
     assert {path.name for path in (with_lab.exercises / "toy").iterdir()} == expected
-    released = with_lab.released("toy", "lab")
     for name, content in release.render(with_lab, "toy").items():
         text = with_lab.released("toy", name).read_text("utf-8")
         assert content.decode() == text
@@ -48,37 +36,31 @@ def test_release_makes_both_notebooks_and_no_record(with_lab: Course, tmp_path: 
         assert text.count("raise NotImplementedError()") == {"toy": 2, "lab": 3}[name]
         secrets = (*release.SECRETS, "self.slope", "ada-all", "x + x", "Since both")
         assert not any(secret in text for secret in secrets)
-    edited = with_lab.released("toy")
-    edited.write_bytes(edited.read_bytes().replace(b"Toy", b"Joy"))
+    with edited(with_lab.released("toy")) as notebook:
+        notebook.cells[0].source = "# Joy"
     assert release.write(with_lab, "toy")
-    assert b"Joy" not in edited.read_bytes()
-    tags = {name: cell.metadata.get("tags") for name, cell in cells_of(released).items()}
-    assert tags["toy-lab-train"] == ["train", release.GO_ON]
-    assert tags["toy-lab-run"] == [release.GO_ON]
-    assert tags["toy-lab-line"] is None
+    assert "Joy" not in with_lab.released("toy").read_text("utf-8")
+    cells = notebooks.named(notebooks.read(with_lab.released("toy", "lab")))
+    tags = {name.removeprefix("toy-lab-"): cells[name].metadata.get("tags") for name in cells}
+    assert tags["train"] == ["train", release.GO_ON]
+    assert (tags["run"], tags["line"]) == ([release.GO_ON], None)
 
-    # what a student has gets both, and neither is overwritten
+    # what a student has gets both
     (with_lab.exercises / "toy" / RECORD).write_text("of a run in the wrong folder")
     packed = handout.pack(with_lab, tmp_path / "course.zip")
     names = {name for name in packed if name.startswith("exercises/toy")}
     assert names == {f"exercises/toy/{name}" for name in expected}
     (with_lab.exercises / "toy" / RECORD).unlink()
     assert lab.copy_for_work(with_lab, "toy")
-    work = with_lab.work / "toy"
-    assert {path.name for path in files(work)} == expected
-    (work / RECORD).write_text("mine")
-    change(work / "lab.ipynb", -1, "\n# an older test")
-    begun = (work / "lab.ipynb").read_bytes()
-    assert not lab.copy_for_work(with_lab, "toy")
-    assert (work / RECORD).read_text() == "mine"
-    assert (work / "lab.ipynb").read_bytes() == begun
+    assert {path.name for path in files(with_lab.work / "toy")} == expected
 
     # a lab that has changed is recorded again
     assert release.record(with_lab, "toy")
     assert not release.record(with_lab, "toy")
     with Backend(with_lab).gradebook() as book:
         assert {entry.name for entry in book.find_assignment("toy").notebooks} == {"toy", "lab"}
-    change(with_lab.source("toy", "lab"), 0, ", again")
+    with edited(with_lab.source("toy", "lab")) as notebook:
+        notebook.cells[0].source += ", again"
     release.write(with_lab, "toy")
     assert release.record(with_lab, "toy")
 
@@ -98,15 +80,11 @@ def test_a_lab_has_its_points_and_pages(graded: Course) -> None:
     made = rows(graded)
     assert all(not made[student].pending for student in RECORDS)
     assert made["ben-blank"].remarks == ["lab.ipynb was not handed in"]
-    pages = {
-        student: sorted(path.name for path in (graded.feedback / student / "toy").glob("*.html"))
-        for student in rows(graded)
-    }
-    both, lab_alone = ["lab.html", "toy.html"], ["lab.html"]
-    with_lab = {"ada-all-correct": both, "quinn-misconception-1": both}
-    with_lab |= dict.fromkeys(RECORDS, lab_alone)
-    assert {who: names for who, names in pages.items() if "lab.html" in names} == with_lab
-    assert pages["ben-blank"] == ["toy.html"]
+    expected = {"ada-all-correct": "lab toy", "quinn-misconception-1": "lab toy"}
+    expected |= dict.fromkeys(RECORDS, "lab") | {"tala-broken-file": ""}
+    for student in made:
+        pages = sorted(path.stem for path in (graded.feedback / student / "toy").glob("*.html"))
+        assert " ".join(pages) == expected.get(student, "toy"), student
     record = graded.submitted / "ada-all-correct" / "toy" / RECORD
     assert json.loads(record.read_text()) == RIGHT
     work = (graded.submitted / "quinn-misconception-1" / "toy" / "lab.ipynb").read_text()
@@ -119,12 +97,12 @@ def test_a_lab_has_its_points_and_pages(graded: Course) -> None:
 def test_a_wrong_record_is_refused(graded: Course, student: str) -> None:
     record, reason = RECORDS[student]
     executed = graded.executed(student, "toy")["lab"]
-    assert reason in error_text(cells_of(executed)["toy-lab-run"])
+    cells = notebooks.named(notebooks.read(executed))
+    assert reason in error_text(cells["toy-lab-run"])
     # the instructor's record replaces none
-    kept = executed.parent / RECORD
+    kept, given = executed.parent / RECORD, graded.submitted / student / "toy" / RECORD
     assert kept.is_file() is (record is not None)
-    if record is not None:
-        assert kept.read_bytes() == (graded.submitted / student / "toy" / RECORD).read_bytes()
+    assert record is None or kept.read_bytes() == given.read_bytes()
 
 
 # --- the pages of the site

@@ -57,16 +57,13 @@ def namespace(root: Path) -> list[str]:
     """
     lines = [f"mount --bind {root} {SRV}"]
     lines += [f"mount --bind {SRV}/etc/{name} /etc/{name}" for name in ("passwd", "group")]
-    folders = {Path(sys.base_prefix), Path(sys.prefix), ROOT}
-    private = {
-        folder: [one for one in folder.parents if not one.stat().st_mode & 0o001]
-        for folder in folders
-    }
-    hidden = {folder: parents[-1] for folder, parents in private.items() if parents}
-    staged = {folder: f"{SRV}/stage/{number}" for number, folder in enumerate(hidden)}
-    for folder, place in staged.items():
-        lines += [f"mkdir -p {place}", f"mount --bind {folder} {place}"]
-    lines += [f"mount -t tmpfs -o mode=755 none {parent}" for parent in {*hidden.values()}]
+    hidden, staged = set(), {}
+    for number, folder in enumerate({Path(sys.base_prefix), Path(sys.prefix), ROOT}):
+        if private := [one for one in folder.parents if not one.stat().st_mode & 0o001]:
+            hidden.add(private[-1])
+            staged[folder] = place = f"{SRV}/stage/{number}"
+            lines += [f"mkdir -p {place}", f"mount --bind {folder} {place}"]
+    lines += [f"mount -t tmpfs -o mode=755 none {parent}" for parent in hidden]
     for folder, place in staged.items():
         lines += [f"mkdir -p {folder}", f"mount --move {place} {folder}"]
     return lines
@@ -78,6 +75,12 @@ class Hub:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.chmod(0o755)
+        make_course(course := root / "home" / "grace" / "course")
+        config = (course / "nbgrader_config.py").read_text("utf-8")
+        shared = config.replace('str(BUILD / "exchange")', f'"{SRV}/exchange"')
+        assert shared != config  # all users share the exchange
+        (course / "nbgrader_config.py").write_text(shared)
+        shutil.copytree(ROOT / "tools/classroom/hub", course / "tools/classroom/hub")
         (root / "etc").mkdir()
         entries = {"passwd": "{0}:x:{1}:{1}::{2}/home/{0}:/bin/sh\n", "group": "{0}:x:{1}:\n"}
         for file, entry in entries.items():
@@ -85,9 +88,7 @@ class Hub:
             (root / "etc" / file).write_text(Path("/etc", file).read_text("utf-8") + lines)
         for name, number in USERS.items():
             home = root / "home" / name
-            home.mkdir(parents=True)
-            if name == "grace":
-                make_course_of(home / "course")
+            home.mkdir(exist_ok=True)
             subprocess.run(["chown", "-R", f"{number}:{number}", home], check=True)
             home.chmod(0o700)
 
@@ -103,16 +104,15 @@ class Hub:
             f"c.Spawner.start_timeout = c.Spawner.http_timeout = {HANG}\n"
         )
         # the handout is not packed and installed: its place has the packages of this environment
-        output = re.findall("^sudo (.+)", PAGE.read_text("utf-8"), re.MULTILINE)
-        *first, last = [one for one in output if not one.startswith(("unzip", "make"))]
+        output = re.findall("^sudo (?!unzip|make)(.+)", PAGE.read_text("utf-8"), re.MULTILINE)
+        *first, last = output
         assert len(first) == 3
-        config = f"{SRV}/hub/jupyterhub_config.py"
         commands = [
             *namespace(root),
             f"cd {SRV}/home/grace/course",
             *first,
             f"mkdir {SRV}/hub/course; ln -s {sys.prefix} {SRV}/hub/course/.venv",
-            f"echo {shlex.quote(changes)} >> {config}",
+            f"echo {shlex.quote(changes)} >> {SRV}/hub/jupyterhub_config.py",
             f"cd {SRV}/hub; exec {last}",
         ]
         self.log = root / "hub.log"
@@ -121,12 +121,18 @@ class Hub:
                 [*PRIVATE, "sh", "-ec", "\n".join(commands)],
                 stdout=log, stderr=subprocess.STDOUT, cwd=root,
             )  # fmt: skip
-        wait(lambda: requests.get(f"{self.address}/hub/api", timeout=HANG).ok, self)
+        self.wait(lambda: requests.get(f"{self.address}/hub/api", timeout=HANG).ok)
 
-    def stop(self) -> None:
-        """End the hub, which ends all servers."""
-        self.process.terminate()
-        self.process.wait(HANG)
+    def wait(self, is_there: Any) -> None:
+        """Wait until something is there, as long as the hub runs."""
+        end = time.monotonic() + HANG
+        while True:
+            with contextlib.suppress(requests.ConnectionError):
+                if is_there():
+                    return
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.1)
 
     def run_as(self, name: str, *command: str) -> str:
         """Run a command as a user, at home; return all that it printed."""
@@ -140,7 +146,7 @@ class Hub:
         )  # fmt: skip
         return f"{done.stdout}\nexit status {done.returncode}"
 
-    def teach(self, tool: str, *arguments: str) -> str:
+    def teach(self, tool: str, *arguments: str) -> None:
         """Run one of the course's commands as the teacher."""
         code = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
@@ -151,14 +157,13 @@ class Hub:
         )
         output = self.run_as("grace", "python", "-c", code)
         assert output.endswith("exit status 0"), output
-        return output
 
 
 class Session:
     """A user who has signed in, as a browser does it, and whose server runs."""
 
     def __init__(self, hub: Hub, name: str) -> None:
-        self.hub, self.name, self.browser = hub, name, requests.Session()
+        self.name, self.browser = name, requests.Session()
         self.home = f"{hub.address}/user/{name}"
         login = f"{hub.address}/hub/login"
         form = self.browser.get(login, timeout=HANG).text
@@ -168,7 +173,7 @@ class Session:
         assert answer.ok, answer.text
         self.browser.get(f"{hub.address}/hub/spawn", timeout=HANG)
         lab = f"{self.home}/lab"
-        wait(lambda: self.browser.get(lab, timeout=HANG).url.startswith(self.home), hub)
+        hub.wait(lambda: self.browser.get(lab, timeout=HANG).url.startswith(self.home))
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
         """Ask the user's server as its page does; return what it answers."""
@@ -185,35 +190,13 @@ class Session:
         assert done["success"], done
 
 
-def make_course_of(root: Path) -> None:
-    """Make the teacher's course, with an exchange that all users share."""
-    make_course(root)
-    config = root / "nbgrader_config.py"
-    text = config.read_text("utf-8")
-    exchange = 'str(BUILD / "exchange")'
-    assert exchange in text
-    config.write_text(text.replace(exchange, f'"{SRV}/exchange"'))
-    shutil.copytree(ROOT / "tools" / "classroom" / "hub", root / "tools" / "classroom" / "hub")
-
-
-def wait(is_there: Any, hub: Hub) -> None:
-    """Wait until something is there, as long as the hub runs."""
-    end = time.monotonic() + HANG
-    while True:
-        with contextlib.suppress(requests.ConnectionError):
-            if is_there():
-                return
-        assert hub.process.poll() is None, hub.log.read_text()
-        assert time.monotonic() < end, hub.log.read_text()
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
-    """Start a hub, and end it."""
+    """Start a hub, and end it, which ends all servers."""
     made = Hub(tmp_path)
     yield made
-    made.stop()
+    made.process.terminate()
+    made.process.wait(HANG)
 
 
 def test_a_term_on_a_hub(hub: Hub) -> None:
@@ -226,9 +209,8 @@ def test_a_term_on_a_hub(hub: Hub) -> None:
         student.assignment("fetch")
         notebook = hub.root / "home" / student.name / "toy" / "toy.ipynb"
         content = json.loads(answered(notebook, body, "3 * x", "Because."))
-        student.ask(
-            "PUT", "api/contents/toy/toy.ipynb", json={"type": "notebook", "content": content}
-        )
+        work = {"type": "notebook", "content": content}
+        student.ask("PUT", "api/contents/toy/toy.ipynb", json=work)
         student.assignment("submit")
 
     # nobody reads what another handed in, nor how the course solves it

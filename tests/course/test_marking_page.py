@@ -1,21 +1,19 @@
 """One question across the class: keys of a browser give points, which the gradebook has at once."""
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import requests
-from toy_course import MARKS, copy_of
+from toy_course import MARKS
 
 from tools.classroom import marking
 from tools.classroom.backend import Backend
-from tools.layout import Course
 
 pytestmark = MARKS
 
 
-def test_keys_give_points(graded: Course, tmp_path: Path, browser: Any) -> None:
-    made = copy_of(graded, tmp_path / "copy")
+def test_keys_give_points(copied: Any, browser: Any) -> None:
+    made = copied()
     [question] = marking.questions(made, "toy")
     waiting = [each["student"] for each in marking.answers(made, "toy", question)]
     assert waiting[0] == "ada-all-correct"

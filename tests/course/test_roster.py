@@ -2,9 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from toy_course import MARKS, make_course, use
+from toy_course import MARKS, use
 
 from tools.classroom import class_state, roster
 from tools.classroom.backend import Backend
@@ -53,6 +54,12 @@ EXCEL = "sep=;\r\nMatrikelnummer;Name\r\n2027001;Lovelace, Ada\r\n2027002;Nevis,
 BOM = b"\xef\xbb\xbf"
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return the place of a class list."""
+    return tmp_path / "class.csv"
+
+
 @pytest.mark.parametrize(
     ("content", "column", "ids", "number"),
     [
@@ -67,16 +74,10 @@ BOM = b"\xef\xbb\xbf"
         (EXCEL.encode("utf-16"), "Matrikelnummer", ["2027001", "2027002"], ""),
         (PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n", "id", ["ada", "ben"], ""),
     ],
-    ids=[
-        *("plain", "Moodle", "Moodle in German, without numbers", "Moodle's worksheet"),
-        *("the same in German", "Canvas", "Canvas with two names", "Canvas's roster"),
-        *("Excel", "tabs"),
-    ],
 )
-def test_a_list_is_read_whoever_wrote_it(
-    tmp_path: Path, content: bytes, column: str, ids: list[str], number: str
+def test_class_lists_of_known_formats_are_read(
+    file: Path, content: bytes, column: str, ids: Any, number: str
 ) -> None:
-    file = tmp_path / "class.csv"
     file.write_bytes(content)
     found = roster.read(file)
     assert found.layout.header[found.columns["id"]] == column
@@ -97,15 +98,13 @@ def test_a_list_is_read_whoever_wrote_it(
         ("First name,Last name", "Ana Silva,Reis", "Reis"),
     ],
 )
-def test_a_name_keeps_its_parts(tmp_path: Path, titles: str, name: str, last: str) -> None:
-    file = tmp_path / "class.csv"
+def test_a_name_keeps_its_parts(file: Path, titles: str, name: str, last: str) -> None:
     file.write_text(f"{titles},SIS Login ID\n{name},ana\n")
     people = {"ana": Person("ana", "Ana", "Silva Reis")}
     assert [student["last_name"] for student in roster.read(file, people=people).students] == [last]
 
 
-def test_ids_stay_in_the_known_column(tmp_path: Path) -> None:
-    file = tmp_path / "class.csv"
+def test_ids_stay_in_the_known_column(file: Path) -> None:
     file.write_text(CANVAS)
     for found in (roster.read(file, people={"S1": Person()}), roster.read(file, "sis user id")):
         assert [student["id"] for student in found.students] == ["S1", "S2"]
@@ -132,10 +131,7 @@ def test_ids_stay_in_the_known_column(tmp_path: Path) -> None:
         (b"id,name\nada,M\xfcller\n", "line 2 is not UTF-8"),
     ],
 )
-def test_a_wrong_list_is_refused_with_its_line(
-    tmp_path: Path, text: str | bytes, message: str
-) -> None:
-    file = tmp_path / "class.csv"
+def test_invalid_class_list_is_refused(file: Path, text: str | bytes, message: str) -> None:
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ToolError, match=message):
         roster.read(file)
@@ -146,23 +142,20 @@ def _students(course: Course) -> dict[str, tuple[str, str]]:
         return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
 
 
-def test_a_list_is_shown_entered_and_taken_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    course = make_course(tmp_path)
-    file = tmp_path / "class.csv"
+def test_class_list_is_entered_updated_and_undone(file: Path, small: Course, printed: Any) -> None:
+    course = small
     file.write_text(PLAIN)
     assert use(roster, course, str(file)) == 1  # nobody can be asked, so nothing is entered
-    output = capsys.readouterr().out
+    output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)
     assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)
     assert _students(course) == {}
 
     assert use(roster, course, str(file), "--yes") == 0
     file.write_text("id,last_name,email\nben,Bell,\ncleo,,\n")
-    capsys.readouterr()
+    printed()
     assert use(roster, course, str(file), "--yes") == 0
-    rows = [line.strip() for line in capsys.readouterr().out.splitlines()[-5:-1]]
+    rows = [line.strip() for line in printed().splitlines()[-5:-1]]
     assert [re.split("  +", row)[1:] for row in rows] == [
         ["1", "cleo"], ["1", "ben (Bell)"], ["0"], ["1", "ada (Ada Lovelace)"],
     ]  # fmt: skip
@@ -190,9 +183,9 @@ def test_a_list_is_shown_entered_and_taken_back(
     assert _students(course).keys() == {"ben", "cleo"}
 
 
-def test_all_are_entered_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    course = make_course(tmp_path)
-    file = tmp_path / "class.csv"
+def test_failed_entry_adds_no_student(
+    file: Path, small: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_text(PLAIN)
     entry = roster.backend.Student
 
@@ -203,6 +196,6 @@ def test_all_are_entered_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(roster.backend, "Student", breaks_at_ben)
     with pytest.raises(OSError, match="disk full"):
-        roster.enter(course, roster.read(file))
-    assert _students(course) == {}
-    assert class_state.read(course).students == {}
+        roster.enter(small, roster.read(file))
+    assert _students(small) == {}
+    assert class_state.read(small).students == {}

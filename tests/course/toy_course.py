@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,12 @@ from tools.layout import RECORD, ROOT, Course
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
 MARKS = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
+    pytest.mark.filterwarnings(
+        *(
+            f"ignore::DeprecationWarning:{name}"
+            for name in ("nbgrader", "nbconvert", "jupyter_client")
+        )
+    ),
     pytest.mark.xdist_group("nbgrader"),
 ]
 
@@ -64,32 +69,28 @@ RECORDS = {
 """Who hands in nothing but a right lab with a wrong record of its run, and why it is refused."""
 
 
-def _about(name: str, **more: Any) -> dict[str, Any]:
-    base = {"grade": False, "solution": False, "locked": False, "task": False}
-    return {"nbgrader": base | {"schema_version": 3, "grade_id": name} | more}
+FUNCTION = '''def {}(x):
+    """Do it."""
+    ### BEGIN SOLUTION
+    return {}
+    ### END SOLUTION'''
 
 
-def _tests(cell: str, test: str) -> list[Any]:
-    """Return a test that students see, for a point, and one that they do not, for two."""
+def _cell(name: str, source: str, kind: Any = new_code_cell, **about: Any) -> Any:
+    """Return a cell, which is nbgrader's if anything is told about it."""
+    base = dict.fromkeys(("grade", "solution", "locked", "task"), False)
+    nbgrader = base | {"schema_version": 3, "grade_id": name} | about
+    return kind(source, id=name, metadata={"nbgrader": nbgrader} if about else {})
+
+
+def _exercise(name: str, source: str, test: str) -> list[Any]:
+    """Return an answer, a test that students see, for a point, and one that is hidden, for two."""
     hidden = f"# More when graded.\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
     return [
-        new_code_cell(
-            source, id=name, metadata=_about(name, points=points, grade=True, locked=True)
-        )
-        for name, source, points in ((f"{cell}-visible", test, 1), (f"{cell}-hidden", hidden, 2))
-    ]
-
-
-def _exercise(name: str, body: str, test: str) -> list[Any]:
-    cell = f"toy-{name}"
-    source = (
-        f'def {name}(x):\n    """Do it."""\n    ### BEGIN SOLUTION\n    {body}\n'
-        "    ### END SOLUTION"
-    )
-    return [
-        new_markdown_cell(f"## {name}", id=f"{cell}-task"),
-        new_code_cell(source, id=cell, metadata=_about(cell, solution=True)),
-        *_tests(cell, test),
+        _cell(f"{name}-task", f"## {name.rpartition('-')[2]}", new_markdown_cell),
+        _cell(name, source, solution=True),
+        _cell(f"{name}-visible", test, points=1, grade=True, locked=True),
+        _cell(f"{name}-hidden", hidden, points=2, grade=True, locked=True),
     ]
 
 
@@ -102,30 +103,28 @@ def _notebook(*cells: Any) -> bytes:
 def toy() -> bytes:
     """Return a notebook with two exercises of three points and a question of four."""
     test = r"assert double(3) == 6, '\nLikely cause: you square; doubling adds.'"
+    triple = FUNCTION.format("triple", "x + x + x + 0 * x")
     written = "Since both agree.\n\n### BEGIN MARK SCHEME\n4 points\n### END MARK SCHEME"
-    about = _about("toy-why", grade=True, solution=True, points=4)
     return _notebook(
-        new_markdown_cell("# Toy", id="toy-title"),
-        *_exercise("double", "return x + x + 0 * x", test),
-        *_exercise("triple", "return x + x + x + 0 * x", "assert triple(2) == 6"),
-        new_markdown_cell(written, id="toy-why", metadata=about),
+        _cell("toy-title", "# Toy", new_markdown_cell),
+        *_exercise("toy-double", FUNCTION.format("double", "x + x + 0 * x"), test),
+        *_exercise("toy-triple", triple, "assert triple(2) == 6"),
+        _cell("toy-why", written, new_markdown_cell, grade=True, solution=True, points=4),
     )
 
 
 def toy_lab() -> bytes:
     """Return a lab with a class to write, for three points, and a run to hand in, for one."""
     test = r"assert Line(3)(2) == 6, '\nLikely cause: you add; a slope multiplies.'"
-    train = _about("toy-lab-train", locked=True) | {"tags": ["train"]}
-    run = _about("toy-lab-run", points=1, grade=True, locked=True)
+    train = _cell("toy-lab-train", "trained = True", locked=True)
+    train.metadata["tags"] = ["train"]
     return _notebook(
-        new_markdown_cell("## user", id="toy-lab-user-task"),
-        new_code_cell(USER, id="toy-lab-user", metadata=_about("toy-lab-user", solution=True)),
-        new_markdown_cell("## line", id="toy-lab-line-task"),
-        new_code_cell(LINE, id="toy-lab-line", metadata=_about("toy-lab-line", solution=True)),
-        *_tests("toy-lab-line", test),
-        new_markdown_cell("## run", id="toy-lab-run-task"),
-        new_code_cell("trained = True", id="toy-lab-train", metadata=train),
-        new_code_cell(RUN, id="toy-lab-run", metadata=run),
+        _cell("toy-lab-user-task", "## user", new_markdown_cell),
+        _cell("toy-lab-user", USER, solution=True),
+        *_exercise("toy-lab-line", LINE, test),
+        _cell("toy-lab-run-task", "## run", new_markdown_cell),
+        train,
+        _cell("toy-lab-run", RUN, points=1, grade=True, locked=True),
     )
 
 
@@ -153,11 +152,9 @@ class Sum:
 
 def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
     """Stand in for the checks of a topic or of its lab: an exercise with one misconception."""
-    if lab:
-        mistake = Misconception("you add; a slope multiplies.", Sum)
-        return {"LAB-0": Exercise("LAB-0", Line, misconceptions=[mistake])}
-    mistake = Misconception("you square; doubling adds.", squares)
-    return {"L0-01": Exercise("L0-01", double, misconceptions=[mistake])}
+    key, reference = ("LAB-0", Line) if lab else ("L0-01", double)
+    mistakes = (("you add; a slope multiplies.", Sum), ("you square; doubling adds.", squares))
+    return {key: Exercise(key, reference, misconceptions=[Misconception(*mistakes[not lab])])}
 
 
 def make_course(root: Path, *topics: str, with_lab: bool = False) -> Course:
@@ -183,11 +180,12 @@ def copy_of(course: Course, root: Path, *students: str) -> Course:
     return made
 
 
-def change(notebook: Path, cell: int, source: str) -> None:
-    """Add to the source of a cell."""
-    changed = notebooks.read(notebook)
-    changed.cells[cell].source += source
-    notebook.write_bytes(notebooks.to_bytes(changed))
+@contextmanager
+def edited(path: Path) -> Iterator[Any]:
+    """Give the notebook in a file to change, and write it."""
+    notebook = notebooks.read(path)
+    yield notebook
+    path.write_bytes(notebooks.to_bytes(notebook))
 
 
 def hand_in_wrong_records(course: Course) -> None:
@@ -203,14 +201,11 @@ def hand_in_wrong_records(course: Course) -> None:
 
 def answered(notebook: Path, double: str, triple: str, why: str = "") -> bytes:
     """Return a notebook with answers."""
-    filled = notebooks.read(notebook)
+    filled, bodies = notebooks.read(notebook), {"double": double, "triple": triple}
+    sources = {f"toy-{name}": f"def {name}(x):\n    return {bodies[name]}\n" for name in bodies}
+    sources |= {"toy-why": why} if why else {}
     for cell in filled.cells:
-        name = cell.id.removeprefix("toy-")
-        if name in ("double", "triple"):
-            body = {"double": double, "triple": triple}[name]
-            cell.source = f"def {name}(x):\n    return {body}\n"
-        elif name == "why" and why:
-            cell.source = why
+        cell.source = sources.get(cell.id, cell.source)
     return notebooks.to_bytes(filled)
 
 

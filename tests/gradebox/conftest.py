@@ -3,11 +3,9 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import notebooks
 import pytest
 from notebooks import SOON
 
@@ -17,7 +15,6 @@ from gradebox.sandbox.seal import Level
 from gradebox.workers import pool
 
 HERE = Path(__file__).parent
-LIBRARIES = {"numpy", "torch", "matplotlib"}
 LIGHT = """
     asyncio ast builtins collections contextlib ctypes doctest functools gc importlib io json math
     numpy operator os pickle pytest random resource signal socket statistics struct subprocess sys
@@ -42,10 +39,7 @@ def end_templates() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def fork_servers() -> Iterator[None]:
-    """Have one fork server for the notebooks that import nothing but NumPy and parts of Python.
-
-    Another one has the larger libraries, too.
-    """
+    """Have one fork server for the notebooks that import nothing but NumPy and parts of Python."""
     imported, light = pool.imported, {*LIGHT.split()}
 
     def shared(folder: Path, notebook: str = "*") -> tuple[str, ...]:
@@ -53,8 +47,8 @@ def fork_servers() -> Iterator[None]:
         packages = {re.split("[.:]", name)[0] for name in names}
         if packages <= light:
             return ("numpy",)
-        if packages <= light | LIBRARIES:
-            return ("numpy", "torch", "matplotlib.pyplot")
+        if packages <= light | {"matplotlib"}:
+            return ("numpy", "matplotlib.pyplot")
         return names
 
     with pytest.MonkeyPatch.context() as patch:
@@ -76,20 +70,6 @@ class ExactDeadline(Deadline):
     def __init__(self, seconds: float, *pids: int) -> None:
         super().__init__(seconds, *pids)
         self._reading = read(pids)
-
-
-@pytest.fixture
-def once(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Callable[[Path], Any]], Any]:
-    """Return a function that has notebooks executed once for all tests that look at them."""
-    results = request.module.__dict__.setdefault("RESULTS", {})
-
-    def of(execute: Callable[[Path], Any]) -> Any:
-        key = execute, notebooks.SANDBOX
-        if key not in results:
-            results[key] = execute(tmp_path)
-        return results[key]
-
-    return of
 
 
 @pytest.fixture

@@ -23,8 +23,6 @@ needs_wasm = pytest.mark.skipif(
     or not importlib.import_module("gradebox_wasm").INTERPRETER.is_file(),
     reason="the interpreter is missing; it is made by: python -m tools.site.wasm_wheel",
 )
-SANDBOX = "auto"
-"""The sandbox of the tests that do not name one."""
 SOON = 0.3
 """Seconds of own time of a limit that is waited for; see the fixture ``short_limits``."""
 OF_R = {"name": "ir", "display_name": "R", "language": "R"}
@@ -46,7 +44,6 @@ def cell(
 
 
 def answer(source: str, name: str = "answer", **fields: Any) -> Any:
-    """Return a cell with an answer."""
     return cell(name, source, solution=True, locked=False, **fields)
 
 
@@ -61,26 +58,7 @@ def step(folder: Path, **traits: Any) -> WarmExecute:
     """Return the step that executes notebooks of a course in a folder."""
     config = traits.pop("config", Config())
     config.CourseDirectory.root = str(folder)
-    return QuickExecute(config=config, **{"timeout": 20, "sandbox": SANDBOX} | traits)
-
-
-def also_in_wasm(without: dict[str, str]) -> Callable[[pytest.Metafunc], None]:
-    """Return what has pytest run the tests of a module in the sandbox of WebAssembly, too.
-
-    Parameters
-    ----------
-    without : dict
-        Why a test, ``test_x``, or a case of one, ``test_x[case]``, is not for that sandbox.
-    """
-    marks = [needs_wasm, pytest.mark.xdist_group("wasm"), pytest.mark.slow]
-
-    def generate(metafunc: pytest.Metafunc) -> None:
-        if "tmp_path" in metafunc.fixturenames and metafunc.definition.name not in without:
-            wasm = pytest.param(("wasm", without), id="wasm", marks=marks)
-            kernel = pytest.param((SANDBOX, {}), id="kernel")
-            metafunc.parametrize("sandbox", [kernel, wasm], indirect=True)
-
-    return generate
+    return QuickExecute(config=config, **{"timeout": 20} | traits)
 
 
 def write_source(folder: Path, cells: Collection[Any]) -> Path:
@@ -101,18 +79,8 @@ def executed(
 ) -> tuple[list[Any], Run]:
     """Execute a notebook of a course; return its cells, and what the tests gave.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the course.
-    *cells : str or cell
-        What was handed in.
-    source : list of cells, optional
-        The instructor's version, where that is another one.
-    in_process, forks : collection of str
-        The tests that run in the student's process; those with the objects of where they stand.
-    **traits : object
-        Settings of ``WarmExecute``.
+    ``source`` is the instructor's version, where that is another one. The tests that are named run
+    in the student's process, those in ``forks`` with the objects of where they stand.
     """
     nodes = [new_code_cell(item) if isinstance(item, str) else item for item in cells]
     if source is None:  # what has no name there is the student's to answer
@@ -129,13 +97,16 @@ def executed(
 
 
 def scores(folder: Path, *cells: Any, **options: Any) -> dict[str, float]:
-    """Return the scores of the tests of a notebook."""
     return executed(folder, *cells, **options)[1].scores
 
 
 def shown(node: Any) -> str:
     """Return all that a cell shows, as text."""
-    return "".join(
-        output.get("text", "") + output.get("evalue", "") + str(output.get("data", ""))
-        for output in node.outputs
-    )
+    names = "text", "ename", "evalue", "data"
+    return "".join(str(output.get(name, "")) for output in node.outputs for name in names)
+
+
+def name_of(node: Any) -> str:
+    """Return the name of a cell in nbgrader, or nothing."""
+    known = node.metadata.get("nbgrader")
+    return known.get("grade_id", "") if isinstance(known, dict) else ""

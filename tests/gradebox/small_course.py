@@ -14,7 +14,7 @@ from courses import CONFIG, Assignment, write
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
-from notebooks import answer, cell
+from notebooks import answer, cell, name_of
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
@@ -72,12 +72,7 @@ def hand_in(root: Path, student: str, body: str | None = "return 2 * x", **cells
     return folder
 
 
-def name_of(node: Any) -> str:
-    return node.metadata.get("nbgrader", {}).get("grade_id", node.id)
-
-
 def points(root: Path) -> dict[tuple[str, str], str]:
-    """Return the scores by student and cell."""
     return {(row[0], row[2]): row[3] for row in rows(url(root))["grades"]}
 
 

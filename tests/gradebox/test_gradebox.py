@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hang import HANG
-from hostile.texts import cells, sections
+from hostile.texts import HERE, cells
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.xdist_group("gradebox")
 def cells_of(
     make: type, tmp_path: Path, *sources: str, timeout: int | None = HANG, **more: Any
 ) -> list[Any]:
-    """Return the cells after execution."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
     # the limits of a kernel are in wall time
     kernel = {"startup_timeout": HANG, "iopub_timeout": HANG}
@@ -40,12 +39,11 @@ def shown(cell: Any) -> list[Any]:
 
 
 NOT_KEPT = "display({'application/json': object()}, raw=True)"
-GROUPS = sections("kernel.txt").values()
 
 
-def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
+def test_cell_outputs_match_those_of_a_kernel(tmp_path):
     (tmp_path / "here.txt").write_text("found")
-    sources = [NOT_KEPT, "  ", *(source for text in GROUPS for source in cells(text))]
+    sources = [NOT_KEPT, "  ", *cells((HERE / "kernel.txt").read_text())]
     expected = cells_of(Execute, tmp_path, *sources, extra_arguments=["--log-level=ERROR"])
     for cell, other in zip(cells_of(WarmExecute, tmp_path, *sources), expected, strict=True):
         if cell.source == NOT_KEPT:  # each says in its own way why that cell alone fails
@@ -55,7 +53,7 @@ def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
         assert cell.execution_count == other.execution_count
 
 
-def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
+def test_notebooks_are_isolated_from_each_other(tmp_path):
     leaves = "import json, os, sys\nsecret = json.secret = os.environ['SECRET'] = '1'\n"
     looks = "import json, os, sys\n{*globals(), *os.environ, *vars(json)} & {'secret', 'SECRET'}"
     cells_of(WarmExecute, tmp_path, leaves + "os.chdir('/')\nsys.path.insert(0, '/nowhere')")
@@ -65,7 +63,7 @@ def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
     assert cells[1].outputs[0].text == f"{places}\n"
 
 
-def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
+def test_endless_loop_is_interrupted_and_later_cells_run(tmp_path):
     cells = cells_of(WarmExecute, tmp_path, "x = 1", "while True: x += 1", "x > 1", timeout=1)
     assert [output.ename for output in cells[1].outputs] == [
         "KeyboardInterrupt",
@@ -83,9 +81,7 @@ IMPORTS = [
 
 
 @pytest.mark.parametrize(("module", "without", "imports"), IMPORTS)
-def test_the_imports_are_there_before_the_first_cell(
-    tmp_path: Path, module: str, without: list[str], imports: list[str]
-) -> None:
+def test_configured_imports_are_loaded_before_the_first_cell(tmp_path, module, without, imports):
     source = f"import sys\n{module!r} in sys.modules"
     for names, expected in (without, "False"), (imports, "True"):
         [cell] = cells_of(WarmExecute, tmp_path, source, imports=names)

@@ -39,9 +39,7 @@ TAKEN: dict[tuple[str, str], list[Any]] = {
 
 
 @pytest.mark.parametrize(("offered", "wanted"), TAKEN)
-def test_the_kernels_comes_first_then_another_and_none_if_that_is_allowed(
-    offered: str, wanted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sandbox_choice_prefers_kernel_then_plugin_then_none(offered, wanted, monkeypatch):
     monkeypatch.setattr(probe, "survey", lambda: WEAKER if offered == "weaker" else NOTHING)
     for number, expected in enumerate(TAKEN[offered, wanted]):
         entries = [SimpleNamespace(name="toy", load=lambda: Toy)][: min(number, 1)]

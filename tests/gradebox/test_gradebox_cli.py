@@ -39,7 +39,7 @@ from benchmarks.gradebooks import rows, url
 from gradebox import cli, files
 from gradebox.nbgrader.course import Course, packages
 from gradebox.run import store
-from gradebox.run.executor import Executor
+from gradebox.run.batch import Executor
 from gradebox.workers.syntax import python_of
 
 pytestmark = pytest.mark.xdist_group("gradebox_course")
@@ -63,9 +63,7 @@ TOLD = {
 }
 
 
-def test_scores_comments_and_pages_are_nbgraders_and_what_happened_is_told(
-    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys):
     a_class(course)
     stock = tmp_path / "stock"
     shutil.copytree(course, stock)
@@ -121,7 +119,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_what_cannot_be_graded_costs_one_student(course: Path, executed: list[str]) -> None:
+def test_ungradable_submission_affects_only_its_student(course, executed):
     for student in ("a-right", "json", "time", "odd", "closed", "z-right"):
         folder = hand_in(course, student)
         if student == "json":
@@ -160,9 +158,7 @@ FAULTS: dict[str, tuple[str, Callable[[bytes], bytes] | None, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_what_the_instructor_has_is_one_sentence(
-    course: Path, capsys: pytest.CaptureFixture[str], fault: str
-) -> None:
+def test_faulty_course_file_is_reported_in_one_sentence(course, capsys, fault):
     hand_in(course, "right")
     name, change, remedy = FAULTS[fault]
     content = (course / name).read_bytes()
@@ -175,9 +171,7 @@ def test_a_fault_of_what_the_instructor_has_is_one_sentence(
     assert remedy in sentence(capsys)
 
 
-def test_a_gradebook_that_another_program_holds_is_one_sentence(
-    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_gradebook_is_reported_in_one_sentence(course, capsys, monkeypatch):
     hand_in(course, "right")
     with contextlib.closing(sqlite3.connect(course / BOOK, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -188,9 +182,7 @@ def test_a_gradebook_that_another_program_holds_is_one_sentence(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_fault_of_the_disk_ends_the_run(
-    course: Path, capsys: pytest.CaptureFixture[str], number: int
-) -> None:
+def test_disk_error_ends_the_run(course, capsys, number):
     five(course)
     keep, kept = store.Store.keep, []
 
@@ -236,9 +228,7 @@ def expected(released: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != QUICK)) for name in DEATHS]
 )
-def test_a_killed_run_goes_on_where_it_stopped(
-    course: Path, expected: tuple[Any, Any], executed: list[str], name: str
-) -> None:
+def test_killed_run_resumes_where_it_stopped(course, expected, executed, name):
     five(course)
     for pid in killed(course, *DEATHS[name]):
         wait_until(lambda pid=pid: not psutil.pid_exists(pid))
@@ -253,9 +243,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
     assert not list((course / ".gradebox/work").glob("*"))
 
 
-def test_what_did_not_change_is_left_alone(
-    course: Path, capsys: pytest.CaptureFixture[str], executed: list[str]
-) -> None:
+def test_unchanged_submissions_are_not_executed_again(course, capsys, executed):
     five(course)
     folder = hand_in(course, "edits", test="pass")
     assert grade() == 0
@@ -296,9 +284,7 @@ def test_what_did_not_change_is_left_alone(
     assert "the work handed in before" in reported(course)["edits"]["why"]
 
 
-def test_a_notebook_is_tried_once_it_is_handed_in(
-    course: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_includes_only_notebooks_handed_in(course, capsys):
     shutil.rmtree(course / ".gradebox" / "dry-run")
     (hand_in(course, "first") / "two.ipynb").unlink()
     assert grade() == 0
@@ -311,7 +297,7 @@ def test_a_notebook_is_tried_once_it_is_handed_in(
     assert "Graded 1, unchanged 1," in capsys.readouterr().out
 
 
-def test_what_a_notebook_leaves_behind_is_no_trap(tmp_path: Path) -> None:
+def test_leftover_files_are_read_and_removed_safely(tmp_path):
     secret, left = tmp_path / "secret", tmp_path / "left"
     secret.mkdir(mode=0o500)
     (left / "below").mkdir(parents=True)
@@ -327,7 +313,7 @@ def test_what_a_notebook_leaves_behind_is_no_trap(tmp_path: Path) -> None:
     assert (left.exists(), secret.stat().st_mode & 0o777) == (False, 0o500)
 
 
-def test_what_is_not_ready_is_told(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_grade_calls_fail_without_traceback(course, capsys):
     hand_in(course, "s1")
     (course / "submitted/s1/late").mkdir()
     for arguments in ("none", "toy --student x", "late"):
@@ -342,7 +328,7 @@ def test_what_is_not_ready_is_told(course: Path, capsys: pytest.CaptureFixture[s
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_the_configuration_reaches_every_step(course: Path) -> None:
+def test_the_configuration_reaches_every_step(course):
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.WarmExecute.imports = ["json"]\nc.LimitOutput.max_lines = 7\n')
     chain = Course(course, "toy", 3).chain()
@@ -350,7 +336,7 @@ def test_the_configuration_reaches_every_step(course: Path) -> None:
     assert [step.max_lines for step in chain.after if hasattr(step, "max_lines")] == [7]
 
 
-def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
+def test_changed_course_file_changes_the_grading_basis(course):
     (course / "package").mkdir()
     (course / "package/code.py").write_text("1")
     with (course / "nbgrader_config.py").open("a") as file:
@@ -370,14 +356,14 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     assert len(found) == 3
 
 
-def test_the_versions_of_packages_are_those_of_their_metadata() -> None:
+def test_package_versions_match_their_metadata():
     found = packages()
     for name in ("numpy", "nbgrader", "jupyter_client", "torch"):
         assert found[name] == importlib.metadata.version(name)
     assert len(found) > 100
 
 
-def test_threads_take_turns_at_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_take_turns_at_the_parser(monkeypatch):
     parsing, alone = ast.parse, threading.Lock()
 
     def slow(*args: Any) -> ast.Module:

@@ -1,6 +1,5 @@
 """What a configuration says: public names, and steps of a course's own."""
 
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -29,7 +28,7 @@ def configured() -> Any:
     return c
 
 
-def test_the_steps_are_nbgraders_with_some_replaced() -> None:
+def test_the_steps_are_nbgraders_with_some_replaced():
     def ours(steps: list[type]) -> list[str]:
         homes = {step.__name__: step.__module__.partition(".")[0] for step in steps}
         theirs = {name: f"{home}.preprocessors.{name}" for name, home in homes.items()}
@@ -42,7 +41,7 @@ def test_the_steps_are_nbgraders_with_some_replaced() -> None:
     assert c.autograde_preprocessors == [*steps, "gradebox.Harmless"]
 
 
-def test_every_public_name_is_there() -> None:
+def test_public_names_import_from_their_modules():
     for name, module in PUBLIC.items():
         item = import_item(f"gradebox.{name}")
         assert (item.__name__, item.__module__) == (name, module)
@@ -51,7 +50,7 @@ def test_every_public_name_is_there() -> None:
         _ = gradebox.Sealed
 
 
-def test_what_no_page_may_hold_is_taken_out_once_and_last(course: Path) -> None:
+def test_harmless_step_runs_exactly_once_and_last(course):
     for text in ("", "import gradebox\ngradebox.configure(c)\n"):
         config = course / "nbgrader_config.py"
         config.write_text(config.read_text() + text)
@@ -80,9 +79,7 @@ STEP = """
 
 
 @pytest.mark.parametrize("last", [True, False])
-def test_a_step_of_the_course_may_open_the_gradebook(
-    course: Path, monkeypatch: pytest.MonkeyPatch, last: bool
-) -> None:
+def test_custom_step_may_open_the_gradebook(course, monkeypatch, last):
     (course / "own_step.py").write_text(dedent(STEP))
     monkeypatch.syspath_prepend(course)
     position = len(configured().Autograde.autograde_preprocessors) if last else 5
@@ -98,11 +95,11 @@ def test_a_step_of_the_course_may_open_the_gradebook(
 
 
 @pytest.mark.parametrize("kernelspec", [None, {}, {"name": "python3"}, {"language": "Python"}])
-def test_python_is_what_no_other_language_is(kernelspec: dict[str, str] | None) -> None:
+def test_kernelspec_without_other_language_is_python(kernelspec):
     require_python(kernelspec, "a")
 
 
-def test_another_language_is_refused(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_language_is_refused(course, capsys):
     nb = assignment()
     nb.metadata["kernelspec"] = OF_R
     write(course / "source/stats/stats.ipynb", nb)

@@ -51,7 +51,6 @@ def graded(folder: Path, found: Runs, *cells: Any) -> tuple[list[Any], Run]:
 
 
 def checked(found: Runs) -> list[str]:
-    """Return the lines that ``gradebox check`` prints."""
     text = StringIO()
     report.show_tests(Console(file=text, width=200), [*found.values()])
     return text.getvalue().splitlines()
@@ -77,12 +76,11 @@ TESTS = {
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Return how a notebook's tests run."""
     shows = "import matplotlib.pyplot as plt\nplt.show = lambda: None\n"
     return runs(tmp_path_factory.mktemp("course"), "import math", answer(shows + SQUARE), TESTS)
 
 
-def test_each_cell_goes_its_own_way_and_so_it_is_planned(found: Runs) -> None:
+def test_dry_run_plans_how_each_test_runs(found):
     toy = planned(found.values())["toy"]
     in_process = ["inside", "helper", "helped", "draws", "ends"]  # helped needs what helper makes
     assert [name for name, run in found.items() if run.way == IN_PROCESS] == in_process
@@ -93,7 +91,7 @@ def test_each_cell_goes_its_own_way_and_so_it_is_planned(found: Runs) -> None:
     assert "matplotlib.pyplot.show" in toy.usual
 
 
-def test_the_report_names_reasons_and_what_to_do(found: Runs) -> None:
+def test_check_reports_why_tests_need_attention(found):
     lines = checked(found)
     for name, words in {
         "inside": "'Stub' object has no attribute '__globals__'",
@@ -107,7 +105,7 @@ def test_the_report_names_reasons_and_what_to_do(found: Runs) -> None:
     assert not [line for line in lines if line.startswith("toy/plain:")]
 
 
-def test_what_tests_take_from_other_cells(tmp_path: Path) -> None:
+def test_dependencies_of_tests_on_answers_are_found(tmp_path):
     """Modules beside the notebook, helpers, plain cells, and answers through all of them."""
     (write_source(tmp_path, []) / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
     # nbgrader's demo course has cells with metadata of nbgrader's and no grade_id: no tests
@@ -134,7 +132,7 @@ def test_what_tests_take_from_other_cells(tmp_path: Path) -> None:
     assert {(run.way, run.answers, run.blank) for run in found.values()} == {(ISOLATED, 2, 0)}
 
 
-def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
+def test_metadata_and_configuration_override_the_planned_way(tmp_path):
     insisting = nodes_of({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
     for test in insisting:
         test.metadata["gradebox"] = {"way": test.metadata.nbgrader.grade_id}
@@ -150,7 +148,7 @@ def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
 OWN_SUM = SQUARE.replace("square(x)", "sum(numbers)").replace("x * x", "[*numbers][-1] + 1")
 
 
-def test_a_name_of_pythons_is_the_students_where_needed(tmp_path: Path) -> None:
+def test_redefined_builtin_comes_from_student_where_needed(tmp_path):
     """Where Python's own fails, and where a blank notebook would pass with it."""
     tests = {
         "fails": "assert sum([1, 2, 3]) == 4",
@@ -172,7 +170,7 @@ assert square(4) == hidden
 WET = "wet = [depth for depth in gauge if depth > 1]"
 
 
-def test_answers_may_use_what_students_have_of_a_test(tmp_path: Path) -> None:
+def test_answers_may_use_visible_code_of_tests(tmp_path):
     """That runs among their cells, and nothing hidden; another test's name is told."""
     gauge, wet = cell("gauge", GAUGE, 2), cell("wet", "assert wet == [5, 2]", 2)
     cells = answer(SQUARE), gauge, answer(WET, "uses"), wet
@@ -193,9 +191,7 @@ def test_answers_may_use_what_students_have_of_a_test(tmp_path: Path) -> None:
     ]
 
 
-def test_copies_of_the_instructors_files_are_private(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_of_the_instructors_files_are_private(tmp_path, monkeypatch):
     readable, run = list[bool](), WarmExecute.run
 
     def looking(self: WarmExecute, nb: Any, folder: Path, *rest: Any) -> Any:
@@ -211,7 +207,7 @@ def test_copies_of_the_instructors_files_are_private(
     assert readable == []  # a notebook without tests is not executed
 
 
-def test_the_same_tests_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_of_unchanged_source_is_remembered(tmp_path, monkeypatch):
     source = write_source(tmp_path, nodes_of(answer(SQUARE), {"plain": TESTS["plain"]}))
     first = dry_run.remembered(step(tmp_path), source, "toy")
     file = tmp_path / "kept.json"
@@ -225,7 +221,7 @@ def test_the_same_tests_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert dry_run.remembered(step(tmp_path), source, "toy") == []
 
 
-def test_a_submission_is_executed_as_planned(tmp_path: Path) -> None:
+def test_a_submission_is_executed_as_planned(tmp_path):
     cells = nodes_of(answer(SQUARE), {name: TESTS[name] for name in ("plain", "helper")})
     write_source(tmp_path, cells)
     executing = step(tmp_path)
@@ -255,7 +251,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
 
 
 @pytest.mark.parametrize("name", AGAIN)
-def test_an_isolated_test_is_asked_again_in_process(again: tuple[Path, Runs], name: str) -> None:
+def test_an_isolated_test_is_asked_again_in_process(again, name):
     """Its score stays where it fails there, which is told; no page shows what it says there."""
     expected, written, *later = AGAIN[name].replace("@rates", RATES).split("\n---\n")
     score, *kinds = expected.split()
@@ -276,7 +272,7 @@ TANK = """class Tank:
 """
 
 
-def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> None:
+def test_forked_test_sees_objects_before_later_changes(tmp_path):
     """Where later cells change them: the others need no process of their own."""
     before = cell("before", "tank.fill(2)\nassert tank.level == 2", 2)
     after = {"after": "assert Tank.level == 0"}
@@ -284,7 +280,7 @@ def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> Non
     assert [(run.answers, run.in_fork) for run in found.values()] == [(2, True), (2, False)]
 
 
-def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:
+def test_missing_student_file_is_not_replaced_by_instructors(tmp_path):
     """The dry run has the instructor's own file; a submission without the file gets nothing."""
     config = Config({"Autograde": {"exclude_overwriting": {"toy": ["record.txt"]}}})
     (write_source(tmp_path, []) / "record.txt").write_text("mine")

@@ -12,7 +12,7 @@ ALL: dict[str, Any] = dict.fromkeys(FIELDS, "x") | {"points": 1.5, "number": 2}
 
 
 @pytest.mark.parametrize("kind", [*LOOK, *NOTE])
-def test_each_kind_has_a_sentence(kind: str) -> None:
+def test_each_kind_has_a_sentence(kind):
     names = {name for _, name, _, _ in string.Formatter().parse((LOOK | NOTE)[kind]) if name}
     fields = {name: ALL[name] for name in names - {"cell", "notebook"}}
     event = Event(kind, "toy", "test", fields)
@@ -21,7 +21,7 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
     assert Event.of(event.plain) == event
 
 
-def test_a_sentence_is_one_line_that_does_nothing_to_a_terminal() -> None:
+def test_event_sentence_is_one_printable_limited_line():
     assert str(Event("message", fields={"text": "Something\n odd"})) == "Something odd"
     hostile = Event("foreign", cell="\x1b[2J\u202e" + "x" * 999)
     assert str(hostile).isprintable()
@@ -29,6 +29,6 @@ def test_a_sentence_is_one_line_that_does_nothing_to_a_terminal() -> None:
     assert str(Event("added", fields={"number": 1})) == "1 cell was added"
 
 
-def test_what_a_teacher_must_look_at_comes_first_and_once() -> None:
+def test_events_to_look_at_come_first_without_duplicates():
     note, look = Event("order"), Event("slow", "toy", "test", {"what": "a cell"})
     assert distinct([note, look, note, Event.of(look.plain)]) == [look, note]

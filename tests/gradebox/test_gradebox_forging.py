@@ -1,6 +1,5 @@
 """What a student's process returns, sends or does forges no isolated test, and hangs no grader."""
 
-import contextlib
 import copy
 import os
 import signal
@@ -8,27 +7,14 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import nbformat
-import notebooks
 import psutil
 import pytest
-from hostile.tables import LINES, execute, not_in_wasm, table
+from hostile.tables import LINES, attacked, execute
 from hostile.texts import HERE, sections, split
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import (
-    CONTEXT,
-    SOON,
-    also_in_wasm,
-    answer,
-    cell,
-    executed,
-    scores,
-    shown,
-    step,
-    write_source,
-)
+from notebooks import CONTEXT, SOON, answer, cell, executed, scores, shown, step, write_source
 from small_course import wait_until
 
 from gradebox.nbgrader.dry_run import dry_run
@@ -36,56 +22,20 @@ from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import NotebookPlan, planned
 from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
-from gradebox.workers.notebook import Notebook
 
 pytestmark = [
-    pytest.mark.usefixtures("namespaces", "sandbox", "short_limits"),
+    pytest.mark.usefixtures("namespaces", "short_limits"),
     pytest.mark.xdist_group("gradebox"),
 ]
 
-SENDS = "it has no such line; what it may send is in test_gradebox_wasm.py"
-STOPS = "it has no processes to stop"
 FORGED = sections("tables/forged.txt")
-NOT_IN_WASM = {
-    "test_what_forgers_try_in_process_is_named[threading.enumerate]": "it has no threads",
-    "test_so_is_what_keeps_later_cells_from_running[ast.parse]": "its Python has another one",
-    "test_what_is_sent_forges_nothing_and_hangs_nothing": SENDS,
-    "test_a_process_that_was_stopped_is_given_up": STOPS,
-    "test_what_forks_and_does_not_answer_is_replaced": STOPS,
-    "test_a_process_that_is_not_sealed_in_time_is_given_up": STOPS,
-    **not_in_wasm("test_each_notebook_forges_nothing", FORGED),
-}
-pytest_generate_tests = also_in_wasm(NOT_IN_WASM)
-
 TIMEOUT_SECONDS = 60.0
 """Seconds of wall time in which each of these submissions is over, on a busy machine too."""
 
 
-def kinds(run: Run) -> list[tuple[str, str]]:
-    """Return the kinds of the events with their cells."""
-    return [(event.kind, event.cell) for event in run.events]
-
-
-# --- what answers return, raise, and call things ----------------------------------------------
-
-
-def attacked(folder: Path) -> dict[str, list[float]]:
-    """Return by attack the points of the right answers and of those that try to get them."""
-    made = table("attacks")
-    runs = [
-        executed(
-            folder,
-            *(said.get(place, copy.deepcopy(node)) for place, node in enumerate(made.cells)),
-            source=made.cells,
-        )[1].scores
-        for said in ({}, made.said["wrong"])
-    ]
-    return {name: [scores[name] for scores in runs] for name in made.names}
-
-
-@pytest.mark.parametrize("name", sections("tables/attacks.txt"))
-def test_an_answer_forges_no_isolated_test(once: Any, name: str) -> None:
-    assert once(attacked)[name] == [1, 0]
+def test_an_answer_forges_no_isolated_test(tmp_path):
+    found = attacked(tmp_path)
+    assert found == dict.fromkeys(found, (1, 0))
 
 
 G = "def g(x): return x * x\n"
@@ -100,44 +50,33 @@ LARGE = {
     "return 1 << 9 * 2**24": "more than 16 MiB of text",
     "for _ in range(50): print('x' * 2**20)\n    return 8": "AssertionError",
 }
-_DEEP, _TEXT, *_ = LARGE
-NOT_SO_LARGE_IN_WASM = _DEEP, _TEXT
-"""Its stack ends when a list is freed that is so deep, and it has no memory for so much text."""
 
 
-def test_answers_that_are_too_large_cost_their_tests_only(tmp_path: Path) -> None:
-    left_out = NOT_SO_LARGE_IN_WASM if notebooks.SANDBOX == "wasm" else ()
-    expected = {body: why for body, why in LARGE.items() if body not in left_out}
-    answers = [f"def f_{number}(x):\n    {body}" for number, body in enumerate(expected)]
-    tests = [cell(body, f"assert f_{number}(3) == 9", 1) for number, body in enumerate(expected)]
+def test_oversized_answer_fails_only_its_own_test(tmp_path):
+    answers = [f"def f_{number}(x):\n    {body}" for number, body in enumerate(LARGE)]
+    tests = [cell(body, f"assert f_{number}(3) == 9", 1) for number, body in enumerate(LARGE)]
     cells, run = executed(tmp_path, G, *answers, *tests, LATER)
-    assert run.scores == dict.fromkeys(expected, 0) | {"later": 1}, run.reasons
-    for body, why in expected.items():
+    assert run.scores == dict.fromkeys(LARGE, 0) | {"later": 1}, run.reasons
+    for body, why in LARGE.items():
         assert why in run.reasons[body]
     assert max(len(shown(node)) for node in cells) < 3 * MIB
 
 
-# --- what a student's process sends -----------------------------------------------------------
-
 SENT = sections("tables/sent.txt")
 del SENT["lines"]
 OF_OTHERS = "a signal to itself", "a signal to its parent", "messages of a child"
-TOGETHER = [
-    (name, when, Level.NAMESPACES)
-    for name, source in SENT.items()
-    for when in ("in a cell", "in a call")
-    # what a cell puts in place of all answers is sent in a call, too
-    if when == "in a cell" or not source.startswith(("answer(", "array("))
-]
+# what a cell puts in place of all answers is sent in a call, too
+IN_PLACE = [name for name, source in SENT.items() if source.startswith("answer(")]
+IN_A_CELL = ["garbage", "a verdict", "odd outputs", "another value", "an end", "a signal to itself"]
+TOGETHER = [(name, "in a cell", Level.NAMESPACES) for name in IN_A_CELL + IN_PLACE]
+TOGETHER += [(name, "in a call", Level.NAMESPACES) for name in SENT if name not in IN_PLACE]
 # of them what is held back otherwise there
-TOGETHER += [(name, "in a call", Level.LANDLOCK) for name in SENT if name.endswith(OF_OTHERS)]
+TOGETHER += [(name, "in a call", Level.LANDLOCK) for name in OF_OTHERS]
 
 
 @pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize(("name", "when", "level"), TOGETHER, indirect=["level"])
-def test_what_is_sent_forges_nothing_and_hangs_nothing(
-    tmp_path: Path, name: str, when: str, level: Level
-) -> None:
+def test_messages_sent_by_students_neither_forge_nor_hang(tmp_path, name, when, level):
     attack, answers = SENT[name], "def f(x): return 8"
     if when == "in a call":
         body = attack.replace("\n", "\n    ")
@@ -150,66 +89,13 @@ def test_what_is_sent_forges_nothing_and_hangs_nothing(
     assert time.monotonic() - began < TIMEOUT_SECONDS
 
 
-# --- notebooks by themselves ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", FORGED)
-def test_each_notebook_forges_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_forging_notebook_gets_the_expected_result(tmp_path, monkeypatch, name):
     found, expected = execute(tmp_path, FORGED[name], monkeypatch)
     assert found == expected
 
 
-# --- processes that do not answer -------------------------------------------------------------
-
-STOPPED = f"{LINES}\nif not os.fork():\n    while True:\n        time.sleep(0.1)\n"
-STOPPED += "        os.kill(os.getppid(), signal.SIGSTOP)"
-WAIT = cell("wait", "'the process was stopped'", 1)
-LOAD = cell("test", "import numpy\nassert g(numpy.zeros(10**7)).sum() == 0", 1)
-
-
-@pytest.fixture
-def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on from the test that waits when the student's process has been stopped, or ended."""
-    test = Notebook.test
-
-    def is_stopped(pid: int) -> bool:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            family = psutil.Process(pid).children(recursive=True)
-            return any(process.status() == psutil.STATUS_STOPPED for process in family)
-        # before it could answer for its own cell it has been ended for that
-        return not psutil.pid_exists(pid)
-
-    def waiting(notebook: Notebook, name: str, *rest: Any) -> Any:
-        if name == "wait":
-            wait_until(lambda: is_stopped(notebook._student.pid))
-        return test(notebook, name, *rest)
-
-    monkeypatch.setattr(Notebook, "test", waiting)
-
-
-@pytest.mark.usefixtures("short_grace", "stopped")
-@pytest.mark.parametrize(
-    "cells",
-    [[TEST], [LOAD], ["1", TEST], ["#" * MIB, TEST]],
-    ids=["a question", "large arguments", "a cell", "a large cell"],
-)
-def test_a_process_that_was_stopped_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: list[Any]
-) -> None:
-    monkeypatch.setattr("gradebox.values.channel.STALLED", SOON)
-    began = time.monotonic()
-    handed_in = [f"{G}f = g", STOPPED, WAIT, *copy.deepcopy(cells)]
-    _, run = executed(tmp_path, *handed_in, timeout=SOON)
-    assert run.scores == {"wait": 1, "test": 0}
-    assert run.events
-    assert time.monotonic() - began < TIMEOUT_SECONDS
-
-
-def test_what_forks_and_does_not_answer_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
     prepared = {"prepare": "import json"}  # so there is a server of the tests
 
     def server() -> psutil.Process:
@@ -239,9 +125,7 @@ def test_what_forks_and_does_not_answer_is_replaced(
         assert not psutil.wait_procs(stopped, TIMEOUT_SECONDS)[1]
 
 
-def test_a_process_that_is_not_sealed_in_time_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_stopped_before_sealing_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("gradebox.workers.client.ANSWER", 1.0)
     sender = client._sender
 
@@ -255,7 +139,7 @@ def test_a_process_that_is_not_sealed_in_time_is_given_up(
         scores(tmp_path, G, LATER)
 
 
-def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> None:
+def test_heavy_memory_use_ends_no_other_students_tests(tmp_path):
     test = cell("test", "import time\nkept = [f(i) for i in range(3)]\ntime.sleep(1)", 1)
     write_source(tmp_path, [answer("def f(i): ..."), test])
     found = {}
@@ -276,8 +160,6 @@ def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> 
         thread.join()
     assert found["honest"] == {"test": 1}
 
-
-# --- in-process -------------------------------------------------------------------------------
 
 HELPERS = """
 import math, numpy, numpy.testing, pytest, unittest
@@ -308,27 +190,20 @@ def tried(folder: Path, *tricks: str) -> Run:
     )[1]
 
 
-def tried_together(folder: Path) -> list[Run]:
-    """Return what became of them; of two that change the same one is in another notebook."""
-    again = [any(name == one for one, _ in TRICKS[:n]) for n, (name, _) in enumerate(TRICKS)]
-    return [
-        tried(folder, *(t for (_, t), second in zip(TRICKS, again, strict=True) if second is which))
-        for which in (False, True)
-    ]
-
-
-@pytest.mark.parametrize("number", range(len(TRICKS)), ids=[name for name, _ in TRICKS])
-def test_what_forgers_try_in_process_is_named(once: Any, number: int) -> None:
-    name, _ = TRICKS[number]
-    runs = once(tried_together)
-    run = runs[name in [one for one, _ in TRICKS[:number]]]
-    assert name in run.changed
-    assert "tampering" in [event.kind for event in run.events]
-    assert run.scores["test"] == 0
+def test_tampering_in_process_is_named(tmp_path):
+    first: dict[str, str] = {}
+    for name, text in TRICKS:
+        first.setdefault(name, text)
+    again = dict(pair for pair in TRICKS if pair not in first.items())
+    for tricks in first, again:  # two that change the same
+        run = tried(tmp_path, *tricks.values())
+        assert tricks.keys() - {*run.changed} == set()
+        assert "tampering" in [event.kind for event in run.events]
+        assert run.scores["test"] == 0
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_so_is_what_keeps_later_cells_from_running(tmp_path: Path, name: str) -> None:
+def test_tampering_that_stops_later_cells_is_named(tmp_path, name):
     run = tried(tmp_path, ALONE[name])
     assert name in run.changed
     assert "tampering" in [event.kind for event in run.events]
@@ -348,7 +223,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("trick", OTHERS)
-def test_a_module_beside_the_notebook_that_is_another_is_named(tmp_path: Path, trick: str) -> None:
+def test_replaced_module_beside_the_notebook_is_named(tmp_path, trick):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/close.py").write_text(CLOSE)
     test = cell("test", "import close\nassert close.to(g(2), 4)", 1)
@@ -357,7 +232,7 @@ def test_a_module_beside_the_notebook_that_is_another_is_named(tmp_path: Path, t
     assert run.scores["test"] == len(run.changed)
 
 
-def test_a_mark_that_is_no_number_gives_no_points(tmp_path: Path) -> None:
+def test_mark_of_wrong_type_gives_no_points(tmp_path):
     source = [answer("import datetime\ndef f(x): return 0.5 * x"), cell("test", "f(2)", 1)]
     folder, execute = write_source(tmp_path, copy.deepcopy(source)), step(tmp_path)
     plan = planned(dry_run(execute, folder, "toy"))["toy"]
@@ -367,7 +242,7 @@ def test_a_mark_that_is_no_number_gives_no_points(tmp_path: Path) -> None:
         assert execute.run(nb, folder, CONTEXT, plan).scores == {"test": score}, value
 
 
-def test_what_forges_a_test_that_is_asked_again_is_named(tmp_path: Path) -> None:
+def test_forgery_of_repeated_test_is_named(tmp_path):
     wrong = "import math\nmath.isclose = lambda *a: True\ndef f(x): return object()"
     source = [answer("import math\ndef f(x): return x * x"), cell("test", "assert f(3) == 9", 1)]
     folder = write_source(tmp_path, copy.deepcopy(source))
@@ -376,7 +251,7 @@ def test_what_forges_a_test_that_is_asked_again_is_named(tmp_path: Path) -> None
     assert [event.kind for event in run.events] == ["not-a-value", "tampering"]
 
 
-def test_outputs_that_are_left_out_hide_no_error(tmp_path: Path) -> None:
+def test_truncated_output_hides_no_error(tmp_path):
     much = ["print('x' * 900)"] * 40
     cells = [G, *much, cell("test", "assert g(2) == 5", 1)]
     _, run = executed(tmp_path, *cells, in_process=["test"], max_output=1000)

@@ -20,19 +20,16 @@ PICTURE = {"a.png": {"image/png": "iVBO"}}
 
 
 def cell(**fields: Any) -> dict[str, Any]:
-    """Return a cell of code."""
     empty: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": [], "source": ""}
     return {"cell_type": "code", "id": "a", **empty, **fields}
 
 
 def content(*cells: Any, **fields: Any) -> bytes:
-    """Return the bytes of a notebook."""
     nb = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
     return json.dumps(nb | fields).encode()
 
 
 def nested(levels: int) -> Any:
-    """Return lists in lists."""
     value: list[Any] = []
     for _ in range(levels):
         value = [value]
@@ -40,12 +37,10 @@ def nested(levels: int) -> Any:
 
 
 def all_cells(**fields: Any) -> Callable[[Any], None]:
-    """Write something into all cells."""
     return lambda nb: [part.update(deepcopy(fields)) for part in nb["cells"]] and None
 
 
 def metadata(**fields: Any) -> Callable[[Any], None]:
-    """Write something into the metadata of the notebook and of all cells."""
     return lambda nb: [part["metadata"].update(fields) for part in (nb, *nb["cells"])] and None
 
 
@@ -99,7 +94,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("change", WRITTEN.values(), ids=WRITTEN)
-def test_what_grading_does_not_use_is_no_fault(change: Callable[[Any], Any]) -> None:
+def test_faults_in_unused_fields_are_ignored(change):
     output = {"output_type": "stream", "name": "stdout", "text": "x"}
     code = cell(source="x = 1\ny = 2", metadata={"nbgrader": NBGRADER}, outputs=[output])
     words = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "Why?"}
@@ -112,7 +107,7 @@ def test_what_grading_does_not_use_is_no_fault(change: Callable[[Any], Any]) -> 
     assert found.cells[0].outputs == []
 
 
-def test_what_grading_and_pages_use_is_kept() -> None:
+def test_fields_used_by_grading_and_pages_are_kept():
     words = {"cell_type": "markdown", "metadata": None, "source": None, "attachments": PICTURE}
     tags = {"tags": ["train", 3, "a,b", "train"], "editable": False, "x": 1}
     kept = intake.parse("toy", content(words, cell(metadata=tags), cell(cell_type="sql"))).cells
@@ -122,7 +117,7 @@ def test_what_grading_and_pages_use_is_kept() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["a cell", "x" * 65, "", "ä", "a\n", 5.5, None, ["a"]])
-def test_ids_are_valid_and_each_is_there_once(wrong: Any) -> None:
+def test_invalid_and_repeated_ids_are_replaced(wrong):
     cells = [cell(id=name) for name in ("cell-1", wrong, wrong, *["x" * 64] * 60)]
     ids = [found.id for found in intake.parse("toy", content(*cells)).cells]
     assert ids[:4] == ["cell-1", "cell-1-1", "cell-2", "x" * 64]
@@ -148,20 +143,20 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_notebook_is_refused(text: bytes) -> None:
+def test_broken_notebook_is_refused(text):
     with pytest.raises(Refused, match=r"toy\.ipynb") as caught:
         intake.parse("toy", text)
     assert "Error" not in str(caught.value)
 
 
-def test_what_has_too_many_values_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_with_too_many_values_is_not_parsed(monkeypatch):
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
     with pytest.raises(Refused):
         intake.parse("toy", BROKEN["many values"])
 
 
 def many(folder: Path) -> None:
-    for number in range(20_000):
+    for number in range(1_000):
         (folder / str(number)).touch()
 
 
@@ -186,7 +181,7 @@ def large(folder: Path) -> None:
 
 
 TOO_MUCH = {
-    "files": (many, "5000 files"),
+    "files": (many, "500 files"),
     "folders": (deep("x", 640), "50 folders"),
     "long names": (deep("x" * 250, 20), "cannot be read"),
     "bytes": (large, "200 MB"),
@@ -194,9 +189,8 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize(("fill", "why"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_too_much_is_refused_before_it_is_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None], why: str
-) -> None:
+def test_oversized_folder_is_refused_before_it_is_listed(tmp_path, monkeypatch, fill, why):
+    monkeypatch.setattr(intake, "MAX_FILES", 500)
     (tmp_path / "toy.ipynb").write_bytes(content())
     assert intake.take("ada", tmp_path, ["toy"], lambda _: {}).notebooks.keys() == {"toy"}
     fill(tmp_path)
@@ -233,7 +227,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
-def test_what_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+def test_missing_linked_or_special_files_are_refused(tmp_path, make):
     folder = tmp_path / "toy"
     folder.mkdir()
     make(folder)
@@ -258,10 +252,17 @@ def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: tuple[str, str
     return said
 
 
+@pytest.mark.parametrize("kind", ["grade", "solution", "task"])
+def test_another_kind_of_a_test_is_told(monkeypatch, kind):
+    own = {"grade_id": "test", "grade": True, "solution": False, "task": False, "points": 1}
+    for given, said in (own, []), (own | {kind: not own[kind]}, ["changed"]):
+        nb = intake.parse("toy", content(cell(source="assert x", metadata={"nbgrader": given})))
+        assert rebuilt(monkeypatch, nb, ("test", "assert x")) == said
+        assert {key: nb.cells[0].metadata["nbgrader"][key] for key in own} == own
+
+
 @pytest.mark.parametrize(("given", "theirs"), [("\n", "\r\n"), ("\r\n", "\n"), ("\r\n",) * 2])
-def test_line_ends_of_windows_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, given: str, theirs: str
-) -> None:
+def test_line_ends_of_windows_change_nothing(monkeypatch, given, theirs):
     locked = {"grade_id": "test", "grade": True, "points": 1, "locked": True}
     texts = {"sum": "x = 1{0}y = 2", "test": "assert x{0}assert y"}
     names = zip(texts.values(), (NBGRADER, locked), strict=True)
@@ -273,9 +274,7 @@ def test_line_ends_of_windows_change_nothing(
     assert [part.source for part in nb.cells] == [*released.values()]
 
 
-def test_equal_cells_without_metadata_are_given_out_in_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_equal_cells_without_metadata_are_matched_in_order(monkeypatch):
     hidden = "# tests\n### BEGIN HIDDEN TESTS\nassert {}\n### END HIDDEN TESTS"
     released, handed_in, expected = [], [], []
     for name in "abc":

@@ -1,6 +1,8 @@
-"""The corpus of ordinary tests, graded by ``gradebox grade``: the points of stock nbgrader.
+"""``gradebox grade`` gives the points of stock nbgrader.
 
-One student hands in right answers, another wrong ones, a third what was released.
+It does so to a corpus of ordinary tests, of which one student hands in right answers, another wrong
+ones, a third what was released, and to the example course of nbgrader's package, with and without
+automatic tests. Each is graded as it comes, with its dry run.
 """
 
 import contextlib
@@ -11,20 +13,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import nbformat
+import nbgrader
 import pytest
 from courses import CONFIG, Assignment, Points, hand_in, write, write_files
+from hostile.texts import split
 from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.apps.quickstartapp import QuickStartApp
 from notebooks import needs_wasm
-from ordinary import FILES, Case, cases, sources
+from ordinary import FILES, cases, sources
 
 from gradebox.nbgrader import plan
 from gradebox.nbgrader.course import Course
-from gradebox.run.executor import Executor
+from gradebox.run.batch import Executor
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ordinary")]
 
-WAYS = {"isolated": 54, "in-process": 44}
+WAYS = {"isolated": 45, "in-process": 39}
 """How many of the tests run in which way."""
 
 
@@ -40,10 +44,10 @@ NOT_IN_WASM = {
     "a warning of NumPy is an error for the test": "WebAssembly notes no division by zero, so "
     "that NumPy warns of none",
 }
-"""The cases that do not give their points in WebAssembly, and why; 82 do."""
+"""The cases that do not give their points in WebAssembly, and why; 68 do."""
 
 
-DOUBTED = 14
+DOUBTED = 9
 """How many wrong answers pass isolated, and are to be looked at: a test asks for no value there."""
 
 
@@ -54,8 +58,6 @@ class Graded(NamedTuple):
     ours: Points
     report: dict[str, Any]
     tests: dict[tuple[str, str], plan.TestRun]
-    shown: Path
-    """The notebooks with the wrong answers as nbgrader executed them."""
 
     @property
     def doubted(self) -> set[tuple[str, str]]:
@@ -109,12 +111,11 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
             assignment.points(),
             assignment.report(),
             {(t.notebook, t.cell): t for t in tests},
-            stock.root / "autograded/wrong/all",
         )
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_answers_get_what_nbgrader_gives(graded: Graded, case: Case) -> None:
+def test_points_of_answers_match_nbgrader(graded, case):
     keys = [(case.kind, name) for name in case.points]
     for key, worth in zip(keys, case.points.values(), strict=True):
         assert graded.tests[key].answers == worth, graded.tests[key].why
@@ -127,7 +128,7 @@ def test_answers_get_what_nbgrader_gives(graded: Graded, case: Case) -> None:
             assert graded.ours["wrong", *key] == graded.stock["wrong", *key]
 
 
-def test_all_other_cells_get_what_nbgrader_gives_and_are_no_event(graded: Graded) -> None:
+def test_remaining_cells_match_nbgrader_and_raise_no_event(graded):
     tests = {(case.kind, name) for case in cases() for name in case.points}
     others = {key: row for key, row in graded.stock.items() if key[1:] not in tests}
     assert len(others) == 2 * 3
@@ -139,16 +140,9 @@ def test_all_other_cells_get_what_nbgrader_gives_and_are_no_event(graded: Graded
     assert len(graded.doubted) == DOUBTED
 
 
-def test_wrong_answers_raise_nothing_by_themselves(graded: Graded) -> None:
-    for path in graded.shown.glob("*.ipynb"):
-        for cell in nbformat.read(path, as_version=4).cells:
-            if not cell.metadata.get("nbgrader", {}).get("grade"):
-                assert "error" not in [out.output_type for out in cell.get("outputs", [])], cell
-
-
 @needs_wasm
 @pytest.mark.xdist_group("wasm")
-def test_so_many_give_the_same_points_in_webassembly(tmp_path: Path) -> None:
+def test_68_cases_give_the_same_points_in_webassembly(tmp_path):
     compiled = {name for name, why in NOT_IN_WASM.items() if why == COMPILED}
     assignment = handed_in(tmp_path / "course", without=compiled)
     assert assignment.grade("--sandbox=wasm") == 0
@@ -161,4 +155,46 @@ def test_so_many_give_the_same_points_in_webassembly(tmp_path: Path) -> None:
             if right == worth and (is_refused or keys[-1] in told):
                 same.add(case.name)
     assert same == {case.name for case in cases()} - NOT_IN_WASM.keys()
-    assert len(same) == 82
+    assert len(same) == 68
+
+
+PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
+"""What two students hand in to nbgrader's example course."""
+
+
+def answers() -> dict[str, dict[str, str]]:
+    text = Path(__file__).with_name("courses").joinpath("example.txt").read_text(encoding="utf-8")
+    return {name: dict(split(cells, "---")) for name, cells in split(text, "===")}
+
+
+@pytest.mark.parametrize("options", [[], ["--autotest"]], ids=["example", "autotest"])
+def test_points_of_nbgraders_example_match_nbgrader(tmp_path, options):
+    root = tmp_path / "example"
+    with contextlib.chdir(tmp_path):
+        program = QuickStartApp()
+        program.initialize([root.name, *options])
+        program.start()
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(CONFIG)
+    example = Assignment(root, "ps1")
+    for path in example.release().glob("*.ipynb"):
+        for student, filled in answers().items():
+            hand_in(root / f"submitted/{student}/ps1/{path.name}", path, filled)
+    if not options:
+        shutil.copytree(PACKAGED, root / "submitted", dirs_exist_ok=True)
+    stock = example.copy(tmp_path / "stock")
+    before = contents(root)
+    with ThreadPoolExecutor(1) as thread:
+        autograded = thread.submit(stock.autograde)
+        assert example.grade() == 0
+        assert example.points() == autograded.result()
+    assert {student for student, *_ in example.points()} >= answers().keys()
+    report = example.report()
+    assert report["otherwise"]["events"] == report["blank"]["events"] == []
+    assert before.items() <= contents(root).items()
+
+
+def contents(root: Path) -> dict[Path, bytes]:
+    """Return the files of a course other than its gradebook."""
+    files = (path for path in root.rglob("*") if path.is_file() and path.name != "gradebook.db")
+    return {path: path.read_bytes() for path in files}

@@ -1,4 +1,4 @@
-"""Limits count the time that processes had, not what others take of a processor."""
+"""Limits count the time that processes had: what hangs ends, and what only waits goes on."""
 
 import os
 import subprocess
@@ -6,16 +6,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+from notebooks import answer, cell, executed, shown
 
 from gradebox.sandbox import own_time
 from gradebox.sandbox.own_time import CAP, Deadline, Reading, own_part
 
 BUSY = "while True: pass"
+PINNED = "import os, sys, time\n"
+if hasattr(os, "sched_setaffinity"):
+    PINNED += f"os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n"
+pytestmark = pytest.mark.xdist_group("gradebox")
 LINUX = pytest.mark.skipif(not own_time.waits_are_told(), reason="no waits are told here")
 
 OWN = [
@@ -33,15 +39,13 @@ OWN = [
 
 
 @pytest.mark.parametrize(("computed", "waited", "expected"), OWN)
-def test_the_own_part_of_four_seconds(
-    computed: float, waited: list[float], expected: float
-) -> None:
+def test_own_part_excludes_waiting_for_a_processor(computed, waited, expected):
     before = Reading(3.0, ({7: 10.0},) * len(waited) or None)
     after = Reading(3.0 + computed, tuple({7: 10.0 + one} for one in waited) or None)
     assert own_part(4.0, before, after) == pytest.approx(expected)
 
 
-def test_the_thread_that_waited_longest_counts() -> None:
+def test_thread_that_waited_longest_determines_own_part():
     before = Reading(0.0, ({1: 5.0, 2: 0.0},))
     after = Reading(0.0, ({1: 5.5, 2: 1.0, 3: 3.0},))
     assert own_part(4.0, before, after) == 1.0
@@ -51,12 +55,9 @@ def test_the_thread_that_waited_longest_counts() -> None:
 def start() -> Iterator[Callable[[str], psutil.Process]]:
     """Return a function that starts a program on one and the same processor."""
     started = []
-    pinned = "import os, sys, time\n"
-    if hasattr(os, "sched_setaffinity"):
-        pinned += f"os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n"
 
     def begin(source: str) -> psutil.Process:
-        command = [sys.executable, "-S", "-c", f"{pinned}print(1, flush=True)\n{source}"]
+        command = [sys.executable, "-S", "-c", f"{PINNED}print(1, flush=True)\n{source}"]
         started.append(psutil.Popen(command, stdout=subprocess.PIPE, start_new_session=True))
         started[-1].stdout.readline()
         return started[-1]
@@ -93,7 +94,7 @@ MANY = [
 
 @LINUX
 @pytest.mark.parametrize("source", MANY, ids=["threads", "children"])
-def test_nobody_gains_by_keeping_himself_waiting(start: Any, source: str) -> None:
+def test_waiting_for_own_threads_or_children_counts(start, source):
     own, cpu, _ = measured(start(f"{source}\n{BUSY}"), 0.3, 0.3)
     assert own >= 0.8 * cpu
 
@@ -107,9 +108,7 @@ IDLE = {
 
 @pytest.mark.parametrize("told", [pytest.param(True, marks=LINUX), False])
 @pytest.mark.parametrize("source", IDLE.values(), ids=IDLE)
-def test_who_has_nothing_to_do_has_all_the_time(
-    start: Any, monkeypatch: pytest.MonkeyPatch, source: str, told: bool
-) -> None:
+def test_idle_process_is_charged_wall_time(start, monkeypatch, source, told):
     monkeypatch.setattr(own_time, "waits_are_told", lambda: told)
     process = start(source)
     while process.status() == psutil.STATUS_RUNNING:  # it is still on its way
@@ -118,13 +117,10 @@ def test_who_has_nothing_to_do_has_all_the_time(
     assert own >= 0.9 * wall
 
 
-def test_of_a_process_that_ended_nothing_is_known() -> None:
+def test_ended_process_has_no_measured_time():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     assert own_time.read([process.pid]).computed == 0.0
-
-
-# --- limits -----------------------------------------------------------------------------------
 
 
 class Clock:
@@ -144,14 +140,13 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock of all limits."""
     made = Clock()
     monkeypatch.setattr(own_time, "time", SimpleNamespace(monotonic=lambda: made.wall))
     monkeypatch.setattr(own_time, "read", made.read)
     return made
 
 
-def test_a_limit_counts_own_time(clock: Clock) -> None:
+def test_a_limit_counts_own_time(clock):
     limit = Deadline(3.0, 7)
     for wall, own, remaining, spent in (
         (0.0, 0.0, 0.3, 0.0),  # the first look comes soon
@@ -169,7 +164,7 @@ def test_a_limit_counts_own_time(clock: Clock) -> None:
     assert limit.says == "longer than 3 s"
 
 
-def test_looks_are_rare_and_the_wall_time_is_a_last_resort(clock: Clock) -> None:
+def test_deadline_looks_rarely_and_caps_wall_time(clock):
     limit = Deadline(20.0, 7)
     while pause := limit.remaining():
         clock.pass_time(pause, 0.0)
@@ -178,7 +173,7 @@ def test_looks_are_rare_and_the_wall_time_is_a_last_resort(clock: Clock) -> None
     assert limit.says == "longer than 31 minutes of wall time"
 
 
-def test_what_arrives_in_time_is_taken(clock: Clock) -> None:
+def test_deadline_returns_arrival_or_times_out(clock):
     waits: list[float] = []
 
     def receive(seconds: float) -> Any:
@@ -192,3 +187,60 @@ def test_what_arrives_in_time_is_taken(clock: Clock) -> None:
     with pytest.raises(TimeoutError):
         Deadline(0.3, 7).wait(receive)
     assert waits[-1] == 0.0  # a last look: it may have come while nobody could look
+
+
+COMPUTES = PINNED + (
+    "def computes(seconds):\n"
+    "    began, until = time.monotonic(), time.process_time() + seconds\n"
+    "    while time.process_time() < until: pass\n"
+    "    return time.monotonic() - began"
+)
+
+
+@pytest.mark.usefixtures("short_limits")
+@pytest.mark.parametrize("way", [(), ("long", "short")], ids=["isolated", "in-process"])
+def test_students_cannot_change_a_tests_own_limit(tmp_path, way):
+    long, short = (cell(name, "assert computes(0.4)", 1) for name in ("long", "short"))
+    source = [answer(COMPUTES), *(deepcopy(node) for node in (long, short))]
+    source[1].metadata["gradebox"] = {"seconds": 20}
+    short.metadata["gradebox"] = {"seconds": 20}  # a student's
+    _, run = executed(tmp_path, COMPUTES, long, short, source=source, in_process=way, timeout=0.2)
+    assert run.scores == {"long": 1, "short": 0}
+
+
+@LINUX
+def test_honest_work_may_wait_for_a_processor(start, tmp_path):
+    for _ in range(4):  # what computes for 0.25 s takes 1.25 beside them; its last wait is unseen
+        start(BUSY)
+    test, later = cell("test", "assert computes(0.25) > 0.8", 3), cell("later", "assert True", 1)
+    waits = "if not (child := os.fork()): computes(0.25), os._exit(7)\nos.wait()[1]"
+    handed_in = [COMPUTES, "computes(0.25) > 0.8", waits, test, later]
+    cells, run = executed(tmp_path, *handed_in, timeout=0.8, max_seconds=2.0)  # as for 0.5 s
+    assert [shown(node) for node in cells[1:3]] == [
+        "{'text/plain': 'True'}",
+        f"{{'text/plain': '{7 << 8}'}}",
+    ]
+    assert run.scores == {"test": 3, "later": 1}
+
+
+HANGS = [
+    "while True: pass",
+    "time.sleep(9999)",
+    # last: these processes go on
+    "try:\n    while True: os.fork()\nexcept OSError:\n    while True: pass",
+]
+
+
+@LINUX
+@pytest.mark.usefixtures("short_limits")
+def test_hanging_cells_time_out_beside_busy_processes(start, tmp_path, monkeypatch):
+    for _ in range(4):
+        start(BUSY)
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 5.0)  # of all these processes together
+    later = cell("later", "assert computes(0) < 20", 1)
+    later.metadata["gradebox"] = {"seconds": 20}  # beside those processes
+    cells, run = executed(tmp_path, COMPUTES, *HANGS, later, timeout=0.2, max_processes=8)
+    for node in cells[1:4]:
+        assert node.outputs[-1].ename == "CellTimeoutError"
+        assert node.outputs[-1].evalue == "longer than 0.2 s"
+    assert run.scores == {"later": 1}

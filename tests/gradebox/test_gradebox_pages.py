@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from hostile import browser
-from hostile.listener import Listener
-from hostile.texts import sections
+from hostile.listener import listening
+from hostile.texts import rows, sections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbconvert.exporters import HTMLExporter
@@ -35,7 +35,7 @@ PNG = base64.b64encode(b"\x89PNG and so on").decode()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="3"/></svg>'
 RUNS = '<script>run()</script><img src="x" onerror="run()">'
 ATTACHED = {"a.png": {"image/png": PNG}}
-PAYLOADS = sections("payloads.txt")
+PAYLOADS = rows("payloads.txt")
 EXPORTER = HTMLExporter()
 
 
@@ -88,7 +88,7 @@ def everywhere(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", PAYLOADS.values(), ids=PAYLOADS)
-def test_what_runs_or_loads_is_only_text(text: str) -> None:
+def test_payload_in_any_place_neither_runs_nor_loads(text):
     for node in harmless(*everywhere(text)).cells:
         if node.cell_type == "code":
             assert not acts("".join(output.data.get("text/html", "") for output in node.outputs))
@@ -101,18 +101,18 @@ def test_what_runs_or_loads_is_only_text(text: str) -> None:
             assert not acts(EXPORTER.markdown2html({"cell": node}, source))
 
 
-def test_what_does_no_harm_stays_as_it_is() -> None:
-    for name, text in sections("harmless.txt").items():
+def test_harmless_html_and_markdown_stay_unchanged():
+    for name, text in rows("harmless.txt").items():
         kept = harmless_html if name.startswith("html") else harmless_markdown
         assert kept(text.replace("PNG", PNG)) == text.replace("PNG", PNG), name
 
 
 @pytest.mark.parametrize("text", ["</div></div><h1>Score</h1>", "<table><tr>", "<b><i></b></i>"])
-def test_tags_that_move_what_follows_are_shown(text: str) -> None:
+def test_unbalanced_tags_are_shown_as_text(text):
     assert "<" not in harmless_html(text)
 
 
-def test_long_html_costs_no_time() -> None:
+def test_long_html_gives_output_of_limited_length():
     for text in ("<", "<b ", "<!--", "<style", "<style>", '<td class="row1 ', "<b>", "&#", "!["):
         many = text * (MAX_CHARACTERS // len(text))
         assert len(harmless_html(many)) < 8 * MAX_CHARACTERS
@@ -127,14 +127,14 @@ pieces = st.sampled_from((*PIECES.split(), " ", "\n", "\t"))
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=30).map("".join))
-def test_no_text_becomes_a_tag_that_runs_or_loads(text: str) -> None:
+def test_arbitrary_text_neither_runs_nor_loads(text):
     assert not acts(harmless_html(text))
     source = harmless_markdown(text, ATTACHED)
     assert not acts(EXPORTER.markdown2html({"cell": {"attachments": ATTACHED}}, source))
 
 
 @pytest.mark.parametrize("text", ["```&Tab;", "~~~ &NewLine; \nx = 1\n~~~", "- ```&#32;\n  x"])
-def test_no_text_stops_the_page_from_being_made(text: str) -> None:
+def test_no_text_stops_the_page_from_being_made(text):
     with pytest.raises(IndexError):
         markdown2html(text)
     assert "&amp;" in markdown2html(harmless_markdown(text))
@@ -158,12 +158,12 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("data", "expected"), SHOWN)
-def test_pictures_and_text_stay_and_the_rest_goes(data: Any, expected: Any) -> None:
+def test_only_pictures_and_text_of_outputs_stay(data, expected):
     [node] = harmless(new_code_cell("x", outputs=[display(data)])).cells
     assert node.outputs[0].data == expected
 
 
-def test_metadata_are_sizes_and_names() -> None:
+def test_metadata_keep_only_sizes_and_kernel_names():
     size = {"image/png": {"width": 30, "height": "x"}, "text/html": {"isolated": True}}
     picture = display({"image/png": PNG, "text/html": RUNS}, **size)
     code = new_code_cell("x", metadata={"tags": ["a"], "alt": BREAKS}, outputs=[picture])
@@ -178,18 +178,18 @@ def test_metadata_are_sizes_and_names() -> None:
     assert code.outputs[0].metadata == {"image/png": {"width": 30}}
 
 
-def test_the_instructors_text_is_left_alone() -> None:
+def test_the_instructors_text_is_left_alone():
     about = {"locked": True, "grade_id": "text", "solution": False, "grade": False}
     [node] = harmless(new_markdown_cell(RUNS, metadata={"nbgrader": about})).cells
     assert node.source == RUNS
     assert node.metadata.nbgrader == about
 
 
-def test_a_picture_of_another_place_is_a_link() -> None:
+def test_remote_picture_becomes_a_link():
     assert tags(rendered("![x](http://a.org/x)"))[-1] == ("a", {"href": "http://a.org/x"})
 
 
-def test_only_pictures_are_attached() -> None:
+def test_only_pictures_are_attached():
     broken = {"b.png": {"text/html": RUNS}, "c.png": {"image/png": BREAKS}}
     text = "![a](attachment:a.png) ![b](attachment:b.png) ![d](attachment:d.png)"
     [node] = harmless(new_markdown_cell(text, attachments=ATTACHED | broken)).cells
@@ -198,9 +198,6 @@ def test_only_pictures_are_attached() -> None:
     page = rendered(node.source, node.attachments)
     [source] = [attrs["src"] for tag, attrs in tags(page) if tag == "img"]
     assert source == f"data:image/png;base64,{PNG}"
-
-
-# --- formulas
 
 
 FORMULAS = {
@@ -215,7 +212,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_a_formula_is_mathml(formula: str) -> None:
+def test_a_formula_is_mathml(formula):
     page = BeautifulSoup(rendered(f"$${formula}$$"), "html.parser").p
     assert [tag.name for tag in page.find_all(recursive=False)] == ["math"]
     assert "".join(page.text.split()) == FORMULAS[formula]
@@ -225,7 +222,7 @@ ASSIGNMENTS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
 
 
 @pytest.mark.parametrize("path", ASSIGNMENTS, ids=lambda path: path.stem)
-def test_every_formula_of_the_course_is_typeset(path: Path) -> None:
+def test_every_formula_of_the_course_is_typeset(path):
     cells = nbformat.read(path, as_version=4).cells
     text = "\n\n".join(node.source for node in cells if node.cell_type == "markdown")
     page = BeautifulSoup(rendered(text), "html.parser")
@@ -255,7 +252,7 @@ HOSTILE_FORMULAS = {
 
 
 @pytest.mark.parametrize("formula", HOSTILE_FORMULAS.values(), ids=HOSTILE_FORMULAS)
-def test_no_formula_harms_the_page_or_its_making(formula: str) -> None:
+def test_no_formula_harms_the_page_or_its_making(formula):
     page = rendered(f"$x$ $${formula}$$ and ${formula}$")
     assert page.startswith("<p><math><mi>x</mi></math>")
     assert not acts(page)
@@ -273,13 +270,10 @@ formulas = st.tuples(st.lists(formula_pieces, max_size=12).map(" ".join), st.boo
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(formulas, min_size=20, max_size=40).map(tuple))
-def test_no_formula_becomes_a_tag_that_runs(formulas: tuple[tuple[str, bool], ...]) -> None:
+def test_no_formula_becomes_a_tag_that_runs(formulas):
     converted = mathml(formulas)
     assert len(converted) == len(formulas)
     assert not acts("".join(converted))
-
-
-# --- what students are told
 
 
 HIDDEN = (
@@ -311,7 +305,6 @@ for _summary, _text in sections("tracebacks.txt").items():
 
 
 def told(nb: Any, number: int = 2) -> str:
-    """Return what a student is told of the error of a cell."""
     tell_students(nb, lambda source: source.split("### BEGIN")[0])
     return "\n".join(nb.cells[number].outputs[0].traceback)
 
@@ -326,7 +319,7 @@ MISSING: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("given", MISSING)
-def test_a_missing_function_is_told_as_such(given: str) -> None:
+def test_missing_function_is_named_instead_of_nameerror(given):
     fails, expected = MISSING[given]
     another = a_notebook("def near(x): return y", error("NameError: name 'y' is not defined", "x"))
     assert absent(another) == {}
@@ -341,11 +334,11 @@ def test_a_missing_function_is_told_as_such(given: str) -> None:
 
 
 @pytest.mark.parametrize(("output", "expected"), FAILURES, ids=["seen", "hidden", "cell", "own"])
-def test_a_failed_test_shows_no_frames_and_no_hidden_code(output: Any, expected: str) -> None:
+def test_failed_test_shows_neither_frames_nor_hidden_code(output, expected):
     assert told(a_notebook(NEAR, output)) == expected
 
 
-def test_an_error_of_the_student_keeps_the_students_frames() -> None:
+def test_student_error_shows_only_the_students_frames():
     said = told(a_notebook("near", VISIBLE, fails=OF_A_KERNEL), 1)
     assert "return open(x)" in said
     assert "ValueError: no data" in said
@@ -353,18 +346,14 @@ def test_an_error_of_the_student_keeps_the_students_frames() -> None:
     assert "/usr" not in said
 
 
-def test_titles() -> None:
+def test_titles_come_from_pattern_or_cell_name():
     nb = a_notebook("x", test='check("L1-26", near, seed=731)')
     assert titles(nb, r'check\("([^"]+)", (\w+)') == {"test": "L1-26 near"}
     nb.cells.pop(0)
     assert titles(nb) == {"test": "test"}
 
 
-# --- the page
-
-
 def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
-    """Return the page of a notebook whose scores are known."""
     for node in nb.cells:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.score = 0.0 if node.get("outputs") else 2.0
@@ -373,7 +362,7 @@ def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
     return BeautifulSoup(text, "html.parser")
 
 
-def test_a_page_names_its_exercises_and_comments() -> None:
+def test_a_page_names_its_exercises_and_comments():
     nb = a_notebook(NEAR, UNSEEN)
     nb.cells[1].metadata.nbgrader.comment = "See $x$."
     page = a_page(nb)
@@ -387,7 +376,7 @@ def test_a_page_names_its_exercises_and_comments() -> None:
 
 
 @pytest.mark.parametrize("shown", [False, True])
-def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
+def test_hidden_tests_are_shown_only_if_configured(shown):
     page = a_page(a_notebook(NEAR, UNSEEN), show_hidden_tests=shown)
     assert ("731" in page.text) == shown
     assert ("BEGIN HIDDEN" in page.text) == shown
@@ -395,7 +384,7 @@ def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
     assert "near(2)" in page.text
 
 
-def test_cells_of_an_exercise_share_a_line_of_the_index() -> None:
+def test_cells_of_one_exercise_share_an_index_row():
     nb = a_notebook(NEAR, VISIBLE)
     nb.cells.append(cell("more", "near(1)", 3))
     rows = a_page(nb).select("#index tbody tr")
@@ -410,8 +399,7 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[browser.Visit
         pytest.skip("no Chromium or Chrome on this machine")
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     folder = tmp_path_factory.mktemp("pages")
-    listener = Listener(f"pages-{threading.get_native_id()}")
-    with listener.open() as port:
+    with listening(f"pages-{threading.get_native_id()}") as (port, heard):
         address = f"127.0.0.1:{port}/payload"
         texts = [text.replace("URL", "http://ADDRESS") for text in PAYLOADS.values()]
         texts = [text.replace("ADDRESS", f"{address}-{i}") for i, text in enumerate(texts)]
@@ -422,13 +410,13 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[browser.Visit
         nb.cells.insert(1, new_markdown_cell(locked + "$$\\frac{1}{1+\\frac{1}{x}}$$"))
         paths[-1].write_text(str(a_page(nb)), encoding="utf-8")
         visits = browser.visit(paths, HEIGHTS)
-    return visits, listener.heard
+    return visits, heard
 
 
 HEIGHTS = "[...document.querySelectorAll('mfrac')].map(e => e.getBoundingClientRect().height)"
 
 
-def test_no_payload_runs_or_loads_in_a_browser(visits: Any) -> None:
+def test_no_payload_runs_or_loads_in_a_browser(visits):
     *four, own = visits[0]
     assert [visit.ran for visit in (*four, own)] == [[]] * 5
     payloads = "payload", "beside", "hostname", "attachment"
@@ -438,6 +426,6 @@ def test_no_payload_runs_or_loads_in_a_browser(visits: Any) -> None:
     assert visits[1] == []
 
 
-def test_a_fraction_in_a_fraction_is_higher(visits: Any) -> None:
+def test_nested_fraction_is_lower_than_the_outer(visits):
     outer, inner = visits[0][-1].result  # as the browser has laid it out
     assert outer > inner > 5

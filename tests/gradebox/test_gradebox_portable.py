@@ -62,7 +62,8 @@ sys.exit(gradebox.cli.main(["grade", "toy", "--no-resume"]))
 
 
 @needs_wasm
-def test_each_module_is_imported_and_a_class_graded_where_much_is_missing(course: Path) -> None:
+@pytest.mark.slow
+def test_modules_import_and_grade_without_unix_calls(course):
     hand_in(course, "right")
     hand_in(course, "wrong", "1 / 0")
     (course / "source/toy/sub").mkdir()
@@ -83,9 +84,7 @@ def test_each_module_is_imported_and_a_class_graded_where_much_is_missing(course
     assert (points(course), pages(course)) == expected
 
 
-def test_a_folder_with_files_that_are_read_only_is_removed_on_windows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readonly_files_are_removed_on_windows(tmp_path, monkeypatch):
     file = tmp_path / "folder/a.txt"
     file.parent.mkdir()
     file.write_text("")

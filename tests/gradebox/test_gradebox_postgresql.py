@@ -77,9 +77,7 @@ def database(server: str, name: str) -> str:
             time.sleep(0.05)
 
 
-def test_scores_are_those_of_sqlite_though_a_run_was_killed(
-    server: str, course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_postgresql_run_resumes_with_sqlites_scores(server, course, tmp_path, monkeypatch):
     five(course)
     hand_in(course, "edits", "return 0", test="print('all is well')")
     (hand_in(course, "late") / "timestamp.txt").write_text("2026-01-02 01:00:00 UTC")
@@ -110,7 +108,7 @@ def test_scores_are_those_of_sqlite_though_a_run_was_killed(
     assert sorted(states) == ["failed", *["unchanged"] * 7]
 
 
-def test_the_commands_of_the_course_work_with_a_server(server: str, tmp_path: Path) -> None:
+def test_course_commands_work_with_a_server(server, tmp_path):
     make_course(tmp_path)
     with (tmp_path / "nbgrader_config.py").open("a") as file:
         file.write(f"c.CourseDirectory.db_url = {database(server, 'tools')!r}\n")

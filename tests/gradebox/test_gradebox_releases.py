@@ -5,7 +5,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from courses import Assignment
-from small_course import grade, hand_in, name_of, points, reported
+from notebooks import name_of
+from small_course import grade, hand_in, points, reported
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 
@@ -28,9 +29,7 @@ EDITS: dict[str, tuple[str, str, str, dict[str, object]]] = {
 }
 
 
-def test_an_edited_source_is_to_be_released(
-    course: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_edited_source_must_be_released_before_grading(course, capsys):
     hand_in(course, "ada")
     source = course / "source/toy/toy.ipynb"
     before = source.read_bytes()
@@ -48,7 +47,7 @@ def test_an_edited_source_is_to_be_released(
     assert grade() == 0
 
 
-def test_honest_work_for_an_older_release_is_a_note(course: Path) -> None:
+def test_work_for_older_release_gets_a_note(course):
     for student in ("early", "cheat"):
         hand_in(course, student)
     assert grade() == 0

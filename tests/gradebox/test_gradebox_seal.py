@@ -23,7 +23,7 @@ from notebooks import executed as graded
 from small_course import wait_until
 
 from gradebox.nbgrader import execute
-from gradebox.sandbox import choice, filesystem, linux, probe, seal
+from gradebox.sandbox import filesystem, linux, probe, seal
 from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
 from gradebox.workers import client, pool
 from gradebox.workers.client import ForkServer, beginning
@@ -82,31 +82,30 @@ class Outside:
         }
         self.restore()
 
-    def fill(self, source: str) -> str:
+    def fill(self, name: str) -> str:
         """Return the code of a probe: it has its targets, and says whether it gets through."""
-        source = re.sub("|".join(self.names), lambda found: self.names[found[0]], source)
+        source = re.sub("|".join(self.names), lambda found: self.names[found[0]], PROBES[name])
         return f"import os, resource, socket\n{source}\nprint('through')"
 
-    def restore(self) -> None:
-        """Write the secret anew, whatever has become of it; every user may change it."""
+    def restore(self) -> Any:
+        """Write the secret anew, whatever has become of it; return what a probe might change."""
         self.secret.write_text("the scores")
-        self.secret.chmod(0o666)
+        self.secret.chmod(0o666)  # every user may change it
+        return self.state()
 
-    def state(self) -> tuple[list[str], str, int, float]:
-        """Return what a probe might change."""
+    def state(self) -> Any:
         status = self.secret.stat()
-        names = sorted(path.name for path in self.folder.iterdir())
+        names = {path.name for path in self.folder.iterdir()}
         return names, self.secret.read_text(), status.st_mode, status.st_mtime
 
     def try_all(self, notebook: Notebook) -> dict[str, str]:
         """Return what each probe says, or that it has changed something."""
         told = {}
-        for name, source in PROBES.items():
-            before = self.state()
-            told[name] = said(notebook, self.fill(source))
+        for name in PROBES:
+            before = self.restore()
+            told[name] = said(notebook, self.fill(name))
             if told[name] != "through" and self.state() != before:
                 told[name] = "changed"
-            self.restore()
         return told
 
 
@@ -155,27 +154,24 @@ class Box:
             yield notebook
 
     def run(self, source: str, level: Level | None = None, **limits: int) -> str:
-        """Run one cell in a process of its own and return its text."""
         with self.notebook(level, **limits) as notebook:
             return said(notebook, source)
 
 
 @pytest.fixture
 def box(server: ForkServer, level: Level, work: Path) -> Box:
-    """Return what a notebook needs, for each level that this machine offers."""
     return Box(server, level, work)
 
 
 @pytest.fixture
 def spaces(namespaces: None, server: ForkServer, work: Path) -> Box:
-    """Return what a notebook needs, for what only namespaces can do."""
     return Box(server, Level.NAMESPACES, work)
 
 
 PROBES = dict(row.split(": ", 1) for row in cells(sections("tables/probes.txt")["probes"]))
 
 
-def test_probes_get_through_only_where_nothing_is_sealed(box: Box, outside: Outside) -> None:
+def test_probes_get_through_only_where_nothing_is_sealed(box, outside):
     with box.notebook() as notebook:
         told = outside.try_all(notebook)
     assert [name for name, text in told.items() if text in ("through", "changed")] == []
@@ -212,7 +208,6 @@ def of_32_bits():  # getpid, as a program of 32 bits calls it
 
 
 def asked(notebook: Notebook, source: str) -> Any:
-    """Return what a cell's last line shows, after :data:`ASK`."""
     return literal_eval(said(notebook, f"{ASK}\n{source}"))
 
 
@@ -232,7 +227,7 @@ PRETENDED_BY_LANDLOCK = """
 """
 
 
-def test_each_call_beyond_the_notebook_is_refused(box: Box) -> None:
+def test_forbidden_system_calls_are_refused_or_pretended(box):
     more = box.level is Level.LANDLOCK
     expected = dict.fromkeys((REFUSED + REFUSED_BY_LANDLOCK * more).split(), "EPERM")
     expected |= dict.fromkeys((PRETENDED + PRETENDED_BY_LANDLOCK * more).split(), "passes")
@@ -251,7 +246,7 @@ BITS = (7, 17, 25, 26, 27, 28, 29, 30)
 """Those of the flags of ``clone`` that make namespaces."""
 
 
-def test_sockets_are_of_families_that_a_namespace_covers(box: Box) -> None:
+def test_sockets_are_of_families_that_a_namespace_covers(box):
     with box.notebook(Level.NONE) as notebook:
         assert "passes" in asked(notebook, "tried(socket.socket, 1, 2, 10)")
         assert "EPERM" not in asked(notebook, "tried(socket.socketpair, 1)")
@@ -264,7 +259,7 @@ def test_sockets_are_of_families_that_a_namespace_covers(box: Box) -> None:
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have one way")
-def test_calls_of_another_machine_are_refused(box: Box) -> None:
+def test_system_calls_of_other_architectures_are_refused(box):
     ask = "[call(0x40000000 | 39), of_32_bits()]"  # x32 has its own numbers
     with box.notebook(Level.NONE) as notebook:
         try:
@@ -285,7 +280,7 @@ leaks = [name for name in {SECRETS} if name in seen]
 """
 
 
-def test_no_variable_of_the_grader_is_seen(bare: ForkServer, level: Level, work: Path) -> None:
+def test_only_allowed_environment_variables_are_seen(bare, level, work):
     with Box(bare, level, work).notebook() as notebook:
         names = said(notebook, "import os\nprint(*sorted(os.environ))").split()
         begun = said(notebook, "print(open('/proc/self/environ').read())").split("\0")
@@ -296,9 +291,7 @@ def test_no_variable_of_the_grader_is_seen(bare: ForkServer, level: Level, work:
     assert {line.partition("=")[0] for line in begun if line} <= named
 
 
-def test_no_variable_of_the_grader_is_seen_in_a_graded_notebook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graded_notebook_sees_no_secret_environment_variable(tmp_path, monkeypatch):
     for name in (*SECRETS, "NBGRADER_EXECUTION"):
         monkeypatch.setenv(name, "autograde")
     looks = f"{LEAKS}\nassert not leaks and 'NBGRADER_EXECUTION' in seen"
@@ -308,16 +301,17 @@ def test_no_variable_of_the_grader_is_seen_in_a_graded_notebook(
     assert run.scores == {"isolated": 1, "inside": 1}
 
 
-def test_what_is_handed_in_is_copied_and_no_link_leads_out(box: Box, outside: Outside) -> None:
-    (box.work / "link.txt").symlink_to(outside.secret)
-    (box.work / "zero").symlink_to("/dev/zero")
-    (box.work / "all").symlink_to(".")
+def test_submission_is_copied_and_links_stay_inside(box, outside):
+    for name, target in {"link.txt": outside.secret, "zero": "/dev/zero", "all": "."}.items():
+        (box.work / name).symlink_to(target)
     os.mkfifo(box.work / "pipe")
-    (box.work / "below").mkdir()
-    (box.work / "below" / "program").write_text("#!/bin/sh\necho run")
-    (box.work / "below" / "program").chmod(0o755)
+    program = box.work / "below/program"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho run")
+    program.chmod(0o755)
     (box.work / "test.ipynb").write_text("{}")
     read = "print(open('link.txt').read())"
+    change = "open('data.txt', 'a').write(' more')\nprint(open('data.txt').read())"
     assert box.run(read, Level.NONE) == "the scores"
     with box.notebook() as notebook:
         assert said(notebook, read) in ("FileNotFoundError", "PermissionError")
@@ -325,14 +319,13 @@ def test_what_is_handed_in_is_copied_and_no_link_leads_out(box: Box, outside: Ou
         assert listed == "['all', 'below', 'data.txt', 'link.txt', 'zero']"
         ran = "import subprocess\nprint(subprocess.check_output('all/below/program'))"
         assert said(notebook, ran) == "b'run\\n'"
-        change = "open('data.txt', 'a').write(' more')\nprint(open('data.txt').read())"
         assert said(notebook, change) == "given more"
     assert (box.work / "data.txt").read_text() == "given"
     box.run(change, Level.NONE)
     assert (box.work / "data.txt").read_text() == "given more"  # where nothing is sealed
 
 
-def test_what_is_named_is_readable(box: Box, outside: Outside) -> None:
+def test_configured_paths_can_only_be_read(box, outside):
     first = Path("/etc/passwd").read_text("utf-8").partition(":")[0]
     named = [str(outside.folder), "/etc/passwd"]
     with box.notebook(readable=named) as notebook:
@@ -376,9 +369,7 @@ PRIVATE = [
 ]
 
 
-def test_around_python_modules_are_readable_and_nothing_else(
-    around_python: tuple[Path, ForkServer], level: Level, work: Path
-) -> None:
+def test_only_modules_around_python_are_readable(around_python, level, work):
     course, server = around_python
     sources = [f"print(open({str(course / name)!r}).read())" for name in PRIVATE]
     with Box(server, Level.NONE, work).notebook() as notebook:
@@ -395,29 +386,30 @@ COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
 
 @pytest.mark.parametrize("kind", ["handed in", "folder", "home", "prefix", *COURSE])
 @pytest.mark.parametrize("below", ["", "below"])
-def test_a_folder_that_holds_more_than_modules_is_not_readable(
-    tmp_path: Path, kind: str, below: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_folder_with_private_files_is_unreadable(tmp_path, kind, below, monkeypatch):
     inner = tmp_path / below
     inner.mkdir(exist_ok=True)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    filesystem.python_paths.cache_clear()
-    assert str(tmp_path) in filesystem.readable_paths("/work")
+
+    def is_readable(work: str | Path) -> bool:
+        filesystem.python_paths.cache_clear()
+        paths = filesystem.readable_paths(work)
+        filesystem.python_paths.cache_clear()
+        return str(tmp_path) in paths
+
+    assert is_readable("/work")
     if kind == "folder":
         monkeypatch.chdir(inner)
     elif kind == "home":
         monkeypatch.setenv("HOME", str(inner))
     elif kind == "prefix":
         monkeypatch.setattr(sys, "prefix", str(inner))
-    elif kind != "handed in":
+    elif kind in COURSE:
         (tmp_path / kind).touch()
-    filesystem.python_paths.cache_clear()
-    work = inner if kind == "handed in" else "/work"
-    assert str(tmp_path) not in filesystem.readable_paths(work)
-    filesystem.python_paths.cache_clear()
+    assert not is_readable(inner if kind == "handed in" else "/work")
 
 
-def test_landlock_allows_nothing_below_what_is_hidden_and_no_link_beside_it(tmp_path: Path) -> None:
+def test_landlock_allows_neither_hidden_folders_nor_links(tmp_path):
     for name in ("modules/public", "modules/hidden/below", "elsewhere"):
         (tmp_path / name).mkdir(parents=True)
     modules = tmp_path / "modules"
@@ -428,14 +420,14 @@ def test_landlock_allows_nothing_below_what_is_hidden_and_no_link_beside_it(tmp_
     assert filesystem.around([f"{hidden}/below"], [hidden]) == ([], [])
 
 
-def test_only_what_was_put_there_is_seen(spaces: Box) -> None:
+def test_only_mounted_folders_are_seen(spaces):
     listed = spaces.run("import os\nprint(*os.listdir('/'))").split()
     shown = [*filesystem.readable_paths(spaces.work), str(spaces.work), filesystem.HOME]
     assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
     assert spaces.run("import os\nos.path.exists('/var')") == "False"
 
 
-def test_what_was_written_is_gone(box: Box) -> None:
+def test_files_written_are_gone_after_the_run(box):
     source = (
         "import os, shutil, subprocess, tempfile\nfrom pathlib import Path\n"
         "places = [Path.cwd(), Path.home(), Path(tempfile.gettempdir())]\n"
@@ -456,7 +448,7 @@ LIMITED = sections("tables/limits.txt")
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_a_limit_stops_what_goes_beyond(box: Box, name: str) -> None:
+def test_program_beyond_a_limit_is_stopped(box, name):
     head, source = LIMITED[name].split("\n---\n")
     fields = lines("\n".join(line for line in head.splitlines() if line[0] != "#"))
     if fields.get("only", box.level) != box.level:
@@ -472,25 +464,28 @@ def test_a_limit_stops_what_goes_beyond(box: Box, name: str) -> None:
     assert re.fullmatch(fields["stopped"], stopped)
 
 
-@pytest.mark.parametrize(("many", "size"), [(1, 3 * MIB), (600, 1)], ids=["large", "blocks"])
-def test_what_is_handed_in_counts(box: Box, many: int, size: int) -> None:
-    for number in range(many):
-        (box.work / f"{number}.txt").write_bytes(bytes(size))
+def test_submitted_files_count_toward_the_disk_limit(box):
+    (box.work / "large").write_bytes(bytes(3 * MIB))
     assert box.run("print(1)", disk=4 * MIB) == "1"
-    # small files count as the blocks that they fill
     with pytest.raises(filesystem.TooMuch, match="2097152"):
         box.run("print(1)", disk=2 * MIB)
 
 
-def test_many_files_handed_in(server: ForkServer, work: Path) -> None:
-    (work / "below").mkdir()
-    for number in range(filesystem.MAX_FILES - 2):  # the folder and data.txt are there, too
-        (work / "below" / str(number)).touch()
-    box = Box(server, choice.choose("kernel"), work)  # they are counted in the same way everywhere
-    assert box.run("import os\nlen(os.listdir('below'))", disk=MIB) == "4998"
+def test_copy_counts_whole_blocks_and_files(work, tmp_path, monkeypatch):
+    monkeypatch.setattr(filesystem, "MAX_FILES", 20)
+
+    def copy(blocks: int) -> None:
+        target = tempfile.mkdtemp(dir=tmp_path)
+        filesystem.copy(str(work), target, (os.getuid(), os.getgid()), blocks * 4096)
+
+    for number in range(19):
+        (work / str(number)).write_text("x")
+    copy(20)
+    with pytest.raises(filesystem.TooMuch, match="disk space"):
+        copy(19)
     (work / "one more").touch()
-    with pytest.raises(filesystem.TooMuch, match="5000 files"):
-        box.run("print(1)")
+    with pytest.raises(filesystem.TooMuch, match="20 files"):
+        copy(99)
 
 
 def started(mark: str) -> list[psutil.Process]:
@@ -520,7 +515,7 @@ print("started")
 """
 
 
-def test_a_daemon_ends_with_the_notebook(box: Box) -> None:
+def test_a_daemon_ends_with_the_notebook(box):
     for number, chosen in enumerate((Level.NONE, box.level)):
         mark = f"3600.{os.getpid()}{number}"
         with box.notebook(chosen) as notebook:
@@ -532,7 +527,7 @@ def test_a_daemon_ends_with_the_notebook(box: Box) -> None:
             process.kill()
 
 
-def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
+def test_processes_end_with_the_warm_process(level, work):
     made, mark = ForkServer(), f"3600.{os.getpid()}3"
     with Box(made, level, work).notebook() as notebook:
         said(notebook, f"import subprocess\nsubprocess.Popen(['sleep', '{mark}'])")
@@ -544,7 +539,7 @@ def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
     assert not psutil.wait_procs(left, HANG)[1]
 
 
-def test_no_capability_is_left(box: Box) -> None:
+def test_no_capability_is_left(box):
     nothing, read = "0" * 16, "print(open('/proc/self/status').read())"
     with box.notebook() as notebook:
         told = dict(re.findall(r"^(\w+):\t(.*)", said(notebook, read), re.M))
@@ -558,23 +553,20 @@ def test_no_capability_is_left(box: Box) -> None:
         assert "NoNewPrivs:\t0" in said(notebook, read)
 
 
-def test_no_file_of_the_grader_is_open(box: Box) -> None:
+def test_no_file_of_the_grader_is_open(box):
     source = (
         "import os, stat\nfor number in range(256):\n    try: mode = os.fstat(number).st_mode\n"
         "    except OSError: continue\n    print('socket' if stat.S_ISSOCK(mode) else "
         "os.readlink(f'/proc/self/fd/{number}') if number > 2 else 'standard')"
     )
-    leaked = os.open(os.devnull, os.O_RDONLY)
-    os.set_inheritable(leaked, True)
-    try:
+    with Path(os.devnull).open() as leaked:
+        os.set_inheritable(leaked.fileno(), True)
         told = box.run(source).split()
-    finally:
-        os.close(leaked)
     # one leads to the grader, one to the process of the tests
-    assert sorted(told) == ["socket", "socket", "standard", "standard", "standard"]
+    assert sorted(told) == ["socket"] * 2 + ["standard"] * 3
 
 
-def test_the_first_process_cannot_be_looked_into_or_ended(spaces: Box) -> None:
+def test_notebook_cannot_read_or_kill_first_process(spaces):
     source = "import os, signal\nos.kill(1, signal.SIGKILL)\nopen('/proc/1/mem', 'rb')"
     with spaces.notebook() as notebook:
         assert said(notebook, source) == "PermissionError"
@@ -598,11 +590,10 @@ print(mimetypes.guess_type("a.png")[0], place, gettext.find("none") is None)
 """
 
 
-def test_libraries_and_programs_work(bare: ForkServer, level: Level, work: Path) -> None:
-    # torch, which takes seconds, where fewer files are seen
-    libraries = LIBRARIES if level is Level.NAMESPACES else "import numpy\nprint('True True')"
+def test_libraries_and_programs_work_when_sealed(bare, level, work):
     with Box(bare, level, work).notebook() as notebook:
-        assert said(notebook, libraries) == "True True"
+        if level is Level.NAMESPACES:  # torch, which takes seconds, where fewer files are seen
+            assert said(notebook, LIBRARIES) == "True True"
         assert said(notebook, LOOKUPS) == "image/png Paris True"
         figure = "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);"
         assert "image/png" in notebook.run(figure)[0].outputs[0]["data"]
@@ -610,11 +601,11 @@ def test_libraries_and_programs_work(bare: ForkServer, level: Level, work: Path)
         assert said(notebook, "import asyncio\nawait asyncio.sleep(0)\n5") == "5"
 
 
-def test_the_warm_process_has_one_thread(server: ForkServer) -> None:
+def test_the_warm_process_has_one_thread(server):
     assert psutil.Process(server._process.pid).num_threads() == 1
 
 
-def test_the_level_is_printed_with_what_it_lacks(level: Level) -> None:
+def test_probe_prints_level_and_its_gaps(level):
     done = python("-m", "gradebox.sandbox.probe")
     first, *others = done.stdout.splitlines()
     assert first == f"sealed by: {probe.survey().level}"
@@ -623,7 +614,7 @@ def test_the_level_is_printed_with_what_it_lacks(level: Level) -> None:
     assert done.returncode == 0
 
 
-def test_namespaces_work_for_one_who_is_not_root() -> None:
+def test_namespaces_work_without_root():
     done = python(
         "-c",
         "from gradebox.sandbox import probe, seal\nseal._may_change_user = lambda *needed: False\n"
@@ -634,16 +625,13 @@ def test_namespaces_work_for_one_who_is_not_root() -> None:
     assert done.stdout == "works\n"
 
 
-def test_namespaces_are_refused_to_a_process_that_did_not_begin_in_them() -> None:
-    done = python(
-        "-c", "from gradebox.sandbox import seal\nseal.seal(seal.Limits(), '/', keep=[2])"
-    )
+def test_processes_begun_outside_are_refused_namespaces():
+    source = "from gradebox.sandbox import seal\nseal.seal(seal.Limits(), '/', keep=[2])"
+    done = python("-c", source)
     assert "no namespaces: this is no fork of seal" in done.stderr
 
 
-def test_other_systems_have_no_level_and_other_machines_no_filter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_unsupported_systems_and_machines_have_no_seal(monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "vax")
     with pytest.raises(OSError, match="got vax"):
         seal._beyond()
@@ -654,11 +642,9 @@ def test_other_systems_have_no_level_and_other_machines_no_filter(
         linux.fork_into(0)
 
 
-def test_nbgrader_seals_if_nobody_says_otherwise(
-    tmp_path: Path, outside: Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nbgrader_seals_by_default(tmp_path, outside, monkeypatch):
     def shows(**settings: Any) -> str:
-        probe = outside.fill(PROBES["read a file outside"])
+        probe = outside.fill("read a file outside")
         return shown(graded(tmp_path, probe, **settings)[0][0]).strip()
 
     monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
@@ -672,7 +658,7 @@ def test_nbgrader_seals_if_nobody_says_otherwise(
     assert shows() != "through"
 
 
-def test_nbgrader_hands_the_limits_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nbgrader_passes_configured_limits_on(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_DATA", "here")
     names = ["memory", "cpu", "processes", "files", "file_size", "disk", "output"]
     values = (2**28, 11, 12, 33, 2**20, 2**24, 999)

@@ -20,7 +20,6 @@ class Student:
         self.release("blank")
 
     def save(self, path: str, text: str) -> Path:
-        """Save a file, a minute after the one before."""
         self.minutes += 1
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +46,7 @@ def student(tmp_path: Path) -> Student:
     return Student(tmp_path)
 
 
-def test_a_released_file_is_nobodys_work(student: Student) -> None:
+def test_released_file_is_not_gathered_as_work(student):
     student.release("blank, again")
     student.save("exercises/erm/.ipynb_checkpoints/erm.ipynb", "half")
     student.save("exercises/erm/.hidden", "half")
@@ -58,7 +57,7 @@ def test_a_released_file_is_nobodys_work(student: Student) -> None:
     assert not student.work.exists()
 
 
-def test_what_was_edited_is_gathered_once(student: Student) -> None:
+def test_edited_files_are_gathered_once(student):
     student.save(WORK, "blank")
     student.save(RELEASED, "my answer")
     student.save("exercises/erm/notes/own.txt", "my notes")
@@ -68,7 +67,7 @@ def test_what_was_edited_is_gathered_once(student: Student) -> None:
     assert student.gather() == (0, ["my better answer", "my notes"], [])
 
 
-def test_the_file_saved_last_counts(student: Student) -> None:
+def test_the_file_saved_last_counts(student):
     student.save(WORK, "first")
     student.save(RELEASED, "second")
     assert student.gather() == (1, ["second"], ["first"])
@@ -77,7 +76,7 @@ def test_the_file_saved_last_counts(student: Student) -> None:
     assert student.gather() == (1, ["fourth"], ["first", "third"])
 
 
-def test_files_saved_in_the_same_second_are_kept(student: Student) -> None:
+def test_files_saved_in_the_same_second_are_kept(student):
     for text in ("first", "second"):
         student.minutes = 10
         os.utime(student.save(WORK, f"{text} at work"), (1e9, 1e9))
@@ -87,7 +86,7 @@ def test_files_saved_in_the_same_second_are_kept(student: Student) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"erm/erm.ipynb": 3}', "\x00"])
-def test_a_damaged_list_loses_nothing(student: Student, text: str) -> None:
+def test_damaged_list_of_files_loses_no_work(student, text):
     student.save(WORK, "my answer")
     student.save("exercises/.released.json", text)
     (student.work / ".gathered.json").write_text(text)

@@ -28,14 +28,14 @@ def section(title: str) -> str:
     return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_every_kind_of_event_is_on_the_page() -> None:
+def test_every_kind_of_event_is_on_the_page():
     table, notes = section("What must you look at?").split("The kinds of notes are ")
     rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
     assert sorted(re.findall(r"`([\w-]+)`", "".join(rows))) == sorted(LOOK)
     assert sorted(re.findall(r"`([\w-]+)`", notes)) == sorted(NOTE)
 
 
-def test_every_limit_is_on_the_page() -> None:
+def test_every_limit_is_on_the_page():
     defaults = {"c.Execute.timeout": Execute.class_traits()["timeout"].default()} | {
         f"c.WarmExecute.{name}": trait.default()
         for name, trait in WarmExecute.class_traits().items()
@@ -47,7 +47,7 @@ def test_every_limit_is_on_the_page() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork")
-def test_the_example_of_a_driver_runs_as_shown(tmp_path: Path) -> None:
+def test_the_example_of_a_driver_runs_as_shown(tmp_path):
     text = section("How do you test a class?")
     driver, observed, attribute = re.findall(r"```python\n(.*?)```", text, re.S)
     [shown] = re.findall(r"```console\n.*?\n(.*?)```", text, re.S)

@@ -48,9 +48,7 @@ def page(course: Course, monkeypatch: pytest.MonkeyPatch, about: dict[str, Any])
     return str(text)
 
 
-def test_the_mark_scheme_stands_beside_the_answer(
-    course: Course, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_mark_scheme_stands_beside_the_answer(course, monkeypatch):
     made = BeautifulSoup(page(course, monkeypatch, FORMGRADER), "html.parser")
     [scheme] = made.find_all("aside")
     assert " ".join(scheme.get_text(" ").split()) == (
@@ -61,15 +59,11 @@ def test_the_mark_scheme_stands_beside_the_answer(
     assert not [tag for tag in made.find_all("script") if "//" in tag.get("src", "")]
 
 
-def test_pages_for_students_have_no_mark_scheme(
-    course: Course, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_for_students_have_no_mark_scheme(course, monkeypatch):
     assert "one for each" not in page(course, monkeypatch, ABOUT)
 
 
-def test_the_formgrader_starts_without_mathjax(
-    course: Course, monkeypatch: pytest.MonkeyPatch, browser: Any
-) -> None:
+def test_the_formgrader_starts_without_mathjax(course, monkeypatch, browser):
     text = page(course, monkeypatch, FORMGRADER)
     context = browser.new_context()
     opened, errors = context.new_page(), []

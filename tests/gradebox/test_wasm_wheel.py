@@ -39,7 +39,7 @@ def artifacts() -> Path:
     return folder
 
 
-def test_notebooks_can_import_what_needs_no_other_compiled_part(artifacts: Path) -> None:
+def test_wasm_library_lacks_only_listed_standard_modules(artifacts):
     there = {path.name.partition(".")[0] for path in gradebox_wasm.LIBRARY.iterdir()}
     others = {name for name in sys.stdlib_module_names - there if not name.startswith("_")}
     found = {name: importlib.util.find_spec(name) for name in others}
@@ -54,9 +54,7 @@ def test_notebooks_can_import_what_needs_no_other_compiled_part(artifacts: Path)
     assert "tests" not in {path.name for path in inside}
 
 
-def test_the_files_are_made_again_only_after_a_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_package_is_rebuilt_only_after_change_or_interruption(tmp_path, monkeypatch):
     made = []
 
     def content(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -77,9 +75,7 @@ def test_the_files_are_made_again_only_after_a_change(
 
 
 @pytest.mark.slow
-def test_the_wheel_has_all_files_and_a_license_of_each_part(
-    artifacts: Path, tmp_path: Path
-) -> None:
+def test_wheel_has_all_files_and_licenses(artifacts, tmp_path):
     with zipfile.ZipFile(wasm_wheel.wheel(tmp_path)) as archive:
         names = {name for name in archive.namelist() if name.startswith("gradebox_wasm/")}
         [licenses] = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]

@@ -7,7 +7,6 @@ import pytest
 
 NO_FORK = "the grader's processes are forked, which this system cannot do"
 NEED_FORK = {
-    "test_courses",
     "test_gradebox",
     "test_gradebox_cli",
     "test_gradebox_cluster",
@@ -20,7 +19,6 @@ NEED_FORK = {
     "test_gradebox_protocol",
     "test_gradebox_releases",
     "test_gradebox_seal",
-    "test_gradebox_slow",
     "test_gradebox_workers",
     "test_hostile",
 }

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT, project_files
 
 import optdl
 
-ROOT = Path(__file__).resolve().parents[2]
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
 TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 # Which modules of optdl each may import; all topics count as one, and so do all checks. The checks
@@ -70,89 +70,53 @@ PRIVATE = tuple(
 
 # --- One name for a topic everywhere ----------------------------------------------------------
 
-
-def files_of(topic: str) -> list[str]:
-    """Return all files that a topic has; its code is a module, or a package."""
-    package = f"src/optdl/{topic}/__init__.py"
-    return [
-        f"book/{topic}/index.md",
-        package if (ROOT / package).exists() else f"src/optdl/{topic}.py",
-        f"src/optdl/checks/{topic}/__init__.py",
-        f"solutions/{topic}/{topic}.ipynb",
-        f"exercises/{topic}/{topic}.ipynb",
-        f"tests/optdl/test_{topic}.py",
-    ]
-
-
-def existing_topics() -> list[str]:
-    return [topic for topic in TOPICS if (ROOT / "book" / topic).is_dir()]
-
-
-def numbered_pages() -> list[str]:
-    """Return the pages of the numbered part of the contents, in the order of the book."""
-    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
-    return [
-        page["file"].split("/")[1]
-        for part in parts
-        if part.get("numbered")
-        for page in part["chapters"]
-    ]
+EXISTING = [topic for topic in TOPICS if (ROOT / "book" / topic).is_dir()]
+LABS = {path.parent.name for path in (ROOT / "solutions").glob("*/lab.ipynb")}
+MACHINERY = {"catalog", "compare", "diagnoses", "exercise", "hints", "labs"}
+MACHINERY |= {"report", "runner", "summary"}
 
 
 def test_numbered_pages_are_the_chapters() -> None:
     # Their order stands in the contents alone.
-    assert sorted(numbered_pages()) == sorted(existing_topics())
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+    chapters = [page for part in parts if part.get("numbered") for page in part["chapters"]]
+    assert sorted(page["file"].split("/")[1] for page in chapters) == sorted(EXISTING)
 
 
-@pytest.mark.parametrize("topic", existing_topics())
+@pytest.mark.parametrize("topic", EXISTING)
 def test_topic_has_one_name_everywhere(topic: str) -> None:
-    missing = [file for file in files_of(topic) if not (ROOT / file).exists()]
-    assert not missing, f"book/{topic} exists, and these do not: {', '.join(missing)}"
-
-
-@pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
-def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
-    names = {
-        path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
-    }
-    machinery = {"catalog", "compare", "diagnoses", "exercise", "hints", "labs"}
-    machinery |= {"report", "runner", "summary"}
-    strange = names - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
-    assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
-
-
-@pytest.mark.parametrize("topic", existing_topics())
-def test_assignment_folder_holds_its_own_notebooks(topic: str) -> None:
-    notebooks = {f"{topic}.ipynb", *(["lab.ipynb"] if topic in labs() else [])}
+    package = f"src/optdl/{topic}/__init__.py"
+    files = [
+        f"book/{topic}/index.md",
+        package if (ROOT / package).exists() else f"src/optdl/{topic}.py",
+        f"src/optdl/checks/{topic}/__init__.py",
+        f"tests/optdl/test_{topic}.py",
+    ]
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    notebooks = {f"{topic}.ipynb", *(["lab.ipynb"] if topic in LABS else [])}
     for folder in ("solutions", "exercises"):
         assert {path.name for path in (ROOT / folder / topic).glob("*.ipynb")} == notebooks
     assert not (ROOT / "exercises" / topic / "record.json").exists(), "it would solve the run"
-
-
-def labs() -> list[str]:
-    """Return the topics whose assignment has a lab."""
-    return [path.parent.name for path in sorted((ROOT / "solutions").glob("*/lab.ipynb"))]
-
-
-def test_each_lab_has_checks_and_record() -> None:
-    for parts in ("src/optdl/checks/*/lab_record.py", "solutions/*/record.json"):
-        assert {path.parent.name for path in ROOT.glob(parts)} == set(labs()), parts
-
-
-@pytest.mark.parametrize("topic", existing_topics())
-def test_chapter_links_its_lab(topic: str) -> None:
-    text = (ROOT / "book" / topic / "index.md").read_text(encoding="utf-8")
-    assert (f"../../exercises/{topic}/lab.ipynb" in text) == (topic in labs())
-
-
-@pytest.mark.parametrize("topic", existing_topics())
-def test_chapter_has_label_assignment_and_sources(topic: str) -> None:
     pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "book" / topic).glob("*.md")}
     first, text = pages["index"], "".join(pages.values())
     assert f"\n({topic})=\n# " in first, f"book/{topic}/index.md needs ({topic})= before its title"
     assert f"../../exercises/{topic}/{topic}.ipynb" in first
+    assert (f"../../exercises/{topic}/lab.ipynb" in first) == (topic in LABS)
     assert len(re.findall(r"^(?:##|```\{admonition\}) Assignment$", first, re.MULTILINE)) == 1
     assert len(re.findall(r"^## Sources$", text, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
+def test_topic_folders_hold_only_topics(folder: str) -> None:
+    names = {
+        path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
+    }
+    assert names <= {*EXISTING, *(MACHINERY if folder.endswith("checks") else ())}
+
+
+def test_each_lab_has_checks_and_record() -> None:
+    for parts in ("src/optdl/checks/*/lab_record.py", "solutions/*/record.json"):
+        assert {path.parent.name for path in ROOT.glob(parts)} == LABS, parts
 
 
 # --- Imports go one way -----------------------------------------------------------------------
@@ -180,63 +144,45 @@ def layer(module: str) -> str:
     return "topic" if name in TOPICS else name
 
 
-def broken_rules(file: str, source: str) -> list[str]:
-    """Return each import of a file below ``src`` that goes the wrong way."""
-    package, *inner = Path(file).with_suffix("").parts[1:]
-    here, rules = (
-        layer(".".join([package, *inner])),
-        LAYERS if package == "gradebox" else MAY_IMPORT,
-    )
+def broken_rule(package: str, here: str, module: str) -> str:
+    """Return which rule an import breaks, if any, by a module of this package and layer."""
+    top, there = module.split(".")[0], layer(module)
+    rules = LAYERS if package == "gradebox" else MAY_IMPORT
+    if not top:
+        return "write imports in full, so that their direction can be read"
+    if top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
+        return f"src imports nothing of {top}"
+    if package == "optdl" and top.startswith("gradebox"):
+        return "optdl knows nothing of gradebox"
+    if package == "gradebox" and top == "gradebox_wasm":
+        return "gradebox finds a sandbox by its entry point"
+    if package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
+        return "only gradebox.nbgrader knows nbgrader's private parts"
+    if package == top and here in rules and there and there not in {here, *rules[here]}:
+        return f"{here} may import {', '.join(sorted(rules[here])) or 'no other module'}"
+    return ""
+
+
+def test_imports_follow_the_layer_rules() -> None:
     broken = []
-    for line, module in imported(source):
-        top = module.split(".")[0]
-        where = f"{file}:{line} imports {module}"
-        if not top:
-            broken.append(f"{where}: write imports in full, so that their direction can be read")
-        elif top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
-            broken.append(f"{where}: src imports nothing of {top}")
-        elif package == "optdl" and top.startswith("gradebox"):
-            broken.append(f"{where}: optdl knows nothing of gradebox")
-        elif package == "gradebox" and top == "gradebox_wasm":
-            broken.append(f"{where}: gradebox finds a sandbox by its entry point")
-        elif package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
-            broken.append(f"{where}: only gradebox.nbgrader knows nbgrader's private parts")
-        elif package == top and here in rules:
-            there = layer(module)
-            if there and there != here and there not in rules[here]:
-                allowed = ", ".join(sorted(rules[here])) or "no other module"
-                broken.append(f"{where}: {here} may import {allowed}, not {there}")
-    return broken
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        package, *inner = path.relative_to(ROOT / "src").with_suffix("").parts
+        here = layer(".".join([package, *inner]))
+        for line, module in imported(path.read_text("utf-8")):
+            if rule := broken_rule(package, here, module):
+                broken.append(f"{path}:{line} imports {module}: {rule}")
+    assert broken == []
 
 
-def sources(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
-
-
-def test_imports_go_one_way() -> None:
-    broken = [
-        rule
-        for path in sources("src")
-        for rule in broken_rules(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+@pytest.mark.parametrize(("package", "rules"), [("optdl", MAY_IMPORT), ("gradebox", LAYERS)])
+def test_each_module_has_its_rule(package: str, rules: dict[str, set[str]]) -> None:
+    inside = [
+        path
+        for path in (ROOT / "src" / package).iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
     ]
-    assert not broken, "\n".join(broken)
-
-
-def test_each_module_of_optdl_has_its_rule() -> None:
-    layers = {
-        layer(f"optdl.{path.stem}")
-        for path in (ROOT / "src" / "optdl").iterdir()
-        if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())
-    }
-    assert layers <= set(MAY_IMPORT), "say in MAY_IMPORT what the new module may import"
-
-
-def test_each_layer_of_gradebox_has_its_rule() -> None:
-    inside = (ROOT / "src" / "gradebox").iterdir()
-    layers = {
-        path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    assert layers - {"__init__", "__main__"} == set(LAYERS), "say in LAYERS what each may import"
+    layers = {layer(f"{package}.{path.stem}") for path in inside} - {"__init__", "__main__"}
+    assert layers <= {*rules}, "say what the new module may import"
 
 
 def test_gradebox_names_no_course() -> None:
@@ -257,50 +203,21 @@ def test_gradebox_layers_have_no_circle() -> None:
 HEAVY = ("scipy", "torch", "matplotlib", "sklearn", "pandas", "pooch", "tqdm", "PIL", "IPython")
 
 
-@pytest.mark.parametrize("topic", existing_topics())
-def test_checks_import_nothing_heavy(topic: str) -> None:
-    code = f"import sys, optdl.checks.{topic}; print(*sys.modules)"
+def test_checks_import_nothing_heavy() -> None:
+    checks = ", ".join(f"optdl.checks.{topic}" for topic in EXISTING)
+    code = f"import sys, {checks}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()).isdisjoint(HEAVY), "import it in the function that needs it"
 
 
-def cells(page: str) -> str:
-    """Return the code cells of a page of the book as one file."""
-    return "\n".join(
-        re.findall(r"^```{code-cell}[^\n]*\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    )
-
-
-def without_options(code: str) -> str:
-    """Return code cells without what tells the book how to show them."""
-    return re.sub(r"^(?:---\n.*?^---\n|:\w[^\n]*\n)", "", code, flags=re.MULTILINE | re.DOTALL)
-
-
-def programs() -> dict[str, str]:
-    """Return all code that is neither notebook, test nor tool: the package, the book, figures."""
-    files = [*sources("src"), *sources("book"), *sources("experiments")]
-    code = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
-    pages = {path: path.read_text("utf-8") for path in (ROOT / "book").rglob("*.md")}
-    return code | {
-        path.relative_to(ROOT).as_posix(): without_options(cells(text))
-        for path, text in pages.items()
-    }
-
-
-def users_of_checks(code: dict[str, str]) -> list[str]:
-    """Return each file that imports the checks and is not one of them."""
-    return [
-        f"{file} imports {module}: only notebooks, tests and tools do"
-        for file, text in code.items()
-        if not file.startswith("src/optdl/checks/")
-        for _, module in imported(text)
-        if f"{module}.".startswith("optdl.checks.")
-    ]
-
-
-def test_library_and_pages_import_no_checks() -> None:
-    importers = users_of_checks(programs())
-    assert not importers, "\n".join(importers)
+def test_pages_and_experiments_import_no_checks() -> None:
+    files = [*(ROOT / "experiments").rglob("*.py"), *(ROOT / "book").rglob("*.py")]
+    code = {path: path.read_text("utf-8") for path in files}
+    for path in (ROOT / "book").rglob("*.md"):
+        cells = re.findall(r"(?ms)^```{code-cell}[^\n]*\n(.*?)^```", path.read_text("utf-8"))
+        code[path] = "\n".join(cells)
+    imports = r"(?m)^\s*(?:from|import) optdl(?:\.checks| import .*\bchecks)\b"
+    assert [path.name for path, text in code.items() if re.search(imports, text)] == []
 
 
 # --- Text files -------------------------------------------------------------------------------
@@ -319,13 +236,7 @@ BINARY = {".png", ".jpg", ".gif", ".ico", ".woff", ".woff2", ".gz", ".npz", ".pd
 
 
 def text_files() -> list[Path]:
-    """Return the files that are part of the repository or will be: all but what git ignores."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("this is not a git repository, so it cannot be told what belongs to it")
-    files = [ROOT / line for line in listed.stdout.splitlines()]
-    return [file for file in files if file.is_file() and file.suffix not in BINARY]
+    return [file for file in project_files() if file.suffix not in BINARY]
 
 
 def test_no_file_names_machine_or_registry() -> None:
@@ -344,25 +255,21 @@ def test_no_file_names_machine_or_registry() -> None:
 COLOR = re.compile(r"#(?:[0-9a-f]{3,4}){1,2}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\(", re.I)
 
 
-def colors_in(style: str) -> list[str]:
-    """Return the colors in the declarations of a style sheet; paper is white everywhere."""
-    values = re.findall(r":([^:;{}]*)(?=[;}])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL))
-    colors = [color for value in values for color in COLOR.findall(value)]
-    return [color for color in colors if color != "#fff"]
-
-
 def test_colors_stand_in_one_style_sheet() -> None:
-    sheets = [*(ROOT / "book").rglob("*.css")]
-    colors = {sheet.name: colors_in(sheet.read_text("utf-8")) for sheet in sheets}
-    assert colors.pop("colors.css")
-    assert not any(colors.values()), f"write them into colors.css, with a name: {colors}"
-
-
-def test_each_color_used_is_defined() -> None:
-    text = {sheet.name: sheet.read_text("utf-8") for sheet in (ROOT / "book").rglob("*.css")}
+    sheets = {
+        path.name: re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
+        for path in (ROOT / "book").rglob("*.css")
+    }
     pattern = r"--(?:course|ex)-[\w-]+"
-    used = {name for style in text.values() for name in re.findall(rf"var\(({pattern})", style)}
-    assert used == set(re.findall(rf"({pattern}):", text["colors.css"]))
+    used = {name for style in sheets.values() for name in re.findall(rf"var\(({pattern})", style)}
+    assert used == {*re.findall(rf"({pattern}):", sheets.pop("colors.css"))}
+    values = [
+        (name, value)
+        for name, style in sheets.items()
+        for value in re.findall(r":([^:;{}]*)(?=[;}])", style)
+        if {*COLOR.findall(value)} - {"#fff"}  # paper is white everywhere
+    ]
+    assert values == [], "write them into colors.css, with a name"
 
 
 def test_references_and_citations_match() -> None:

@@ -1,19 +1,14 @@
-"""BNP against its matrix form, and in every kind of training loop."""
+"""The mathematics of BNP against matrices, autograd and the paper; its benchmark."""
 
-import copy
 import inspect
-import itertools
 import math
 import runpy
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import typechecking
+from bnp_loops import batch
 from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
@@ -26,40 +21,6 @@ from optdl.data import load
 torch.set_num_threads(1)
 
 
-# --- Oracles: the matrix form, with matrices ---------------------------------------------------
-
-
-def matrix_form(grad_weight, grad_bias, mean, var, scale, eps1=1e-2, eps2=1e-4):
-    """Return (1/q²) P Pᵀ [G_b; G_w], row by row of the weight, with P written out in float64."""
-    std = np.sqrt(var + eps1 * var.max() + eps2)
-    U, D = np.eye(len(mean) + 1), np.diag([1.0, *(1 / std)])
-    U[0, 1:] = -mean
-    stacked = np.vstack([grad_bias, grad_weight.reshape(len(grad_bias), -1).T])
-    result = U @ D @ D.T @ U.T @ stacked / scale
-    return result[1:].T.reshape(grad_weight.shape), result[0]
-
-
-def plain_gradients(model, x, y, loss=functional.cross_entropy):
-    """Return the gradients of a copy of the model, by name."""
-    twin = copy.deepcopy(model)
-    loss(twin(x), y).backward()
-    return {name: p.grad.numpy().copy() for name, p in twin.named_parameters()}
-
-
-def dense_net(dtype=torch.float64, sizes=(5, 7, 3)):
-    torch.manual_seed(1)
-    layers = []
-    for n, o in itertools.pairwise(sizes):
-        layers += [nn.Linear(n, o, dtype=dtype), nn.Tanh()]
-    return nn.Sequential(*layers[:-1])
-
-
-def examples(count, features=5, classes=3, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    x = 3 + 2 * torch.randn(count, features, generator=generator, dtype=dtype)
-    return x, torch.randint(0, classes, (count,), generator=generator)
-
-
 def assert_close(actual, expected, tolerance=1e-12):
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
@@ -68,81 +29,30 @@ def assert_close(actual, expected, tolerance=1e-12):
 
 
 @pytest.mark.row("P-14")
+@pytest.mark.parametrize("eps", [{}, {"eps1": 0.5, "eps2": 0.25}])
 @pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
-def test_dense_step_matches_matrix_form(rng, outputs, features, rows):
-    weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
+def test_dense_step_matches_matrix_form(rng, outputs, features, rows, eps):
+    """(1/q²) PPᵀ[G_b; G_w], with P as a matrix."""
+    G = rng.normal(size=(outputs, features + 1))
     mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
-    expected = matrix_form(weight, bias, mean, var, max(features / rows, 1))
-    for actual, right in zip(
-        bnp.precondition_dense(weight, bias, mean, var, rows), expected, strict=True
-    ):
-        assert_close(actual, right)
+    std = np.sqrt(bnp.smoothed_variance(var, **eps))
+    expected = G @ (P := np.linalg.multi_dot(bnp.preconditioner(mean, std))) @ P.T
+    weight, bias = bnp.precondition_dense(G[:, 1:], G[:, 0], mean, var, rows, **eps)
+    assert_close(np.column_stack([bias, weight]) * max(features / rows, 1), expected)
 
 
-@pytest.mark.row("P-14")
-def test_step_matches_paper_calculation():
-    """σ̃² = 3 + 0.5·3 + 0.5 = 5, q² = 1: G_w = (11 − 2·3)/5 = 1, G_b = 3 − 1·2 = 1."""
-    weight, bias = bnp.precondition_dense(
-        np.array([[11.0]]), np.array([3.0]), np.array([2.0]), np.array([3.0]), 4, 0.5, 0.5
-    )
-    assert (weight.item(), bias.item()) == (1.0, 1.0)
-
-
-@pytest.mark.row("P-14", "P-24")
-def test_tensors_match_arrays(rng):
-    arrays = [rng.normal(size=(2, 3, 3, 3)), rng.normal(size=2), *rng.uniform(1, 2, size=(2, 3))]
-    from_arrays = bnp.precondition_conv(*arrays, 4, 5, 5)
-    from_tensors = bnp.precondition_conv(*map(torch.from_numpy, arrays), 4, 5, 5)
-    for one, other in zip(from_arrays, from_tensors, strict=True):
-        assert_close(other.numpy(), one, 1e-14)
-
-
-def test_mismatched_shapes_are_refused():
-    step = inspect.unwrap(bnp.precondition_dense)
-    good = (np.ones((2, 3)), np.ones(2), np.ones(3), np.ones(3))
-    for place, wrong, said in (
-        (0, np.ones(3), "grad_weight must have 2 axes"),
-        (1, np.ones(3), r"grad_bias must have shape \(2,\)"),
-        (2, np.ones(2), r"mean must have shape \(3,\)"),
-        (3, np.ones((3, 1)), r"var must have shape \(3,\)"),
-    ):
-        arguments = list(good)
-        arguments[place] = wrong
-        with pytest.raises(ValueError, match=said):
-            step(*arguments, 4)
-
-
-@pytest.mark.row("P-15")
-def test_single_example_variance_uses_running_mean():
-    mean, var = bnp.batch_statistics(np.array([[3.0, 0.0]]), np.array([1.0, 0.5]))
-    assert mean.tolist() == [3.0, 0.0]
-    assert var.tolist() == [4.0, 0.25]
-    assert bnp.batch_statistics(np.array([[3.0]]))[1].tolist() == [0.0]
-
-
-@pytest.mark.row("P-14", "P-15")
-@pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
-def test_running_statistics_match_the_module(sizes):
-    layer = nn.Linear(5, 1, dtype=torch.float64)
-    preconditioner = BNP(layer, rho=0.7)
-    batches = [examples(size, seed=step)[0] for step, size in enumerate(sizes)]
-    means, variances = bnp.running_statistics([x.numpy() for x in batches], 0.7)
-    for x, mean, var in zip(batches, means, variances, strict=True):
-        layer(x).sum().backward()
-        preconditioner.step()
-        state = preconditioner.state_dict()[""]
-        assert_close(mean, state["mean"][0].numpy())
-        assert_close(var, state["var"][0].numpy())
-
-
-@pytest.mark.row("P-14")
-def test_running_statistics_have_a_closed_form(rng):
-    """After t steps on one minibatch: ρᵗ of where they began, and 1 − ρᵗ of the minibatch."""
-    H = rng.normal(3, 2, size=(6, 4))
-    means, variances = bnp.running_statistics([H] * 5, 0.9)
-    kept = 0.9 ** np.arange(1, 6)[:, None]
-    assert_close(means, (1 - kept) * H.mean(0))
-    assert_close(variances, kept + (1 - kept) * H.var(0))
+@pytest.mark.row("F-11")
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_first_adam_step_matches_torch_on_z(outputs, rng):
+    G, z = rng.normal(size=(outputs, 6)), rng.normal(size=(outputs, 6))
+    mean, std, q = rng.normal(2, 1, size=5), rng.uniform(0.1, 3, size=5), 1.7
+    P = np.linalg.multi_dot(bnp.preconditioner(mean, std)) / q
+    parameter = torch.from_numpy(z.copy()).requires_grad_()
+    parameter.grad = torch.from_numpy(G @ P)
+    torch.optim.Adam([parameter], lr=0.3, eps=0.05).step()
+    expected = (parameter.detach().numpy() - z) @ P.T
+    weight, bias = bnp.split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
+    assert_close(np.column_stack([bias, weight]), expected)
 
 
 @pytest.mark.row("P-15")
@@ -152,42 +62,42 @@ def test_single_example_update_matches_calculation():
     assert (mean.item(), var.item()) == (4.0, 3.5)
 
 
-def test_statistics_refuse_invalid_arguments():
-    with pytest.raises(ValueError, match="expected at least one minibatch, got none"):
-        bnp.running_statistics([])
-    with pytest.raises(ValueError, match=r"rho must lie in \[0, 1\), got 1.0"):
-        bnp.update_statistics(np.ones((2, 1)), np.zeros(1), np.ones(1), 1.0)
-
-
-# --- BNP(model) is the algorithm -------------------------------------------------------------
-
-
-@pytest.mark.row("P-14")
-def test_three_steps_of_a_network_follow_the_algorithm():
-    model = dense_net()
-    preconditioner = BNP(model, rho=0.9)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
-    running = {"0": (np.zeros(5), np.ones(5)), "2": (np.zeros(7), np.ones(7))}
-    for step in range(3):
-        x, y = examples(4, seed=step)
-        plain = plain_gradients(model, x, y)
-        with torch.no_grad():
-            inputs = {"0": x.numpy(), "2": model[:2](x).numpy()}
-        optimizer.zero_grad()
-        functional.cross_entropy(model(x), y).backward()
+@pytest.mark.row("P-14", "P-15")
+@pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
+def test_running_statistics_match_the_module(sizes):
+    layer = nn.Linear(5, 1, dtype=torch.float64)
+    preconditioner = BNP(layer, rho=0.7)
+    batches = [batch(size, seed) for seed, size in enumerate(sizes)]
+    means, variances = bnp.running_statistics([x.numpy() for x in batches], 0.7)
+    for x, mean, var in zip(batches, means, variances, strict=True):
+        layer(x).sum().backward()
         preconditioner.step()
-        for name, (mean, var) in running.items():
-            H = inputs[name]
-            mean = 0.9 * mean + 0.1 * H.mean(0)
-            var = 0.9 * var + 0.1 * H.var(0)
-            running[name] = (mean, var)
-            scale = max(H.shape[1] / 4, 1)
-            weight, bias = matrix_form(
-                plain[f"{name}.weight"], plain[f"{name}.bias"], mean, var, scale
-            )
-            assert_close(model.get_parameter(f"{name}.weight").grad.numpy(), weight)
-            assert_close(model.get_parameter(f"{name}.bias").grad.numpy(), bias)
-        optimizer.step()
+        state = preconditioner.state_dict()[""]
+        assert_close(mean, state["mean"][0].numpy())
+        assert_close(var, state["var"][0].numpy())
+
+
+G, ONES, CONSTANT = np.ones((2, 3)), np.ones(3), np.column_stack([np.eye(4), np.ones(4)])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "reason"),
+    [
+        (bnp.precondition_dense, (ONES, np.ones(2), ONES, ONES, 4), "grad_weight must have 2 axes"),
+        (bnp.precondition_dense, (G, ONES, ONES, ONES, 4), r"grad_bias must have shape \(2,\)"),
+        (bnp.precondition_dense, (G, G[:, 0], G[0, :2], ONES, 4), r"mean must have shape \(3,\)"),
+        (bnp.precondition_dense, (G, G[:, 0], ONES, G.T, 4), r"var must have shape \(3,\)"),
+        (bnp.split_adam_step, (G, G[:, 0], ONES, ONES[:2], 1.0, 0.3), "^std must have shape"),
+        (bnp.running_statistics, ([],), "expected at least one minibatch, got none"),
+        (bnp.update_statistics, (G, ONES, ONES, 1.0), r"rho must lie in \[0, 1\), got 1.0"),
+        (bnp.preconditioner, (ONES, np.array([1.0, 0, 1])), "got 0 in feature 1: a constant feat"),
+        (bnp.condition_numbers, (CONSTANT,), "got 0 in feature 4: a constant feature"),
+        (bnp.absorb_normalization, (G, ONES[:2], ONES, np.array([1.0, 0, 1])), "0 in feature 1"),
+    ],
+)
+def test_shapes_and_constants_are_refused(function, arguments, reason):
+    with pytest.raises(ValueError, match=reason):
+        inspect.unwrap(function)(*arguments)
 
 
 # --- The theory ------------------------------------------------------------------------------
@@ -235,22 +145,14 @@ def test_layer_hessian_matches_autograd(rng):
 
 
 @pytest.mark.row("P-10")
-@pytest.mark.parametrize("seed", range(20))
-def test_hessian_condition_number_is_bounded_by_factors(seed):
-    rng = np.random.default_rng(seed)
-    H, curvatures = activations(rng, features=4), rng.uniform(0.01, 1, size=40)
-    bound = kappa(bnp.extended_activations(H)) ** 2 * kappa(np.diag(curvatures))
-    assert kappa(bnp.layer_hessian(H, curvatures)) <= bound * (1 + 1e-9)
-
-
-@pytest.mark.row("P-10")
-@pytest.mark.parametrize(("rows", "layer"), [*REAL, (12, "tanh"), (8, "pixels")])
-def test_bound_holds_on_digits_and_few_examples(rng, rows, layer):
+@pytest.mark.parametrize("case", [*range(20), *REAL, (12, "tanh"), (8, "pixels")])
+def test_hessian_condition_number_is_bounded_by_factors(case):
     """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
-    H, curvatures = digit_activations(rows, layer), rng.uniform(0.05, 0.25, size=rows)
-    hessian = bnp.layer_hessian(H, curvatures)
-    rank = min(rows, H.shape[1] + 1)
-    eigenvalues = np.linalg.eigvalsh(hessian)[-rank:]
+    rng = np.random.default_rng(case if isinstance(case, int) else 0)
+    H = activations(rng, features=4) if isinstance(case, int) else digit_activations(*case)
+    curvatures = rng.uniform(0.01, 1, size=len(H))
+    eigenvalues = np.linalg.eigvalsh(bnp.layer_hessian(H, curvatures))
+    eigenvalues = eigenvalues[-min(len(H), H.shape[1] + 1) :]
     bound = kappa(bnp.extended_activations(H)) ** 2 * curvatures.max() / curvatures.min()
     assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
 
@@ -264,24 +166,6 @@ def test_preconditioned_activations_are_the_standardized_ones(rng):
     curvatures = rng.uniform(size=40)
     transformed = (U @ D).T @ bnp.layer_hessian(H, curvatures) @ (U @ D)
     assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
-
-
-def test_constant_feature_is_refused():
-    with pytest.raises(ValueError, match="got 0 in feature 1: a constant feature"):
-        inspect.unwrap(bnp.preconditioner)(np.zeros(2), np.array([1.0, 0.0]))
-
-
-@pytest.mark.row("P-12")
-@pytest.mark.parametrize("seed", range(20))
-def test_centering_and_scaling_improve_the_condition_number(seed):
-    rng = np.random.default_rng(seed)
-    H = activations(rng, features=5)
-    extended = bnp.extended_activations(H)
-    U, D = bnp.preconditioner(H.mean(0), H.std(0))
-    assert kappa(extended @ U) <= kappa(extended) * (1 + 1e-9)
-    for _ in range(20):  # Van der Sluis: no diagonal scaling beats D by more than √(n + 1)
-        other = np.diag(np.exp(rng.normal(size=6, scale=2)))
-        assert kappa(extended @ U @ D) <= math.sqrt(6) * kappa(extended @ U @ other)
 
 
 @pytest.mark.row("P-12")
@@ -360,8 +244,6 @@ def test_features_that_repeat_leave_condition_numbers_finite(rng):
     H = activations(rng, features=3)
     once, twice = bnp.condition_numbers(H), bnp.condition_numbers(np.column_stack([H, H[:, 0]]))
     assert max(twice) < 2 * once[0]  # κ leaves the zero singular value out
-    with pytest.raises(ValueError, match="got 0 in feature 3: a constant feature"):
-        inspect.unwrap(bnp.condition_numbers)(np.column_stack([H, np.ones(40)]))
 
 
 DRAWS = {
@@ -434,8 +316,6 @@ def test_normalization_is_absorbed_by_plain_layer(rng):
     expected = functional.linear(normalized, torch.from_numpy(W), torch.from_numpy(b)).numpy()
     absorbed, bias = bnp.absorb_normalization(W, b, mean, np.sqrt(var))
     assert_close(h @ absorbed.T + bias, expected)
-    with pytest.raises(ValueError, match="got 0 in feature 1"):
-        inspect.unwrap(bnp.absorb_normalization)(W, b, mean, np.array([1.0, 0, 1, 1, 1]))
 
 
 @pytest.mark.row("P-17")
@@ -444,115 +324,30 @@ def test_normalization_is_absorbed_by_plain_layer(rng):
 )
 def test_deep_normalized_step_matches_absorbed_step(loss):
     """Autograd goes through both networks; the statistics of each layer are held constant."""
-    layers = [layer for layer in dense_net(sizes=(5, 7, 6, 3)) if isinstance(layer, nn.Linear)]
-    x, y = examples(12)
-    normalized, plain, statistics, absorbed = x, x, [], []
-    for number, layer in enumerate(layers):
-        inputs = [torch.tanh(h) if number else h for h in (normalized, plain)]
-        mean, var = inputs[0].detach().mean(0), inputs[0].detach().var(0, correction=0)
-        arrays = (value.detach().numpy() for value in (layer.weight, layer.bias, mean, var.sqrt()))
-        statistics.append((mean, var))
-        absorbed.append(
-            [torch.from_numpy(one).requires_grad_() for one in bnp.absorb_normalization(*arrays)]
-        )
-        normalized = layer(functional.batch_norm(inputs[0], mean, var, eps=0.0))
-        plain = functional.linear(inputs[1], *absorbed[-1])
+    torch.manual_seed(1)
+    layers = [nn.Linear(*sizes, dtype=torch.float64) for sizes in ((5, 7), (7, 6), (6, 3))]
+    x, y = batch(12), torch.arange(12) % 3
+    normalized, plain, steps = x, x, []
+    for layer in layers:
+        mean, var = normalized.detach().mean(0), normalized.detach().var(0, correction=0)
+        arrays = [value.detach().numpy() for value in (*layer.parameters(), mean, var.sqrt())]
+        absorbed = [
+            torch.from_numpy(one).requires_grad_() for one in bnp.absorb_normalization(*arrays)
+        ]
+        steps.append((layer, absorbed, mean.numpy(), var.numpy()))
+        normalized = layer(functional.batch_norm(normalized, mean, var, eps=0.0)).tanh()
+        plain = functional.linear(plain, *absorbed).tanh()
     assert_close(plain.detach(), normalized.detach())
     loss(normalized, y).backward()
     loss(plain, y).backward()
-    for layer, (mean, var), (W, b) in zip(layers, statistics, absorbed, strict=True):
-        G_w, G_b = bnp.precondition_dense(
-            *(value.numpy() for value in (W.grad, b.grad, mean, var)), 12, eps1=0.0, eps2=0.0
+    for layer, absorbed, mean, var in steps:
+        g = bnp.precondition_dense(
+            *(p.grad.numpy() for p in absorbed), mean, var, 12, eps1=0.0, eps2=0.0
         )
-        stepped = [p.detach() - 0.1 * p.grad for p in layer.parameters()]
-        expected = bnp.absorb_normalization(
-            *(value.numpy() for value in (*stepped, mean, var.sqrt()))
-        )
-        assert_close(W.detach().numpy() - 0.1 * G_w, expected[0])
-        assert_close(b.detach().numpy() - 0.1 * G_b, expected[1])
-
-
-# --- In anyone's loop ------------------------------------------------------------------------
-
-
-def test_network_is_unchanged_by_bnp():
-    model = dense_net()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    x, _ = examples(4)
-    output = model(x)
-    preconditioner = BNP(model)
-    assert torch.equal(model(x), output)
-    assert list(model.state_dict()) == list(before)
-    preconditioner.remove()
-    model(x)
-    assert not model[0]._forward_hooks
-
-
-# --- Several processes -----------------------------------------------------------------------
-
-
-"""Examples of each process."""
-
-
-# --- Compiled ---------------------------------------------------------------------------------
-
-# of Dynamo itself, wherever it meets an autograd.Function
-DYNAMO = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
-def test_compiled_step_gives_the_same_gradients():
-    # in a process of its own: here each function of optdl is wrapped to check its arguments
-    script = """
-import torch
-from optdl.bnp import BNP
-torch.manual_seed(0)
-nets = [torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Linear(4, 3)).double() for _ in "ab"]
-nets[1].load_state_dict(nets[0].state_dict())
-steps = [BNP(nets[0]).step, BNP(nets[1], check_finite=False).step]
-steps[1] = torch.compile(steps[1], backend="aot_eager", fullgraph=True)
-for rows in (6, 6, 9):
-    x = torch.randn(rows, 5).double()
-    for net, step in zip(nets, steps):
-        net.zero_grad()
-        net(x).square().mean().backward()
-        step()
-    for one, other in zip(nets[0].parameters(), nets[1].parameters()):
-        torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-12)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
-@DYNAMO
-def test_code_compiled_before_bnp_is_reported():
-    typechecking.end()
-    torch.compiler.reset()
-    x, y = examples(6)
-    torch.compile(dense_net(), backend="aot_eager")(x)  # no hooks are in this code
-    model = dense_net()
-    preconditioner = BNP(model)
-    compiled = torch.compile(model, backend="aot_eager")
-    functional.cross_entropy(compiled(x), y).backward()
-    with pytest.raises(RuntimeError, match=r"call torch\.compiler\.reset\(\) after BNP"):
-        preconditioner.step()
-    torch.compiler.reset()
-    functional.cross_entropy(compiled(x), y).backward()
-    preconditioner.step()
-
-
-# --- Misuse ----------------------------------------------------------------------------------
-
-
-def test_step_requires_forward_and_backward():
-    model = dense_net()
-    preconditioner = BNP(model)
-    with pytest.raises(RuntimeError, match="found no forward pass since the last step"):
-        preconditioner.step()
-    model(examples(4)[0])
-    with pytest.raises(RuntimeError, match=r"call loss\.backward\(\) before bnp\.step\(\)"):
-        preconditioner.step()
+        stepped = [(p.detach() - 0.1 * p.grad).numpy() for p in layer.parameters()]
+        expected = bnp.absorb_normalization(*stepped, mean, np.sqrt(var))
+        for parameter, gradient, right in zip(absorbed, g, expected, strict=True):
+            assert_close(parameter.detach().numpy() - 0.1 * gradient, right)
 
 
 @pytest.mark.row("P-18")
@@ -595,11 +390,6 @@ def test_benchmark_compares_networks_of_table_1(monkeypatch, capsys):
     assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
     # no less than parameters and gradients, no more than two copies of them beside
     assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
-
-
-def test_model_without_layers_is_refused():
-    with pytest.raises(ValueError, match="found none"):
-        BNP(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)))
 
 
 # --- Relatives --------------------------------------------------------------------------------

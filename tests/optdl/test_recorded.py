@@ -210,7 +210,7 @@ def toy(lr: float = 0.5) -> RecordedRun:
     return RecordedRun("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
 
 
-def test_record_holds_curves_of_all_trainings_and_the_losses_before_the_steps():
+def test_record_holds_all_curves_and_first_losses():
     torch.manual_seed(3)
     start = torch.nn.Linear(4, 2)
     before = functional.cross_entropy(start(torch.from_numpy(X)), torch.from_numpy(Y)).item()

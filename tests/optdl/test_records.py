@@ -30,7 +30,7 @@ def record() -> Record:
     )
 
 
-def test_round_trip(record, tmp_path):
+def test_record_round_trips_through_a_file(record, tmp_path):
     path = record.save(tmp_path / "results" / "run.json")
     assert Record.load(path) == record
     Record({"old": [1.0]}).save(path)  # which is replaced
@@ -99,7 +99,7 @@ def test_config_must_be_plain():
         ('{"format": "optdl record 1", "curves": {"a": ["b"]}}', "not a whole record"),
     ],
 )
-def test_damaged_and_foreign_files(text, message, tmp_path):
+def test_damaged_and_foreign_files_are_refused(text, message, tmp_path):
     path = tmp_path / "run.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=message) as caught:

@@ -1,23 +1,26 @@
 """Arguments that make no sense are refused in words: refused.txt has an expression a line."""
 
+import importlib
 import inspect
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from matplotlib.figure import Figure
 
-from optdl import batchnorm, conditioning, erm, optimizers, problems, quadratic
+from optdl.data import Examples
 
 TABLE = Path(__file__).with_name("refused.txt").read_text(encoding="utf-8")
 ROWS = [line.split("  →  ") for line in TABLE.splitlines() if "  →  " in line]
-NAMES = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (batchnorm, conditioning, erm, optimizers, problems, quadratic)
+NAMES = {name: importlib.import_module(f"optdl.{name}") for name in re.findall(r"# (\w+)", TABLE)}
+NAMES |= {"inspect": inspect, "math": math, "nn": torch.nn, "np": np, "torch": torch}
+NAMES |= {
+    "Figure": Figure,
+    "HUNDRED": Examples(np.zeros((100, 64), np.float32), np.arange(100) % 10),
 }
-NAMES |= {"inspect": inspect, "math": math, "nn": nn, "np": np, "torch": torch}
 
 
 @pytest.mark.parametrize(("expression", "message"), ROWS)

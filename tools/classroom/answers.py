@@ -61,9 +61,9 @@ def under_another_name(source: str) -> str:
     return source if renamed == source else f"{renamed}\n\n\n{name} = my_{name}"
 
 
-def hints(key: str) -> tuple[str, ...]:
+def hints(key: str) -> list[str]:
     """Return the hints of an exercise, from a question to nearly the line, in Markdown."""
-    return catalog.find(key).hinted
+    return catalog.find(key).hints
 
 
 def files_with_hints(topic: str) -> list[Path]:

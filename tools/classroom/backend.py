@@ -58,17 +58,6 @@ def _empty_gradebook(course_id: str) -> bytes:
         return Path(folder, "gradebook.db").read_bytes()
 
 
-FAILURES = {
-    "generate_assignment": "{} cannot be released",
-    "release_assignment": "{} cannot be published",
-    "collect": "{} cannot be collected",
-    "autograde": "{1}'s {0} fails",
-    "generate_feedback": "no feedback on {1}'s {0}",
-    "release_feedback": "the pages of {} cannot be released",
-}
-"""What is said of an action of nbgrader's that fails."""
-
-
 class Failed(ToolError):
     """An nbgrader action did not succeed; ``log`` holds all that it said."""
 
@@ -106,7 +95,8 @@ class Backend:
             error = str(result.get("error", ""))
             if error.rstrip().endswith("KeyboardInterrupt"):
                 raise KeyboardInterrupt
-            raise Failed(FAILURES[action].format(*names), f"{error}\n{log}")
+            told = f"nbgrader cannot {action.replace('_', ' ')} for {', '.join(names)}"
+            raise Failed(told, f"{error}\n{log}")
         return log
 
     def release_feedback(self, topic: str) -> dict[str, Path]:

@@ -9,18 +9,18 @@ its numbers tell who is who. Times are in UTC, except those of a worksheet, whic
 zone of this machine. A STUDENT is an id, a number or a name; several pairs are divided by commas.
 """
 
-import contextlib
 import json
 import re
-import shutil
 import zipfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rich.table import Table
@@ -139,7 +139,7 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
         if left < 0:
             raise ToolError(f"{name}: all unpacks to more than {MAX_TOTAL >> 30} GB", "split it")
         if name.lower().endswith(".zip") and depth < MAX_DEPTH:
-            with contextlib.suppress(*UNREADABLE):
+            with suppress(*UNREADABLE):
                 return list(unpacked(BytesIO(content), f"{name}/", depth + 1))
         return [(name, content if WANTED.fullmatch(_bare(name)) else b"")]
 
@@ -364,11 +364,9 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
     """
     done: dict[str, list[str]] = {kind: [] for kind in KINDS}
     now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
-    replaced = course.build / "class" / "replaced" / now
-    scratch = course.build / "class" / "arriving"
-    shutil.rmtree(scratch, ignore_errors=True)
-    moved: list[tuple[Path, Path]] = []
-    try:
+    place = course.build / "class"
+    place.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place) as scratch, ExitStack() as moved_back:
         with class_state.changed(course) as state:
             collected = state.collected.setdefault(topic, {})
             for student, work in intake.ready.items():
@@ -377,35 +375,30 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
                 if kind != "later work kept":
                     collected[student] = asdict(intake.hand_ins[student])
                 for name, content in work.items() if kind in ("new", "replaced") else ():
-                    write_if_changed(scratch / student / name, content)
+                    write_if_changed(Path(scratch, student, name), content)
             # from here on folders are only renamed
             for student in [*done["new"], *done["replaced"]]:
                 folder = course.submitted / student / topic
                 if folder.exists():
-                    _move(folder, replaced / student / topic, moved)
-                _move(scratch / student, folder, moved)
+                    _move(folder, place / "replaced" / now / student / topic, moved_back)
+                _move(Path(scratch, student), folder, moved_back)
             with Backend(course).gradebook() as book:
                 # when earlier work came says nothing of the work that replaced it
                 for student in done["replaced"]:
                     if TIME not in intake.ready[student]:
-                        with contextlib.suppress(MissingEntry):
+                        with suppress(MissingEntry):
                             book.find_submission(topic, student).timestamp = None
                 book.db.commit()
-    except BaseException:
-        for source, target in reversed(moved):
-            target.rename(source)
-        raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        moved_back.pop_all()
     for student in done["time now known"]:
         write_if_changed(course.submitted / student / topic / TIME, intake.ready[student][TIME])
     return done
 
 
-def _move(source: Path, target: Path, moved: list[tuple[Path, Path]]) -> None:
+def _move(source: Path, target: Path, moved_back: ExitStack) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     source.rename(target)
-    moved.append((source, target))
+    moved_back.callback(target.rename, source)
 
 
 def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:

@@ -5,7 +5,7 @@ work came in a zip of Moodle's or Canvas's are packed as that platform takes the
 work came by mail or in a folder, are named with the places of their pages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -16,15 +16,6 @@ from tools.classroom import class_state, results
 from tools.classroom.backend import Backend
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
-
-
-def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
-    """Release pages; return who can fetch one now, and the others with their folders."""
-    pages = sorted(course.feedback.glob(f"*/{topic}/*.html"))
-    if not pages:
-        raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
-    rest = Backend(course).release_feedback(topic)
-    return sorted({page.parent.parent.name for page in pages} - {*rest}), rest
 
 
 def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
@@ -61,21 +52,24 @@ UPLOAD = {
 def main(topics: list[str], course: Course = HERE) -> None:
     """Release the pages of the assignments named, and say who gets none."""
     for topic in course.named(topics, "make feedback A="):
-        released, rest = release(course, topic)
+        pages = course.feedback.glob(f"*/{topic}/*.html")
+        if not (students := {page.parent.parent.name for page in pages}):
+            raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
+        rest = Backend(course).release_feedback(topic)
         rows = results.rows(course, [topic])
         names = {row.student: row.who for row in rows}
-        missing = {*course.submitters(topic)} - {*released, *rest}
+        missing = {*course.submitters(topic)} - students
 
-        def number(students: Sequence[str]) -> str:
+        def number(students: Collection[str]) -> str:
             return "1 student" if len(students) == 1 else f"{len(students)} students"
 
-        if released:
+        if released := students - {*rest}:
             console.print(f"Released the pages of {topic} to {number(released)}.")
-        for target, students in pack(course, topic, rest).items():
+        for target, packed in pack(course, topic, rest).items():
             where = target.relative_to(course.root)
-            console.print(Text(f"Packed the pages of {number(students)}: {where}"))
+            console.print(Text(f"Packed the pages of {number(packed)}: {where}"))
             console.print(UPLOAD[target.stem.rpartition("-")[2]])
-            rest = {student: folder for student, folder in rest.items() if student not in students}
+            rest = {student: folder for student, folder in rest.items() if student not in packed}
         unread = ", ".join(row.who for row in rows if row.pending)
         not_graded = ", ".join(names[student] for student in sorted(missing))
         tell({"Written answers still to be read": unread, "Handed in, and not graded": not_graded})

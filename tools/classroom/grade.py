@@ -211,26 +211,16 @@ def _scores(submission: Any) -> list[str]:
 def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Write feedback pages, many of them in other processes; yield whose are done, or why not."""
     if len(students) <= MAX_ALONE:
-        for student in students:
-            yield _page(course.root, topic, student)
+        yield from (_page(course.root, topic, student) for student in students)
         return
-    running = [_processes().submit(_page, course.root, topic, student) for student in students]
+    # a fork would take over half of what other threads are doing; Ctrl-C is for the one that called
+    ignored = (signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(cores(), get_context("spawn"), signal.signal, ignored)
     try:
+        running = [pool.submit(_page, course.root, topic, student) for student in students]
         yield from (future.result() for future in as_completed(running))
     finally:
-        for future in running:
-            future.cancel()
-
-
-@cache
-def _processes() -> ProcessPoolExecutor:
-    """Return the processes that write pages; they start when first asked for."""
-    return ProcessPoolExecutor(
-        cores(),
-        get_context("spawn"),  # a fork would take over half of what other threads are doing
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for the one that called
-    )
+        pool.shutdown(cancel_futures=True)
 
 
 @cache

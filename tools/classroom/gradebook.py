@@ -14,6 +14,7 @@ from rich.text import Text
 from tools.classroom import report
 from tools.classroom.report import Assignment
 from tools.classroom.results import TIME_UNKNOWN
+from tools.classroom.student_matching import Person, everybody, find
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console
 
@@ -51,19 +52,15 @@ def show(class_: Sequence[Assignment], page: Path | None = None) -> None:
 
 
 def show_student(class_: Sequence[Assignment], student: str) -> None:
-    """Print the points of a student, who is named by id or by name, and all that happened."""
-    people = {row.student: row.who for one in class_ for row in one.rows}
-    meant = [who for who, name in people.items() if student.lower() in name.lower()]
-    if student not in people and len(meant) != 1:
-        near = ", ".join(people[who] for who in meant or people)
-        raise ToolError(f"{student!r} is not one student of the class", f"name one of {near}")
-    for row in (one.by_student[student if student in people else meant[0]] for one in class_):
+    """Print the points of a student, and all that happened to the work."""
+    for row in (one.by_student[student] for one in class_):
         code, words = f"{row.auto:g}/{row.max_auto:g}", f"{row.written:g}/{row.max_written:g}"
         unread = f", {row.pending} to read" if row.pending else ""
         parts = f" (code {code}, in words {words}{unread})" if row.graded else ""
-        total = f"{row.total:g}" if row.graded else "–"
-        points = f"{total} of {row.max_total:g} points{parts}"
-        console.print(Text(f"{row.who}, {row.assignment}: {points}"))
+        points = f"{row.total:g}" if row.graded else "–"
+        console.print(
+            Text(f"{row.who}, {row.assignment}: {points} of {row.max_total:g} points{parts}")
+        )
         for remark in row.remarks:
             console.print(Text(f"  {remark}"))
 
@@ -80,7 +77,9 @@ def main(topics: list[str], student: str | None, course: Course = HERE) -> None:
     if not shown:
         raise ToolError("nothing has been graded yet", f"make grade A={chosen[0]}")
     if student:
-        show_student(shown, student)
+        # who is on no list, and handed in what cannot be graded, is not in the gradebook
+        people = {row.student: Person(row.student) for one in shown for row in one.rows}
+        show_student(shown, find(student, people | everybody(course)).id)
     else:
         named = [one.topic for one in shown] if topics else []
         show(shown, report.write(course, named, class_)[0])

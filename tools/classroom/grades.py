@@ -49,8 +49,7 @@ def _maximum(by_student: Grades, topic: str) -> float:
 def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
     """Return a file with the columns of the class list, and a column for each assignment.
 
-    It is comma-separated text in UTF-8; for a spreadsheet with a byte order mark, for Canvas
-    without. Assignments without any result get no column.
+    Assignments without any result get no column.
     """
     state = class_state.read(course)
     topics = [topic for topic in topics if any(topic in rows for rows in by_student.values())]
@@ -69,8 +68,8 @@ def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> byte
         maxima = [f"{_maximum(by_student, topic):g}" for topic in topics]
         rows.insert(0, ["    Points Possible", *blank, *maxima])
     text = results.comma_separated([*header, *topics], rows)
-    # Canvas takes a mark before its first header for a part of it
-    return text.encode() if is_canvas else results.for_spreadsheets(text)
+    # spreadsheets need a mark to open it as UTF-8; Canvas takes one for a part of its first header
+    return text.encode("utf-8" if is_canvas else "utf-8-sig")
 
 
 def fill(

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from optdl.files import atomic_write
-from tools.classroom import class_state, lab, layouts, release
+from tools.classroom import lab, release
 from tools.fingerprints import files
 from tools.layout import HERE, ROOT, Course, is_result
 from tools.progress import Stages, each
@@ -36,8 +36,6 @@ HAND_IN = OWN / "hand_in"
 """How to hand in, for each way; the first line is also told at the end of each notebook."""
 PLACE = "<!-- hand in -->"
 """Where it goes in the students' README."""
-LOGINS = (*layouts.OWN_ID, *layouts.LOGIN)
-"""Columns of a class list whose ids students know as their user names."""
 USER_NAME = "user name"
 """What students call the id under which they hand in, if nothing else is said."""
 WAYS = (lab.UPLOAD, "exchange", "hub")
@@ -158,15 +156,3 @@ def main(to: str | None, how: str, called: str, site: bool, course: Course = HER
         f"follow its README.md. How to hand in: {_first_line(text)}",
         soft_wrap=True,
     )
-    state = class_state.read(course)
-    ids = [  # what the class list calls its column of ids
-        column
-        for index, column in enumerate(state.columns if state.students else [])
-        if all(cells[index : index + 1] == [who] for who, cells in state.students.items())
-    ]
-    if called == USER_NAME and ids and layouts.plain(ids[0]) not in LOGINS:
-        remedy = "enter a list that has the names with which they log in"
-        if how == lab.UPLOAD:
-            remedy = 'if students call it something else, say it: make handout ID="student number"'
-        text = f"Students hand in under their {called}. The ids of your class list are those of "
-        console.print(f"{text}its column {ids[0]}: {remedy}", soft_wrap=True, markup=False)

@@ -11,7 +11,7 @@ from gradebox.nbgrader.cells import of
 from optdl.labs import perform
 from tools import notebooks
 from tools.classroom import answers
-from tools.layout import HERE, LAB, ROOT, Course
+from tools.layout import HERE, LAB, Course
 from tools.terminal import ToolError, argument, command, console
 
 
@@ -44,4 +44,4 @@ def answers_of(source: Any) -> dict[str, Any]:
 def main(topics: list[str], course: Course = HERE) -> None:
     """Make the records of the labs that are named."""
     for topic in topics:
-        write(course or Course(ROOT), topic)
+        write(course, topic)

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from rich.text import Text
 
 from gradebox.feedback.formulas import rendered
-from gradebox.feedback.scheme import SCHEME
+from gradebox.feedback.page import SCHEME
 from gradebox.nbgrader.cells import name_of, of
 from tools import notebooks
 from tools.classroom import results
@@ -86,7 +86,7 @@ def mark(course: Course, topic: str, question: Question, given: dict[str, Any]) 
         book.db.commit()
 
 
-def server(course: Course, topic: str, port: int = 0) -> tuple[HTTPServer, str]:
+def server(course: Course, topic: str) -> tuple[HTTPServer, str]:
     """Return the server of the page, and its address: nobody else can guess it."""
     asked, token, nonce = questions(course, topic), secrets.token_urlsafe(), secrets.token_hex()
     if not asked:
@@ -126,19 +126,18 @@ def server(course: Course, topic: str, port: int = 0) -> tuple[HTTPServer, str]:
         def log_message(self, *_: Any) -> None:
             """Say nothing: the terminal is for what a person has to know."""
 
-    http = HTTPServer(("127.0.0.1", port), Handler)
+    http = HTTPServer(("127.0.0.1", 0), Handler)
     return http, f"http://127.0.0.1:{http.server_port}/{token}"
 
 
 @command(
     argument("topic", metavar="TOPIC", help="an assignment that was graded"),
     argument("--no-browser", action="store_true", help="only print the address"),
-    argument("--port", type=int, default=0, help="where to listen; any free one when 0"),
 )
-def main(topic: str, no_browser: bool, port: int, course: Course = HERE) -> None:
+def main(topic: str, no_browser: bool, course: Course = HERE) -> None:
     """Serve the page until Ctrl-C."""
     [topic] = course.choose([topic])
-    http, address = server(course, topic, port)
+    http, address = server(course, topic)
     console.print(Text(f"Mark the answers at {address}"), soft_wrap=True)
     console.print(f"Ctrl-C ends it. Then write the new pages: make grade A={topic}")
     if not no_browser:

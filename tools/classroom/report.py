@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from rich.text import Text
 
-from tools.classroom import exercises, results, similarity
+from tools.classroom import results, similarity
 from tools.classroom.results import Row
 from tools.fingerprints import write_if_changed
 from tools.layout import HERE, Course
@@ -31,9 +31,9 @@ LEVELS = ("none", "less than half", "half or more", "all")
 """How many of the points a student has, in words."""
 OTHER = "another reason"
 KINDS_OF_CAUSE = {
-    *(exercises.NOT_WRITTEN, exercises.NOT_FOUND, exercises.NOT_RUN, exercises.UNNAMED),
-    *exercises.KINDS.values(),
-    *(known for _, known in exercises.WHYS),
+    *(results.NOT_WRITTEN, results.NOT_FOUND, results.NOT_RUN, results.UNNAMED),
+    *results.KINDS.values(),
+    *(known for _, known in results.WHYS),
 }
 """The causes whose words are the course's own, and never a student's."""
 BEFORE = {
@@ -53,7 +53,7 @@ class Assignment:
 
     topic: str
     rows: list[Row]
-    reports: list[exercises.Report]
+    reports: list[results.Report]
 
     @property
     def graded(self) -> list[Row]:
@@ -139,7 +139,7 @@ def gather(course: Course, topics: Sequence[str] = ()) -> list[Assignment]:
     graded = {row.assignment for row in rows if row.graded}
     by_topic = {topic: [row for row in rows if row.assignment == topic] for topic in topics}
     return [
-        Assignment(topic, of_topic, exercises.reports(course, topic, of_topic))
+        Assignment(topic, of_topic, results.reports(course, topic, of_topic))
         for topic, of_topic in by_topic.items()
         if topic in graded
     ]
@@ -157,7 +157,7 @@ def without_names(class_: Sequence[Assignment]) -> list[Assignment]:
         is_ours = cause in named | KINDS_OF_CAUSE or error in vars(builtins)
         return cause if is_ours and not is_name.search(cause) else OTHER
 
-    def anonymous(report: exercises.Report) -> exercises.Report:
+    def anonymous(report: results.Report) -> results.Report:
         why = {labels[who]: shown(cause, report.named) for who, cause in report.why.items()}
         points = {labels[who]: points for who, points in report.points.items()}
         return replace(report, points=points, why=why, named=report.named & {*why.values()})
@@ -273,7 +273,7 @@ def write(
     nobody = without_names(class_)
     contents = {
         f"{name}.html": page(chosen(class_), class_, alike).encode(),
-        f"{name}.csv": results.for_spreadsheets(to_csv(chosen(class_))),
+        f"{name}.csv": to_csv(chosen(class_)).encode("utf-8-sig"),
         f"{name}-without-names.html": page(chosen(nobody), nobody).encode(),
     }
     for file, content in contents.items():

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest.mock import patch
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -40,8 +40,6 @@ STUDENT = ".student"
 """In the place of work: the id under which its owner hands in."""
 USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")
 """Ids that a class list can have."""
-CHECK = re.compile(r"check\w*\(")
-"""The call of a check."""
 REASONS = (re.compile(r"^Likely cause: (.+)", re.M), re.compile(r"^Why: (.+)", re.M))
 KERNELS_FILE = re.compile(r"\(\d+\.py, ")
 """What a kernel puts before the line of a syntax error."""
@@ -61,19 +59,6 @@ class Answer(NamedTuple):
     reason: str = ""
 
 
-class Checks(Execute):  # type: ignore[misc]
-    """nbgrader's way to execute a notebook, with a report of its progress."""
-
-    on_progress: OnProgress
-    titles: dict[str, str]
-
-    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> Any:
-        """Execute a cell, and say which exercise is checked next."""
-        if CHECK.search(cell.source):
-            self.on_progress(index, len(self.nb.cells), self.titles.get(name_of(cell), ""))
-        return super().preprocess_cell(cell, resources, index)
-
-
 def executed(
     course: Course, path: Path, released: NotebookNode, student: str, on_progress: OnProgress
 ) -> NotebookNode:
@@ -85,8 +70,10 @@ def executed(
     notebook, own_cells = notebooks.read(path), lab.locked(released)
     for cell in notebook.cells:
         cell.source = own_cells.get(name_of(cell), cell.source)
-    checks = Checks(config=course.config)
-    checks.on_progress, checks.titles = on_progress, notebooks.headings(released)
+    checks, titles = Execute(config=course.config), notebooks.headings(released)
+    checks.on_cell_start = lambda cell, cell_index: on_progress(
+        cell_index, len(notebook.cells), titles.get(name_of(cell), "")
+    )
     checks.timeout_func = lambda cell: (
         RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
     )

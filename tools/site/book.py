@@ -163,8 +163,7 @@ class _Build:
             numbers[page.doc] = stored.numbers
             digests[page.doc] = digest([json.dumps([page.key, stored.outputs, stored.numbers])])
             if self.before.get(page.doc) != digests[page.doc]:
-                data = {"execution_seconds": stored.wall}
-                bundle = CacheBundleIn(stored.fill(page), str(page.path), data=data)
+                bundle = CacheBundleIn(stored.fill(page), str(page.path))
                 cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
         write_if_changed(self.output / "numbers.json", json.dumps(numbers).encode())
         return digests
@@ -207,10 +206,7 @@ def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
     """Put the notebook of each chapter into the site, unless Colab would open another one."""
     from tools.site import chapters
 
-    try:
-        written = chapters.write(all_pages, site / "_notebooks", ROOT)
-    except chapters.NotPortable as error:
-        raise ToolError(str(error), "add it there, or write the page without it") from None
+    written = chapters.write(all_pages, site / "_notebooks", ROOT)
     public = {f"{chapters.FOLDER}/{file.name}": file for file in written}
     stale = [name for name, file in public.items() if _text(file) != _text(ROOT / name)]
     if stale and chapters.Book(ROOT).repository:

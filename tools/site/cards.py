@@ -7,7 +7,6 @@ as ``erm::risk``. Formulas stand between ``\(`` and ``\)``, which Anki hands to 
 import csv
 import hashlib
 import html
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,12 +51,10 @@ def rows(root: Path = ROOT) -> Iterator[tuple[str, str, str, str]]:
 
 def write(target: Path, root: Path = ROOT) -> int:
     """Write the file, and return how many cards it has."""
-    lines = io.StringIO()
-    lines.write(HEADER)
     table = list(rows(root))
-    csv.writer(lines, delimiter="\t", lineterminator="\n").writerows(table)
-    with atomic_write(target) as file:
-        file.write_text(lines.getvalue(), encoding="utf-8")
+    with atomic_write(target) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+        file.write(HEADER)
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(table)
     return len(table)
 
 

@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import yaml  # type: ignore[import-untyped]
@@ -24,7 +23,7 @@ from sphinx.pycode import ModuleAnalyzer
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, contents, files_below
 from tools.site.pages import Page, Store, find
-from tools.terminal import argument, command, console
+from tools.terminal import ToolError, command, console
 
 FOLDER = "notebooks"
 """Where the notebooks lie in the repository once Colab and Binder are switched on."""
@@ -55,12 +54,12 @@ COLAB = (HERE / "chapters_colab.txt").read_text("utf-8").strip()
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-class NotPortable(ValueError):
+class NotPortable(ToolError):
     """A page uses something for which a notebook has no form."""
 
-    def __str__(self) -> str:
-        what, name = self.args
-        return f"tools/site/chapters.py has no form for the {what} {name!r} in a notebook"
+    def __init__(self, what: str, name: str) -> None:
+        problem = f"tools/site/chapters.py has no form for the {what} {name!r} in a notebook"
+        super().__init__(problem, "add it there, or write the page without it")
 
 
 class Book:
@@ -115,28 +114,25 @@ def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -
     """Return a page as a notebook that runs; ``numbers`` are those that its text prints."""
     context = Context(book, page.doc, numbers or {})
     title = book.titles.get(page.doc, page.name)
-    texts: list[tuple[Any, str, list[str]]] = [
-        (new_markdown_cell, FIRST.format(title=title, folder=FOLDER), [])
-    ]
+    cells = [new_markdown_cell(FIRST.format(title=title, folder=FOLDER))]  # type: ignore[no-untyped-call]
     if book.repository:
         source = COLAB.format(repository=book.repository, folder=FOLDER)
-        texts.append((new_code_cell, source, []))
+        cells.append(new_code_cell(source))  # type: ignore[no-untyped-call]
     for cell in page.notebook.cells:
-        text = "" if cell.cell_type == "code" else markdown(cell.source, context)
         if cell.cell_type == "code":
-            tags = {*cell.metadata.get("tags", [])} - {"setup", "hide-input"}
-            texts.append((new_code_cell, cell.source, sorted(tags)))
-            if caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
-                text = f"*Figure.* {markdown(caption, context)}"
+            tags = sorted({*cell.metadata.get("tags", [])} - {"setup", "hide-input"})
+            metadata = {"tags": tags} if tags else {}
+            cells.append(new_code_cell(cell.source, metadata=metadata))  # type: ignore[no-untyped-call]
+            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+            text = f"*Figure.* {markdown(caption, context)}" if caption else ""
+        else:
+            text = markdown(cell.source, context)
         if text:
-            texts.append((new_markdown_cell, text, []))
-    name = page.name.replace("_", "-")
-    cells = [
-        kind(text, id=f"{name}-{number}", metadata={"tags": tags} if tags else {})
-        for number, (kind, text, tags) in enumerate(texts)
-    ]
-    metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    result: NotebookNode = new_notebook(cells=cells, metadata=metadata)  # type: ignore[no-untyped-call]
+            cells.append(new_markdown_cell(text))  # type: ignore[no-untyped-call]
+    for number, cell in enumerate(cells):
+        cell.id = f"{page.name.replace('_', '-')}-{number}"
+    about = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    result: NotebookNode = new_notebook(cells=cells, metadata=about)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -261,8 +257,8 @@ def write_scripts(site: Path) -> None:
         script.write_text(f"saveNotebook({arguments});\n", encoding="utf-8")
 
 
-@command(argument("--out", type=Path, default=ROOT / FOLDER, help="the folder, if not notebooks"))
-def main(out: Path) -> None:
+@command()
+def main() -> None:
     """Write the notebooks."""
-    paths = write(find(ROOT), out, ROOT)
-    console.print(f"{len(paths)} notebooks are in {out}")
+    paths = write(find(ROOT), ROOT / FOLDER, ROOT)
+    console.print(f"{len(paths)} notebooks are in {ROOT / FOLDER}")

@@ -28,12 +28,17 @@ LABELS = re.compile(
 FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILINE | re.DOTALL)
 SOURCE = re.compile(r"(?:^\s*|\(|\. )Source:\s*([^()\n]*?)\)?\.?\s*$", re.MULTILINE)
 """``(Source: L1-07).`` or ``Source: L1-07.`` at the end of a sentence, or a line of its own."""
-LAB = "LAB-"
-"""How the rows of labs begin."""
 
 Kind = Literal["section", "code", "test", "exercise"]
 KINDS: tuple[Kind, ...] = ("section", "code", "test", "exercise")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+FILES = {
+    "section": ("book/{topic}", "put ({row})= before the heading of its section"),
+    "code": ("src/optdl/{module}.py", "add the line Source: {row} to a docstring"),
+    "test": ("tests/{test}.py", 'mark a test with @pytest.mark.row("{row}")'),
+    "exercise": ("solutions/{topic}/{notebook}.ipynb", 'call check("{row}", …) in a graded cell'),
+}
+"""The file in which a hole is filled, and how."""
 
 
 class Evidence(NamedTuple):
@@ -62,7 +67,7 @@ class Problem(NamedTuple):
 class Row:
     """One item of the course, with all places found for it."""
 
-    ids: tuple[str, ...]
+    ids: list[str]
     title: str
     exercise: bool
     evidence: list[Evidence] = field(default_factory=list)
@@ -89,7 +94,7 @@ class Chapter:
     topic: str
     title: str
     rows: list[Row]
-    exists: bool = False
+    exists: bool
 
     @property
     def complete(self) -> int:
@@ -106,42 +111,39 @@ class Coverage(NamedTuple):
 
 def read_rows(root: Path) -> list[Chapter]:
     """Return the chapters of ``book/rows.yml``, in the order of the book, with no places yet."""
-    file, contents = root / "book" / "rows.yml", root / "_toc.yml"
-    if not file.exists():
-        raise ToolError(f"there is no {file}", "run the command in the repository's folder")
-    chapters = [
-        Chapter(
-            item["topic"],
-            item["title"],
-            [
-                Row(tuple(re.split(r",\s*", row["id"])), row["title"], bool(row.get("exercise")))
-                for row in item["rows"]
-            ],
-        )
-        for item in yaml.safe_load(file.read_text(encoding="utf-8"))["chapters"]
-    ]
+    chapters = []
+    for item in yaml.safe_load((root / "book" / "rows.yml").read_text("utf-8"))["chapters"]:
+        rows = [
+            Row(re.split(r",\s*", row["id"]), row["title"], bool(row.get("exercise")))
+            for row in item["rows"]
+        ]
+        exists = (root / "book" / item["topic"] / "index.md").exists()
+        chapters.append(Chapter(item["topic"], item["title"], rows, exists))
     names = [row_id for chapter in chapters for row in chapter.rows for row_id in row.ids]
     counts = Counter([*names, *(chapter.topic for chapter in chapters)])
     if twice := sorted(name for name, count in counts.items() if count > 1):
         raise ToolError(f"book/rows.yml lists {', '.join(twice)} twice", "remove one of them")
+    contents = root / "_toc.yml"
     text = contents.read_text(encoding="utf-8") if contents.exists() else ""
     order = {topic: place for place, topic in enumerate(re.findall(r"file:\s*book/(\w+)", text))}
     # chapters that are not in the contents yet follow, in the order of rows.yml
     return sorted(chapters, key=lambda chapter: order.get(chapter.topic, len(text)))
 
 
+def _files(root: Path, folder: str, pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of files, relative to the root, and their texts."""
+    for path in sorted((root / folder).rglob(pattern)):
+        yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+
+
 def sections(root: Path) -> Iterator[Evidence]:
     """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
-    for path in sorted((root / "book").rglob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        text = FENCE.sub(lambda fence: "fence" + "\n" * fence[0].count("\n"), text)
+    for file, original in _files(root, "book", "*.md"):
+        text = FENCE.sub(lambda fence: "fence" + "\n" * fence[0].count("\n"), original)
         for labels in LABELS.finditer(text):
             for label in LABEL.finditer(text, labels.start(), labels.end(1)):
                 line = text.count("\n", 0, label.start()) + 1
-                heading = labels["heading"] or ""
-                yield Evidence(
-                    label[1], "section", heading, path.relative_to(root).as_posix(), line
-                )
+                yield Evidence(label[1], "section", labels["heading"] or "", file, line)
 
 
 def code(root: Path) -> Iterator[Evidence]:
@@ -150,13 +152,11 @@ def code(root: Path) -> Iterator[Evidence]:
     The checks do not count, as they compare with the mathematics and implement none. Those of the
     labs do: they hold what the labs ask for, in PyTorch.
     """
-    package = root / "src" / "optdl"
-    for path in sorted(package.rglob("*.py")):
-        module = ".".join(path.relative_to(package).with_suffix("").parts)
+    for file, text in _files(root, "src/optdl", "*.py"):
+        module = file.removeprefix("src/optdl/").removesuffix(".py").replace("/", ".")
         if module.startswith("checks.") and ".lab_" not in module:
             continue
-        file = path.relative_to(root).as_posix()
-        for name, item in _definitions(_parse(path.read_text(encoding="utf-8"), str(path))):
+        for name, item in _definitions(_parse(text, file)):
             for rows in SOURCE.findall(ast.get_docstring(item) or ""):
                 for row_id in re.split(r"\s*,\s*", rows):
                     yield Evidence(row_id, "code", f"{module}.{name}", file, item.lineno)
@@ -173,43 +173,38 @@ def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definit
 
 def tests(root: Path) -> Iterator[Evidence]:
     """Yield each test, test class or test module that is marked with ``pytest.mark.row``."""
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        tree = _parse(path.read_text(encoding="utf-8"), str(path))
-        file = path.relative_to(root).as_posix()
+    for file, text in _files(root, "tests", "test_*.py"):
+        tree, stem = _parse(text, file), Path(file).stem
         assigned = [item for item in tree.body if isinstance(item, ast.Assign)]
         own = [item for item in assigned if ast.unparse(item).startswith("pytestmark = ")]
-        for row_id in _marked(own, path):
-            yield Evidence(row_id, "test", path.stem, file, 1)
+        for row_id in _marked(own, file):
+            yield Evidence(row_id, "test", stem, file, 1)
         for name, item in _definitions(tree):
             marks = {ast.unparse(getattr(mark, "func", mark)) for mark in item.decorator_list}
             # a test that never passes proves nothing
-            if marks & {"pytest.mark.skip", "pytest.mark.xfail"}:
-                continue
-            if item.name.startswith(("test", "Test")):
-                test = f"{path.stem}::{name.replace('.', '::')}"
-                for row_id in _marked(item.decorator_list, path):
+            skipped = marks & {"pytest.mark.skip", "pytest.mark.xfail"}
+            if item.name.startswith(("test", "Test")) and not skipped:
+                test = f"{stem}::{name.replace('.', '::')}"
+                for row_id in _marked(item.decorator_list, file):
                     yield Evidence(row_id, "test", test, file, item.lineno)
 
 
-def _marked(nodes: Iterable[ast.AST], path: Path) -> Iterator[str]:
+def _marked(nodes: Iterable[ast.AST], file: str) -> Iterator[str]:
     """Yield the arguments of ``pytest.mark.row`` in expressions, those of parameters among them."""
     for call in (part for node in nodes for part in ast.walk(node)):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
             for argument in call.args:
                 if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
                     text = f"pytest.mark.row({ast.unparse(argument)}) is not a string"
-                    remedy = (
-                        'write the rows out, as in pytest.mark.row("L1-07"), to be read, not run'
-                    )
-                    raise ToolError(f"{path}:{call.lineno}: {text}", remedy)
+                    remedy = 'write the rows out, as in pytest.mark.row("L1-07"): it is not run'
+                    raise ToolError(f"{file}:{call.lineno}: {text}", remedy)
                 yield argument.value
 
 
 def exercises(root: Path) -> Iterator[Evidence]:
     """Yield what the graded cells of instructors' notebooks check, a row of a call at a time."""
-    for path in sorted((root / "solutions").glob("*/*.ipynb")):
-        file = path.relative_to(root).as_posix()
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for file, text in _files(root, "solutions", "*.ipynb"):
+        for cell in json.loads(text)["cells"]:
             graded = cell.get("metadata", {}).get("nbgrader", {}).get("grade")
             if cell["cell_type"] != "code" or not graded:
                 continue
@@ -237,44 +232,43 @@ def gather(root: Path = ROOT) -> Coverage:
     }
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
         chapter, row = rows_by_id.get(item.id, (None, None))
-        known = {place.id for place in row.evidence if place.kind == "section"} if row else set()
-        is_section = item.kind == "section"
-        if chapter is None or row is None:
-            fault = "is no row; the rows stand in book/rows.yml"
-        elif is_section and not item.file.startswith(f"book/{chapter.topic}/"):
-            fault = f"belongs to a page of book/{chapter.topic}"
-        elif is_section and not item.name:
-            fault = "must stand right before a heading"
-        elif is_section and item.id in known:
-            fault = "is a label already"
-        else:
+        if fault := _fault(item, chapter, row):
+            where = f"{item.file}:{item.line}" if item.line else item.file
+            problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
+        elif row:
             row.evidence.append(item)
-            continue
-        where = f"{item.file}:{item.line}" if item.line else item.file
-        problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
-    for chapter in chapters:
-        chapter.exists = (root / "book" / chapter.topic / "index.md").exists()
-        holes = [(row, kind) for row in chapter.rows for kind in row.missing if chapter.exists]
-        problems += [Problem(row.name, kind, *_remedy(chapter, row, kind)) for row, kind in holes]
+    for chapter in (chapter for chapter in chapters if chapter.exists):
+        for row in chapter.rows:
+            problems += [_hole(chapter.topic, row, kind) for kind in row.missing]
     return Coverage(chapters, problems)
 
 
-def _remedy(chapter: Chapter, row: Row, kind: Kind) -> tuple[str, str]:
-    """Return the file in which a hole is filled, and how."""
-    topic, row_id = chapter.topic, row.ids[0]
-    is_lab = row_id.startswith(LAB)
-    module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
-    test = "checks/test_lab_records" if is_lab else f"optdl/test_{topic}"
-    file, remedy = {
-        "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
-        "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
-        "test": (f"tests/{test}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
-        "exercise": (
-            f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",
-            f'call check("{row_id}", …) in a graded cell',
-        ),
-    }[kind]
-    return file, f"{row_id} has no {kind}; in {file} {remedy}"
+def _fault(item: Evidence, chapter: Chapter | None, row: Row | None) -> str:
+    """Return what is wrong with a place, if anything."""
+    if chapter is None or row is None:
+        return "is no row; the rows stand in book/rows.yml"
+    if item.kind != "section":
+        return ""
+    if not item.file.startswith(f"book/{chapter.topic}/"):
+        return f"belongs to a page of book/{chapter.topic}"
+    if not item.name:
+        return "must stand right before a heading"
+    is_known = item.id in {place.id for place in row.of("section")}
+    return "is a label already" if is_known else ""
+
+
+def _hole(topic: str, row: Row, kind: Kind) -> Problem:
+    row_id = row.ids[0]
+    is_lab = row_id.startswith("LAB-")
+    names = {
+        "topic": topic,
+        "row": row_id,
+        "notebook": "lab" if is_lab else topic,
+        "module": f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic,
+        "test": "checks/test_lab_records" if is_lab else f"optdl/test_{topic}",
+    }
+    file, remedy = (text.format(**names) for text in FILES[kind])
+    return Problem(row.name, kind, file, f"{row_id} has no {kind}; in {file} {remedy}")
 
 
 @command()

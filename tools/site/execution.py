@@ -18,9 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any
@@ -31,7 +29,6 @@ from gradebox.processors import cores
 from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
 from tools.progress import OnProgress
-from tools.site import imported_modules
 from tools.site.pages import Execution, Page, Store, checksum, typeset
 from tools.terminal import ToolError
 
@@ -42,9 +39,11 @@ WALL_SECONDS = 1800.0
 POLL_SECONDS = 0.5
 
 HERE = Path(__file__).resolve().parents[2]
-INLINE = "module://matplotlib_inline.backend_inline"
+# what a page shows depends neither on the reader's own settings nor on the number of threads
+SETTINGS = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "OMP_NUM_THREADS": "1"}
+IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
-UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
+UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
 
 
@@ -73,14 +72,13 @@ def execute(
     """
     if not pages:
         return []
-    # what a page shows depends neither on the reader's own settings nor on the number of threads
-    own = {"MPLBACKEND": INLINE, "OMP_NUM_THREADS": "1"}
+    failures: list[Any] = []
     with (
         tempfile.TemporaryDirectory(prefix="pages-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
             [sys.executable, "-m", "tools.site.execution"],
             cwd=HERE,
-            env=os.environ | own | {"IPYTHONDIR": f"{folder}/ipython"},
+            env=os.environ | SETTINGS | {"IPYTHONDIR": f"{folder}/ipython"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for this process, which then ends that one
@@ -89,10 +87,9 @@ def execute(
         assert server.stdin is not None
         assert server.stdout is not None
         try:
-            limits = PROCESSOR_SECONDS, WALL_SECONDS
             with server.stdin:
+                limits = PROCESSOR_SECONDS, WALL_SECONDS
                 pickle.dump((pages, store, Path(folder), limits), server.stdin)
-            failures: list[Any] = []
             for line in server.stdout:
                 done, now, failures = json.loads(line)
                 on_progress(done, len(pages), now)
@@ -112,28 +109,29 @@ def execute(
     return failed
 
 
-def _imported(pages: Sequence[Page]) -> set[str]:
-    """Return what pages import, and what the modules of ``optdl`` do that they import."""
-    files = {file for page in pages for file in page.code}
-    sources = [source for page in pages for source in page.python]
+def _import(pages: Sequence[Page]) -> None:
+    """Import what the cells of pages and the package import; not the package, which may change."""
+    files = (pages[0].root / "src" / "optdl").rglob("*.py")
+    sources = [cell.source for page in pages for cell in page.cells]
     sources += [file.read_text("utf-8") for file in files]
-    names = {name for source in sources for name in imported_modules.named(source)}
-    # the backend for figures looks for IPython's shell when it is imported
-    return {name for name in names if not name.startswith(("optdl", "matplotlib_inline"))}
+    names = {name for source in sources for name in IMPORT.findall(source)}
+    for name in sorted(names):
+        # the backend for figures looks for IPython's shell when it is imported
+        if not name.startswith(("optdl", "matplotlib_inline", ".")):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    Shell.make()
+    # what is there by now is shared, and nobody need look through it again
+    gc.collect()
+    gc.freeze()
 
 
 def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
     """Execute pages; print twice a second how many are done, which run, and what failed."""
     context: Any = get_context("fork" if sys.platform == "linux" else "spawn")
-    if sys.platform == "linux":
+    if sys.platform == "linux" and len(pages) > cores():
         with contextlib.redirect_stdout(sys.stderr):
-            for name in sorted(_imported(pages)):
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(name)
-            Shell.make()
-        # what is there by now is shared, and nobody need look through it again
-        gc.collect()
-        gc.freeze()
+            _import(pages)
     waiting, failures = list(enumerate(pages)), []
     running: dict[Any, tuple[int, Any, Any]] = {}
     while waiting or running:
@@ -182,7 +180,6 @@ def _failure(file: Path, status: int, limits: tuple[float, float]) -> list[str]:
 
 def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], cell: Any) -> None:
     """Execute the cells of a page in this process, and keep what they show."""
-    start = time.monotonic()
     log = (folder / f"{page.name}.log").open("w")
     os.dup2(log.fileno(), 1)
     os.dup2(log.fileno(), 2)
@@ -218,7 +215,7 @@ def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], ce
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     faulthandler.cancel_dump_traceback_later()
     result.data.update(_checksums(page.root.resolve(), reads))
-    store.save(page, replace(result, wall=round(time.monotonic() - start, 1)))
+    store.save(page, result)
 
 
 def _run_cell(shell: Shell, source: str) -> None:
@@ -263,14 +260,18 @@ def _note_reads(root: Path) -> set[str]:
 
 
 def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
-    """Return the checksums of the data among what a page read."""
-    paths = {Path(name).relative_to(root): Path(name) for name in sorted(reads)}
+    """Return the checksums of what a page read, and of the modules of ``optdl`` that it ran."""
+    modules = [module for name, module in sys.modules.items() if re.match(r"optdl\b", name)]
+    files = {os.path.realpath(getattr(module, "__file__", None) or root) for module in modules}
+    read = [Path(name) for name in sorted(reads | files) if Path(name).is_relative_to(root)]
+    paths = {path.relative_to(root): path for path in read}
     return {
         name.as_posix(): checksum(path)
         for name, path in paths.items()
         if path.exists()
         and not UNCOUNTED & {*name.parts}
-        and name.parts[:1] not in {("src",), ("tools",), ()}
+        # to import a module lists its folder
+        and not (path.is_dir() and name.parts[:1] in ((), ("src",)))
     }
 
 

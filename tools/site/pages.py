@@ -1,9 +1,9 @@
 """The pages of the book that hold code, what their outputs depend on, and the outputs kept of each.
 
 An execution is kept in a file whose name is the page's and a checksum of what the page ran: its
-code cells, the numbers that its text prints, the modules of ``optdl`` that the cells import, and
-the pinned packages. The file also lists the data that the page read, with checksums. The other
-words between the cells play no part.
+code cells, the numbers that its text prints, and the pinned packages. The file also lists what the
+page read, data and modules of ``optdl``, with checksums. The other words between the cells play no
+part.
 """
 
 import json
@@ -17,17 +17,15 @@ from typing import Any
 
 import nbformat
 import yaml  # type: ignore[import-untyped]
-from IPython.core.inputtransformer2 import TransformerManager
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
 from tools.fingerprints import digest, write_if_changed
 from tools.layout import contents
-from tools.site import imported_modules
 from tools.terminal import ToolError
 
-FORMAT = "2"
+FORMAT = "3"
 """Raise it when executions must be made anew although nothing that they are made from changed."""
 KEPT = 3
 """So many executions of each page are kept: those of other branches, for example."""
@@ -77,25 +75,12 @@ class Page:
         return result
 
     @cached_property
-    def python(self) -> list[str]:
-        """Return the sources of the code cells without what IPython alone understands."""
-        plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
-        return [plain(cell.source) for cell in self.cells]
-
-    @cached_property
-    def code(self) -> list[Path]:
-        """Return the files of ``optdl`` on which the outputs depend."""
-        return imported_modules.needed(self.python, self.root / "src")
-
-    @cached_property
     def key(self) -> str:
-        """Return the checksum of all that the page runs."""
+        """Return the checksum of what the page runs."""
         environment = [FORMAT, sys.platform, platform.python_version()]
-        names = [path.relative_to(self.root).as_posix() for path in self.code]
-        sources = [json.dumps([cell.source, cell.metadata]) for cell in self.cells]
-        sources.append(json.dumps(self.numbers))
+        sources = [[cell.source, cell.metadata] for cell in self.cells]
         pins = self.root / "requirements.txt"
-        return digest([*environment, *sources, *names, *self.code, pins])[:20]
+        return digest([*environment, json.dumps([sources, self.numbers]), pins])[:20]
 
     def line(self, cell: int) -> int:
         """Return the line of the page on which a code cell begins."""
@@ -128,14 +113,12 @@ def find(root: Path) -> list[Page]:
     extensions = config["sphinx"]["config"]["myst_enable_extensions"]
     syntax = MdParserConfig(enable_extensions=set(extensions))
     pages = []
-    for name in contents(root):
-        path = root / f"{name}.md"
+    for path in (root / f"{name}.md" for name in contents(root)):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if is_myst_markdown_notebook(text):
             notebook = read_myst_markdown_notebook(text, syntax, add_source_map=True, path=path)
-            if any(cell.cell_type == "code" for cell in notebook.cells):
-                pages.append(Page(root, path, notebook))
-    return pages
+            pages.append(Page(root, path, notebook))
+    return [page for page in pages if page.cells]
 
 
 @dataclass(frozen=True)
@@ -148,8 +131,6 @@ class Execution:
     """The checksum of each file, and of each folder's listing, that the page read."""
     seconds: list[float] = field(default_factory=list)
     """The processor time of each cell."""
-    wall: float = 0.0
-    """Seconds from the start of its process to its end."""
     numbers: dict[str, str] = field(default_factory=dict)
     """Each number that the text prints, by the expression that it is computed from."""
 
@@ -185,7 +166,7 @@ class Store:
         return self.folder / f"{page.name}.log"
 
     def load(self, page: Page) -> Execution | None:
-        """Return the kept execution of a page; None if there is none or its data has changed."""
+        """Return the kept execution of a page; None if there is none or what it read changed."""
         try:
             execution = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):

@@ -22,7 +22,7 @@ from optdl.files import atomic_write
 from tools.layout import ROOT, contents
 from tools.progress import OnProgress, Stages
 from tools.site import book
-from tools.terminal import ToolError, argument, command, console
+from tools.terminal import ToolError, command, console
 
 PROGRAMS = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge"),
@@ -58,11 +58,6 @@ def join(site: Path, root: Path) -> str:
     styles: dict[str, None] = {}
     formulas: list[str] = []
 
-    def plain(heading: re.Match[str]) -> str:
-        # the outline has letters only, and no space for the end of a line
-        text = FORMULA.sub(lambda formula: "".join(MATHML.findall(formula[0])), heading[0])
-        return " ".join(re.sub(r"</?m\w+[^>]*>", "", text).split())
-
     def aside(formula: re.Match[str]) -> str:
         # On paper the letters are what is read: their MathML is not printed.
         formulas.append(formula[0].replace(' aria-hidden="true"', ""))
@@ -71,7 +66,7 @@ def join(site: Path, root: Path) -> str:
     for page in pages:
         file = site / f"{page}.html"
         # Formulas are most of a page, and stay as they are.
-        text = FORMULA.sub(aside, HEADING.sub(plain, file.read_text("utf-8")))
+        text = FORMULA.sub(aside, HEADING.sub(_plain, file.read_text("utf-8")))
         soup = BeautifulSoup(text, "html.parser")
         article = soup.select_one("article.bd-article")
         if article is None:
@@ -92,6 +87,12 @@ def join(site: Path, root: Path) -> str:
         f"{''.join(articles)}</div></div></div></body></html>"
     )
     return FORMULA.sub(lambda match: formulas[int(match[1])], document)
+
+
+def _plain(heading: re.Match[str]) -> str:
+    """Return a heading for the outline, which has letters only, and no space for an end of line."""
+    text = FORMULA.sub(lambda formula: "".join(MATHML.findall(formula[0])), heading[0])
+    return " ".join(re.sub(r"</?m\w+[^>]*>", "", text).split())
 
 
 def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None:
@@ -150,30 +151,14 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
         try:
             if int(browser.version.split(".")[0]) < MIN_CHROMIUM:
-                problem = (
-                    f"{path} is Chromium {browser.version}; {MIN_CHROMIUM} or later numbers pages"
-                )
-                remedy = "install a newer one, or name it in the environment variable CHROMIUM"
-                raise ToolError(problem, remedy)
+                problem = f"{path} is Chromium {browser.version}; {MIN_CHROMIUM} numbers pages"
+                raise ToolError(problem, "install a newer one, or name it in CHROMIUM")
             size: Any = {"width": WIDTH, "height": 940}
             context = browser.new_context(offline=True, viewport=size, color_scheme="light")
             context.set_default_timeout(PATIENCE)
             yield context.new_page()
         finally:
             browser.close()
-
-
-def lay_out(page: Any, document: Path) -> None:
-    """Open the joined document and let everything fit the page, or say what is too wide."""
-    page.emulate_media(media="print")
-    page.goto(document.as_uri(), wait_until="load")
-    # also those that the browser has not met while laying out the first sheet
-    page.evaluate("Promise.all([...document.fonts].map((font) => font.load())).then(() => 0)")
-    if wide := page.evaluate(FIT, WIDTH):
-        raise ToolError(
-            f"{len(wide)} parts are wider than the page, the first of them: {wide[0]}",
-            "break the formula or the table into lines, in its page below book/",
-        )
 
 
 def write_pdf(
@@ -185,7 +170,14 @@ def write_pdf(
         document = Path(folder) / "book.html"
         document.write_text(join(site, root), "utf-8")
         on_progress(20, 100, "laying the pages out")
-        lay_out(page, document)
+        page.emulate_media(media="print")
+        page.goto(document.as_uri(), wait_until="load")
+        # also those that the browser has not met while laying out the first sheet
+        page.evaluate("Promise.all([...document.fonts].map((font) => font.load())).then(() => 0)")
+        if wide := page.evaluate(FIT, WIDTH):
+            problem = f"{len(wide)} parts are wider than the page, the first of them: {wide[0]}"
+            remedy = "break the formula or the table into lines, in its page below book/"
+            raise ToolError(problem, remedy)
         on_progress(60, 100, "printing")
         with atomic_write(out) as file:
             options = {"prefer_css_page_size": True, "print_background": True}
@@ -193,13 +185,11 @@ def write_pdf(
     on_progress(100, 100, "")
 
 
-DEFAULT = ROOT / "_build" / "learning-as-optimization.pdf"
-
-
-@command(argument("--out", type=Path, default=DEFAULT, help="the file, if not one in _build"))
-def main(out: Path) -> None:
+@command()
+def main() -> None:
     """Build the site, print it and say where the PDF is."""
+    out = ROOT / "_build" / "learning-as-optimization.pdf"
     with Stages() as stages:
         site = book.build(on_progress=stages.add("Site"))
         write_pdf(site, ROOT, out, stages.add("PDF"))
-    console.print(f"The book is printed: {out.resolve().as_uri()}", soft_wrap=True)
+    console.print(f"The book is printed: {out.as_uri()}", soft_wrap=True)

@@ -1,10 +1,5 @@
 r"""Show Markdown so that the page loads nothing: formulas are MathML, other pictures are links.
 
-nbgrader's pages load MathJax from another host; without a network their formulas are raw. A filter
-replaces the one of nbconvert, for feedback pages and for the formgrader::
-
-    c.HTMLExporter.filters = {"markdown2html": "gradebox.markdown2html"}
-
 A formula of a student is typeset too, so it may be anything. What the converter cannot read, or
 what would end it, is shown as it was written.
 """
@@ -26,21 +21,18 @@ class _Renderer(IPythonRenderer):
         self.typeset = typeset
 
     def latex_environment(self, name: str, body: str) -> str:
-        """Show an environment."""
         return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
     def inline_math(self, body: str) -> str:
-        """Show a formula in a text."""
         return self.block_math(body, False)
 
     def block_math(self, body: str, block: bool = True) -> str:
-        """Show a formula, of its own line or in a text."""
         dollars = "$$" if block else "$"
         written = f"<code>{html.escape(f'{dollars}{body}{dollars}', quote=False)}</code>"
         return self.typeset.setdefault((body, block), "") or written
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        """Show a picture that the notebook holds, and where any other one is."""
+        # a picture that the notebook holds, and where any other one is
         held = url.removeprefix("attachment:") in self.attachments or url.startswith("data:image/")
         return str(super().image(text, url, title) if held else self.link(text or url, url, title))
 

@@ -14,9 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 MAX_CHARACTERS = 5000  # so many characters a formula may have
-
 SECONDS = 1.0  # so long the processor may work on the formulas of a text; most take a millisecond
-
 PATIENCE = 60.0  # seconds after which nothing is waited for where no clock of the processor ends it
 
 _TAGS = (

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gradebox.nbgrader.cells import COLORS, errors, is_test, name_of
+from gradebox.nbgrader.cells import COLORS, errors, is_test, name_of, of
 from gradebox.nbgrader.names import Absent, absent
 from gradebox.workers.stubs import StudentGone, StudentTimeout
 
@@ -17,18 +17,18 @@ _ARROW = re.compile(r"^-+> *\d+ ")
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: |$)")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
+# what the errors of a test mean that could not call the student's code to its end
 _STOPPED = {
     StudentTimeout.__name__: "✗ Your code took too long and was stopped.",
     StudentGone.__name__: "✗ Your code ended Python, so no further test of it ran.",
 }
-"""What the errors of a test mean that could not call the student's code to its end."""
 
 
 def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str] = ()) -> None:
     """Put into the outputs of a graded notebook what a student can use.
 
-    ``released`` gives the part of a test that students may see. The names that are ``given`` are
-    those that the instructor's version defines.
+    ``released`` gives the part of a test that students may see; the instructor's version defines
+    the names that are ``given``.
     """
     missing = absent(nb, given)
     for cell in nb.cells:
@@ -75,10 +75,8 @@ def _without_files(traceback: Sequence[str]) -> list[str]:
     in_file = False
     for line in traceback:
         plain = COLORS.sub("", line)
-        if frame := _FRAME.match(plain):
-            in_file = not frame["cell"]
-        elif not plain.strip() or _ERROR.match(plain):
-            in_file = False
+        if (frame := _FRAME.match(plain)) or not plain.strip() or _ERROR.match(plain):
+            in_file = bool(frame and not frame["cell"])
         if not in_file and (plain.strip() or (lines and lines[-1].strip())):
             lines.append(line)
     return lines
@@ -86,7 +84,6 @@ def _without_files(traceback: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _private_paths(here: Path) -> re.Pattern[str]:
-    """Return a pattern for paths on this machine that no student needs to know."""
     folders = [sys.prefix, sys.base_prefix, here, Path.home(), tempfile.gettempdir()]
     folders.append(Path(__file__).resolve().parents[2])
     names = sorted({str(folder) for folder in folders if len(str(folder)) > 1}, key=len)
@@ -100,21 +97,16 @@ def _without_paths(text: str) -> str:
 def titles(nb: Any, pattern: str = "") -> dict[str, str]:
     """Return what each graded cell is called, by its name in nbgrader.
 
-    A pattern finds the title in the source of a test; its groups are put side by side. Where it
-    finds nothing, the title is the heading above the cell.
+    A pattern finds the title in the source of a test. Else it is the heading above the cell.
     """
     names: dict[str, str] = {}
     heading = ""
     for cell in nb.cells:
-        metadata = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "markdown" and not metadata.get("solution"):
+        if cell.cell_type == "markdown" and not of(cell).get("solution"):
             heading = [heading, *_HEADING.findall(cell.source)][-1]
-        if not metadata.get("grade") and not metadata.get("task"):
-            continue
-        title = matched(pattern, cell.source) if is_test(cell) else ""
-        names[metadata["grade_id"]] = (
-            re.sub(r"[*`$\\]", "", title or heading) or metadata["grade_id"]
-        )
+        if of(cell).get("grade") or of(cell).get("task"):
+            title = matched(pattern, cell.source) if is_test(cell) else ""
+            names[name_of(cell)] = re.sub(r"[*`$\\]", "", title or heading) or name_of(cell)
     return names
 
 

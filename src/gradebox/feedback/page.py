@@ -1,19 +1,15 @@
-r"""Write the page that a student gets back: it names exercises and causes, and loads nothing.
+"""Write the page that a student gets back: it names exercises and causes, and loads nothing.
 
-In ``nbgrader_config.py``::
-
-    gradebox.configure_feedback(c)
-    c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
-
-nbgrader writes the page as before. Its index has a line for each exercise, with the points. A
-failed test shows what went wrong, without frames and paths. Hidden tests stay hidden. Formulas are
-MathML, so that the page can be read without a network, alone, wherever it is sent.
+Its index has a line for each exercise, with the points. A failed test shows what went wrong,
+without frames and paths. Hidden tests stay hidden. Formulas are MathML.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import Preprocessor
 from nbgrader.api import Gradebook
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
@@ -21,7 +17,7 @@ from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
 from gradebox.feedback.messages import matched, tell_students, titles
-from gradebox.nbgrader.cells import error_text, is_test, name_of, of
+from gradebox.nbgrader.cells import error_text, is_test, name_of, of, setting
 from gradebox.nbgrader.gradebook import NO_ANSWER
 from gradebox.nbgrader.source_notebook import released_by, source_of
 
@@ -31,19 +27,17 @@ TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 class FeedbackPage(HTMLExporter):
     """Writes the page of a graded notebook."""
 
-    show_hidden_tests = Bool(
-        False, help="Whether students see the code of hidden tests, with its seeds."
-    ).tag(config=True)
-
-    title = Unicode(
-        help="A pattern that finds in the source of a test what it is called in the index: its "
-        "groups, side by side. Without it, exercises are called as the heading above them."
-    ).tag(config=True)
-
-    reason = Unicode(
-        help="A pattern that finds in the error of a test why points are missing: its groups, side "
-        "by side. Without it, that is the first line of the error."
-    ).tag(config=True)
+    show_hidden_tests = setting(Bool(), "Whether students see the code of hidden tests.")
+    title = setting(
+        Unicode(),
+        "A pattern that finds in the source of a test what it is called in the index: its groups, "
+        "side by side. Without it, exercises are called as the heading above them.",
+    )
+    reason = setting(
+        Unicode(),
+        "A pattern that finds in the error of a test why points are missing: its groups, side by "
+        "side. Without it, that is the first line of the error.",
+    )
 
     @property
     def default_config(self) -> Config:
@@ -96,9 +90,8 @@ def _waiting(context: Any) -> set[str]:
     if "db_url" not in context:
         return set()
     with Gradebook(context["db_url"]) as book:
-        notebook = book.find_submission_notebook(
-            context["notebook"], context["assignment"], context["student"]
-        )
+        place = (context[name] for name in ("notebook", "assignment", "student"))
+        notebook = book.find_submission_notebook(*place)
         unread = (g for g in notebook.grades if g.needs_manual_grade and g.manual_score is None)
         return {grade.name for grade in unread}
 
@@ -114,10 +107,11 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
         if name not in names:
             continue
         if not (entries and entries[-1]["title"] == names[name] and test and entries[-1]["test"]):
-            entries.append({"title": names[name], "test": test, "cells": [], "reason": ""})
+            new = {"title": names[name], "test": test, "cells": [], "reason": "", "waits": False}
+            entries.append(new)
         entry = entries[-1]
         entry["cells"].append(of(cell))
-        entry["waits"] = name in waiting or entry.get("waits", False)
+        entry["waits"] |= name in waiting
         entry["reason"] = entry["reason"] or _reason(cell, pattern)
         lacking = [each for each in entry["cells"] if (each.get("score") or 0) < each.points]
         entry["link"] = (lacking or entry["cells"])[0]["grade_id"]
@@ -125,8 +119,39 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
 
 
 def _reason(cell: Any, pattern: str) -> str:
-    """Return in a line why a cell lacks points."""
     if of(cell).get("comment") == NO_ANSWER:
         return "not written"
     lines = [line for line in error_text(cell).split("\n") if line.strip()]
     return matched(pattern, error_text(cell)) or "".join(lines[:1]).removeprefix("✗ ")
+
+
+# --- the mark scheme of a question beside the answer, where a person gives the points
+
+SCHEME = re.compile(r"^.*BEGIN MARK SCHEME.*\n([\s\S]*?)^.*END MARK SCHEME", re.MULTILINE)
+
+# before the answer, so that nothing in the answer can change it
+BOX = """<aside aria-label="Mark scheme" style="float: right; width: 45%; margin: 0 0 1em 1.5em; \
+padding: 0 1em; border: 1px solid #777; background: #f5f5f5">
+
+**Mark scheme**
+
+{}
+</aside>
+
+"""
+
+
+class MarkScheme(Preprocessor):
+    """Puts the mark scheme of the instructor's notebook beside each answer in words."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Return the notebook as the formgrader, which is for instructors alone, shows it."""
+        if "submission_id" not in resources:
+            return nb, resources
+        names = {"assignment": resources["assignment_id"], "notebook": resources["notebook_id"]}
+        sources = source_of(self, names).cells
+        found = {name: SCHEME.search(cell.source) for name, cell in sources.items()}
+        for cell in nb.cells:
+            if cell.cell_type == "markdown" and (scheme := found.get(name_of(cell))):
+                cell.source = BOX.format(scheme[1]) + cell.source
+        return nb, resources

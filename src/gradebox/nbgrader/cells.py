@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 KINDS = ("grade", "solution", "task")  # what a cell can be, in nbgrader's metadata
-
 COLORS = re.compile(r"\x1b\[[0-9;]*m")  # what colors the text of an error in a terminal
 
 
@@ -20,10 +19,14 @@ def require_python(kernelspec: Any, name: str) -> None:
     """Raise unless the kernel that a notebook names runs Python, as far as it tells."""
     language = (kernelspec or {}).get("language") or "python"
     if language.lower() != "python":
-        raise NotPython(
-            f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python "
-            "alone; grade this assignment with nbgrader's own steps"
-        )
+        why = f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python"
+        raise NotPython(f"{why} alone; grade this assignment with nbgrader's own steps")
+
+
+def setting(trait: Any, about: str) -> Any:
+    """Return a trait that a configuration may set."""
+    trait.help = about
+    return trait.tag(config=True)
 
 
 def settings(step: Any) -> list[str]:
@@ -64,24 +67,19 @@ def error_text(cell: Any) -> str:
     return COLORS.sub("", "\n".join(line for error in errors(cell) for line in error.traceback))
 
 
-_TEXTS = {"stream": ("name", "text"), "error": ("ename", "evalue")}
-_BUNDLES = ("display_data", "execute_result")
-
-
 def is_output(output: dict[str, Any]) -> bool:
     """Return whether an output is built as the format of notebooks says; a student can send any."""
-    kind = str(output.get("output_type"))
-    if kind in _TEXTS:
-        texts = [output.get(name) for name in _TEXTS[kind]]
-        lines = output.get("traceback") if kind == "error" else []
-        return _are_texts(texts) and isinstance(lines, list) and _are_texts(lines)
-    return (
-        kind in _BUNDLES
-        and is_bundle(output.get("data"))
-        and isinstance(output.get("metadata"), dict)
-        and isinstance(output.get("execution_count"), int | None)
-        and (kind == "display_data" or "execution_count" in output)
-    )
+    match output:
+        case {"output_type": "stream", "name": str(), "text": str()}:
+            return True
+        case {"output_type": "error", "ename": str(), "evalue": str(), "traceback": list(lines)}:
+            return _are_texts(lines)
+        case {"output_type": "display_data", "data": data, "metadata": dict()}:
+            return is_bundle(data)
+        case {"output_type": "execute_result", "data": data, "metadata": dict(), **more}:
+            count = more.get("execution_count", "")
+            return is_bundle(data) and isinstance(count, int | None)
+    return False
 
 
 def is_bundle(data: Any) -> bool:

@@ -26,28 +26,24 @@ with warnings.catch_warnings():
 from gradebox.configuration import REPLACED
 from gradebox.events import Event
 from gradebox.files import digest, folders_in
-from gradebox.nbgrader.cells import Unready, settings
+from gradebox.nbgrader.cells import Unready, setting, settings
 from gradebox.nbgrader.harmless import Harmless
 
 VERSION = 11  # raised when the same submission may get another score, or another page, than before
 
-OF_NO_MATTER = (
+OF_NO_MATTER = (  # sections of the configuration that change no score
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
     *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter"),
 )
-"""Sections of the configuration that change no score."""
 
 
 class Gradebox(LoggingConfigurable):
     """What a course may tell gradebox in ``nbgrader_config.py``."""
 
-    folder = Unicode(
-        ".gradebox", help="Where results of executions are kept, below the course's folder."
-    ).tag(config=True)
-    depends = List(
-        Unicode(),
-        help="Files and folders, such as a package of the course, whose change asks to grade anew.",
-    ).tag(config=True)
+    folder = setting(Unicode(".gradebox"), "Where results are kept, in the course.")
+    depends = setting(
+        List(Unicode()), "Files and folders, such as a package, whose change asks to grade anew."
+    )
 
 
 class Notes(logging.Handler):
@@ -68,8 +64,7 @@ class Notes(logging.Handler):
     @contextlib.contextmanager
     def gather(self) -> Iterator[list[Event]]:
         """Gather what happens in this thread."""
-        events: list[Event] = []
-        self._mine.events = events
+        self._mine.events = events = list[Event]()
         try:
             yield events
         finally:
@@ -77,10 +72,7 @@ class Notes(logging.Handler):
 
 
 class Chain:
-    """nbgrader's preprocessors as configured, in the order of its two conversions.
-
-    The application holds the configuration.
-    """
+    """nbgrader's preprocessors as an application is configured, in their order."""
 
     def __init__(self, app: AutogradeApp) -> None:
         # its own: a hook is told the student there, and threads share the application
@@ -91,25 +83,25 @@ class Chain:
         self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
         self.sanitize = self._make(self.converter.sanitize_preprocessors)
         steps = self._make(self.converter.autograde_preprocessors)
-        positions = [n for n, step in enumerate(steps) if isinstance(step, preprocessors.Execute)]
-        if len(positions) != 1:
+        places = [n for n, step in enumerate(steps) if isinstance(step, preprocessors.Execute)]
+        if len(places) != 1:
             expected = "one step that executes in c.Autograde.autograde_preprocessors"
             advice = "put nbgrader.preprocessors.Execute there"
-            raise Unready(f"expected {expected}, got {len(positions)}: {advice}")
-        self.before, self.execute = steps[: positions[0]], steps[positions[0]]
+            raise Unready(f"expected {expected}, got {len(places)}: {advice}")
+        self.before, self.execute = steps[: places[0]], steps[places[0]]
         # once, and last: what no page may hold must not be there, whatever the configuration says
-        after = [step for step in steps[positions[0] + 1 :] if not isinstance(step, Harmless)]
+        after = [step for step in steps[places[0] + 1 :] if not isinstance(step, Harmless)]
         self.after = [*after, *self._make([Harmless])]
+        # whether a course has added steps, which may open the gradebook themselves
         homes = {type(step).__module__.partition(".")[0] for step in self.after}
         self.has_strangers = not homes <= {"nbgrader", "nbconvert", "gradebox"}
-        """Whether a course has added steps, which may open the gradebook themselves."""
 
     def _make(self, steps: Iterable[Any]) -> list[Any]:
-        """Return the preprocessors, with gradebox's own in place of nbgrader's."""
         self.exporter._preprocessors = []
-        ours = {name: step and f"gradebox.{step}" for name, step in REPLACED.items()}
-        named = {f"nbgrader.preprocessors.{name}": step for name, step in ours.items()}
-        replaced = named | {getattr(preprocessors, name): step for name, step in ours.items()}
+        replaced: dict[Any, str] = {}
+        for name, ours in REPLACED.items():
+            keys = f"nbgrader.preprocessors.{name}", getattr(preprocessors, name)
+            replaced |= dict.fromkeys(keys, ours and f"gradebox.{ours}")
         for step in filter(None, dict.fromkeys(replaced.get(step, step) for step in steps)):
             self.exporter.register_preprocessor(step)
         return list(self.exporter._preprocessors)
@@ -119,16 +111,11 @@ class Chain:
     ) -> Any:
         """Return what nbgrader passes to its preprocessors, with a gradebook that is open."""
         context = {"student": student, "assignment": assignment, "notebook": notebook}
-        resources = self.exporter._init_resources(
-            {
-                "unique_key": notebook,
-                "output_files_dir": f"{notebook}_files",
-                "nbgrader": context | {"db_url": self.directory.db_url},
-                "metadata": {"name": notebook, "path": str(folder)},
-            }
-        )
-        resources["gradebook"] = book
-        return resources
+        context["db_url"] = self.directory.db_url
+        metadata = {"name": notebook, "path": str(folder)}
+        told: Any = {"unique_key": notebook, "output_files_dir": f"{notebook}_files"}
+        told |= {"nbgrader": context, "metadata": metadata, "gradebook": book}
+        return self.exporter._init_resources(told)
 
     def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
         """Call the function that the configuration gives for before or after a conversion."""
@@ -160,9 +147,8 @@ class Course:
                 with contextlib.chdir(root):
                     self._app.initialize([])
             except Exception as error:
-                raise Unready(
-                    f"correct nbgrader_config.py: {type(error).__name__}: {error}"
-                ) from error
+                why = f"{type(error).__name__}: {error}"
+                raise Unready(f"correct nbgrader_config.py: {why}") from error
         else:
             self._app = AutogradeApp(config=config)
             self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
@@ -176,12 +162,11 @@ class Course:
         self.directory: CourseDirectory = self._app.coursedir
         self.url, self.course_id = str(self.directory.db_url), str(self.directory.course_id)
         self.root = Path(self.directory.root)
-        self.source = self._path(self.directory.source_directory, ".")
-        """The folder of the instructor's version."""
+        self.source = self._path(self.directory.source_directory, ".")  # the instructor's version
         self.gradebox = Gradebox(parent=self._app)
         self.store = self.root / self.gradebox.folder  # where results are kept
+        # the sections of the configuration that scores depend on
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
-        """The sections of the configuration that scores depend on."""
 
     def submitted(self, student: str) -> Path:
         """Return the folder that a student handed in."""
@@ -196,13 +181,10 @@ class Course:
 
     def students(self, wildcards: Iterable[str] = ()) -> list[str]:
         """Return who handed in something, sorted; only those wanted, where any are named."""
-        names = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
-        patterns = list(wildcards) or ["*"]
-        return sorted(
-            name
-            for name in names.keys() - self.directory.student_id_exclude.split(",")
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-        )
+        found = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
+        names = found.keys() - self.directory.student_id_exclude.split(",")
+        patterns = [*wildcards] or ["*"]
+        return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in patterns))
 
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of one thread."""
@@ -228,15 +210,12 @@ class Course:
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
-        ignored = [*self.directory.ignore, "*.ipynb"]
-
-        def kept(names: list[str]) -> list[str]:
-            return [n for n in names if not any(fnmatch.fnmatch(n, glob) for glob in ignored)]
-
-        paths: list[Path] = []
+        ignored, paths = [*self.directory.ignore, "*.ipynb"], list[Path]()
         for here, folders, names in os.walk(folder):
-            folders[:] = kept(folders)
-            paths += (Path(here, name) for name in kept(names))
+            inside = [*folders, *names]
+            left_out = set[str]().union(*(fnmatch.filter(inside, each) for each in ignored))
+            folders[:] = [name for name in folders if name not in left_out]
+            paths += (Path(here, name) for name in names if name not in left_out)
         # with the slashes of every other place where files are named, and of other machines
         return {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
 
@@ -265,10 +244,7 @@ def autograding() -> contextlib.AbstractContextManager[None]:
 
 
 def packages() -> dict[str, str]:
-    """Return the versions of the installed packages, by name.
-
-    The names of the folders tell them; to read the metadata of hundreds takes a while.
-    """
+    """Return the versions of the installed packages, by name, as the names of folders tell them."""
     folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
     names = [path.stem for paths in folders for path in paths]
     return {name: version for name, _, version in (stem.partition("-") for stem in names)}

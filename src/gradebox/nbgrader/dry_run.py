@@ -2,12 +2,8 @@
 
 A test runs *isolated*, in a process that gets nothing of the student's but values, where that gives
 the instructor's own answers their full points. Any other runs *in-process*, among the student's
-objects, as in nbgrader; there a student who tries can forge its score. One test never decides for
-another, unless it needs what the other defines.
-
-An isolated test sees copies. Where it asks about something else, such as whether an argument is
-left as it was, a wrong answer could pass. So what passes isolated is asked again in-process, where
-that gives the own answers their points as well.
+objects, where a student who tries can forge its score. What passes isolated is asked again
+in-process, where that gives the own answers their points, too: an isolated test sees copies.
 
 One execution of the own answers runs each test both ways. Another one, as planned because of it,
 gives what the report says.
@@ -17,10 +13,11 @@ import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +34,17 @@ from gradebox.workers.syntax import PYTHONS
 
 
 def dry_run(
-    execute: Any, source: Path, assignment: str, jobs: int = 1, paths: Iterable[Path] | None = None
+    execute: Any, source: Path, assignment: str, jobs: int = 1, notebook: str = "*"
 ) -> list[TestRun]:
-    """Run the tests of an assignment on its own answers, and without answers.
-
-    So many ``jobs`` run at once: all notebooks in the folder ``source``, or those at ``paths``.
-    """
+    """Run the tests of an assignment, or one notebook, on its own answers and without answers."""
     runs: list[TestRun] = []
     with ThreadPoolExecutor(jobs) as processors:
-        for path in sorted(source.glob("*.ipynb")) if paths is None else paths:
-            context = {"assignment": assignment, "notebook": path.stem}
-            runs += _Notebook(execute, path, context, processors).runs()
+        for path in sorted(source.glob(f"{notebook}.ipynb")):
+            runs += _Notebook(execute, path, assignment, processors).runs()
     return runs
 
 
-def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
+def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[TestRun]:
     """Return the runs that a file has under a key; else find out, and keep them there."""
     record = read_json(file)
     if record.get("key") != key:
@@ -64,15 +57,15 @@ def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
     return [TestRun(**fields) for fields in tests]
 
 
+Runs = tuple[Run, Run]  # of a notebook with its answers, and without
 _REMEMBERED: dict[str, list[TestRun]] = {}
 _TRYING = threading.Lock()
 
 
 def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     """Run the tests of an assignment once in this process, for each version of them."""
-    stamps = [
-        f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
-    ]
+    files = (path for path in sorted(source.rglob("*")) if path.is_file())
+    stamps = [f"{path} {path.stat().st_mtime_ns}" for path in files]
     key = digest([assignment, *stamps, *settings(execute)])
     with _TRYING:  # threads share it
         if key not in _REMEMBERED:
@@ -83,17 +76,15 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
 class _Notebook:
     """The instructor's version of a notebook, with its answers and blank."""
 
-    def __init__(
-        self, execute: Any, path: Path, context: dict[str, str], processors: Executor
-    ) -> None:
-        self._execute, self._path, self._context = execute, path, context
-        self._processors = processors
+    def __init__(self, execute: Any, path: Path, assignment: str, processors: Executor) -> None:
+        self._execute, self._path, self._processors = execute, path, processors
+        self._context = {"assignment": assignment, "notebook": path.stem}
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         require_python(answered.metadata.get("kernelspec"), path.stem)
         self._tests = {name_of(cell): cell for cell in filter(is_test, answered.cells)}
         self._points = {name: points_of(cell) for name, cell in self._tests.items()}
         if any(AUTOMATIC in cell.source for cell in self._tests.values()):
-            written = written_tests(execute, context["assignment"], context["notebook"])
+            written = written_tests(execute, assignment, path.stem)
             for name, cell in self._tests.items():
                 cell.source = written.get(name, cell.source)
         self._answered, self._blank = answered, deepcopy(answered)
@@ -111,17 +102,14 @@ class _Notebook:
         """Return how each test runs."""
         if not self._tests:
             return []
-        both = self._both_ways()
+        last = both = self._both_ways()
         plan = self._plan(*both)
-        last = both
         if plan.in_process != self._given or plan.forks or plan.pythons:
             last = self._run(plan)
-        lends: dict[str, list[str]] = {name: [] for name in self._tests}
-        for each in self._borrowed(plan.forks):
-            lends[each.test].append(each.name)
-        return [self._test(name, plan, both, last, tuple(lends[name])) for name in self._tests]
+        self._lent = self._borrowed(plan.forks)
+        return [self._test(name, plan, both, last) for name in self._tests]
 
-    def _both_ways(self) -> tuple[Run, Run]:
+    def _both_ways(self) -> Runs:
         """Run each test isolated and then in-process.
 
         A test that ends a process takes the later ones with it: all run again without it isolated.
@@ -176,14 +164,7 @@ class _Notebook:
     def _borrowed(self, forks: Collection[str]) -> list[Borrowed]:
         return borrowed(self._answered.cells, released_by(self._execute.parent), forks)
 
-    def _test(
-        self,
-        name: str,
-        plan: NotebookPlan,
-        first: tuple[Run, Run],
-        planned: tuple[Run, Run],
-        lends: tuple[str, ...],
-    ) -> TestRun:
+    def _test(self, name: str, plan: NotebookPlan, first: Runs, planned: Runs) -> TestRun:
         """Return how a test runs, because of what it gave both ways, and as planned."""
         points, (both, blank), (last, last_blank) = self._points[name], first, planned
         isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
@@ -205,21 +186,16 @@ class _Notebook:
         pythons = tuple(plan.pythons.get(name, ())) if is_isolated else ()
         asked = {each for part in self._source.given for each in part.answers} & self._words(name)
         is_again = name in plan.again and last.in_process.get(name, 0.0) >= points
+        way, stem = ISOLATED if is_isolated else IN_PROCESS, self._path.stem
         return TestRun(
-            self._path.stem,
-            name,
-            points,
-            ISOLATED if is_isolated else IN_PROCESS,
-            answers,
-            blank=without.get(name, 0.0),
-            why=why,
+            *(stem, name, points, way, answers, without.get(name, 0.0), why),
             again=is_again and is_isolated,
             is_number=name in both.numbers and is_isolated,
             in_fork=in_fork and not is_isolated,
             usual=tuple(dict.fromkeys(last.changed)),
             asks=tuple(sorted(asked - PYTHONS | {*pythons})),
             pythons=pythons,
-            lends=lends,
+            lends=tuple(each.name for each in self._lent if each.test == name),
         )
 
     def _words(self, test: str) -> set[str]:
@@ -233,13 +209,13 @@ class _Notebook:
             found = found.union(*map(words, used))
         return found
 
-    def _run(self, plan: NotebookPlan) -> tuple[Run, Run]:
+    def _run(self, plan: NotebookPlan) -> Runs:
         """Run the notebook with its answers and, at the same time, without."""
-        blank = self._processors.submit(self._execute_in_private, self._blank, plan)
-        answered = self._processors.submit(self._execute_in_private, self._answered, plan)
-        return answered.result(), blank.result()
+        versions = self._answered, self._blank
+        answered, blank = self._processors.map(partial(self._execute_in_private, plan), versions)
+        return answered, blank
 
-    def _execute_in_private(self, version: Any, plan: NotebookPlan) -> Run:
+    def _execute_in_private(self, plan: NotebookPlan, version: Any) -> Run:
         nb = deepcopy(version)
         with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
             folder = Path(private, "work")  # the copy gets the mode of the original

@@ -1,16 +1,11 @@
 """nbgrader's way to execute a notebook, in forks of a fork server instead of a new kernel.
 
-In ``nbgrader_config.py``, besides what :mod:`gradebox.configuration` says::
-
-    c.WarmExecute.imports = ["numpy", "torch"]
-    c.WarmExecute.banned = ["course.{assignment}"]
-
 A test cell runs in one of two ways: see :mod:`gradebox.nbgrader.dry_run`. Locked cells that give no
 points, such as imports and helpers, run in the student's process and in that of the tests.
 """
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +14,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.events import Event
-from gradebox.nbgrader.cells import is_test, name_of
+from gradebox.nbgrader.cells import is_test, name_of, setting
 from gradebox.nbgrader.dry_run import remembered
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import WAYS, NotebookPlan, Plan, planned
@@ -31,105 +26,75 @@ from gradebox.workers.client import beginning
 from gradebox.workers.notebook import running
 from gradebox.workers.protocol import Given
 
-
-def _limit(default: int, about: str) -> Any:
-    return Integer(default, help=about).tag(config=True)
+PLACE = "'{assignment}' in it stands for the assignment."
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
-    """Execute each notebook in a process of its own, forked from one that has imported already.
+    """Execute each notebook in a process of its own, forked from one that has imported already."""
 
-    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. So is
-    ``skip_cells_with_tag``, the tag of cells that are not executed. Limits are in own time, see
-    :mod:`gradebox.sandbox.own_time`: a slow and busy machine ends nothing that an idle one would
-    not. Where nbgrader gives up a whole notebook because its kernel died, the cells before keep
-    their marks here.
-    """
-
-    imports = List(
+    imports = setting(
+        List(Unicode()),
+        "Modules to import once, before the first notebook, besides those that the instructor's "
+        f"cells import; one that does not exist is left out. {PLACE}",
+    )
+    banned = setting(
+        List(Unicode()), f"Modules that notebooks cannot import, such as the answers. {PLACE}"
+    )
+    stubbed = setting(
+        List(Unicode()),
+        f"Modules of which notebooks get a stub that does nothing: those with the tests. {PLACE}",
+    )
+    prepare = setting(
         Unicode(),
-        help="Modules to import once, before the first notebook is executed, besides those that "
-        "the instructor's cells import. '{assignment}' in a name stands for the assignment; a "
-        "module that does not exist is left out.",
-    ).tag(config=True)
-
-    banned = List(
-        Unicode(),
-        help="Modules that notebooks cannot import: the reference implementation of what is "
-        "graded. '{assignment}' in a name stands for the assignment.",
-    ).tag(config=True)
-
-    stubbed = List(
-        Unicode(),
-        help="Modules of which notebooks get a stub that does nothing: those with the tests. "
-        "'{assignment}' in a name stands for the assignment.",
-    ).tag(config=True)
-
-    prepare = Unicode(
-        help="Python that is run once before the first test, in the process from which those of "
-        "the tests are forked: it computes what is the same for all students. '{assignment}' in "
-        "it stands for the assignment."
-    ).tag(config=True)
-
-    way = Enum(
-        ["auto", *WAYS],
-        default_value="auto",
-        help="How test cells run: 'isolated' from the student's code, in a process that gets "
-        "nothing of it but values; 'in-process', as in nbgrader, where a student can forge scores; "
-        "or 'auto', cell by cell: isolated where that gives your own answers their full points. "
-        'The metadata of a cell come first: "gradebox": {"way": "isolated"}.',
-    ).tag(config=True)
-
-    plan: Plan | None = None
-    """How the tests of the assignment run; None while nothing has been found out."""
-
-    sandbox = Unicode(
-        "auto",
-        help="How notebooks are sealed: by the Linux 'kernel', in the strongest way that it offers "
-        "or in one of its ways, 'namespaces' or 'landlock'; by the sandbox of another distribution "
-        "that is installed, by its name; by 'none'; or 'auto' for the first of these that is to "
-        "be had. 'python -m gradebox.sandbox.probe' prints what the kernel offers.",
-    ).tag(config=True)
-
-    allow_unsealed = Bool(
-        help="Run notebooks even where nothing seals them: only if you trust all of them. "
-        "Without a setting: whether the environment says GRADEBOX_ALLOW_UNSEALED=yes."
-    ).tag(config=True)
+        "Python that is run once before the first test, in the process from which those of the "
+        f"tests are forked: it computes what is the same for all students. {PLACE}",
+    )
+    way = setting(
+        Enum(["auto", *WAYS], default_value="auto"),
+        "How test cells run: 'isolated' from the student's code, in a process that gets nothing of "
+        "it but values; 'in-process', as in nbgrader, where a student can forge scores; or 'auto', "
+        "cell by cell: isolated where that gives your own answers their full points. The metadata "
+        'of a cell come first: "gradebox": {"way": "isolated"}.',
+    )
+    plan: Plan | None = None  # how the tests run; None while nothing has been found out
+    sandbox = setting(
+        Unicode("auto"),
+        "How notebooks are sealed: by the Linux 'kernel', in the strongest way that it offers or "
+        "in one of its ways, 'namespaces' or 'landlock'; by the sandbox of another distribution "
+        "that is installed, by its name; by 'none'; or 'auto' for the first of these that is to be "
+        "had. 'python -m gradebox.sandbox.probe' prints what the kernel offers.",
+    )
+    allow_unsealed = setting(
+        Bool(),
+        "Run notebooks even where nothing seals them: only if you trust all of them. Without a "
+        "setting: whether the environment says GRADEBOX_ALLOW_UNSEALED=yes.",
+    )
 
     @default("allow_unsealed")
     def _allow_unsealed(self) -> bool:
         return os.environ.get("GRADEBOX_ALLOW_UNSEALED") == "yes"
 
-    readable = List(
-        Unicode(),
-        help="Folders and files that notebooks may read besides Python, the system's programs and "
-        "their own folder: data of the course. Never the solutions or other submissions.",
-    ).tag(config=True)
-
-    environment = List(
-        Unicode(), help="Names of further environment variables that notebooks may see."
-    ).tag(config=True)
-
-    max_seconds = _limit(
-        600, "Seconds of own time that all cells of a notebook may take together; then it ends."
+    readable = setting(
+        List(Unicode()),
+        "Folders and files that notebooks may read besides Python, the system's programs and their "
+        "own folder: data of the course. Never the solutions or other submissions.",
     )
-    max_memory = _limit(
-        Limits.memory, "Bytes of memory that a notebook may use beyond its imports."
+    environment = setting(List(Unicode()), "Further environment variables that notebooks may see.")
+    max_seconds = setting(
+        Integer(600), "Seconds of own time of all cells together; then the notebook ends."
     )
-    max_cpu = _limit(Limits.cpu, "Seconds that each process of a notebook may compute.")
-    max_processes = _limit(
-        Limits.processes, "Processes and threads that a notebook may have at one time."
+    max_memory = setting(
+        Integer(Limits.memory), "Bytes of memory that a notebook may use beyond its imports."
     )
-    max_files = _limit(Limits.files, "Files that each process of a notebook may have open.")
-    max_file_size = _limit(Limits.file_size, "Bytes of any file that a notebook writes.")
-    max_disk = _limit(Limits.disk, "Bytes of all files of a notebook, with those handed in.")
-    max_output = _limit(Limits.output, "Bytes of text, and of other outputs, that a cell may show.")
+    max_cpu = setting(Integer(Limits.cpu), "Seconds that each process may compute.")
+    max_processes = setting(Integer(Limits.processes), "Processes and threads at one time.")
+    max_files = setting(Integer(Limits.files), "Files that each process may have open.")
+    max_file_size = setting(Integer(Limits.file_size), "Bytes of any file that is written.")
+    max_disk = setting(Integer(Limits.disk), "Bytes of all files, with those handed in.")
+    max_output = setting(Integer(Limits.output), "Bytes of text, and of other outputs, of a cell.")
 
     def preprocess(self, nb: NotebookNode, resources: Any, km: Any = None) -> tuple[Any, Any]:
-        """Execute all code cells and keep what they show, and what the tests gave.
-
-        ``resources["gradebox"]`` then has ``scores``, by the names of the cells.
-        """
+        """Execute all code cells, and leave the scores of tests in ``resources["gradebox"]``."""
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         context = resources.get("nbgrader", {})
         name, assignment = context.get("notebook", ""), context.get("assignment", "")
@@ -144,11 +109,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
     def run(
         self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
     ) -> Run:
-        """Execute all code cells of a notebook, in a folder of its own, with tests as planned.
-
-        The context names its ``assignment`` and ``notebook``, and the ``student`` of a submission.
-        """
-        source = source_of(self, context)
+        """Execute all code cells of a notebook, in a folder of its own, with tests as planned."""
+        source, tag = source_of(self, context), self.skip_cells_with_tag
         tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
 
         def is_skipped(cell: NotebookNode) -> bool:
@@ -156,9 +118,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
             # those of the source notebook: a student can add a tag to them, or remove it
             named = source.cells.get(name_of(cell)) if name_of(cell) else cell
             tags = named.metadata.get("tags") if named else None
-            return not is_test(cell) and self.skip_cells_with_tag in (tags or ())
+            return not is_test(cell) and tag in (tags or ())
 
-        given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
+        given = [part for part in source.given if tag not in part.tags]
         is_isolated = not tests <= {*plan.in_process}
         with self._running(folder, context, given, is_isolated) as notebook:
             run = Run(self, notebook, context.get("notebook", ""), plan, source)
@@ -168,14 +130,13 @@ class WarmExecute(Execute):  # type: ignore[misc]
     def _running(
         self, folder: Path, context: dict[str, Any], given: list[Given], is_isolated: bool
     ) -> Any:
-        """Return the processes of a notebook, with one for tests if any is isolated."""
         name, assignment = context.get("notebook", ""), context.get("assignment", "")
         source = source_folder(self, assignment)
         imports = [*self.imports, *pool.imported(source)]
         modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
+        own = [*self.imports, *pool.imported(source, name)]
         try:
-            imports = [*self.imports, *pool.imported(source, name)]
-            sandbox = choose(self.sandbox, self.allow_unsealed, modules, imports, self.config)
+            sandbox = choose(self.sandbox, self.allow_unsealed, modules, own, self.config)
         except NotSealed as error:
             raise NotSealed(f"{name}: {error}") from error
         if sandbox is Level.NONE:
@@ -190,15 +151,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         of_tests = None
         if is_isolated:
             excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
-            files = source if source.is_dir() else folder
             told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
-            told["excluded"] = excluded.get(assignment, [])
-            of_tests = beginning(files, {}, level, limits, self.readable, **told)
+            told |= {"folder": str(source if source.is_dir() else folder), "environment": {}}
+            of_tests = replace(begin, excluded=excluded.get(assignment, []), **told)
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
         if not isinstance(sandbox, Level):
             return sandbox.running(modules, begin, of_tests, **options)
         server = pool.server(modules)
-        template = None
-        if of_tests is not None:
-            template = pool.template(server, (id(server), repr(of_tests)), of_tests)
+        template = pool.template(server, of_tests) if of_tests else None
         return running(server, template, begin, **options)

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from nbformat import from_dict
-from nbgrader.api import (
-    BaseCell,
-    Grade,
-    Gradebook,
-    MissingEntry,
-    SubmittedAssignment,
-    SubmittedNotebook,
-)
+from nbgrader.api import BaseCell, Grade, Gradebook, MissingEntry, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
@@ -28,11 +21,10 @@ from gradebox.events import Event
 from gradebox.files import digest
 from gradebox.nbgrader.cells import KINDS, name_of, of, require_python
 
-NO_ANSWER = "No response."
-"""What nbgrader by itself writes as the comment on an answer that is still as it was released."""
-
+NO_ANSWER = "No response."  # nbgrader's comment on an answer that is still as it was released
 SCHEMA = 3  # the version of nbgrader's metadata that cells are given
 
+# what the scores of a submission were made from; it stands beside nbgrader's own tables
 _FINGERPRINTS = sql.Table(
     "gradebox_fingerprints",
     sql.MetaData(),
@@ -41,7 +33,6 @@ _FINGERPRINTS = sql.Table(
     sql.Column("events", sql.Text, nullable=False),
     sql.Column("at", sql.DateTime, server_default=sql.func.now()),
 )
-"""What the scores of a submission were made from; it stands beside nbgrader's own tables."""
 
 
 class Mark(NamedTuple):
@@ -53,29 +44,22 @@ class Mark(NamedTuple):
 
 
 class Sources:
-    """The cells of one assignment as the gradebook has them; for any thread.
-
-    They are made of plain data: those of :meth:`read`, or what :attr:`plain` has given elsewhere.
-    """
+    """The cells of one assignment as the gradebook has them, from plain data; for any thread."""
 
     def __init__(self, plain: dict[str, Any], duedate: Any = None) -> None:
         self.plain, self.duedate = plain, duedate
         self.names = [*plain["notebooks"]]  # the names of the notebooks
+        # the releases of each notebook that a store has seen
         self.releases: dict[str, list[Any]] = plain.setdefault("releases", {})
-        """The releases of each notebook that a store has seen."""
 
     @classmethod
     def read(cls, url: str, assignment: str, **course: str) -> "Sources":
         """Read an assignment; raise ``MissingEntry`` if the gradebook does not know it."""
         with Gradebook(url, **course) as book:
-            entry = book.find_assignment(assignment)
-            notebooks = {
-                notebook.name: {
-                    "kernelspec": json.loads(notebook.kernelspec or "null"),
-                    "cells": _cells(notebook),
-                }
-                for notebook in sorted(entry.notebooks, key=attrgetter("name"))
-            }
+            entry, notebooks = book.find_assignment(assignment), {}
+            for each in sorted(entry.notebooks, key=attrgetter("name")):
+                kernelspec = json.loads(each.kernelspec or "null")
+                notebooks[each.name] = {"kernelspec": kernelspec, "cells": _cells(each)}
             return cls({"notebooks": notebooks}, entry.duedate)
 
     def require_python(self) -> None:
@@ -98,10 +82,8 @@ class Sources:
 
 
 def _cells(notebook: Any) -> dict[str, Any]:
-    """Return the cells of a notebook in the gradebook by name, with nbgrader's metadata."""
-    named = {
-        kind: {cell.name: cell for cell in getattr(notebook, f"{kind}_cells")} for kind in KINDS
-    }
+    of_kind = {kind: getattr(notebook, f"{kind}_cells") for kind in KINDS}
+    named = {kind: {cell.name: cell for cell in cells} for kind, cells in of_kind.items()}
     points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
     cells = {}
     for cell in notebook.source_cells:
@@ -130,7 +112,7 @@ class Book(Gradebook):  # type: ignore[misc]
         super().__init__(url, course_id)
         self.db.remove()
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
-        self._submissions: dict[tuple[str, str], SubmittedAssignment] = {}
+        self._submissions: dict[tuple[str, str], Any] = {}
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -147,30 +129,28 @@ class Book(Gradebook):  # type: ignore[misc]
         """Write what was changed, so that others see it who open the gradebook."""
         Session.commit(self.db())
 
-    def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
+    def add_submission(self, assignment: str, student: str, **more: Any) -> Any:
         """Add a submission, and ask nothing of the database while it is half made."""
         with self.db.no_autoflush:
             submission = super().add_submission(assignment, student, **more)
         self._submissions[assignment, student] = submission
         return submission
 
-    def find_submission(self, assignment: str, student: str) -> SubmittedAssignment:
+    def find_submission(self, assignment: str, student: str) -> Any:
         """Return a submission, which a transaction asks for once."""
         key = assignment, student
         if key not in self._submissions:
             self._submissions[key] = super().find_submission(assignment, student)
         return self._submissions[key]
 
-    def find_submission_notebook(
-        self, notebook: str, assignment: str, student: str
-    ) -> SubmittedNotebook:
+    def find_submission_notebook(self, notebook: str, assignment: str, student: str) -> Any:
         """Return a notebook of a submission, without a question if the submission is known."""
         for entry in self.find_submission(assignment, student).notebooks:
             if entry.name == notebook:
                 return entry
         raise MissingEntry(f"No such entry: {assignment}/{student}/{notebook}")
 
-    def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
+    def mark(self, submission: Any, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
         self.db.flush()
         is_its = _FINGERPRINTS.c.submission_id == submission.id
@@ -182,8 +162,8 @@ class Book(Gradebook):  # type: ignore[misc]
 
     def marks(self, assignment: str) -> dict[str, Mark]:
         """Return what is known of each student with scores."""
-        rows = {row.submission_id: row for row in self.db.execute(sql.select(_FINGERPRINTS))}
-        try:
+        with self.transaction():
+            rows = {row.submission_id: row for row in self.db.execute(sql.select(_FINGERPRINTS))}
             submissions = self.assignment_submissions(assignment)
             scores = self._scores([submission.id for submission in submissions])
             marks = {}
@@ -195,16 +175,13 @@ class Book(Gradebook):  # type: ignore[misc]
                     mark = mark._replace(key=row.key, events=events)
                 marks[each.student_id] = mark
             return marks
-        finally:
-            self.db.remove()
 
     def _scores(self, submissions: list[str]) -> dict[str, str]:
         """Return a checksum of the scores that tests gave, by the id of the submission."""
         grades = (
-            self.db.query(SubmittedAssignment.id, Grade.cell_id, Grade.auto_score)
-            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            self.db.query(SubmittedNotebook.assignment_id, Grade.cell_id, Grade.auto_score)
             .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-            .filter(SubmittedAssignment.id.in_(submissions))
+            .filter(SubmittedNotebook.assignment_id.in_(submissions))
             .order_by(Grade.cell_id)
         )
         lines: dict[str, list[str]] = {}
@@ -236,16 +213,15 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
             entry.late_submission_penalty = penalty = None
             if late > 0:
                 book.db.flush()  # the database sums the score when it is first asked for, here
-                self.log.warning(
-                    Event("late", fields={"seconds": late, "duration": duration(late)})
-                )
+                fields = {"seconds": late, "duration": duration(late)}
+                self.log.warning(Event("late", fields=fields))
                 penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
                 if penalty is not None:
                     penalty = self._check_late_penalty(entry, penalty)
             entry.late_submission_penalty = penalty
             if penalty:  # one for each notebook, of those that have points to lose
-                fields = {"points": penalty}
-                self.log.warning(Event("late-penalty", context["notebook"], "", fields))
+                told = Event("late-penalty", context["notebook"], fields={"points": penalty})
+                self.log.warning(told)
             book.db.commit()
         return nb, resources
 
@@ -279,10 +255,8 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
             with book.db.no_autoflush:
                 cells = book.db.query(BaseCell.id, BaseCell.name)
                 names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))
-            grades, comments = (
-                {names[entry.cell_id]: entry for entry in entries}
-                for entries in (submitted.grades, submitted.comments)
-            )
+            grades = {names[entry.cell_id]: entry for entry in submitted.grades}
+            comments = {names[entry.cell_id]: entry for entry in submitted.comments}
             for cell in nb.cells:
                 name = name_of(cell)
                 if is_grade(cell):

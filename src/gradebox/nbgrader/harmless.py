@@ -1,14 +1,10 @@
 r"""Remove from a graded notebook what would run or load something where it is looked at.
 
-Feedback pages and formgrader show HTML as it is. So what is left of it here, in outputs, Markdown
-and metadata, can be no more than text, tables and pictures that are part of the notebook; the rest
-is shown as the text it was, a picture from elsewhere as a link. Nothing is parsed, because browsers
-parse otherwise, and because the time of a parser (nbconvert's ``SanitizeHTML`` has bleach's) grows
-with the square of what a student nests. A ``<`` stays only where a tag of a short list begins,
-whole and with attributes of a short list; any other one is escaped. MathJax, which nbgrader loads
-with its ``Safe`` extension, still sees formulas, and code stays code.
-
-It is the last of nbgrader's steps, see :mod:`gradebox.configuration`.
+Feedback pages and formgrader show HTML as it is. So what is left of it here can be no more than
+text, tables and pictures that are part of the notebook; the rest is shown as text. Nothing is
+parsed, because browsers parse otherwise, and because the time of a parser (bleach's, in nbconvert's
+``SanitizeHTML``) grows with the square of what a student nests. A ``<`` stays only where a tag of a
+short list begins, whole and with attributes of a short list; any other one is escaped.
 """
 
 import base64
@@ -21,31 +17,23 @@ from typing import Any
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_locked
 
-MAX_CHARACTERS = 300_000
-"""So many characters of HTML an output may have; longer ones are shown as their text."""
-
+MAX_CHARACTERS = 300_000  # so many may an output of HTML have; longer ones are shown as their text
 _PLAIN = "b|strong|i|em|u|s|del|ins|sub|sup|small|mark|kbd|code|br|hr"
 _BLOCKS = (
     "p|div|span|pre|blockquote|ul|ol|li|dl|dt|dd|h[1-6]|table|caption|colgroup|col|thead|tbody|"
     "tfoot|tr|th|td|a|img|figure|figcaption|details|summary"
 )
 _VOID = ("br", "hr", "col", "img")
-
 _STYLE = (
     r"(?:\s*(?:text-align|vertical-align|color|background-color|font-weight|font-style|width|"
     r"min-width|max-width|white-space|border|padding)\s*:\s*[\w#.%, -]+;?)*\s*"
 )
 _DATA = r"data:image/(?:png|jpeg|gif|webp|svg\+xml);base64,[A-Za-z0-9+/=]*"
-_ATTRIBUTE = "|".join(
-    (
-        rf'style="{_STYLE}"',
-        r'(?:border|colspan|rowspan|width|height|start)="\d{1,5}(?:px|%)?"',
-        r'(?:halign|valign|align|scope)="[a-z]{1,9}"',
-        r'class="(?:(?:dataframe|data|blank|index_name|(?:row|col)_heading|(?:level|row|col)\d+)\s*)*"',
-        r'(?:alt|title)="[^"<>]*"',
-        r'href="(?:https?://[^"<>\s]*|#[\w.-]*)"',
-        rf'src="{_DATA}"',
-    )
+_ATTRIBUTE = (
+    rf'style="{_STYLE}"|src="{_DATA}"|(?:alt|title)="[^"<>]*"|(?:halign|valign|align|scope)='
+    r'"[a-z]{1,9}"|(?:border|colspan|rowspan|width|height|start)="\d{1,5}(?:px|%)?"|'
+    r'class="(?:(?:dataframe|data|blank|index_name|(?:row|col)_heading|(?:level|row|col)\d+)\s*)*"|'
+    r'href="(?:https?://[^"<>\s]*|#[\w.-]*)"'
 )
 # or else what could begin or end another tag
 _TAG = re.compile(rf"<(/?)({_PLAIN}|{_BLOCKS})(?:\s+(?:{_ATTRIBUTE}))*\s*/?>|[<>]", re.ASCII)
@@ -65,7 +53,6 @@ _FENCES = re.compile(r"~{3,}")
 # a language that is an entity for a blank, as in ```&Tab;, makes nbconvert's Markdown give up
 _LANGUAGE_WITH_ENTITY = re.compile(r"(?:`{3}|~{3})[^\n]*&")
 _WORD = re.compile(r"[\w .+#()-]{0,80}")
-
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
 
 
@@ -75,8 +62,10 @@ def harmless_html(text: str) -> str:
     A tag that does not close, or closes what was not opened, could move what comes after it: then
     all tags are shown as text.
     """
-    for begin, end in _UNSEEN:
-        text = _without(text, begin, end)
+    for begin, end in _UNSEEN:  # in time that grows no faster than the text
+        *pieces, rest = text.split(end)
+        halves = [piece.partition(begin) for piece in pieces]
+        text = "".join(shown + ("" if opening else end) for shown, opening, _ in halves) + rest
     opened: list[str] = []
     balanced = True
 
@@ -94,13 +83,6 @@ def harmless_html(text: str) -> str:
     return cleaned if balanced and not opened else _escaped(text)
 
 
-def _without(text: str, begin: str, end: str) -> str:
-    """Leave out what stands between two texts, in time that grows no faster than the text."""
-    *pieces, rest = text.split(end)
-    halves = [piece.partition(begin) for piece in pieces]
-    return "".join(shown + ("" if opening else end) for shown, opening, _ in halves) + rest
-
-
 def _escaped(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
@@ -111,8 +93,15 @@ def harmless_markdown(text: str, attached: Collection[str] = ()) -> str:
     A space after ``<`` makes text of a tag in every dialect, in formulas and in code; one after the
     ``!`` of a picture makes it a link, unless it is ``attached`` to the cell.
     """
+
+    def picture_or_link(match: re.Match[str]) -> str:
+        is_whole = len(match[0]) > len("![") and not match["empty"]
+        if is_whole and (match["name"] is None or match["name"] in attached):
+            return match[0]
+        return "! [picture]" if match["empty"] else f"! {match[0][1:]}"
+
     text = _BEGINS.sub(lambda match: "<" if _BARE.match(text, match.start()) else "< ", text)
-    text = _PICTURE.sub(lambda match: _picture_or_link(match, attached), text)
+    text = _PICTURE.sub(picture_or_link, text)
     if _runs(text):
         text = _SCHEME.sub(lambda match: f"{match[0][:-1]} :", text)
     if not _runs(text) and not _LANGUAGE_WITH_ENTITY.search(text):
@@ -121,24 +110,13 @@ def harmless_markdown(text: str, attached: Collection[str] = ()) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _picture_or_link(match: re.Match[str], attached: Collection[str]) -> str:
-    """Return a picture as it is if it is in the notebook, and otherwise as a link with a text."""
-    is_whole = len(match[0]) > len("![") and not match["empty"]
-    if is_whole and (match["name"] is None or match["name"] in attached):
-        return match[0]
-    return "! [picture]" if match["empty"] else f"! {match[0][1:]}"
-
-
 def _runs(text: str) -> bool:
     """Return whether a link to a script may be in a text, in whatever disguise."""
     return bool(_SCHEME.search(_IGNORED.sub("", html.unescape(html.unescape(text)))))
 
 
-_CLEANED: dict[str, Callable[[str], str]] = {
-    "text/html": harmless_html,
-    "text/markdown": harmless_markdown,
-    "text/latex": harmless_markdown,
-}
+_CLEANED: dict[str, Callable[[str], str]] = {"text/html": harmless_html}
+_CLEANED |= dict.fromkeys(("text/markdown", "text/latex"), harmless_markdown)
 
 
 def _harmless_output(output: Any) -> None:
@@ -157,14 +135,11 @@ def _harmless_output(output: Any) -> None:
         bundle["text/html"] = f'<img alt="a drawing" src="data:image/svg+xml;base64,{coded}">'
     if not bundle:
         bundle["text/plain"] = f"[left out: {', '.join(sorted(data))[:200]}]"
-    output.data = type(data)(bundle)
-    output.metadata = type(data)(
-        {kind: _sizes(metadata[kind]) for kind in _PICTURES if kind in bundle and kind in metadata}
-    )
+    sizes = {kind: _sizes(metadata.get(kind)) for kind in _PICTURES if kind in bundle}
+    output.data, output.metadata = type(data)(bundle), type(data)(sizes)
 
 
 def _pictures(bundle: Any) -> dict[str, Any]:
-    """Return of what is shown together the pictures."""
     found = {}
     for kind in _PICTURES:
         with contextlib.suppress(ValueError):

@@ -46,8 +46,8 @@ def words(source: str) -> set[str]:
 
 def bound_outside_tests(cells: Sequence[Any]) -> set[str]:
     """Return the names that the code cells bind that are no tests."""
-    own = [cell for cell in cells if cell.cell_type == "code" and not is_test(cell)]
-    return {name for cell in own for name in names_of(cell.source)[0]}
+    own = (cell.source for cell in cells if cell.cell_type == "code" and not is_test(cell))
+    return {name for source in own for name in names_of(source)[0]}
 
 
 class Borrowed(NamedTuple):
@@ -61,10 +61,7 @@ class Borrowed(NamedTuple):
 def borrowed(
     cells: Sequence[Any], released: Callable[[str], str], by_tests: Collection[str] = ()
 ) -> list[Borrowed]:
-    """Return what cells use of the tests before them, and no other cell defines.
-
-    Only the part of a test that is ``released`` can be borrowed. Some borrowing is ``by_tests``.
-    """
+    """Return what cells, and some tests, use of what is ``released`` of the tests before them."""
     own = bound_outside_tests(cells) | {*dir(builtins)}
     found: list[Borrowed] = []
     wanted: dict[str, str] = {}
@@ -90,26 +87,19 @@ class Absent(NamedTuple):
 
 
 def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
-    """Return what the tests of a graded notebook did not find, by the names of their cells.
-
-    Nobody has renamed anything to what is ``given``: names that the instructor's version defines.
-    """
-    unknown = {}
-    for cell in filter(is_test, nb.cells):
+    """Return what tests did not find, by their names; no name that was ``given`` is a new name."""
+    tests, missing = [*filter(is_test, nb.cells)], {}
+    for cell in tests:
         for output in errors(cell):
             match = _NOT_DEFINED.match(str(output.get("evalue", "")))
             if output.ename == "NameError" and match and match[1] in _mentioned(cell):
-                unknown[name_of(cell)] = match[1], cell.source
-    if not unknown:
-        return {}
-    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
-    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
-    tested = set[str]().union(*map(_mentioned, filter(is_test, nb.cells)))
-    candidates = sorted(defined - tested - {*given, *dir(builtins)})
-    missing = {}
-    for test, (name, source) in unknown.items():
-        kind = "function" if re.search(rf"\b{name}\s*\(|, {name}\b", source) else "name"
-        missing[test] = Absent(name, kind, name in defined, _alike(name, candidates))
+                name = match[1]
+                own = [c for c in nb.cells if c.cell_type == "code" and not is_test(c)]
+                defined = {each for other in own for each in _DEFINES.findall(other.source)}
+                others = defined.difference(given, dir(builtins), *map(_mentioned, tests))
+                is_called = re.search(rf"\b{name}\s*\(|, {name}\b", cell.source)
+                kind, guess = "function" if is_called else "name", _alike(name, sorted(others))
+                missing[name_of(cell)] = Absent(name, kind, name in defined, guess)
     return missing
 
 

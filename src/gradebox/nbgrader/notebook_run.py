@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
 
-from nbformat import NotebookNode, from_dict
+import nbformat
+from nbformat import NotebookNode
 
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
@@ -14,19 +15,20 @@ from gradebox.nbgrader.names import absent, borrowed, names_of
 from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
-from gradebox.workers.protocol import Tested, failed
+from gradebox.workers.protocol import RunTest, Tested, error_of, failed
 from gradebox.workers.syntax import PYTHONS
 
 NO_POINTS = "the test gave no points"
+# code that decides how an object compares and computes: it could say yes to any test
 _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
-"""Finds code that decides how an object compares and computes: it could say yes to any test."""
+# what reaches into a test that runs in the same process, or agrees with it
 _REACHES = re.compile(
     r"_getframe|currentframe|f_globals|f_locals|f_code|get_objects|get_refer\w+|ctypes|globals\(\)|"
     r"MagicMock|__(?:eq|ne|lt|le|gt|ge|bool|abs|r?sub|array\w*|getattr\w*)__"
 )
-"""Finds what reaches into a test that runs in the same process, or agrees with it."""
-
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
+Outputs = list[dict[str, Any]]
+from_dict: Any = nbformat.from_dict  # which has no types
 
 
 class Run:
@@ -41,9 +43,7 @@ class Run:
         self, step: Any, notebook: Notebook, name: str, plan: NotebookPlan, source: Instructions
     ) -> None:
         # by the names of tests: what they gave isolated and in the student's process, what counts
-        self.isolated: dict[str, float] = {}
-        self.in_process: dict[str, float] = {}
-        self.scores: dict[str, float] = {}
+        self.isolated, self.in_process, self.scores = (dict[str, float]() for _ in range(3))
         self.reasons: dict[str, str] = {}  # why a test gave no points where its score comes from
         self.events: list[Event] = []
         self.changed: list[str] = []  # what tests in the student's process use, and was changed
@@ -61,11 +61,11 @@ class Run:
         """Execute the code cells of the notebook and keep what they show."""
         cells = nb.cells
         found = borrowed(cells, self._released, self._plan.forks)
+        lent = {each.test for each in found}
         own = [cell.source for cell in cells if not is_test(cell)]
         self._plays_along = any(map(_OWN.search, own))
         given = [*(cell.source for cell in self._source.cells.values()), *self._source.plain]
         self._reaches = {*_REACHES.findall(str(own))} - {*_REACHES.findall(str(given))}
-        lent = {each.test for each in found}
         for cell in cells:
             if cell.cell_type == "code" and cell.source.strip():
                 cell.outputs, cell.execution_count = [], None
@@ -80,7 +80,7 @@ class Run:
             self._test(cell)
         for name in self._plan.again:
             if name in self._refused and name not in self.in_process:  # it has ended meanwhile
-                self._not_a_value(name, NO_POINTS)
+                self._not_a_value(name)
         for lack in absent(nb, self._source.defined).values():
             if lack.guess and not lack.failed:
                 self._tell("renamed", what=lack.kind, name=lack.name, guess=lack.guess)
@@ -88,16 +88,18 @@ class Run:
     def _execute(self, cell: NotebookNode) -> None:
         name = name_of(cell)
         if is_test(cell):
-            # no test is in the student's process before the last cell of the student's has run,
-            # but for what students were given of it
+            # no test is in the student's process before the last cell of the student's has run, but
+            # for what students were given of it
             if name in self._plan.in_process or name in self._plan.again:
                 self._notebook.remember(name, name in self._plan.forks)
                 self._waiting.append(cell)
             if name not in self._plan.in_process:
-                limits = self._source.wish(name, "seconds"), self._plan.pythons.get(name, ())
-                self._score(cell, self._notebook.test(name, cell.source, points_of(cell), *limits))
+                pythons = [*self._plan.pythons.get(name, ())]
+                message = RunTest(name, cell.source, points_of(cell), pythons)
+                seconds = self._source.wish(name, "seconds")
+                self._score(cell, self._notebook.test(message, seconds))
         elif of(cell).get("locked"):
-            tested = self._notebook.test(name, cell.source, 0.0)
+            tested = self._notebook.test(RunTest(name, cell.source, 0.0))
             is_needed = self._plan.in_process or self._plan.again
             helpers = self._source.helpers.get(name, ()) if is_needed else ()
             self._student(cell, self._released(cell.source), helpers)
@@ -122,14 +124,13 @@ class Run:
         return first + [cell for cell in self._waiting if cell not in first]
 
     def _test(self, cell: NotebookNode) -> None:
-        """Run a test in the student's process."""
         name = name_of(cell)
         is_asked_again = name in self._plan.again
+        pythons, imports = self._given_back(cell)
+        message = RunTest(name, cell.source, points_of(cell), pythons, imports=imports)
+        seconds = self._source.wish(name, "seconds")
         try:
-            limits = self._source.wish(name, "seconds"), *self._given_back(cell)
-            result, late = self._notebook.test_in_process(
-                name, cell.source, points_of(cell), *limits
-            )
+            result, late = self._notebook.test_in_process(message, seconds)
         except Ended as ended:
             if not is_asked_again:
                 self._has_ended(cell, ended, "a test")
@@ -166,16 +167,13 @@ class Run:
             if result.score < self.scores[name]:
                 self._tell("fails-in-process", name, why=late or result.error)
             return False
-        if self._plays_along:
-            self._not_a_value(name, NO_POINTS)
-            return False
-        self._not_a_value(name, "the points are those of the test in the student's process")
-        if result.score == points_of(cell):
+        in_process = "the points are those of the test in the student's process"
+        self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
+        if result.score == points_of(cell) and not self._plays_along:
             cell.outputs = []
-        return True
+        return not self._plays_along
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
-        """Keep what an isolated test gave."""
         name = name_of(cell)
         last = tested.outputs[-1] if tested.outputs else {}
         if re.fullmatch(r"[-\d.e]+", last.get("data", {}).get("text/plain", "")):
@@ -190,24 +188,19 @@ class Run:
             self.costly.add(name)
         if has_ended := bool(tested.gone) and self._ended is None:
             self._ended = Ended(tested.gone)
-        if tested.late:
-            self._tell("slow", name, what="a call by the test")
-        elif has_ended:
-            self._tell("ended", name, what="a call by the test")
+        if tested.late or has_ended:
+            self._tell("slow" if tested.late else "ended", name, what="a call by the test")
         elif tested.refused and not tested.gone:
             self._refused[name] = tested.refused[0]
             if name not in self._plan.again:
-                self._not_a_value(name, NO_POINTS)
-        elif tested.error.startswith("Late"):
-            self._tell("slow", name, what="a test cell")
-        elif tested.lost:
-            self._tell(tested.lost, name, what="a test")
+                self._not_a_value(name)
+        elif tested.error.startswith("Late") or tested.lost:
+            self._tell(tested.lost or "slow", name, what="a test")
 
-    def _not_a_value(self, name: str, score: str) -> None:
+    def _not_a_value(self, name: str, score: str = NO_POINTS) -> None:
         self._tell("not-a-value", name, why=self._refused[name], score=score)
 
     def _student(self, cell: NotebookNode, source: str, helpers: Collection[str] = ()) -> None:
-        """Execute a cell in the student's process."""
         try:
             shown, late = self._notebook.run(source, [*helpers])
         except Ended as ended:
@@ -221,12 +214,7 @@ class Run:
             self._tell("memory", name_of(cell))
 
     def _keep(
-        self,
-        cell: NotebookNode,
-        outputs: list[dict[str, Any]],
-        count: int | None = None,
-        late: str = "",
-        what: str = "",
+        self, cell: Any, outputs: Outputs, count: int | None = None, late: str = "", what: str = ""
     ) -> None:
         """Write what a cell of the student's process showed into it, if that is not too much."""
         size = len(json.dumps(outputs))
@@ -239,7 +227,7 @@ class Run:
         _keep(cell, [*filter(is_output, outputs)], count)
         if late:
             message = {"evalue": self._when_late["evalue"] or late}
-            cell.outputs.append(_error(**self._when_late | message))
+            cell.outputs.append(from_dict(error_of(**self._when_late | message)))
             self._tell("slow", name_of(cell), what=what)
 
     def _has_ended(self, cell: NotebookNode, ended: Ended, what: str) -> None:
@@ -250,21 +238,13 @@ class Run:
             self._tell("ended", name_of(cell), what=what)
         before = "not executed, because an earlier cell killed Python: " if self._ended else ""
         self._ended = ended
-        cell.outputs.append(_error(name, f"{before}{ended}"))
+        cell.outputs.append(from_dict(error_of(name, f"{before}{ended}")))
 
     def _tell(self, kind: str, cell: str = "", **fields: Any) -> None:
         self.events.append(Event(kind, self._name, cell, fields))
 
 
-def _keep(cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None) -> None:
-    """Write what a cell showed into it."""
+def _keep(cell: NotebookNode, outputs: Outputs, count: int | None = None) -> None:
     cell.execution_count = count
     plain = [{name: v for name, v in out.items() if name != "display_id"} for out in outputs]
-    cell.outputs = [from_dict(output) for output in plain]  # type: ignore[no-untyped-call]
-
-
-def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
-    lines = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
-    return from_dict(  # type: ignore[no-untyped-call]
-        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
-    )
+    cell.outputs = [from_dict(output) for output in plain]

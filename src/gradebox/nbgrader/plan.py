@@ -38,19 +38,14 @@ class TestRun:
     way: str  # ``isolated`` or ``in-process``
     answers: float  # what the instructor's own answers get
     blank: float  # what a notebook without answers gets
-    # why it does not run isolated: what it raised there; where it fails both ways, why it fails
-    # in-process
-    why: str = ""
+    why: str = ""  # what it raised isolated; where it fails both ways, what it raised in-process
     again: bool = False  # whether it runs isolated, and then in-process
-    # whether it runs in a fork of the student's process that was made where the test stands
-    in_fork: bool = False
-    usual: tuple[str, ...] = ()  # what the own answers change themselves of what it uses in-process
-    asks: tuple[str, ...] = ()  # the student's names that it uses
-    pythons: tuple[str, ...] = ()  # those among them that Python has as well
+    in_fork: bool = False  # whether in a fork of the student's process, made where the test stands
+    usual: Collection[str] = ()  # what the own answers themselves change of what it uses in-process
+    asks: Collection[str] = ()  # the student's names that it uses
+    pythons: Collection[str] = ()  # those among them that Python has as well
     is_number: bool = False  # whether it ends with a number, its score, with the own answers
-    # the names that it defines and the own answers use: what students have of it runs among their
-    # cells, too
-    lends: tuple[str, ...] = ()
+    lends: Collection[str] = ()  # what it defines and own answers use: it runs among these, too
 
     @property
     def fails(self) -> bool:

@@ -1,8 +1,7 @@
 """Rebuild a submitted notebook from the instructor's version of it, and compare the releases.
 
-The instructor's cells keep their text, their order and what they are worth, whatever a student's
-copy of them says. The student contributes the answers, and further cells that are left where they
-are.
+The instructor's cells keep their text, order and points, whatever a student's copy of them says.
+The student contributes the answers, and further cells, which are left where they are.
 """
 
 import json
@@ -17,16 +16,11 @@ from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 from gradebox.events import Event
 from gradebox.files import digest, read_json, write
+from gradebox.nbgrader import source_notebook
 from gradebox.nbgrader.cells import KINDS, name_of, of
 from gradebox.nbgrader.course import Course
 from gradebox.nbgrader.gradebook import Sources
-from gradebox.nbgrader.source_notebook import (
-    AUTOMATIC,
-    Released,
-    given_texts,
-    released_by,
-    source_of,
-)
+from gradebox.nbgrader.source_notebook import AUTOMATIC, Released, released_by
 
 Cells = dict[str, Any]  # the instructor's cells by name, with nbgrader's metadata for them
 
@@ -59,7 +53,7 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         book = resources.get("gradebook") or Sources.read(context["db_url"], assignment)
         if kernel := book.kernelspec(notebook):
             nb.metadata["kernelspec"] = kernel
-        source, recorded = source_of(self, context).cells, book.cells(notebook)
+        source, recorded = source_notebook.source_of(self, context).cells, book.cells(notebook)
         # the gradebook keeps cells in the order in which it met them
         cells = {name: recorded[name] for name in [*source, *recorded] if name in recorded}
         for cell in nb.cells:
@@ -74,11 +68,10 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
                     verb = "were" if what == "points" else "was"
                     self.log.warning(Event("changed", "", name, {"what": what, "verb": verb}))
         if source:  # else nobody knows what students were given
-            texts = given_texts(self, assignment, notebook)
-            of_course = {_lines(text) for text in texts} | {""}
+            texts = {"", *map(_lines, source_notebook.given_texts(self, assignment, notebook))}
             plain = [c.source for c in nb.cells if c.cell_type == "code" and not name_of(c)]
-            if own := [text for text in plain if text.strip() not in of_course]:
-                self.log.warning(Event("added", fields={"number": len(own)}))
+            if number := sum(text.strip() not in texts for text in plain):
+                self.log.warning(Event("added", fields={"number": number}))
         self._order(nb, list(cells))
         position, names = 0, [name_of(cell) for cell in nb.cells]
         for name, cell in cells.items():  # each after the cell that it follows there
@@ -101,16 +94,14 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
 
     def _order(self, nb: Any, order: list[str]) -> None:
         """Put the instructor's cells in order, into the places that they have together."""
-        positions = [i for i, cell in enumerate(nb.cells) if name_of(cell)]
-        cells = [nb.cells[position] for position in positions]
+        cells = [cell for cell in nb.cells if name_of(cell)]
         ordered = sorted(cells, key=lambda cell: order.index(name_of(cell)))
         if ordered != cells:
             self.log.warning(Event("order"))
-            for position, cell in zip(positions, ordered, strict=True):
-                nb.cells[position] = cell
+            of_course = iter(ordered)
+            nb.cells = [next(of_course) if name_of(cell) else cell for cell in nb.cells]
 
     def _missing(self, name: str, cell: Any) -> Any:
-        """Return the instructor's cell in place of a missing one, saying so."""
         notice = self.missing_cell_notification.format(cell_id=name)
         cell.source = f"{'# ' if cell.cell_type == 'code' else ''}{notice}{cell.source}"
         if not of(cell)["task"]:
@@ -135,9 +126,8 @@ def _adopt(nb: Any, cells: Cells, given: dict[str, str]) -> None:
 def _put_back(cell: Any, original: Any, given: str) -> list[str]:
     """Make of a cell what the instructor's is, of a locked one its text, too; say what was not."""
     old, new, metadata = aspects(cell), aspects(original), of(original)
-    told = ["type", "kind"]
     # nbgrader locks tests, and no answer, whatever their metadata say
-    told += ["lock"] * (not (metadata["grade"] or metadata["solution"]))
+    told = ["type", "kind"] + ["lock"] * (not (metadata["grade"] or metadata["solution"]))
     told += ["points"] * ("points" in metadata)
     changed = [aspect for aspect in told if old[aspect] != new[aspect]]
     cell.metadata["nbgrader"] = dict(metadata)
@@ -154,7 +144,6 @@ def _put_back(cell: Any, original: Any, given: str) -> list[str]:
 
 
 def _without_outputs(cell: Any) -> None:
-    """Give a cell what its type has besides a text."""
     for name in ("outputs", "execution_count"):
         cell.pop(name, None)
     if cell.cell_type == "code":
@@ -165,17 +154,14 @@ def _without_outputs(cell: Any) -> None:
 
 
 def unreleased(course: Course, sources: Sources) -> list[str]:
-    """Return the cells of the instructor's version that differ from those in the gradebook.
-
-    Their tests would give points that the instructor has changed since. Where there is no source
-    notebook there is nothing to compare, and nbgrader writes automatic tests when it releases them.
-    """
+    """Return the cells of the instructor's version that differ from those in the gradebook."""
     found = []
     for path in sorted(course.source.glob("*.ipynb")):
         if path.stem in sources.names:
             recorded = sources.cells(path.stem)
             written = _written(course, path)
             for name in written.keys() & recorded.keys():
+                # nbgrader writes these tests when it releases them
                 if AUTOMATIC in written[name].source:
                     written[name].source = recorded[name].source
             now, then = what_is(written.values()), what_is(recorded.values())
@@ -184,7 +170,6 @@ def unreleased(course: Course, sources: Sources) -> list[str]:
 
 
 def _written(course: Course, path: Path) -> dict[str, Any]:
-    """Return the cells of a source notebook as a release would have them now."""
     nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     context = {"notebook": path.stem, "assignment": course.assignment, "student": "."}
     resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
@@ -197,7 +182,7 @@ def _written(course: Course, path: Path) -> dict[str, Any]:
 
 def remember(file: Path, sources: Sources, released: Released) -> dict[str, list[Any]]:
     """Add the present release to those that a file remembers; return them, by notebook."""
-    seen = read_json(file)
+    seen: dict[str, list[Any]] = read_json(file)
     before = json.dumps(seen)
     for name in sources.names:
         recorded = sources.cells(name).values()
@@ -205,8 +190,8 @@ def remember(file: Path, sources: Sources, released: Released) -> dict[str, list
             cell.source = released(cell.source)
         if (cells := what_is(recorded)) not in seen.setdefault(name, []):
             seen[name].append(cells)
-    if json.dumps(seen) != before:
-        write(file, json.dumps(seen))
+    if (now := json.dumps(seen)) != before:
+        write(file, now)
     return seen
 
 

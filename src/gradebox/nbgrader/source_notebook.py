@@ -1,9 +1,8 @@
 """Read what the instructor's version of a notebook says about its cells and tests.
 
-A solution is what stands between ``BEGIN SOLUTION`` and ``END SOLUTION``, or the whole of a
-solution cell without these; what its statements bind is the student's. All else is the
-instructor's: plain cells, the other statements of solution cells, and every import. Tests run that
-in their own process, so that a student who changes it changes no test.
+What the statements of a solution bind is the student's. All else is the instructor's: plain cells,
+the other statements of solution cells, and every import. Tests run that in their own process, so
+that a student who changes it changes no test.
 """
 
 import ast
@@ -28,41 +27,36 @@ from gradebox.workers.protocol import Given
 from gradebox.workers.syntax import PYTHONS, body_of, parse, python_of
 
 AUTOMATIC = "AUTOTEST"  # what a test says in which nbgrader writes automatic tests
-
 Names = Mapping[str, tuple[str, ...]]  # some names for each cell, by its name in nbgrader
-
 Released = Callable[[str], str]  # gives the part of a cell that students have
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
 class Instructions:
     """What a source notebook asks for."""
 
+    # its cells that have a name in nbgrader, by these, in their order
     cells: Mapping[str, Any] = field(default_factory=dict)
-    """Its cells that have a name in nbgrader, by these, in their order."""
     plain: frozenset[str] = frozenset()  # the texts of its other cells
     given: tuple[Given, ...] = ()  # what the tests run of its other cells, in their order
+    # the names of Python's own that its solutions bind and a test mentions, by its name
     pythons: Names = field(default_factory=dict)
-    """The names of Python's own that its solutions bind and a test mentions, by its name."""
     imports: tuple[str, ...] = ()  # the import statements of the cells that are no tests
     helpers: Names = field(default_factory=dict)  # the functions that a locked cell alone defines
     defined: frozenset[str] = frozenset()  # the names that its cells give a meaning, tests left out
 
     def wish(self, name: str, what: str) -> Any:
-        """Return what the metadata of a cell ask for, such as ``"gradebox": {"seconds": 120}``.
-
-        A test may run so many ``seconds``, in a ``way`` that it insists on.
-        """
+        """Return what the metadata of a cell ask for: its ``seconds``, or the ``way`` it runs."""
         cell = self.cells.get(name)
         return cell.metadata.get("gradebox", {}).get(what) if cell else None
 
 
 def instructions(notebook: Path) -> Instructions:
     """Read a source notebook; one that is not there asks for nothing."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return _instructions(notebook, notebook.stat().st_mtime_ns)
-    except FileNotFoundError:
-        return Instructions()
+    return Instructions()
 
 
 @lru_cache(maxsize=64)
@@ -75,29 +69,26 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     answered = PYTHONS & {name for part in given for name in part.answers}
     pythons = {name_of(c): tuple(sorted(answered & words(c.source))) for c in code if is_test(c)}
     bound = Counter(name for cell in code for name in names_of(cell.source)[0])
+    helpers: dict[str, tuple[str, ...]] = {}
+    for cell in others:
+        if of(cell).get("locked") and name_of(cell):
+            defined = (name for part in _parts(cell) for name in _defined(part.node))
+            helpers[name_of(cell)] = tuple(name for name in defined if bound[name] == 1)
     return Instructions(
         cells={name_of(cell): cell for cell in nb.cells if name_of(cell)},
         plain=frozenset(cell.source.strip() for cell in nb.cells if not name_of(cell)),
         given=given,
         pythons={test: names for test, names in pythons.items() if names},
         imports=tuple(p.source for p in parts if isinstance(p.node, ast.Import | ast.ImportFrom)),
-        helpers={
-            name_of(cell): tuple(
-                name for part in _parts(cell) for name in _defined(part.node) if bound[name] == 1
-            )
-            for cell in others
-            if of(cell).get("locked") and name_of(cell)
-        },
+        helpers=helpers,
         defined=frozenset(bound_outside_tests(code)),
     )
 
 
-def _defined(statement: ast.stmt | None) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
+def _defined(statement: Any) -> list[str]:
     if isinstance(statement, ast.Assign):
         return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return []
+    return [statement.name] if isinstance(statement, _DEFINITIONS) else []
 
 
 # --- what of it is the student's
@@ -117,8 +108,7 @@ class _Part:
 def given_parts(cells: Sequence[Any]) -> tuple[Given, ...]:
     """Return what tests run of the code cells of a source notebook, in their order.
 
-    A given statement that uses answers is among it only where it makes what the tests need: to run
-    it takes the time of the student's code once more.
+    A given statement that uses answers is among it only where it makes what the tests need.
     """
     parts = {id(cell): list(_parts(cell)) for cell in cells if not _is_locked(cell)}
     needed = {word for cell in cells if _is_locked(cell) for word in words(cell.source)}
@@ -158,8 +148,7 @@ def _parts(cell: Any) -> Iterator[_Part]:
     lines, solved, is_inside = text.splitlines(), set[int](), False
     for number, line in enumerate(lines, 1):
         is_inside = is_inside or "BEGIN SOLUTION" in line
-        if is_inside:
-            solved.add(number)
+        solved |= {number} if is_inside else set()
         is_inside = is_inside and "END SOLUTION" not in line
     if of(cell).get("solution") and not solved:
         solved = {*range(1, len(lines) + 1)}
@@ -176,14 +165,13 @@ def _parts(cell: Any) -> Iterator[_Part]:
 
 def _imports(source: str) -> list[str]:
     """Return the imports of a statement, but for those in functions and classes."""
-    inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     nodes: list[ast.AST] = [parse(body_of(source))]
     found = []
     while nodes:
         node = nodes.pop(0)
         if isinstance(node, ast.Import | ast.ImportFrom):
             found.append(ast.unparse(node))
-        elif not isinstance(node, inner):
+        elif not isinstance(node, _DEFINITIONS):
             nodes += ast.iter_child_nodes(node)
     return found
 
@@ -239,34 +227,24 @@ def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
 
 
 def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
-    """Return the tests as the gradebook has them, by name; none before they are released.
-
-    nbgrader writes automatic tests when it releases them: the source notebook has only comments.
-    """
+    """Return the tests as the gradebook has them, by name; none before they are released."""
     url = _course(step).db_url
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        return {}
+    is_there = not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).exists()
     with contextlib.suppress(MissingEntry, KeyError):
-        cells = Sources.read(url, assignment).cells(notebook)
+        cells = Sources.read(url, assignment).cells(notebook) if is_there else {}
         return {name: cell.source for name, cell in cells.items()}
     return {}
 
 
 @lru_cache(maxsize=8)
 def released_by(parent: Any) -> Released:
-    """Return what gives the text of a cell as students get it; nbgrader's steps are made once.
-
-    They leave out hidden tests and mark schemes, as the configuration of ``parent`` says.
-    """
-    steps = (
-        ClearHiddenTests(parent=parent)._remove_hidden_test_region,
-        ClearMarkScheme(parent=parent)._remove_mark_scheme_region,
-    )
+    """Return what gives the text of a cell as students get it: as ``parent`` is configured."""
+    tests, schemes = ClearHiddenTests(parent=parent), ClearMarkScheme(parent=parent)
 
     def released(source: str) -> str:
         cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
-        for clear in steps:
-            clear(cell)
+        tests._remove_hidden_test_region(cell)
+        schemes._remove_mark_scheme_region(cell)
         return str(cell.source)
 
     return released

@@ -1,18 +1,20 @@
 """Grade the submissions of an assignment: execute them in parallel, write the scores in turn.
 
-Threads take submissions in and have them executed in forks of a fork server; what that gives is
-kept in the :class:`~gradebox.run.store.Store`. The thread that called writes the scores, with one
-transaction for each submission, which also records what the scores were made from. So a run that
-is killed at any instant goes on where it stopped.
+Threads execute submissions; what that gives is kept in a :class:`~gradebox.run.store.Store`. The
+thread that called writes the scores, in one transaction for each submission, with what they were
+made from. So a run that is killed at any instant goes on where it stopped.
 """
 
 import contextlib
+import glob
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,19 +26,80 @@ from nbgrader.api import MissingEntry
 from gradebox import files, moments
 from gradebox.events import Event, distinct, printable
 from gradebox.nbgrader.cells import Unready as Unready
-from gradebox.nbgrader.course import Course, autograding
+from gradebox.nbgrader.course import Chain, Course, autograding
+from gradebox.nbgrader.dry_run import dry_run, kept
+from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Book, Mark, Sources
 from gradebox.nbgrader.plan import Plan, TestRun, planned
-from gradebox.nbgrader.rebuild import remember, unreleased
+from gradebox.nbgrader.rebuild import judged, remember, unreleased, what_is
 from gradebox.nbgrader.source_notebook import released_by
 from gradebox.run import faults, intake
-from gradebox.run.executor import Executor
 from gradebox.run.intake import Submission
 from gradebox.run.store import Result, Store
 from gradebox.workers import pool
 
-TIME = "timestamp.txt"
 SWITCH = 0.0002  # seconds after which a thread that computes gives way to another
+
+
+class Executor:
+    """Executes submissions, for any thread; a dry run needs nothing of what the gradebook knows."""
+
+    def __init__(self, course: Course, sources: Any = None) -> None:
+        self.course, self.sources = course, sources
+        self._store = Store(course.store, course.assignment)
+        self._chains = threading.local()
+
+    def chain(self) -> Chain:
+        """Return nbgrader's steps, for the use of this thread."""
+        if not hasattr(self._chains, "mine"):
+            self._chains.mine = self.course.chain()
+        chain: Chain = self._chains.mine
+        return chain
+
+    def dry_run(self, jobs: int = 1, names: Collection[str] | None = None) -> list[TestRun]:
+        """Find out how the tests of all notebooks run, or of those named, once for each version."""
+        chain, course = self.chain(), self.course
+        if not isinstance(chain.execute, WarmExecute):
+            return []
+        folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
+        runs: list[TestRun] = []
+        with autograding():
+            for name in sorted(path.stem for path in course.source.glob("*.ipynb")):
+                if names is None or name in names:
+                    of = chain.execute, course.source, course.assignment, jobs, glob.escape(name)
+                    runs += kept(folder / f"{name}.json", basis, partial(dry_run, *of))
+        return runs
+
+    def execute(self, submission: Submission, plan: Plan) -> Result:
+        """Execute the notebooks of a submission, as a dry run has planned it."""
+        chain = self.chain()
+        chain.execute.plan = plan
+        with self._store.workplace() as folder, self.course.notes.gather() as events:
+            masters = self.course.source_files(chain)
+            files.write_files({**submission.files, **masters}, folder)
+            student = submission.student
+            chain.hook("pre", student, self.course.assignment, sorted(submission.notebooks))
+            executed = {}
+            for name, content in sorted(submission.notebooks.items()):
+                before, nb = len(events), intake.parse(name, content)
+                handed_in = what_is(nb.cells)
+                executed[name] = nb, _ = self._run(chain, student, name, nb, folder)
+                found = [replace(event, notebook=name) for event in events[before:]]
+                releases = self.sources.releases.get(name, [])
+                events[before:] = [judged(event, releases, handed_in) for event in found]
+            others, large = files.read_files(folder, intake.MAX_FILE_BYTES, masters)
+            events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
+            events += [Event("large-file", fields={"file": name}) for name in large]
+            plain = [event.plain for event in distinct(events)]
+            return Result(json.dumps({"events": plain, "notebooks": executed}), others)
+
+    def _run(self, chain: Chain, student: str, name: str, nb: Any, folder: Path) -> Any:
+        resources = chain.resources(student, self.course.assignment, name, folder, self.sources)
+        for step in [*chain.sanitize, *chain.before]:
+            nb, resources = step(nb, resources)
+        # cells that were put back have no id yet
+        nb, resources = chain.execute(intake.normal(nb), resources)
+        return nb, resources.get("gradebox", {})
 
 
 class Outcome(NamedTuple):
@@ -55,62 +118,42 @@ class _Executed(NamedTuple):
     result: Result
 
 
-class Batch:
-    """One run over the submissions of an assignment, of which so many ``jobs`` run at once.
-
-    To ``resume`` leaves alone what has been graded already, from the same work, sources and limits.
-
-    Raises
-    ------
-    Unready
-        If the gradebook does not know the assignment, or it is not written in Python.
-    """
+class Batch(Executor):
+    """One run over the submissions of an assignment; to ``resume`` leaves alone what is graded."""
 
     def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
-        self.course, self.jobs, self.resume = course, jobs, resume
         try:
-            self.sources = Sources.read(course.url, course.assignment, course_id=course.course_id)
+            sources = Sources.read(course.url, course.assignment, course_id=course.course_id)
         except MissingEntry as error:
-            raise Unready(
-                f"the gradebook knows no assignment {course.assignment!r}; "
-                f"try: nbgrader generate_assignment {course.assignment}"
-            ) from error
-        self.sources.require_python()
-        if cells := unreleased(course, self.sources):
-            raise Unready(
-                f"cell {', '.join(cells[:5])} differs from the released one; "
-                f"run: nbgrader generate_assignment {course.assignment}"
-            )
-        self._store = Store(course.store, course.assignment)
-        executor = Executor(course, self.sources)
-        self.execute: Callable[[Submission, Plan], Result] = executor.execute
-        """Executes a submission; another may be put here, which has that done elsewhere."""
-        self.dry_run: Callable[[], list[TestRun]]
-        self.dry_run = lambda: executor.dry_run(jobs, self._handed_in())
-        """Finds out how the tests run; another may be put here as well."""
+            why = f"the gradebook knows no assignment {course.assignment!r}; try"
+            raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}") from error
+        sources.require_python()
+        if cells := unreleased(course, sources):
+            why = f"cell {', '.join(cells[:5])} differs from the released one; run"
+            raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}")
+        super().__init__(course, sources)
+        self.jobs, self.resume, self._writer = jobs, resume, self.chain()
         self._tests: list[TestRun] | None = None
-        self._writer = executor.chain()
         seen = course.store / "releases" / f"{course.assignment}.json"
-        self.sources.releases |= remember(seen, self.sources, released_by(self._writer.exporter))
-        self._basis = course.basis(self._writer, self.sources.digest)
+        sources.releases |= remember(seen, sources, released_by(self._writer.exporter))
+        self._basis = course.basis(self._writer, sources.digest)
         self._masters = course.source_files(self._writer)
 
     def prepare(self) -> list[TestRun]:
         """Find out how the tests run, on the instructor's own answers."""
         if self._tests is None:
-            self._tests = self.dry_run()
+            self._tests = self.dry_run(self.jobs, self._handed_in())
             self._plan = planned(self._tests)
         return self._tests
 
     def _handed_in(self) -> set[str]:
         """Return the names of the notebooks that anybody handed in, without a look at the rest."""
         folders = [*map(self.course.submitted, self.course.students())]
-        # os.path: a folder that is closed holds nothing
-        return {
-            name
-            for name in self.sources.names
-            if any(os.path.exists(folder / f"{name}.ipynb") for folder in folders)  # noqa: PTH110
+        places = {
+            name: [folder / f"{name}.ipynb" for folder in folders] for name in self.sources.names
         }
+        # os.path: a folder that is closed holds nothing
+        return {name for name in places if any(map(os.path.exists, places[name]))}
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
@@ -122,8 +165,7 @@ class Batch:
         ):
             threads = ThreadPoolExecutor(self.jobs)
             try:
-                marks = book.marks(self.course.assignment)
-                waiting = iter(students)
+                marks, waiting = book.marks(self.course.assignment), iter(students)
                 running: set[Future[_Executed | Outcome]] = set()
                 # a few ahead, not the whole class: memory does not grow with it
                 while running := running | {
@@ -139,10 +181,9 @@ class Batch:
                 threads.shutdown(wait=False, cancel_futures=True)
 
     def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
-        """Execute a submission; whatever it brings about, the others are graded."""
         try:
             return self._execute(student, marked)
-        except Exception as error:
+        except Exception as error:  # whatever it brings about, the others are graded
             return _failed(student, error, bool(marked.key))
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
@@ -167,8 +208,8 @@ class Batch:
             with self.course.notes.gather() as events, self._store.workplace() as scratch:
                 folder = scratch / "files"  # the scratch folder itself is closed for others
                 files.write_files({**result.files, **self._masters}, folder)
-                time = folder / TIME
                 # nbgrader would refuse the work, or guess, where it holds anything else than a time
+                time = folder / "timestamp.txt"
                 fields = {"timestamp": moments.read(time)} if time.exists() else {}
                 told = json.loads(result.notebooks)
                 missing = sorted({*self.sources.names} - told["notebooks"].keys())
@@ -198,7 +239,6 @@ class Batch:
         return submission
 
     def _write(self, book: Book, student: str, notebooks: Any, folder: Path) -> None:
-        """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
         for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(student, assignment, name, folder, book)
@@ -225,10 +265,8 @@ def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     if faults.concerns_all(error):
         raise error
     why = faults.sentence(error) or f"{type(error).__name__}: {error}"
-    why = printable(" ".join(why.split()))[:300]
-    if has_scores:
-        why += " (the gradebook keeps the scores of the work handed in before)"
-    return Outcome(student, "failed", why=why)
+    kept = " (the gradebook keeps the scores of the work handed in before)" if has_scores else ""
+    return Outcome(student, "failed", why=printable(" ".join(why.split()))[:300] + kept)
 
 
 def _text(nb: Any) -> str:
@@ -237,8 +275,8 @@ def _text(nb: Any) -> str:
     nbformat's own writer copies all and splits each text, which takes as long as all the scores.
     """
     dumps = partial(json.dumps, ensure_ascii=False, sort_keys=True)
-    cells = ",\n".join(map(dumps, nb.cells))
     fields = dumps({name: value for name, value in nb.items() if name != "cells"})
+    cells = ",\n".join(map(dumps, nb.cells))
     return f'{{"cells": [\n{cells}\n],\n{fields[1:]}\n'
 
 

@@ -14,13 +14,13 @@ from gradebox.sandbox.seal import NotSealed
 _FREE = "free some space, and run the same command again: it goes on where it stopped"
 _OPEN = "give yourself the right to read and write there, or work in a copy of the course"
 
+# what to do about an error of the disk, by its number
 _DISK = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FREE),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _OPEN),
     errno.EIO: "the disk is damaged: work in a copy of the course",
 }
-"""What to do about an error of the disk, by its number."""
-
+# what to do about an error of the gradebook, by what its first line holds
 _GRADEBOOK = {
     "locked": "close what else uses it, such as the formgrader, and run the same command again",
     "is full|i/o error": _FREE,
@@ -30,7 +30,6 @@ _GRADEBOOK = {
     "malformed|not a database": "put back a copy of it from before",
     "": "is c.CourseDirectory.db_url in nbgrader_config.py its address, and does it answer?",
 }
-"""What to do about an error of the gradebook, by what its first line holds."""
 
 
 def concerns_all(error: Exception) -> bool:

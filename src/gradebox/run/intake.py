@@ -16,26 +16,17 @@ from gradebox.files import digest
 from gradebox.nbgrader.cells import is_bundle
 from gradebox.sandbox import filesystem
 
-MAX_FILE_BYTES = 50 * 2**20  # so many bytes a file that is handed in may have
-
-MAX_BYTES = 200 * 2**20  # so many bytes all files that are handed in may have together
-
+MAX_FILE_BYTES = 50 * 2**20  # of a file that is handed in
+MAX_BYTES = 200 * 2**20  # of all of them together
 MAX_FILES = filesystem.MAX_FILES  # so many files and folders may be handed in
-_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
-"""What the first letter of the mode of a file means; the rest are devices."""
-
 MAX_FOLDERS = 50  # in so many folders, one in the other, a file may be handed in
-
 MAX_CELLS = 5000  # so many cells a notebook may have
+MAX_VALUES = 10**6  # lists and objects in the JSON of a notebook: each takes many bytes
 
-MAX_VALUES = 10**6
-"""So many lists and objects the JSON of a notebook may have: each takes a hundred bytes or more."""
-
-_USED = ("nbgrader", "deletable", "editable")
-"""The metadata of cells that grading and pages use, besides tags."""
-
+# what the first letter of the mode of a file means; the rest are devices
+_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
+_USED = ("nbgrader", "deletable", "editable")  # of a cell's metadata, besides tags
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
@@ -55,9 +46,8 @@ class Submission:
     @property
     def digest(self) -> str:
         """Return the checksum of all of it."""
-        contents = [*sorted(self.notebooks.items()), *sorted(self.files.items())]
-        parts = [part for name_and_content in contents for part in name_and_content]
-        return digest([self.student, str(len(self.notebooks)), *parts])
+        contents: Any = sorted(self.notebooks.items()) + sorted(self.files.items())
+        return digest([self.student, str(len(self.notebooks)), *chain.from_iterable(contents)])
 
 
 def take(
@@ -166,16 +156,15 @@ def parse(name: str, content: bytes) -> Any:
         return normal(nbformat.from_dict(fields))  # type: ignore[no-untyped-call]
     except Refused:
         raise
-    except Exception as error:  # whatever a strange notebook brings nbformat to raise
-        what = _FAULTS.get(type(error), "no notebook: its JSON is not built as the format says")
-        raise Refused(f"{name}.ipynb is {what}; save it anew in Jupyter") from error
-
-
-_FAULTS: dict[type[Exception], str] = {
-    UnicodeDecodeError: "not UTF-8 text",
-    json.JSONDecodeError: "no JSON",
-    RecursionError: "no notebook: it is nested too deeply",
-}
+    except UnicodeDecodeError:
+        what = "not UTF-8 text"
+    except json.JSONDecodeError:
+        what = "no JSON"
+    except RecursionError:
+        what = "no notebook: it is nested too deeply"
+    except Exception:  # whatever a strange notebook brings nbformat to raise
+        what = "no notebook: its JSON is not built as the format says"
+    raise Refused(f"{name}.ipynb is {what}; save it anew in Jupyter")
 
 
 def _without_outputs(parts: dict[str, Any]) -> Any:
@@ -190,7 +179,7 @@ def _cell(plain: dict[str, Any]) -> dict[str, Any]:
     kind, metadata = plain["cell_type"], plain.get("metadata") or {}
     kept = {name: metadata[name] for name in _USED if name in metadata}
     if isinstance(tags := metadata.get("tags"), list):
-        valid = [tag for tag in tags if isinstance(tag, str) and tag and "," not in tag]
+        valid = (tag for tag in tags if isinstance(tag, str) and tag and "," not in tag)
         kept["tags"] = list(dict.fromkeys(valid))
     kind = kind if kind in ("code", "markdown") else "raw"
     source = "".join(plain.get("source") or "")  # a text, or its lines

@@ -18,8 +18,7 @@ from gradebox.nbgrader.course import Course
 from gradebox.nbgrader.plan import IN_PROCESS, TestRun
 from gradebox.run.batch import Outcome
 
-SECONDS = 1.0
-"""So often the report is written: a run that is killed has told nearly all that it did."""
+SECONDS = 1.0  # between two writings of the report: a run that is killed has told nearly all
 
 
 def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
@@ -39,14 +38,13 @@ def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
             _write(course, entries)
 
 
-def _write(course: Course, entries: dict[str, Any]) -> None:
+def _write(course: Course, entries: Any) -> None:
     files.write(path_of(course), json.dumps(entries, indent=1, sort_keys=True))
 
 
-def read(course: Course) -> dict[str, Any]:
-    """Return what became of each submission when it was last graded."""
-    entries: dict[str, Any] = files.read_json(path_of(course))
-    return entries
+def read(course: Course) -> Any:
+    """Return what became of each submission when it was last graded, by student."""
+    return files.read_json(path_of(course))
 
 
 def path_of(course: Course) -> Path:
@@ -59,10 +57,8 @@ def show(console: Console, outcomes: Sequence[Outcome]) -> None:
     count = Counter(outcome.state for outcome in outcomes)
     graded = sorted((o for o in outcomes if o.state != "failed"), key=lambda o: o.student)
     look = sum(any(event.is_to_look_at for event in outcome.events) for outcome in graded)
-    console.print(
-        f"Graded {count['graded']}, unchanged {count['unchanged']}, "
-        f"to look at {look}, failed {count['failed']}."
-    )
+    first = f"Graded {count['graded']}, unchanged {count['unchanged']}"
+    console.print(f"{first}, to look at {look}, failed {count['failed']}.")
     told = Counter(str(event) for outcome in graded for event in outcome.events)
     # what happened to everyone has one row
     common = {sentence for sentence, number in told.items() if number == len(graded) > 1}
@@ -88,10 +84,8 @@ def _print(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]
 
 def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
     """Print how each test runs, and why those that can be forged do not run isolated."""
-    rows = [
-        (_name(test), f"{test.points:g}", f"{test.answers:g}", f"{test.blank:g}", test.way)
-        for test in tests
-    ]
+    numbers = [[f"{n:g}" for n in (test.points, test.answers, test.blank)] for test in tests]
+    rows = [(_name(test), *row, test.way) for test, row in zip(tests, numbers, strict=True)]
     _print(console, ("test", "points", "your answers", "blank", "way"), rows)
     said = [f"{_name(test)}: {sentence}" for test in tests for sentence in _sentences(test)]
     for sentence in [*said, *_summary(tests)]:
@@ -102,6 +96,7 @@ def _name(test: TestRun) -> str:
     return f"{test.notebook}/{test.cell}"
 
 
+# what an instructor can do about a reason, by words in it; the first that fits
 _REMEDIES = {
     "only values cross": "let a driver return values: gradebox.observe",
     "Stub": "test what it returns, or let a driver look at it: gradebox.observe",
@@ -109,7 +104,6 @@ _REMEDIES = {
     "FileNotFoundError": "let a driver return what is in the file: gradebox.observe",
     "": "test what a call returns; an isolated test sees copies",
 }
-"""What an instructor can do about a reason, by words in it; the first that fits."""
 
 
 def _sentences(test: TestRun) -> Iterator[str]:
@@ -123,16 +117,11 @@ def _sentences(test: TestRun) -> Iterator[str]:
     if test.pythons:
         yield f"{_quoted(test.pythons)}, which Python has, too, is the student's in it"
     if test.lends:
-        yield (
-            "what students see of it also runs among their cells, because these use "
-            f"{_quoted(test.lends)} of it"
-        )
+        uses = f"because these use {_quoted(test.lends)} of it"
+        yield f"what students see of it also runs among their cells, {uses}"
     if test.fails:
-        why = f" ({test.why})" if test.why else ""
-        yield (
-            f"your own answers get {test.answers:g} of {test.points:g} points{why}; "
-            "correct the test or the answer"
-        )
+        got = f"{test.answers:g} of {test.points:g} points" + (f" ({test.why})" if test.why else "")
+        yield f"your own answers get {got}; correct the test or the answer"
     if test.is_free:
         yield "a blank notebook gets points; let it fail without an answer"
 
@@ -142,7 +131,6 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _summary(tests: Sequence[TestRun]) -> Iterator[str]:
-    """Say which scores a student can decide, and by what."""
     isolated = [test for test in tests if test.way != IN_PROCESS]
     names = sorted({name for test in isolated for name in test.asks})
     uses = f"; of the student's they use copies of what these names mean: {_quoted(names)}"
@@ -153,10 +141,9 @@ def _summary(tests: Sequence[TestRun]) -> Iterator[str]:
 
 def _forgeable(tests: Sequence[TestRun]) -> Iterator[str]:
     if in_process := [test.points for test in tests if test.way == IN_PROCESS]:
-        yield (
-            f"{len(in_process)} of {len(tests)} scores ({sum(in_process):g} points) come from "
-            "tests in the student's process, where a student who tries can forge them"
-        )
+        scores = f"{len(in_process)} of {len(tests)} scores ({sum(in_process):g} points)"
+        where = "tests in the student's process, where a student who tries can forge them"
+        yield f"{scores} come from {where}"
 
 
 def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:

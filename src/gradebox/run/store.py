@@ -1,8 +1,7 @@
 """Keep results of executions, whole or not at all, under a key of all that they depend on.
 
-Below the folder of the store lie ``work`` (what is being made, of no worth after the run), and
-``results/ASSIGNMENT/STUDENT/KEY``. A run killed at any instant leaves no half of a result; its
-checksum tells of any other damage.
+Below its folder lie ``work``, what is being made, and ``results/ASSIGNMENT/STUDENT/KEY``. A run
+killed at any instant leaves no half of a result; its checksum tells of any other damage.
 """
 
 import contextlib
@@ -23,8 +22,7 @@ class Result(NamedTuple):
     """What the execution of a submission gave, as plain data."""
 
     notebooks: str  # the executed notebooks with their scores, and what happened, as JSON
-    files: dict[str, bytes]
-    """The bytes of the files beside the notebooks, by their place, without the instructor's."""
+    files: dict[str, bytes]  # those beside the notebooks, by their place, but the instructor's
 
 
 class Busy(Unready):
@@ -35,16 +33,12 @@ class Store:
     """The results of one assignment, in a folder that is made when it is missing."""
 
     def __init__(self, folder: Path, assignment: str) -> None:
-        self.folder = folder
-        self._work = folder / "work"
+        self.folder, self._work = folder, folder / "work"
         self._results = folder / "results" / assignment
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs away, and clear what a killed run was making.
-
-        The lock ends with the process that holds it, however that ends.
-        """
+        """Keep other runs away, until this process ends, and clear what a killed run was making."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             lock = FileLock(self.folder / "lock").acquire(blocking=False)

@@ -11,17 +11,14 @@ from gradebox.sandbox.seal import Level, NotSealed
 
 KERNEL = ("kernel", Level.NAMESPACES, Level.LANDLOCK)
 INSTALL = "for notebooks that need NumPy and Python alone, install gradebox-wasm"
-ALLOW = (
-    "if you trust every submission, set WarmExecute.allow_unsealed = True, or "
-    "GRADEBOX_ALLOW_UNSEALED=yes in the environment"
-)
+TRUST = "if you trust every submission, set WarmExecute.allow_unsealed = True, or"
+ALLOW = f"{TRUST} GRADEBOX_ALLOW_UNSEALED=yes in the environment"
 
 
 class Sandbox(Protocol):
-    """A sandbox beside those of the kernel, for several threads.
+    """A sandbox beside those of the kernel, made with nbgrader's configuration, for any thread.
 
-    An entry point of the group ``gradebox.sandboxes`` is its class, a ``Configurable`` of traitlets
-    that is made with nbgrader's configuration. ``modules`` are a ``gradebox.workers.pool.Modules``.
+    An entry point of ``gradebox.sandboxes`` is its class, see ``gradebox.workers.pool.Modules``.
     """
 
     def start(self, modules: Any) -> None:
@@ -59,9 +56,8 @@ def choose(
 ) -> Level | Sandbox:
     """Return the level of the kernel, or the other sandbox, in which a notebook runs.
 
-    What is wanted is a level or an installed sandbox; ``"kernel"`` for the strongest level that the
-    kernel offers; or ``"auto"`` for that one, or else an installed sandbox. It raises ``NotSealed``
-    if the sandbox is not to be had, or is none and that was not allowed.
+    ``"kernel"`` is the strongest level that the kernel offers, and ``"auto"`` that one, or else an
+    installed sandbox. One that is not to be had, or none that was not allowed, is ``NotSealed``.
     """
     outcomes: dict[str, str] = {}
     if wanted in ("auto", *KERNEL):
@@ -71,10 +67,8 @@ def choose(
         if result.tried.get(level, "").startswith("works"):
             return level
         if result.level is not Level.NONE:
-            raise NotSealed(
-                f"expected the level {wanted}, got {result.level} ({_listed(result.tried)}); "
-                "set WarmExecute.sandbox = 'auto' for the strongest that there is"
-            )
+            why = f"expected the level {wanted}, got {result.level} ({_listed(result.tried)})"
+            raise NotSealed(f"{why}; set WarmExecute.sandbox = 'auto' for the strongest there is")
     others = {} if wanted in (*KERNEL, Level.NONE) else installed(wanted, config)
     if wanted not in ("auto", *KERNEL, Level.NONE, *others):
         names = ", ".join(["auto", *KERNEL, Level.NONE, *installed("auto", config)])
@@ -90,11 +84,9 @@ def choose(
     if wanted == Level.NONE:
         raise NotSealed(f"expected a level that seals, got none; {ALLOW}")
     lacking = "" if others else f"{INSTALL}; or "
-    raise NotSealed(
-        f"notebooks cannot be sealed here ({_listed(outcomes)}); {lacking}grade in a container, or "
-        "on Linux with user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 5.13 "
-        f"or later); or, {ALLOW}"
-    )
+    linux = "user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 5.13 or later)"
+    why = f"notebooks cannot be sealed here ({_listed(outcomes)}); {lacking}grade in a container"
+    raise NotSealed(f"{why}, or on Linux with {linux}; or, {ALLOW}")
 
 
 def _listed(outcomes: dict[str, str]) -> str:

@@ -15,7 +15,6 @@ from gradebox.sandbox import linux
 HOME = "/student"  # temporary: it vanishes with the process
 MAX_FILES = 5000  # and folders that may be handed in beside the notebooks: each takes time to copy
 _BLOCK = 4096  # bytes of the smallest file on a disk
-
 _SYSTEM = (
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
@@ -50,8 +49,7 @@ def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[
     """
     inside = os.path.realpath(folder)
     found = [path for path in python_paths() if not _holds(_real(path), inside)]
-    for path in more:
-        found += _with_target(os.path.abspath(path))
+    found += (real for path in more for real in _with_target(os.path.abspath(path)))
     return list(dict.fromkeys(found))
 
 
@@ -98,8 +96,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return what may be read instead, so that what is hidden may not, and what may be listed.
 
-    Landlock can only add rights: a folder with something hidden in it is replaced by what else
-    it holds.
+    Landlock can only add rights: a folder that holds something hidden gives way to the rest of it.
     """
     secret = {os.path.realpath(path) for path in hidden}
     allowed, listed, todo = [], [], _outermost(map(_real, readable))
@@ -127,8 +124,7 @@ def is_open_to_all(paths: Iterable[str]) -> bool:
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     """Copy what a student handed in; links stay links, and nothing else but files is taken.
 
-    Notebooks are not taken: nbgrader has put the tests into them. What is beyond the limits on
-    files and on disk space is ``TooMuch``.
+    Notebooks are not taken: nbgrader has put the tests into them.
     """
     many, size = 0, 0
     for folder, folders, files in os.walk(source):
@@ -161,15 +157,11 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
 def require_room(many: int, size: int, most: int) -> None:
     """Raise :class:`TooMuch` for more files or bytes than a notebook may bring along."""
     if many > MAX_FILES:
-        raise TooMuch(
-            f"expected at most {MAX_FILES} files beside the notebooks, got more; "
-            "hand in only what the notebook needs"
-        )
+        why = f"expected at most {MAX_FILES} files beside the notebooks, got more"
+        raise TooMuch(f"{why}; hand in only what the notebook needs")
     if size > most:
-        raise TooMuch(
-            f"the folder handed in holds more than {most} bytes, the limit on disk "
-            "space; raise max_disk, or put large data among the readable folders"
-        )
+        why = f"the folder handed in holds more than {most} bytes, the limit on disk space"
+        raise TooMuch(f"{why}; raise max_disk, or put large data among the readable folders")
 
 
 def enter(
@@ -209,8 +201,13 @@ def enter(
         if not os.path.lexists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.symlink(sources[path], path)
+    flags = linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
     for path in dict.fromkeys(hidden):
-        _cover(path)
+        if os.path.isdir(path):
+            linux.mount("tmpfs", path, "tmpfs", flags, "mode=755,size=4k")
+        elif os.path.exists(path):
+            # on a mount without devices it could not be opened at all, instead of being empty
+            linux.bind_read_only("/.old/dev/null", path, devices=True)
     for name in ("null", "zero", "full", "random", "urandom"):
         _make_mount_point(f"/dev/{name}", folder=False)
         linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)
@@ -224,23 +221,13 @@ def enter(
         Path("/etc/group").write_text(f"student:x:{owner[1]}:\n")
     linux.unmount("/.old")
     os.rmdir("/.old")
-    flags = linux.REMOUNT | linux.BIND | linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
-    linux.mount("none", "/", "none", flags)
+    linux.mount("none", "/", "none", linux.REMOUNT | linux.BIND | flags)
 
 
 def _make_mount_point(path: str, folder: bool) -> None:
     os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)
     if not os.path.exists(path):
         Path(path).touch()
-
-
-def _cover(path: str) -> None:
-    if os.path.isdir(path):
-        flags = linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
-        linux.mount("tmpfs", path, "tmpfs", flags, "mode=755,size=4k")
-    elif os.path.exists(path):
-        # on a mount without devices it could not be opened at all, instead of being empty
-        linux.bind_read_only("/.old/dev/null", path, devices=True)
 
 
 def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:

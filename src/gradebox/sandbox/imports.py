@@ -1,9 +1,8 @@
 """Modules that a student's process does not get: the answers, and the tests.
 
 A *banned* module cannot be imported; the error says so. A *stubbed* one can, but whatever is taken
-from it does nothing: a notebook that imports its tests goes on, and the tests run elsewhere. Both
-kinds include what lies below them. The import system is told first; the files are hidden by
-:mod:`gradebox.sandbox.filesystem`, so that no other way leads to them.
+from it does nothing: a notebook that imports its tests goes on, and the tests run elsewhere. The
+files are hidden by :mod:`gradebox.sandbox.filesystem`, so that no other way leads to them.
 """
 
 import importlib.util
@@ -22,8 +21,8 @@ class Barrier(MetaPathFinder, Loader):
 
     def __init__(self, banned: Sequence[str], stubbed: Sequence[str]) -> None:
         self.banned, self.stubbed = tuple(banned), tuple(stubbed)
+        # then stubs raise: a test that they do nothing for would give its points
         self.tests_have_begun = False
-        """Whether stubs raise: a test that they do nothing for would give its points."""
         # now, as find_spec would be refused once this stands before the other finders
         self._origins = [origin for name in (*banned, *stubbed) for origin in _origins(name)]
 
@@ -35,10 +34,8 @@ class Barrier(MetaPathFinder, Loader):
         """Refuse a banned module, and find a stubbed one."""
         if within(name, self.banned):
             # returning None would leave the module to Python's own finders
-            message = (
-                f"{name} cannot be imported while your work is graded: it holds the answers; "
-                "use the functions that you have written"
-            )
+            why = "while your work is graded: it holds the answers; use the functions that you have"
+            message = f"{name} cannot be imported {why} written"
             error: Any = ImportError(message, name=name)
             error._render_traceback_ = lambda: [f"ImportError: {message}"]  # none of our own lines
             raise error
@@ -57,8 +54,7 @@ class Barrier(MetaPathFinder, Loader):
 
             def stub(*args: Any, **kwargs: Any) -> None:
                 if self.tests_have_begun:
-                    where = "the process of the student's cells"
-                    raise RuntimeError(f"{spec.name} is not there in {where}")
+                    raise RuntimeError(f"{spec.name} is not there in the student's process")
                 print(f"{name}: the tests do not run in this process")
 
             stub.__name__ = stub.__qualname__ = name

@@ -86,18 +86,13 @@ def _number(name: str) -> int:
 
 
 def _library(name: str, *values: Any, about: str = "") -> int:
-    result = int(getattr(_libc(), name)(*map(_passed, values)))
-    if result < 0:
+    # ctypes passes a plain int as 32 bits, where whole registers are read
+    passed = (ctypes.c_long(value) if isinstance(value, int) else value for value in values)
+    coded = (os.fsencode(value) if isinstance(value, str) else value for value in passed)
+    if (result := int(getattr(_libc(), name)(*coded))) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name} {about}: {os.strerror(number)}")
     return result
-
-
-def _passed(value: Any) -> Any:
-    # ctypes passes a plain int as 32 bits, where whole registers are read
-    if isinstance(value, int):
-        return ctypes.c_long(value)
-    return os.fsencode(value) if isinstance(value, str) else value
 
 
 def _system(name: str, *values: Any) -> int:
@@ -112,19 +107,18 @@ def _prctl(option: int, *values: int) -> None:
 def fork_into(namespaces: int) -> int:
     """Fork as ``os.fork`` does, where no other thread runs: the first process of new namespaces."""
     _libc()  # raises on other systems
-    number = ctypes.c_long(_number("clone"))
-    flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
+    # x86_64 and aarch64 order the arguments after the flags differently: all of them are 0
+    flags = (namespaces | signal.SIGCHLD, 0, 0, 0, 0)
+    values = ctypes.c_long(_number("clone")), *map(ctypes.c_ulong, flags)
     # not through a library that lets other threads run meanwhile: the child has none
     call = ctypes.PyDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     # os.fork makes the same calls: without them the child waits for locks of threads it has not
     ctypes.pythonapi.PyOS_BeforeFork()
-    # x86_64 and aarch64 order the further arguments differently: all of them are 0
-    pid = int(call(number, flags, *map(ctypes.c_ulong, (0, 0, 0, 0))))
+    pid, error = int(call(*values)), ctypes.get_errno()
     if pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
         return 0
-    error = ctypes.get_errno()
     ctypes.pythonapi.PyOS_AfterFork_Parent()
     if pid < 0:
         raise OSError(error, f"clone: {os.strerror(error)}")
@@ -297,10 +291,8 @@ def pretend_times() -> Filter:
 
 
 def install(rules: Filter) -> None:
-    """Put a filter on this process and all that it starts; it cannot be taken off.
-
-    Calls in another machine's manner (32 bits) are refused as a whole.
-    """
+    """Put a filter on this process and all that it starts; it cannot be taken off."""
+    # calls in another machine's manner (32 bits) are refused as a whole
     steps: Filter = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, machine()[1]),

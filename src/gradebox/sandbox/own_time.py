@@ -1,14 +1,12 @@
 """Limits in the time that processes had, so that a busy machine ends no honest cell.
 
-A process computes, or it has nothing to do, or it waits for a processor that others use. The first
-two make its *own time*; the third counts against nobody. So an endless loop and a deadlock are
-ended on any machine, and an honest cell on none.
+A process computes, has nothing to do, or waits for a processor that others use. The first two make
+its *own time*: an endless loop and a deadlock are ended on any machine, and an honest cell on none.
 
-Linux counts for each thread how long it has waited for a processor. Of the threads of a notebook
-the one that waited longest counts, because another one may sleep until that one is done. Lest a
-notebook keeps itself waiting by many busy threads, its own time is never less than the processor
-time of all its processes. Where waits are not counted, own time is the time computed, or all the
-time of an interval in which it was close to none: then the process slept.
+Linux counts for each thread how long it has waited for a processor. The thread of a notebook that
+waited longest counts: another one may sleep until it is done. Lest a notebook keeps itself waiting
+by many busy threads, own time is never less than the processor time of all its processes. Where
+waits are not counted, it is that, or all of an interval in which that was close to none: a sleep.
 """
 
 import os
@@ -16,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -24,10 +23,7 @@ import psutil
 # Seconds of wall time, beyond three times a limit, after which own time is not asked any more: the
 # last resort where other programs leave a notebook next to no processor at all
 CAP = 1800.0
-
-_IDLE = 0.01
-_SHORTEST = 0.05
-
+_IDLE, _SHORTEST = 0.01, 0.05
 T = TypeVar("T")
 
 
@@ -64,12 +60,11 @@ def read(pids: Iterable[int]) -> Reading:
     """Return what the notebooks have had, whose sessions began in some processes."""
     families = [_family(pid) for pid in pids]
     computed = 0.0
-    for member in (member for family in families for member in family):
+    for member in chain.from_iterable(families):
         with suppress(psutil.Error):  # with that of its children that have ended
             computed += sum(psutil.Process(member).cpu_times()[:4])
-    if not waits_are_told():
-        return Reading(computed)
-    return Reading(computed, tuple(dict(_waited(family)) for family in families))
+    waited = tuple(dict(_waited(family)) for family in families) if waits_are_told() else None
+    return Reading(computed, waited)
 
 
 def _family(pid: int) -> set[int]:
@@ -100,18 +95,13 @@ def _waited(pids: Iterable[int]) -> Iterable[tuple[int, float]]:
 
 
 class Deadline:
-    """A limit, from now on, on the own time of notebooks, whose sessions began in some processes.
-
-    Nothing is read before the first look, which costs a fast cell nothing; until then all counts.
-    """
+    """A limit, from now on, on the own time of notebooks, told by where their sessions began."""
 
     def __init__(self, seconds: float, *pids: int) -> None:
-        self.seconds, self.over = seconds, False
-        self._pids, self._own = pids, 0.0
+        self.seconds, self.over, self._pids, self._own = seconds, False, pids, 0.0
         # a look costs milliseconds; the first one comes soon
         self._pause = min(1.0, max(seconds / 10, _SHORTEST))
-        self._looked = time.monotonic()
-        self._most = CAP + 3 * seconds
+        self._looked, self._most = time.monotonic(), CAP + 3 * seconds
         self._until = self._looked + self._most
         self._reading: Reading | None = None
 

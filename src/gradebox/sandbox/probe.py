@@ -19,7 +19,6 @@ from gradebox.sandbox import linux
 from gradebox.sandbox.seal import Level, Limits, fork, seal
 
 _PROBE = 1800.0  # seconds of wall time, against a probe that hangs; one that fails ends at once
-
 _surveying = threading.Lock()
 
 
@@ -31,8 +30,8 @@ class Survey:
     tried: dict[str, str]
 
     def __str__(self) -> str:
-        lines = [f"  {name}: {outcome}" for name, outcome in self.tried.items()]
-        return "\n".join([f"sealed by: {self.level}", *lines])
+        lines = (f"\n  {name}: {outcome}" for name, outcome in self.tried.items())
+        return f"sealed by: {self.level}{''.join(lines)}"
 
 
 def survey() -> Survey:
@@ -62,16 +61,15 @@ def _tried(level: Level) -> str:
     """Seal a fork and let it try to break out; return ``works`` or what went wrong."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)  # as open to other users as where notebooks run
-        for folder in ("work", "scratch"):
-            Path(name, folder).mkdir()
-        secret = Path(name, "secret")
+        work, scratch, secret = (Path(name, each) for each in ("work", "scratch", "secret"))
+        work.mkdir()
+        scratch.mkdir()
         secret.write_text("secret")
         reading, writing = os.pipe()
         pid = fork(level)
         if not pid:
             try:
                 os.setsid()
-                work, scratch = Path(name, "work"), Path(name, "scratch")
                 lacks = seal(Limits(), work, level=level, keep=[writing], scratch=scratch)
                 outcome = _breach(secret) or "; ".join(("works", *lacks))
             # the child must not return: on its way out it would remove its parent's folders
@@ -96,14 +94,11 @@ def _breach(secret: Path) -> str:
     with suppress(OSError):
         secret.read_bytes()
         return "a file outside can be read"
-    try:
-        # the seconds matter where there is a network only: without it the call fails at once
-        socket.create_connection(("127.0.0.1", 9), 0.1).close()
+    with suppress(OSError):  # unreachable, or not even a socket
+        with suppress(ConnectionRefusedError, TimeoutError):
+            # the seconds matter where there is a network only: without it the call fails at once
+            socket.create_connection(("127.0.0.1", 9), 0.1).close()
         return "a network can be used"
-    except (ConnectionRefusedError, TimeoutError):
-        return "a network can be used"
-    except OSError:  # unreachable, or not even a socket
-        pass
     return "capabilities are left" if linux.capabilities() else ""
 
 

@@ -1,11 +1,9 @@
 """Seal the forked process that runs a student's notebook.
 
-The kernel of Linux draws the barriers, in the fork itself, so that all its imports stay warm. With
-*namespaces* the process has users, processes, mounts, a network and a host name of its own: it sees
+With *namespaces* it has users, processes, mounts, a network and a host name of its own: it sees
 programs, read-only, and temporary folders with a quota. With *landlock*, where those are refused as
 in many containers, the same files may be read and one folder written to, and a filter refuses
-sockets, signals to others and all calls that reach beyond the process. The score that a process
-computes about itself can be forged behind any of them.
+sockets, signals to others and all calls that reach beyond the process.
 """
 
 import errno
@@ -34,9 +32,8 @@ if sys.platform != "win32":
 
 MIB, GIB = 2**20, 2**30
 
+# the variables of the environment that cells see, besides those that the grader gives them
 PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MPLBACKEND")
-"""The variables of the environment that cells see, besides those that the grader gives them."""
-
 THREADS = (  # keep numerical libraries from starting threads
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
     "VECLIB_MAXIMUM_THREADS",
@@ -72,9 +69,7 @@ class Limits:
     processes: int = 64  # processes and threads at one time, besides the notebook's own
     files: int = 256  # open files of each process
     file_size: int = 512 * MIB  # bytes of any one file
-    # bytes in all folders that it may write to, with what was handed in; without namespaces it is
-    # only a limit on any one file
-    disk: int = 512 * MIB
+    disk: int = 512 * MIB  # of all that it may write to and has; without namespaces, of any file
     output: int = 1 * MIB  # bytes of the outputs of a cell: of its text, and of all else
 
 
@@ -113,17 +108,14 @@ def seal(
 ) -> list[str]:
     """Seal this process for good, a child of :func:`fork` with its own session.
 
-    With namespaces it returns in a child of the process that called it, which stays behind, passes
-    SIGINT on, and ends with the child; when it is killed, all end. The process must not run
-    anything if this raises an ``OSError``: the kernel refuses. It returns what the level lacks.
+    With namespaces it returns in a child of the process that called it, which stays behind and ends
+    with the child. The process must not run anything if this raises an ``OSError``: the kernel
+    refuses. It returns what the level lacks.
 
-    The process gets a copy of the ``folder`` that was handed in, without notebooks: after nbgrader
-    has put its cells back they hold the tests. It may read Python, programs and what is
-    ``readable``, but nothing that is ``hidden``, and write to its own folders; for Landlock those
-    are in an empty ``scratch``, which the caller removes. It sees ``PASSED``, ``THREADS`` and the
-    ``environment``, and keeps no open file but those in ``keep``. What is ``shared`` serves several
-    submissions: limits then hold for each process and not for their sum, so that what one student
-    brings about ends no other's.
+    The process gets a copy of the ``folder`` that was handed in, without notebooks, which hold the
+    tests. It may read Python, programs and what is ``readable``, but nothing ``hidden``, and write
+    to its own folders; for Landlock those are in an empty ``scratch``, which the caller removes.
+    What is ``shared`` serves several submissions: limits hold for each process, not for their sum.
     """
     # mounts, users and Landlock are checked when a file is opened: an open one passes them all
     _close_all_but(keep)
@@ -155,7 +147,6 @@ def seal(
 
 
 def _close_all_but(keep: Iterable[int]) -> None:
-    """Close what the grader had open; the standard streams go nowhere."""
     kept = sorted(keep)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in {0, 1, 2}.difference(kept):
@@ -166,21 +157,19 @@ def _close_all_but(keep: Iterable[int]) -> None:
 
 
 def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
-    """Set the kernel's limits on this process and what it starts."""
     sizes = {"CORE": 0, "NOFILE": limits.files, "FSIZE": limits.file_size, "CPU": limits.cpu}
     if mapped is not None:  # by the imports of a course: gigabytes that they never use
         sizes |= {"AS": mapped + limits.memory, "NPROC": limits.processes + others}
     for name, most in sizes.items():
         kind = getattr(resource, f"RLIMIT_{name}")
-        hard = resource.getrlimit(kind)[1]
         # to raise a hard limit takes CAP_SYS_RESOURCE; without it the call would fail
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if (hard := resource.getrlimit(kind)[1]) != resource.RLIM_INFINITY:
+            most = min(most, hard)
         # the hard limit as well, or a cell could raise the soft one again
         resource.setrlimit(kind, (most, most))
 
 
 def _may_change_user(*more: int) -> bool:
-    """Return whether this is root with what it takes to give a process to another user."""
     needed = (linux.CAP_CHOWN, linux.CAP_KILL, linux.CAP_SETGID, linux.CAP_SETUID, *more)
     held = linux.capabilities()
     return os.geteuid() == 0 and all(held >> capability & 1 for capability in needed)
@@ -268,8 +257,7 @@ def _used(pid: int) -> int:
 def _in_landlock(
     limits: Limits, folder: str, readable: list[str], scratch: str, hidden: list[str]
 ) -> list[str]:
-    version = linux.landlock_version()
-    if not version:
+    if not (version := linux.landlock_version()):
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
     linux.machine()  # without a filter this level would be none
     user = _stranger() if _may_change_user() else None
@@ -320,9 +308,8 @@ def _processes_of(user: int) -> int:
 def _beyond() -> linux.Filter:
     """Refuse what no notebook needs: other processes' memory, and the kernel's own parts.
 
-    Memory that belongs to no process and no folder is refused too: nothing would count it. What
-    takes a capability, such as a mount, the kernel refuses by itself. To lower one's priority does
-    nothing: one would wait for a processor, which is no own time.
+    What takes a capability, such as a mount, the kernel refuses by itself. To lower one's priority
+    does nothing: one would wait for a processor, which is no own time.
     """
     return [
         *linux.refuse("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "unshare"),
@@ -330,6 +317,7 @@ def _beyond() -> linux.Filter:
         # io_uring would carry out calls that no filter sees
         *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "syslog"),
         *linux.refuse("keyctl", "add_key", "request_key", "name_to_handle_at", "open_by_handle_at"),
+        # memory that belongs to no process and no folder: nothing would count it
         *linux.refuse("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"),
         # clone3 hides its flags from the filter; libraries then use clone
         *linux.refuse("clone3", error=errno.ENOSYS),
@@ -344,8 +332,8 @@ def _beyond() -> linux.Filter:
 def _outward(version: int) -> linux.Filter:
     """Refuse what reaches other processes of the same user, where no namespace hides them.
 
-    Whatever the notebook starts stays in its process group, so that one signal ends it all.
-    Changes of modes, owners and times, which Landlock does not see, do nothing.
+    What the notebook starts stays in its process group. Changes of modes, owners and times, which
+    Landlock does not see, do nothing.
     """
     me = os.getpid()
     rules = [

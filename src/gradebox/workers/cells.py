@@ -99,10 +99,7 @@ class Interrupts:
 
 
 def result(
-    run: Callable[[], Any],
-    points: float,
-    outputs: Outputs,
-    refuses: Callable[[Any], bool] = lambda value: False,
+    run: Callable[[], Any], points: float, outputs: Outputs, refuses: Any = lambda value: False
 ) -> tuple[float, BaseException | None]:
     """Run a cell, which returns its last value; return its score and its error, and show both.
 
@@ -115,19 +112,16 @@ def result(
         if refuses(value):
             # a comparison with an array gives an array, not a truth value; a sum of those would
             # be no number, and so be worth all points
-            raise TypeError(
-                f"expected a number as the value of this cell, got {text_of(value, repr)[:100]}; "
-                "an answer may have another type than the test expects"
-            )
-        score, is_number = points, isinstance(value, numbers.Real | Decimal)
+            why = f"expected a number as the value of this cell, got {text_of(value, repr)[:100]}"
+            raise TypeError(f"{why}; an answer may have another type than the test expects")
+        score, shown = points, text_of(value, repr)[:MESSAGE]
+        is_number = isinstance(value, numbers.Real | Decimal)
         if is_number and not isinstance(value, bool):
             try:
                 score = bounded(float(value), points)
             except OverflowError:
                 score = points if value > 0 else 0.0
             shown = repr(score)
-        else:
-            shown = text_of(value, repr)[:MESSAGE]
         if value is not None:
             data = {"text/plain": shown}
             outputs.add("execute_result", data=data, metadata={}, execution_count=None)

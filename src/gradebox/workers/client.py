@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ START = 1800.0
 ANSWER = 60.0  # seconds in which a server that is ready forks, and a fork is sealed
 GRACE = 5.0  # seconds of own time that a process has to end what it does when it is interrupted
 
+Names = Sequence[str]
 # variables that imports may need, besides those that cells see
 IMPORTING = (
     *("HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "XDG_CACHE_HOME"),
@@ -43,18 +44,10 @@ IMPORTING = (
 
 
 class ForkServer:
-    """The grader's end of a fork server: see :mod:`gradebox.workers.server`.
-
-    It imports modules before the first notebook. Those that are banned or stubbed a student's
-    process does not get; what prepares the tests is run once where theirs are forked.
-    """
+    """The grader's end of a fork server: see :mod:`gradebox.workers.server`."""
 
     def __init__(
-        self,
-        imports: Sequence[str] = (),
-        banned: Sequence[str] = (),
-        stubbed: Sequence[str] = (),
-        prepare: str = "",
+        self, imports: Names = (), banned: Names = (), stubbed: Names = (), prepare: str = ""
     ) -> None:
         self._lock, self._is_ready = threading.Lock(), False
         modules = json.dumps([[*imports], [*banned], [*stubbed]])
@@ -68,9 +61,9 @@ class ForkServer:
         environment = {n: os.environ[n] for n in (*PASSED, *IMPORTING) if n in os.environ}
         environment |= dict.fromkeys(THREADS, "1")
         environment["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+        # in a session of its own: Ctrl-C reaches the grader alone, one signal ends both servers
+        options: Any = {"env": environment, "start_new_session": True}
         with end:
-            # in a session of its own: Ctrl-C reaches the grader alone, one signal ends both servers
-            options: Any = {"env": environment, "start_new_session": True}
             self._process = subprocess.Popen(self._command, stdin=end.fileno(), **options)
         atexit.register(self.close)
 
@@ -123,13 +116,12 @@ class ForkServer:
     def _forked(
         self, control: socket.socket, begin: Begin, *others: socket.socket
     ) -> Iterator["Process"]:
-        request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
         with contextlib.ExitStack() as stack:
             if begin.level == Level.LANDLOCK:
                 scratch = tempfile.mkdtemp(prefix="gradebox-")
                 stack.callback(_remove, Path(scratch))
                 begin = replace(begin, scratch=scratch)
-            yield stack.enter_context(_forked(control, request, begin, others, self.close))
+            yield stack.enter_context(_forked(control, begin, others, self.close))
 
     def close(self) -> None:
         """End it."""
@@ -157,10 +149,8 @@ class Process:
         if answer.is_of_student:
             raise TooMuch(answer.refused)
         if answer.refused:
-            raise NotSealed(
-                f"expected a process sealed by {level}, got: {answer.refused}; "
-                "see what this machine offers with: python -m gradebox.sandbox.probe"
-            )
+            why = f"expected a process sealed by {level}, got: {answer.refused}; see what this"
+            raise NotSealed(f"{why} machine offers with: python -m gradebox.sandbox.probe")
 
     def hear(self, deadline: Deadline, kind: type[M]) -> M:
         """Wait for a message of a kind, until the limit is over."""
@@ -168,18 +158,16 @@ class Process:
 
     def interrupt(self) -> Deadline:
         """Interrupt what it does, as Ctrl-C would; return the limit of what it does then."""
-        self._signal(signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, signal.SIGINT)
         return Deadline(GRACE, self.pid)
 
     def kill(self) -> None:
         """End the process and all that belong to its session."""
         # the group first: its number may be another's once its leader is gone
-        self._signal(signal.SIGKILL, os.killpg)
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: int, send: Callable[[int, int], None] = os.kill) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            send(self.pid, number)
+        for end in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                end(self.pid, signal.SIGKILL)
 
 
 class Template:
@@ -196,7 +184,7 @@ class Template:
 
     def tests(self, begin: Begin, student: socket.socket) -> AbstractContextManager[Process]:
         """Fork the process of the tests for one submission, with its line to the student's."""
-        return _forked(self._control, Fork.PLAIN, begin, [student], self._close)
+        return _forked(self._control, begin, [student], self._close)
 
     def _close(self) -> None:
         self._process.kill()
@@ -206,13 +194,11 @@ class Template:
 
 @contextlib.contextmanager
 def _forked(
-    control: socket.socket,
-    request: Fork,
-    begin: Begin,
-    others: Sequence[socket.socket],
-    close: Callable[[], None],
+    control: socket.socket, begin: Begin, others: Sequence[Any], close: Callable[[], None]
 ) -> Iterator[Process]:
     """Have a process forked, and closed what forks if it does not answer; kill it at the end."""
+    # a template, which is in namespaces already, makes none for the processes that it forks
+    request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
     ours, theirs = socket.socketpair()
     with ours:
         # before there is a child: the kernel adds its process id when it sends
@@ -223,9 +209,8 @@ def _forked(
             pid = _sender(ours)
         except TimeoutError:
             close()
-            raise RuntimeError(
-                "the fork server did not answer and was ended; the next submission gets a new one"
-            ) from None
+            why = "did not answer and was ended; the next submission gets a new one"
+            raise RuntimeError(f"the fork server {why}") from None
         except OSError as error:
             raise RuntimeError("the fork server ended") from error
         # no message to the grader has binary parts: a student's could fill its memory
@@ -243,25 +228,18 @@ def _sender(end: socket.socket) -> int:
     size = struct.calcsize("3i")
     end.settimeout(ANSWER)
     _, messages, _, _ = end.recvmsg(1, socket.CMSG_SPACE(size))
-    for level, kind, content in messages:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-            pid = int(struct.unpack("3i", content[:size])[0])
-            if pid > 0:  # of an end that was closed it is 0, which would stand for the grader
-                return pid
-    raise RuntimeError("the process ended before its first word")
+    told = [content for _, kind, content in messages if kind == socket.SCM_CREDENTIALS]
+    pid = int(struct.unpack("3i", told[0][:size])[0]) if told else 0
+    if pid <= 0:  # of an end that was closed it is 0, which would stand for the grader
+        raise RuntimeError("the process ended before its first word")
+    return pid
 
 
 def beginning(
-    folder: Path,
-    environment: Mapping[str, str],
-    level: Level,
-    limits: Limits,
-    readable: Sequence[str] = (),
-    **of_tests: Any,
+    folder: Path, environment: dict[str, str], level: Level, limits: Limits, readable: Any = ()
 ) -> Begin:
-    """Return the message that says how to seal a process, and what it is to the tests."""
-    paths = [*map(str, readable)]
-    return Begin(str(folder), dict(environment), level, asdict(limits), paths, **of_tests)
+    """Return the message that says how to seal a process."""
+    return Begin(str(folder), environment, level, asdict(limits), [*map(str, readable)])
 
 
 def _remove(folder: Path) -> None:

@@ -13,10 +13,9 @@ from gradebox.workers.tampering import Pristine
 
 
 class Imported:
-    """The modules of an assignment, in a process in which no cell has run.
+    """The modules of an assignment, ``module`` or ``module:name``, where no cell has run.
 
-    Each import is a ``module`` or ``module:name``; what cannot be imported is left to the notebook
-    that needs it. A student's side does not get what is banned or stubbed.
+    A student's side does not get what is banned or stubbed.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ def _import(names: Iterable[str]) -> None:
             found = importlib.import_module(module)
             if attribute:
                 getattr(found, attribute)
-    if not any(name.startswith("matplotlib") for name in sys.modules):
+    if "matplotlib" not in sys.modules:
         return
     # a figure, so that no notebook has to read fonts and learn to set formulas; without pyplot,
     # whose figures and settings are left as they are

@@ -4,9 +4,9 @@ import contextlib
 import math
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from gradebox.sandbox.own_time import CAP, Deadline
 from gradebox.values.channel import Gone
@@ -26,25 +26,21 @@ class Ended(Exception):
 class Notebook:
     """A notebook in its processes; see :func:`running`.
 
-    One runs the student's cells, and one the isolated tests, if any is. The limits of each cell in
-    ``seconds``, and of all together as ``budget``, are in :mod:`gradebox.sandbox.own_time`.
-    ``given`` is what the tests run of the instructor's other cells.
+    ``seconds`` for each cell and the ``budget`` of all are own time; ``given`` is what tests run of
+    the instructor's other cells.
     """
 
     def __init__(
-        self,
-        student: Process,
-        tests: Process | None,
-        seconds: float,
-        budget: float = math.inf,
-        given: Sequence[Given] = (),
+        self, student: Any, tests: Any, seconds: float, budget: float = math.inf, given: Any = ()
     ) -> None:
-        self._student, self._tests = student, cast("Process", tests)
+        self._student: Process = student
+        self._tests: Process = tests  # None where none is isolated
         self._seconds, self._budget, self._spent = seconds, budget, 0.0
         self._until = time.monotonic() + CAP + 3 * budget
         self._ended: Ended | None = None
         self._without_tests = None if tests else ""
-        self._given, self._failed_given = [*given], ""
+        self._given: Sequence[Given] = given
+        self._failed_given = ""
 
     def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
         """Run a cell in the student's process; return what it showed, and why it was interrupted.
@@ -59,19 +55,10 @@ class Notebook:
             with contextlib.suppress(Gone):
                 send(self._student.channel, protocol.Remember(test, fork))
 
-    def test_in_process(
-        self,
-        test: str,
-        source: str,
-        points: float,
-        seconds: float | None = None,
-        pythons: Sequence[str] = (),
-        imports: Sequence[str] = (),
-    ) -> tuple[Tested, str]:
+    def test_in_process(self, message: RunTest, seconds: float | None = None) -> tuple[Tested, str]:
         """Run a test in the student's process; return as :meth:`run` does."""
-        message = RunTest(test, source, points, [*pythons], imports=[*imports])
         tested, late = self._ask(message, Tested, seconds)
-        score = 0.0 if late or tested.error else protocol.bounded(tested.score, points)
+        score = 0.0 if late or tested.error else protocol.bounded(tested.score, message.points)
         return replace(tested, score=score), late
 
     def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
@@ -105,39 +92,32 @@ class Notebook:
     def _require_time(self) -> None:
         if self._ended is not None:
             raise self._ended
+        said = "all cells together took longer than"
         if self._spent >= self._budget:
-            limit = f"{self._budget:g} s"
-        elif time.monotonic() > self._until:
-            limit = f"{(CAP + 3 * self._budget) / 60:.0f} minutes of wall time"
-        else:
-            return
-        raise self._end(f"all cells together took longer than {limit}", "slow-notebook")
+            raise self._end(f"{said} {self._budget:g} s", "slow-notebook")
+        if time.monotonic() > self._until:
+            minutes = f"{(CAP + 3 * self._budget) / 60:.0f} minutes of wall time"
+            raise self._end(f"{said} {minutes}", "slow-notebook")
 
     def _end(self, why: str, kind: str = "ended") -> Ended:
         self._student.kill()
         self._ended = Ended(why, kind)
         return self._ended
 
-    def test(
-        self,
-        name: str,
-        source: str,
-        points: float,
-        seconds: float | None = None,
-        pythons: Iterable[str] = (),
-    ) -> Tested:
+    def test(self, message: RunTest, seconds: float | None = None) -> Tested:
         """Run an isolated test, or a locked cell worth nothing; return what it came to.
 
         What the tests run of the instructor's other cells before it is run first. Whatever the
         student's process does meanwhile, or the test itself, costs no more than this cell's points
-        and those of the cells that need what is lost. ``pythons`` of Python's names are student's.
+        and those of the cells that need what is lost.
         """
-        last = max((n for n, given in enumerate(self._given, 1) if given.before == name), default=0)
-        given, self._given = self._given[:last], self._given[last:]
-        for part in (part for part in given if part.source or part.answers):
+        name, given = message.test, self._given
+        last = max((n for n, part in enumerate(given, 1) if part.before == name), default=0)
+        self._given = given[last:]
+        for part in (part for part in given[:last] if part.source or part.answers):
             tested = self._test(RunTest(name, part.source, 0.0, answers=[*part.answers]))
             self._failed_given = self._failed_given or tested.error
-        tested = self._test(RunTest(name, source, points, [*pythons]), seconds)
+        tested = self._test(message, seconds)
         if tested.error.startswith("NameError") and self._failed_given:
             why = f"{tested.error}; a cell that students were given ended with {self._failed_given}"
             return replace(tested, error=why)

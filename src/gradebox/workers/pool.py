@@ -7,7 +7,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,26 +21,23 @@ from gradebox.workers.syntax import parse
 
 # what a fork server imports, of that what is banned and what is stubbed, and what it prepares
 Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]
+Names = Iterable[str]
 
 _servers: dict[Modules, ForkServer] = {}
-_templates: dict[Hashable, Template] = {}
+_templates: dict[tuple[int, str], Template] = {}
 _running = contextlib.ExitStack()  # ends the templates
 _starting = threading.Lock()
 
 
 def modules(
-    assignment: str,
-    imports: Iterable[str],
-    banned: Iterable[str] = (),
-    stubbed: Iterable[str] = (),
-    prepare: str = "",
+    assignment: str, imports: Names, banned: Names = (), stubbed: Names = (), prepare: str = ""
 ) -> Modules:
     """Return the modules of an assignment."""
-    first, second, third = (
-        tuple(dict.fromkeys(name.replace("{assignment}", assignment) for name in names))
-        for names in (imports, banned, stubbed)
-    )
-    return first, second, third, prepare.replace("{assignment}", assignment)
+
+    def named(names: Names) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name.replace("{assignment}", assignment) for name in names))
+
+    return named(imports), named(banned), named(stubbed), "".join(named([prepare]))
 
 
 def imported(folder: Path, notebook: str = "*") -> tuple[str, ...]:
@@ -51,9 +48,8 @@ def imported(folder: Path, notebook: str = "*") -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
-    # What is taken from a module follows it as `module:name`, since a module may import more when
-    # it is asked for a name. Not by nbformat: the process that starts early is to be started before
-    # that is imported.
+    # what is taken from a module follows it as `module:name`, since a module may import more when
+    # it is asked for a name; not by nbformat, whose own import takes long
     imports: list[str] = []
     for path, _ in stamps:
         for cell in json.loads(path.read_text(encoding="utf-8")).get("cells", ()):
@@ -65,14 +61,11 @@ def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, 
                     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                         names = [alias.name for alias in node.names if alias.name != "*"]
                         imports += [node.module, *(f"{node.module}:{name}" for name in names)]
-    tops = {name: re.split("[.:]", name)[0] for name in imports}
-    return tuple(name for name, top in tops.items() if _installed(top, folder))
-
-
-def _installed(name: str, beside: Path) -> bool:
     # not what lies beside the notebooks: each student may hand in another
-    own = (beside / name, beside / f"{name}.py")
-    return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
+    beside = {path.name.removesuffix(".py") for path in folder.glob("*")}
+    tops = {name: re.split("[.:]", name)[0] for name in imports}
+    there = {top for top in {*tops.values()} - beside if importlib.util.find_spec(top)}
+    return tuple(name for name, top in tops.items() if top in there)
 
 
 def server(modules: Modules) -> ForkServer:
@@ -87,8 +80,9 @@ def server(modules: Modules) -> ForkServer:
     return running
 
 
-def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
-    """Return the process that forks the tests of a notebook, which is told by a key."""
+def template(server: ForkServer, begin: Begin) -> Template:
+    """Return the process that forks the tests of a notebook."""
+    key = id(server), repr(begin)
     with _starting:
         if key not in _templates or not _templates[key].alive:
             _templates[key] = _running.enter_context(server.template(begin))
@@ -108,11 +102,9 @@ def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
             kinds = ("imports", "banned", "stubbed")
             imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
             parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
-            path = course.get("directory_structure", str(Path(*parts))).format(
-                nbgrader_step=course.get("source_directory", "source"),
-                student_id=".",
-                assignment_id=assignment,
-            )
+            values = course.get("source_directory", "source"), ".", assignment
+            path = course.get("directory_structure", str(Path(*parts)))
+            path = path.format(**{p[1:-1]: v for p, v in zip(parts, values, strict=True)})
             imports += imported(Path(os.path.normpath(Path(course.get("root", folder), path))))
             prepare = section.get("prepare", "")
             return modules(assignment, imports, banned, stubbed, prepare), config

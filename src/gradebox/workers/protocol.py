@@ -1,7 +1,6 @@
-"""What the grader and the processes of a notebook say to each other, as dataclasses.
+"""What the grader and the processes of a notebook say to each other: JSON, as dataclasses.
 
-A message is one JSON object: its name and its fields. A process in which a student's code has run
-may send anything; what is none of the messages that are expected ends the connection.
+A process in which a student's code has run may send anything; what is not expected ends the line.
 """
 
 import math
@@ -121,11 +120,15 @@ class Tested(Message):
     changed: list[str] = field(default_factory=list)
 
 
+def error_of(ename: str, evalue: str, traceback: Any = ()) -> dict[str, Any]:
+    """Return an error as a notebook keeps it."""
+    lines = [*traceback] or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
+    return {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
+
+
 def failed(why: str, lost: str = "") -> Tested:
     """Return what a test comes to whose process cannot run it."""
-    line = f"\x1b[0;31mRuntimeError\x1b[0m: {why}"
-    output = {"output_type": "error", "ename": "RuntimeError", "evalue": why, "traceback": [line]}
-    return Tested(0.0, [output], why, lost=lost)
+    return Tested(0.0, [error_of("RuntimeError", why)], why, lost=lost)
 
 
 def send(channel: Channel, message: Message) -> None:
@@ -146,8 +149,7 @@ def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
 def understood(content: Any, *expected: type[M]) -> M:
     """Return the message that some JSON is; what is none of those expected raises Gone."""
     name = content.pop("message", None) if type(content) is dict else None
-    for kind in (kind for kind in expected if kind.__name__ == name):
-        hints = _HINTS[kind]
+    for kind, hints in ((kind, _HINTS[kind]) for kind in expected if kind.__name__ == name):
         if content.keys() == hints.keys() and all(_fits(content[n], hints[n]) for n in hints):
             return kind(**content)
     names = " or ".join(kind.__name__ for kind in expected)
@@ -158,16 +160,13 @@ _HINTS = {kind: get_type_hints(kind) for kind in Message.__subclasses__()}
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    if hint is Any:
-        return True
     if isinstance(hint, UnionType):
         return any(_fits(value, kind) for kind in get_args(hint))
     # isinstance would let true and false pass as numbers
-    if hint is float:
-        return type(value) in (int, float)
-    if type(value) is not (get_origin(hint) or hint):
+    kinds = (int, float) if hint is float else (get_origin(hint) or hint,)
+    if hint is not Any and type(value) not in kinds:
         return False
-    return type(value) is not list or all(_fits(item, get_args(hint)[0]) for item in value)
+    return hint is Any or type(value) is not list or all(_fits(v, get_args(hint)[0]) for v in value)
 
 
 def bounded(value: float, points: float) -> float:

@@ -1,11 +1,9 @@
 """The fork server: it imports once what the notebooks of a course import, and forks.
 
-Its argument is JSON: what is imported, banned and stubbed. A fork takes milliseconds, where a
-new kernel takes a second and imports everything again. The server never runs a cell, so no notebook
-sees what another one did. Each request on the socket that is its standard input is a
-:class:`~gradebox.workers.protocol.Fork`; the child sends one byte, with which the kernel tells the
-grader its process id. The processes of the tests are forks of a fork of the server, which has
-imported the barred modules too.
+Its argument is JSON: what is imported, banned and stubbed. It never runs a cell, so no notebook
+sees what another one did. Each request on its standard input, a socket, is a
+:class:`~gradebox.workers.protocol.Fork`; with the first byte of the child the kernel tells the
+grader its process id. Those of the tests are forks of a fork that has the barred modules, too.
 """
 
 import json
@@ -13,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+from typing import Any
 
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.seal import Level, Limits, fork, seal
@@ -57,19 +56,11 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         # while it is ignored the kernel keeps no exit status, and subprocess reports 0
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         begin = receive(line, None, Begin)
+        own: Any = {name: vars(begin)[name] for name in ("environment", "scratch")}
+        own |= {"keep": [end.fileno() for end in ends], "hidden": imported.barrier.files()}
         try:
-            limits = Limits(**begin.limits)
-            seal(
-                limits,
-                begin.folder,
-                begin.readable,
-                level=Level(begin.level),
-                environment=begin.environment,
-                keep=[end.fileno() for end in ends],
-                scratch=begin.scratch,
-                hidden=imported.barrier.files(),
-                shared=begin.of_tests,
-            )
+            limits, level = Limits(**begin.limits), Level(begin.level)
+            seal(limits, begin.folder, begin.readable, level=level, shared=begin.of_tests, **own)
         except TooMuch as error:
             return send(line, Began(str(error), is_of_student=True))
         except (OSError, ValueError, TypeError) as error:

@@ -16,8 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-MAX_BYTES = 2**20  # bytes that a cell may show if nobody says otherwise
-
+MAX_BYTES = 2**20  # that a cell may show if nobody says otherwise
 Output = dict[str, Any]
 
 
@@ -75,18 +74,14 @@ class Outputs:
             self.text("stdout", f"[an output is left out: more than {self.longest} characters]\n")
 
 
-class Stream(io.TextIOBase):
+class Stream(io.StringIO):
     """Standard output or standard error of the cells."""
 
     encoding = "utf-8"
 
     def __init__(self, name: str, outputs: Outputs) -> None:
-        self.name, self._outputs = f"<{name}>", outputs
-        self._stream = name
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
+        super().__init__()
+        self.name, self._stream, self._outputs = f"<{name}>", name, outputs
 
     def write(self, text: str) -> int:
         """Gather text."""
@@ -102,11 +97,11 @@ class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, source: Any = None, **more: Any) -> None:
         name = (more.get("transient") or {}).get("display_id")
         new = _as_kept(data, metadata)
+        named = {} if name is None else {"display_id": name}
         if not more.get("update"):
-            named = {} if name is None else {"display_id": name}
             return self.outputs.add("display_data", **new, **named)
         for output in self.outputs.items:
-            if name is not None and output.get("display_id") == name:
+            if named and output.get("display_id") == name:
                 output.update(new)
         return None
 
@@ -163,12 +158,8 @@ class Shell(InteractiveShell):
         """Ignore event loops: there is no screen."""
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-        self.outputs.add(
-            "error",
-            ename=str(getattr(etype, "__name__", etype)),
-            evalue=text_of(evalue),
-            traceback=[str(line) for line in stb],
-        )
+        name, lines = str(getattr(etype, "__name__", etype)), [*map(str, stb)]
+        self.outputs.add("error", ename=name, evalue=text_of(evalue), traceback=lines)
 
     def var_expand(self, cmd: str, depth: int = 0, *more: Any, **named: Any) -> str:
         """Put variables into a line, which takes all names that there are, if it mentions any."""

@@ -9,6 +9,7 @@ import builtins
 import dis
 import functools
 import random
+import re
 import sys
 import types
 from collections.abc import Callable, Collection, Sequence
@@ -36,10 +37,7 @@ class StudentTimeout(RuntimeError):
 
 
 class Stub:
-    """A function or a class of the student's, as a test sees it: it can be called with values.
-
-    Its only attribute is the name under which the test knows it: nothing of a student's answers.
-    """
+    """A function or a class of the student's: its only attribute is the name that the test uses."""
 
     __slots__ = ("__name__", "__qualname__", "_call", "_tree")
     __name__: str
@@ -77,26 +75,23 @@ class Answers:
 
     def __init__(self, channel: Channel, barred: Collection[str] = ()) -> None:
         self._channel, self._barred = channel, tuple(barred)
-        self._callbacks: list[Any] = []
         self._stubs: dict[int, Stub] = {}
-        self._raised_by: list[tuple[str, Exception]] = []
-        self._seeded: dict[str, Any] | None = None
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
         self.names: dict[str, Any] = {}  # the tests' own
         self.gone = ""  # why there is nobody to ask; empty while there is
+        self.begin(False)
+
+    def begin(self, seeds: bool) -> None:
+        """Begin a test; its calls bring its random states along if it sets seeds."""
+        self._callbacks: list[Any] = []
+        self._raised_by: list[tuple[str, Exception]] = []
+        self._seeded = _states() if seeds else None
         # whether the student's code was interrupted during this test; whether it is running
         self.late = self.waits = False
         # what could not cross during this test, or ended: no points, whatever the test caught
         self.refused: list[str] = []
         # what the tests' names meant when an answer first failed in this test, if one did
         self.known: dict[str, Any] | None = None
-
-    def begin(self, seeds: bool) -> None:
-        """Begin a test; its calls bring its random states along if it sets seeds."""
-        self.late, self.waits, self.refused, self.known = False, False, [], None
-        self._callbacks.clear()
-        self._raised_by.clear()
-        self._seeded = _states() if seeds else None
 
     def look(self, name: str, default: Any = None) -> Any:
         """Return the value of a name, or a stub; the default if the student has no such name."""
@@ -158,8 +153,8 @@ class Answers:
         for name, error in self._raised_by:
             if error.__traceback__ is self._unseen or not _was_handled(error):
                 why = f"`{name}` raised {type(error).__name__}, which ended a loop or a lookup"
-                self.refused.append(why)
-                return
+                return self.refused.append(why)
+        return None
 
     def _ask(self, question: Any, parts: Sequence[bytes] = ()) -> Received:
         if self.gone:
@@ -252,8 +247,7 @@ class Answers:
         if type(function) is functools.partial:
             parts = function.func, function.args, function.keywords
             return ["partial", *map(writer.write, parts)]
-        own = getattr(function, "__module__", None)
-        module: Any = own or getattr(type(function), "__module__", "")
+        module: Any = getattr(function, "__module__", None) or type(function).__module__
         name: Any = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
         is_named = isinstance(module, str) and isinstance(name, str)
         is_there = is_named and not within(module, ("__main__", *self._barred))
@@ -274,16 +268,14 @@ class Answers:
         owners = (next((c for c in kind.__mro__ if name in vars(c)), object) for name in _SPECIAL)
         return kind if {owner.__module__ for owner in owners} <= {"builtins", "enum"} else None
 
-    def _of_student(self, tree: list[Any], reader: Reader, name: str = "") -> Any:
+    def _of_student(self, tree: list[Any], reader: Reader, name: str = "a function") -> Any:
         """Return the stub of a function, or a function of the test's own that comes back."""
-        if len(tree) == 2 and type(tree[1]) is int:
-            if tree[0] == "handle":
-                label = name or "a function"
-                if tree[1] not in self._stubs:
-                    self._stubs[tree[1]] = Stub(label, ["theirs", tree[1]], self._call)
-                return self._stubs[tree[1]]
-            if tree[0] == "yours" and 0 <= tree[1] < len(self._callbacks):
-                return self._callbacks[tree[1]]
+        match tree:
+            case ["handle", int(number)]:
+                stub = Stub(name, ["theirs", number], self._call)
+                return self._stubs.setdefault(number, stub)
+            case ["yours", int(number)] if 0 <= number < len(self._callbacks):
+                return self._callbacks[number]
         raise Damaged(f"no value: {str(tree[0])[:40]}")
 
 
@@ -297,14 +289,14 @@ def _was_handled(error: Exception) -> bool:
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
     if package in sys.stdlib_module_names - {"unittest", "doctest", "concurrent", "asyncio"}:
         return False  # to a Mapping it is "not there", to heapq.merge the end
-    is_special = code.co_name.startswith("__") and code.co_name.endswith("__")
-    if is_special and code.co_name not in ("__init__", "__call__", "__enter__", "__exit__"):
+    called = ("__init__", "__call__", "__enter__", "__exit__")
+    if re.fullmatch("__.*__", code.co_name) and code.co_name not in called:
         return False  # Python calls it, also where a handler in it gives what means "not there"
     # it left the frame if that ended where it came, or in a `with`, an `except` or a `finally`
     # that lets what it has seen go on
     operation, argument = code.co_code[last : last + 2]
-    is_raised_again = dis.opname[operation] == "RERAISE"
-    is_raised_again |= dis.opname[operation] == "RAISE_VARARGS" and argument == 0
+    is_raised_again = (dis.opname[operation], argument) == ("RAISE_VARARGS", 0)
+    is_raised_again |= dis.opname[operation] == "RERAISE"
     return last != trace.tb_lasti and not is_raised_again
 
 

@@ -1,7 +1,4 @@
-"""The student's side: it runs the student's cells, answers tests, and runs some in itself.
-
-It answers with values, and keeps nothing secret.
-"""
+"""The student's side: it runs the student's cells, answers tests, and runs some in itself."""
 
 import builtins
 import contextlib
@@ -45,19 +42,14 @@ def _line(error: BaseException) -> str:
 
 
 class Student:
-    """Does what the grader asks for, one request at a time, and answers the tests on their line.
-
-    What is ``imported`` has been so in a process in which no cell of the student's has run.
-    """
+    """Does what the grader asks for, one request at a time, and answers the tests on their line."""
 
     def __init__(self, tests: Channel, imported: Imported) -> None:
-        self._shell, self._barrier = imported.shell, imported.barrier
-        self._pristine = imported.pristine.changed
-        self._builtins, self._beside = Builtins(), watch_folder()
+        self._tests, self._shell, self._barrier = tests, imported.shell, imported.barrier
+        self._pristine, self._beside = imported.pristine.changed, watch_folder()
         self._user_ns: dict[str, Any] = self._shell.user_ns
-        self._helpers = Helpers(self._user_ns)
+        self._builtins, self._helpers = Builtins(), Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
-        self._tests = tests
         self._names: dict[str, dict[str, Any]] = {}
         self._of_tests: dict[str, Any] = {}
         self._handles: list[Any] = []
@@ -79,10 +71,8 @@ class Student:
 
     def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
         try:
-            if "look" in question:
-                answer, parts = self._look(question["look"])
-            else:
-                answer, parts = self._call(question, parts)
+            is_look = "look" in question
+            answer, parts = self._look(question) if is_look else self._call(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
         with self._interrupts.whole():
@@ -91,11 +81,11 @@ class Student:
             except (TooLong, MemoryError) as error:  # before the first byte of it was sent
                 self._tests.send({"failed": str(error) or "more than there is memory for"})
 
-    def _look(self, name: str) -> tuple[Any, list[Any]]:
-        if name not in self._shell.user_ns:
+    def _look(self, question: dict[str, Any]) -> tuple[Any, list[Any]]:
+        if question["look"] not in self._shell.user_ns:
             return {"missing": True}, []
         try:
-            return self._written(self._shell.user_ns[name])
+            return self._written(self._shell.user_ns[question["look"]])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a generator is gone through, and may raise
@@ -125,8 +115,7 @@ class Student:
             raise
         except BaseException as error:
             answer, parts = {"raised": [*raised(error), _line(error)]}, []
-        printed = {item["name"]: item["text"] for item in outputs.items if "name" in item}
-        if printed:
+        if printed := {item["name"]: item["text"] for item in outputs.items if "name" in item}:
             answer["out"] = [printed.get("stdout", ""), printed.get("stderr", "")]
         return answer, parts
 
@@ -186,11 +175,9 @@ class Student:
         """Do what the grader asks for, and return the answer, if there is one."""
         if isinstance(message, RunCell):
             return self._cell(message)
-        if isinstance(message, RunTest):
-            return self._test(message)
-        assert isinstance(message, Remember)
-        self._names[message.test] = dict(self._user_ns)
-        return None
+        if isinstance(message, Remember):
+            self._names[message.test] = dict(self._user_ns)
+        return self._test(message) if isinstance(message, RunTest) else None
 
     def _cell(self, message: RunCell) -> Shown:
         try:
@@ -235,8 +222,7 @@ class Student:
         return Tested(score, outputs.items, reason(error), changed=sorted({*changed}))
 
     def _changed(self) -> list[str]:
-        is_other = self._shell.user_ns is not self._user_ns
-        changed = ["get_ipython().user_ns"] if is_other else []
+        changed = ["get_ipython().user_ns"] * (self._shell.user_ns is not self._user_ns)
         if self._user_ns.get("__builtins__") is not builtins:
             changed.append("__builtins__")
             self._user_ns["__builtins__"] = builtins

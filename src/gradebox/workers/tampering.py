@@ -1,8 +1,7 @@
 """Evidence of tampering: what tests in a student's process use, compared with what it was at first.
 
-A fork begins with the objects of its clean parent, before any cell of the student's. Whatever is
-another object when the tests run was put there since. It is evidence, not proof that nothing else
-was done: who owns the process can also deceive who compares.
+A fork begins with the objects of its clean parent. Whatever is another object when the tests run
+was put there since. It is evidence, no proof: who owns the process can also deceive who compares.
 """
 
 import builtins
@@ -12,7 +11,9 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from traceback import walk_stack
 from types import FunctionType
 from typing import Any
 
@@ -71,11 +72,8 @@ class Pristine:
             for name, module in [*sys.modules.items()]
             if module is not None and (name in named or name.partition(".")[0] in small)
         }
-        owners: dict[str, Any] = {
-            "get_ipython()": shell,
-            "get_ipython().displayhook": shell.displayhook,
-            "get_ipython().display_pub": shell.display_pub,
-        }
+        owners: dict[str, Any] = {"get_ipython()": shell}
+        owners |= {f"get_ipython().{n}": getattr(shell, n) for n in ("displayhook", "display_pub")}
         for name, module in self._modules.items():
             classes = [part for part in vars(module).values() if issubclass(type(part), type)]
             owners |= {f"{name}.{c.__name__}": c for c in classes if c.__module__ == name}
@@ -150,46 +148,40 @@ def _added(shell: Any) -> Iterator[str]:
         "sys.meta_path": sys.meta_path,
         "sys.path_hooks": sys.path_hooks,
         "gc.callbacks": gc.callbacks,
-        "get_ipython().events": [f for some in shell.events.callbacks.values() for f in some],
+        "get_ipython().events": chain.from_iterable(shell.events.callbacks.values()),
         "get_ipython().input_transformers_cleanup": shell.input_transformers_cleanup,
     }
     yield from (name for name, functions in hooks.items() if any(map(_is_of_notebook, functions)))
     for thread, frame in sys._current_frames().items():
-        inner: Any = frame if thread != threading.get_ident() else None
-        while inner is not None:
-            if inner.f_globals.get("__name__") == "__main__":
-                yield "threading.enumerate"
-                break
-            inner = inner.f_back
+        frames = walk_stack(frame) if thread != threading.get_ident() else ()
+        if any(inner.f_globals.get("__name__") == "__main__" for inner, _ in frames):
+            yield "threading.enumerate"
 
 
 def watch_folder() -> Callable[[], list[str]]:
     """Return a function that finds which modules beside the notebook are not what they are now."""
     files = [file for file in Path.cwd().glob("*.py") if file.stem not in sys.modules]
     texts = {file: file.read_bytes() for file in files}
-    return lambda: [file.stem for file, text in texts.items() if _is_other(file, text)]
 
+    def is_changed(file: Path) -> bool:
+        module = sys.modules.get(file.stem)
+        names = {"__file__": str(file)} if module is None else vars(module)
+        is_other = names.get("__file__") != str(file) or any(map(_is_of_notebook, names.values()))
+        return is_other or not file.is_file() or file.read_bytes() != texts[file]
 
-def _is_other(file: Path, text: bytes) -> bool:
-    module = sys.modules.get(file.stem)
-    names = {"__file__": str(file)} if module is None else vars(module)
-    is_other = names.get("__file__") != str(file) or any(map(_is_of_notebook, names.values()))
-    return is_other or not file.is_file() or file.read_bytes() != text
+    return lambda: [file.stem for file in filter(is_changed, texts)]
 
 
 class Helpers:
-    """The functions and classes of the instructor's locked cells, as they were when those had run.
-
-    ``names`` are those of the notebook.
-    """
+    """The functions and classes of the instructor's locked cells, as those had left them."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names, self._parts = names, dict[str, tuple[Any, Any]]()
 
     def keep(self, names: Iterable[str]) -> None:
         """Keep what these names mean now."""
-        values = {name: self._names[name] for name in names if name in self._names}
-        self._parts |= {name: (value, _state(value)) for name, value in values.items()}
+        values = [(name, self._names[name]) for name in names if name in self._names]
+        self._parts |= {name: (value, _state(value)) for name, value in values}
 
     def put_back(self) -> list[str]:
         """Give the names their meaning back; return those that had lost it."""

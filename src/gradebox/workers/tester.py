@@ -1,7 +1,6 @@
 """The process of the tests: it holds the instructor's cells, and of the student's only values.
 
-One for each notebook of the assignment is sealed at the start of a run. For each submission it
-forks a child, which runs the locked cells and the isolated tests in one namespace.
+One for each notebook is sealed at the start of a run, and forks a child for each submission.
 """
 
 import builtins
@@ -85,23 +84,20 @@ def _run_child(files: Path, folder: str, ends: list[int], begin: Begin, shell: S
 
 
 class Names(dict[str, Any]):
-    """The names of the tests and of IPython's user, with those behind them that are the student's.
-
-    A test sees a name of the student's as it was when the test first asked for it.
-    """
+    """The names of the tests; behind them the student's, as they were when a test first asked."""
 
     def __init__(self, answers: Answers, shell: Any) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
-        self._answers, self._looked, self._pythons = answers, dict[str, Any](), frozenset[str]()
-        answers.names = self
-        self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
+        self._answers = answers
         self._of_ipython = {"get_ipython": lambda: shell, "display": display}
-        shell.user_ns = self
+        answers.names = shell.user_ns = self
+        self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
+        self.begin(())
         shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
 
     def begin(self, pythons: Iterable[str]) -> None:
         """Begin a test: names of Python's own are the student's only where it needs them."""
-        self._looked, self._pythons = {}, PYTHONS - {*pythons}
+        self._looked, self._pythons = dict[str, Any](), PYTHONS - {*pythons}
 
     def _look(self, name: Any) -> Any:
         if name not in self.of_student or name in self._pythons:
@@ -150,7 +146,9 @@ class Tester:
         cell = Cell(message.source)
         is_magic = message.source.lstrip().startswith("%%")
         parts = Cell(body_of(message.source)).parts if is_magic else cell.parts
-        names.of_student -= own_names(parts)
+        # never the student's: an answer that raises before it is bound would choose what it means
+        first = dict(reversed(_operations(parts)))
+        names.of_student -= {name for name, operation in first.items() if operation in _BINDS}
         answers.begin(seeds=bool(_SEEDS.search(message.source)))
 
         def run() -> Any:
@@ -187,15 +185,6 @@ class Tester:
                 self._names.of_student.discard(name)
 
 
-def own_names(parts: list[CodeType]) -> set[str]:
-    """Return the names that a cell gives a meaning before it asks for one.
-
-    They are never the student's, or an answer that raises before would choose what they mean.
-    """
-    first = dict(reversed(_operations(parts)))
-    return {name for name, operation in first.items() if operation in _BINDS}
-
-
 _BINDS = ("STORE_NAME", "STORE_GLOBAL")
 
 
@@ -206,8 +195,8 @@ def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
         if operation.endswith(("_NAME", "_GLOBAL")) and operation != "IMPORT_NAME":
             found.append((value, operation))
         elif isinstance(value, CodeType):  # of a function, which may say `global`
-            inner = dict(reversed(_operations([value])))
-            found += [(name, "STORE_GLOBAL") for name in inner if inner[name] == "STORE_GLOBAL"]
+            inner = dict(reversed(_operations([value]))).items()
+            found += [each for each in inner if each[1] == "STORE_GLOBAL"]
     return found
 
 
@@ -221,9 +210,7 @@ def bar_pickles() -> None:
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "pickle.find_class":
-            raise RuntimeError(
-                f"expected a pickle of plain data, got one that names {'.'.join(arguments)}; a "
-                "test that reads it cannot run isolated"
-            )
+            why = f"expected a pickle of plain data, got one that names {'.'.join(arguments)}"
+            raise RuntimeError(f"{why}; a test that reads it cannot run isolated")
 
     sys.addaudithook(audit)

@@ -51,25 +51,8 @@ def batchnorm_forward(
         y = \gamma \hat x + \beta
 
     **Erratum.** L2 prints the variance without the square. That sum is zero for every minibatch.
+    The second result is the cache that :func:`batchnorm_backward` needs.
 
-    Parameters
-    ----------
-    x : (m, d) array
-        One example a row.
-    gamma, beta : (d,) arrays
-        Scale and shift, which are learned.
-    eps : float
-        ε > 0, against division by zero.
-
-    Returns
-    -------
-    y : (m, d) array
-        The output.
-    cache
-        What :func:`batchnorm_backward` needs.
-
-    Examples
-    --------
     >>> y, _ = batchnorm_forward(np.array([[1.0], [3.0]]), np.array([2.0]), np.array([5.0]), 0.0)
     >>> y.ravel()
     array([3., 7.])
@@ -90,10 +73,9 @@ def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matr
         \qquad \delta = \frac{\partial L}{\partial y}
 
     The gradient of x has no mean and nothing along x̂: a minibatch can be neither shifted nor
-    stretched.
+    stretched. Here δ is ``grad``, and the cache is that of :func:`batchnorm_forward` or
+    :func:`renorm_forward`.
 
-    Examples
-    --------
     >>> x, one, zero = np.array([[0.0], [1.0], [3.0]]), np.ones(1), np.zeros(1)
     >>> _, cache = batchnorm_forward(x, one, zero)
     >>> grad_x, grad_gamma, grad_beta = batchnorm_backward(np.array([[1.0], [0.0], [0.0]]), cache)
@@ -116,22 +98,14 @@ def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matr
 def population_statistics(
     means: Float[np.ndarray, "b d"], variances: Float[np.ndarray, "b d"], m: int
 ) -> tuple[Vector, Vector]:
-    r"""Return the mean and the variance of the population from those of b minibatches of m.
-
-    Source: L1-36
+    r"""Return mean and variance of the population from those of b minibatches of m (Source: L1-36).
 
     .. math:: E[x] = E_B[\mu_B], \qquad V[x] = \frac m{m-1}\, E_B[\sigma_B^2]
 
-    The variance of a minibatch is measured from its own mean, so it is too small by
-    (m − 1)/m on average.
+    The variance of a minibatch is measured from its own mean, so it is too small by (m − 1)/m on
+    average. The given variances divide by m. Raises ValueError where m < 2: one example has no
+    variance.
 
-    Raises
-    ------
-    ValueError
-        If m is less than 2: one example has no variance.
-
-    Examples
-    --------
     >>> means, variances = np.array([[1.0], [3.0]]), np.array([[4.0], [2.0]])
     >>> population_statistics(means, variances, m=4)
     (array([2.]), array([4.]))
@@ -148,8 +122,8 @@ def batchnorm_inference(
 
     .. math:: y = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta
 
-    Examples
-    --------
+    Here μ and σ² are ``mean`` and ``var``, such as :func:`population_statistics` returns.
+
     >>> one = np.ones(1)
     >>> batchnorm_inference(np.array([[7.0]]), 2 * one, one, 3 * one, 4 * one, eps=0.0)
     array([[5.]])
@@ -165,8 +139,8 @@ def affine_at_inference(
     .. math:: y = \frac{\gamma}{\sqrt{V[x] + \epsilon}}\, x +
         \Bigl(\beta - \frac{\gamma\, E[x]}{\sqrt{V[x] + \epsilon}}\Bigr)
 
-    Examples
-    --------
+    Here E[x] and V[x] are ``mean`` and ``var``, and the output is scale ⊙ x + shift.
+
     >>> one = np.ones(1)
     >>> affine_at_inference(2 * one, one, 3 * one, 4 * one, eps=0.0)
     (array([1.]), array([-2.]))
@@ -186,14 +160,11 @@ def fold(
 ) -> tuple[Float[np.ndarray, "d n"], Vector]:
     r"""Fold a normalization into the dense layer before it: one layer, the same outputs.
 
-    Source: L1-36
-
     .. math:: \mathrm{BN}(Wh + b) = (\operatorname{diag}(s)\,W)\,h + (s \odot b + t)
 
-    s and t are those of :func:`affine_at_inference`. At inference the layer costs nothing.
+    s and t are those of :func:`affine_at_inference`. At inference the layer costs nothing. The
+    results are the weight and the bias of the one layer. Source: L1-36.
 
-    Examples
-    --------
     >>> one = np.ones(1)
     >>> fold(np.array([[4.0, 6.0]]), one, 2 * one, one, 3 * one, 4 * one, eps=0.0)
     (array([[4., 6.]]), array([-1.]))
@@ -205,9 +176,7 @@ def fold(
 def moving_average(
     values: Float[np.ndarray, "t d"], rho: float, start: Vector | None = None
 ) -> Float[np.ndarray, "t d"]:
-    r"""Return the moving average after each of t values, ρ the weight of the old average.
-
-    Source: L2-14
+    r"""Return the moving average after each of t values; ρ weighs the old average (Source: L2-14).
 
     .. math:: \mu \leftarrow \rho\,\mu + (1 - \rho)\,\mu_B
 
@@ -221,19 +190,10 @@ def moving_average(
     torch   ``momentum``, 0.1            0 for a mean, 1 for a variance
     ======  ===========================  ==================================
 
-    torch also averages the *unbiased* variance, m/(m − 1) times what the layer divides by.
+    The statistics of a minibatch are a row of ``values``. Without a ``start`` the first value is
+    taken, as in L2. torch also averages the *unbiased* variance, m/(m − 1) times what the layer
+    divides by. Raises ValueError where ρ lies outside [0, 1).
 
-    Parameters
-    ----------
-    values : (t, d) array
-        The statistics of minibatches, one a row.
-    rho : float
-        In [0, 1).
-    start : (d,) array, optional
-        The average before the first value. Without it, the first value itself (L2).
-
-    Examples
-    --------
     >>> values = np.array([[4.0], [8.0]])
     >>> moving_average(values, rho=0.75).ravel()
     array([4., 5.])
@@ -258,24 +218,15 @@ def renorm_forward(
 ) -> tuple[Matrix, Cache]:
     r"""Normalize over the minibatch, then correct to the statistics of the whole training.
 
-    Source: P-03
-
     .. math:: y = \gamma\,\Bigl(\frac{x - \mu_H}{\sigma_H}\,s + d\Bigr) + \beta, \qquad
         s = \frac{\sigma_H}{\sigma}, \qquad d = \frac{\mu_H - \mu}{\sigma}
 
-    The output is that of inference, :math:`\gamma (x - \mu)/\sigma + \beta`. The gradient is not:
-    s and d count as constants, and it flows through :math:`\mu_H` and :math:`\sigma_H`. So
+    The output is that of inference, :math:`\gamma (x - \mu)/\sigma + \beta`. The gradient is not: s
+    and d count as constants, and it flows through :math:`\mu_H` and :math:`\sigma_H`. So
     :func:`batchnorm_backward` takes the cache; there the gradient of γ is over x̂, without s and d.
+    The moving averages are ``mean`` and ``std`` > 0. All else, and the cache, are as in
+    :func:`batchnorm_forward`, with ε inside of :math:`\sigma_H`. Source: P-03.
 
-    Parameters
-    ----------
-    x, gamma, beta, eps
-        As in :func:`batchnorm_forward`.
-    mean, std : (d,) arrays
-        μ and σ > 0, the moving averages.
-
-    Examples
-    --------
     >>> one = np.ones(1)
     >>> x = np.array([[1.0], [3.0]])
     >>> y, _ = renorm_forward(x, one, 0 * one, mean=0 * one, std=2 * one, eps=0.0)
@@ -292,20 +243,12 @@ def renorm_forward(
 def groupnorm_forward(
     x: Matrix, gamma: Vector, beta: Vector, groups: int = 1, eps: float = 1e-5
 ) -> Matrix:
-    r"""Normalize each example over groups of its features; one group is layer normalization.
-
-    Source: P-04
+    """Normalize each example over groups of its features; one group is layer normalization.
 
     No example influences another. So the size of the minibatch does not matter, and training and
-    inference are the same.
+    inference are the same. Raises ValueError where the features do not divide into ``groups`` of
+    one size. Source: P-04.
 
-    Raises
-    ------
-    ValueError
-        If the groups are not equally large.
-
-    Examples
-    --------
     >>> x, one = np.array([[1.0, 3.0, 10.0, 30.0]]), np.ones(4)
     >>> groupnorm_forward(x, one, 0 * one, groups=2, eps=0.0)
     array([[-1.,  1., -1.,  1.]])
@@ -326,17 +269,10 @@ def scale_invariant_gradient(
         f(cW) = f(W), \qquad \nabla f(cW) = \tfrac1c\,\nabla f(W), \qquad
         \nabla f(w_i)^T w_i = 0
 
-    Only the direction of each row of W matters. The longer it is, the smaller is its gradient. A
-    step is orthogonal to it, so it can only become longer:
+    Here δ is ``upstream`` and ε is 0. Only the direction of each row of W matters. The longer it
+    is, the smaller is its gradient. A step is orthogonal to it, so it can only become longer:
     :math:`\lVert w - \eta g\rVert^2 = \lVert w\rVert^2 + \eta^2 \lVert g\rVert^2`.
 
-    Parameters
-    ----------
-    upstream : (m, o) array
-        δ, the gradient of the normalized outputs. ε is 0.
-
-    Examples
-    --------
     >>> h = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
     >>> upstream = np.array([[1.0], [0.0], [0.0]])
     >>> g = scale_invariant_gradient(np.array([[1.0, 2.0]]), h, upstream)

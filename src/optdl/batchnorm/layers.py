@@ -14,29 +14,15 @@ __all__ = ["NORMALIZATIONS", "BatchNorm", "BatchRenorm", "FourThingsNorm", "Ghos
 
 
 class BatchNorm(nn.Module):
-    r"""Batch normalization of (m, d) features or of the d channels of (m, d, …) images.
-
-    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
+    """Batch normalization of (m, d) features or of the d channels of (m, d, …) images.
 
     The same outputs and gradients as ``nn.BatchNorm1d`` and ``nn.BatchNorm2d`` with
-    ``momentum = 1 − rho``, under autocast and in half precision too.
+    ``momentum = 1 − rho``, under autocast and in half precision too. d is ``features``, and ρ in
+    [0, 1) the weight of the old moving average. Raises ValueError where ρ is out of range, x does
+    not have d features, or, in training, a feature has a single value: it would be normalized to 0.
+    Raises TypeError where x is not of floating-point numbers.
+    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02.
 
-    Parameters
-    ----------
-    features : int
-        d.
-    rho : float
-        The weight of the old moving average.
-    eps : float
-        ε > 0, against division by zero.
-
-    Raises
-    ------
-    ValueError
-        In training, if a feature has one value only: it would be normalized to 0.
-
-    Examples
-    --------
     >>> layer = BatchNorm(1)
     >>> layer(torch.tensor([[1.0], [3.0]])).detach().round(decimals=2).ravel().tolist()
     [-1.0, 1.0]
@@ -105,18 +91,11 @@ class BatchRenorm(BatchNorm):
         \qquad d = \operatorname{clip}\Bigl(\frac{\mu_B - \mu}{\sigma}, -d_{max}, d_{max}\Bigr)
 
     s and d are constants of the backward pass. With ``s_max = 1``, ``d_max = 0`` it is batch
-    normalization; training starts there, as the moving averages mean nothing yet, and loosens
-    both. The default clips nothing: the formula of P.
+    normalization; training starts there, as the moving averages mean nothing yet, and loosens both.
+    The limits are attributes that may change while training. The default clips nothing: the formula
+    of P. Raises ValueError where ``s_max`` < 1 or ``d_max`` < 0; all else is as in
+    :class:`BatchNorm`.
 
-    Parameters
-    ----------
-    features, rho, eps
-        As in :class:`BatchNorm`.
-    s_max, d_max : float
-        The limits; attributes that may change while training.
-
-    Examples
-    --------
     >>> layer = BatchRenorm(1).double()
     >>> x = torch.tensor([[1.0], [3.0]]).double()
     >>> layer(x).ravel().detach().numpy().round(4)  # the averages are still 0 and 1
@@ -151,21 +130,12 @@ class BatchRenorm(BatchNorm):
 
 
 class GhostBatchNorm(BatchNorm):
-    r"""Batch normalization over parts of the minibatch, each with statistics of its own.
+    """Batch normalization over parts of the minibatch, each with its own statistics (Source: P-04).
 
-    Source: P-04
+    A part has ``ghost_size`` examples; the last one takes the rest. A large minibatch is treated as
+    several small ones: their noise regularizes. Raises ValueError where ``ghost_size`` is less than
+    1; all else is as in :class:`BatchNorm`.
 
-    A large minibatch is treated as several small ones: their noise regularizes.
-
-    Parameters
-    ----------
-    features, rho, eps
-        As in :class:`BatchNorm`.
-    ghost_size : int
-        Examples in a part. The last part takes the rest, if it is not a whole one.
-
-    Examples
-    --------
     >>> layer = GhostBatchNorm(1, ghost_size=2)
     >>> x = torch.tensor([[1.0], [3.0], [10.0], [30.0]])
     >>> layer(x).ravel().detach().numpy().round(2)
@@ -197,19 +167,11 @@ class FourThingsNorm(BatchNorm):
     .. math:: \mu = \alpha\,E[x_i] + (1-\alpha)\,\mu_{MA}, \qquad
         \sigma^2 = \alpha\,E[x_i^2] + (1-\alpha)\,(\sigma_{MA}^2 + \mu_{MA}^2) - \mu^2
 
-    Parameters
-    ----------
-    features, rho, eps
-        As in :class:`BatchNorm`.
-    groups : int, optional
-        Groups of features that share statistics; as many as there are features if not given.
-    ghost_size : int, optional
-        Examples in a part; the whole minibatch if not given.
-    example_share : float
-        α in [0, 1].
+    ``groups`` is the number of groups, as many as features if not given; ``ghost_size`` the
+    examples of a part, the whole minibatch if not given; α the ``example_share``. Raises ValueError
+    where α lies outside [0, 1], or the features do not divide into the groups; all else is as in
+    :class:`BatchNorm`.
 
-    Examples
-    --------
     >>> layer = FourThingsNorm(2, groups=1)
     >>> layer(torch.tensor([[1.0, 3.0]])).detach().numpy().round(2)  # a minibatch of one
     array([[-1.,  1.]], dtype=float32)

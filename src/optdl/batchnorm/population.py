@@ -24,32 +24,24 @@ class _Reached(Exception):
 def use_population_statistics(
     model: nn.Module, x: Float[Tensor, "N ..."], chunk: int = 1000
 ) -> Iterator[None]:
-    r"""Judge a network with the statistics of these examples, in place of its moving averages.
-
-    Source: F-12, L1-36
+    r"""Judge a network with the statistics of these examples, not its moving averages.
 
     .. math:: \mu = \frac1N \sum_i z_i, \qquad \sigma^2 = \frac1N \sum_i (z_i - \mu)^2
 
     The inputs z of a normalization are those that reach it once the statistics of the ones before
     it have been replaced, so that a network with L of them is evaluated L times up to there. The
     outputs are those of training with the N examples as one minibatch. Meanwhile the network is in
-    evaluation mode; afterwards it is as it was before, moving averages included.
+    evaluation mode; afterwards it is as it was before, moving averages included. It raises
+    ValueError where no layer has moving averages, and TypeError for :class:`FourThingsNorm`, whose
+    averages are not those of single features. The N examples of x are on the device of the model.
+    Source: F-12, L1-36.
 
     Parameters
     ----------
     model : Module
         A network with :class:`BatchNorm`, :class:`BatchRenorm` or torch's own layers.
-    x : tensor
-        N examples, on the device of the model.
     chunk : int
-        So many of them are evaluated at once.
-
-    Raises
-    ------
-    ValueError
-        If no layer of the network has moving averages that could be replaced.
-    TypeError
-        If a layer's averages are not those of single features.
+        How many of them are evaluated at once.
 
     Examples
     --------

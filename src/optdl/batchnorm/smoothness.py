@@ -31,9 +31,7 @@ def loss_along_step(
     rates: Sequence[float],
     loss: Loss = nn.functional.cross_entropy,
 ) -> AlongStep:
-    r"""Return the loss and the change of the gradient along one step of gradient descent.
-
-    Source: L2-15
+    r"""Return the loss and the change of the gradient along a step of gradient descent.
 
     With g = ∇J(θ), the gradient for these examples, it computes for each learning rate η
 
@@ -41,20 +39,12 @@ def loss_along_step(
         \frac{\lVert \nabla J(\theta - \eta g) - g\rVert}{\lVert g\rVert}.
 
     The second number divided by η is at most the largest curvature along the step: on a quadratic
-    it is :math:`\lVert Hg\rVert / \lVert g\rVert`.
+    it is :math:`\lVert Hg\rVert / \lVert g\rVert`. Source: L2-15.
 
-    Parameters
-    ----------
-    model : Module
-        In training mode, batch normalization takes its statistics from x. The model and its
-        buffers stay as they are.
-    rates : sequence of k floats
-        Learning rates η.
-    loss : callable
-        Scores and labels to the mean loss.
+    In training mode, batch normalization takes its statistics from x. The model and its buffers
+    stay as they are. ``loss`` maps scores and labels to the mean loss. The result has both numbers
+    for each of the k ``rates``.
 
-    Examples
-    --------
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.ones_(model.weight)
     >>> x, y = torch.ones(1, 1), torch.zeros(1, 1)  # J = w², with g = 2 at w = 1
@@ -82,24 +72,10 @@ def loss_along_step(
 class AlongStepHook:
     """Measure the loss along the gradient every few steps of a training (Source: L2-15).
 
-    A hook for ``optdl.training.train``.
+    A hook for ``optdl.training.train``. It is measured on the examples x and y, first after step 1
+    and then after ``every`` steps more; ``results`` has an :class:`AlongStep` for each measurement.
+    The ``rates`` are those of :func:`loss_along_step`.
 
-    Parameters
-    ----------
-    x, y : tensors
-        The examples whose loss is measured.
-    rates : sequence of float
-        Learning rates, as in :func:`loss_along_step`.
-    every : int
-        Steps between two measurements; the first is after step 1.
-
-    Attributes
-    ----------
-    results : list of AlongStep
-        One for each measurement.
-
-    Examples
-    --------
     >>> hook = AlongStepHook(torch.ones(4, 2), torch.zeros(4, dtype=torch.long), [0.1], every=8)
     >>> hook.results
     []

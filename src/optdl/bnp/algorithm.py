@@ -32,13 +32,9 @@ Array = TypeVar("Array", bound=Any)
 def batch_statistics(H: Matrix, running_mean: Vector | None = None) -> tuple[Vector, Vector]:
     r"""Return the mean and the variance (divided by N) of each feature over the minibatch.
 
-    One example has no spread of its own. With ``running_mean`` its variance is measured from
-    there: :math:`\sigma_H^2 = (h - \mu)^2`.
+    One example has no spread of its own. With ``running_mean`` its variance is measured from there:
+    :math:`\sigma_H^2 = (h - \mu)^2`. Source: P-14, P-15.
 
-    Source: P-14, P-15
-
-    Examples
-    --------
     >>> batch_statistics(np.array([[1.0], [3.0]]))
     (array([2.]), array([1.]))
     >>> batch_statistics(np.array([[3.0]]), running_mean=np.array([1.0]))
@@ -57,17 +53,9 @@ def update_statistics(
     .. math:: \mu \leftarrow \rho\mu + (1-\rho)\mu_H, \qquad
         \sigma^2 \leftarrow \rho\sigma^2 + (1-\rho)\sigma_H^2
 
-    The variance of a single example is measured from the new running mean.
+    ρ is the weight of the old statistics; outside [0, 1) it raises ValueError. The variance of a
+    single example is measured from the new running mean. Source: P-14, P-15.
 
-    Source: P-14, P-15
-
-    Raises
-    ------
-    ValueError
-        If ρ, the fraction of the old statistics in the new ones, does not lie in [0, 1).
-
-    Examples
-    --------
     >>> update_statistics(np.array([[4.0], [8.0]]), np.zeros(1), np.ones(1), rho=0.5)
     (array([3.]), array([2.5]))
     >>> update_statistics(np.array([[4.0]]), np.zeros(1), np.ones(1), rho=0.5)
@@ -83,25 +71,12 @@ def update_statistics(
 def running_statistics(
     minibatches: Sequence[Float[np.ndarray, "_ n"]], rho: float = 0.99
 ) -> tuple[Float[np.ndarray, "T n"], Float[np.ndarray, "T n"]]:
-    r"""Return the running mean and variance after each of T minibatches.
+    r"""Return the running mean and variance after each of T minibatches (Source: P-14, P-15).
 
     They start at :math:`\mu = 0` and :math:`\sigma^2 = 1`, and :func:`update_statistics` moves
-    them.
+    them. The minibatches are (N, n) inputs of the layer, in their order; N may change. Raises
+    ValueError where there is none, or ρ lies outside [0, 1).
 
-    Source: P-14, P-15
-
-    Parameters
-    ----------
-    minibatches : sequence of (N, n) arrays
-        The inputs of the layer, step by step; N may change.
-
-    Raises
-    ------
-    ValueError
-        If there is no minibatch, or ρ does not lie in [0, 1).
-
-    Examples
-    --------
     >>> running_statistics([np.array([[4.0], [8.0]]), np.array([[5.0]])], rho=0.5)
     (array([[3.],
            [4.]]), array([[2.5 ],
@@ -120,13 +95,9 @@ def running_statistics(
 def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Array:
     r"""Return :math:`\tilde\sigma^2 = \sigma^2 + \epsilon_1 \max \sigma^2 + \epsilon_2`.
 
-    No feature is then smaller than a hundredth of the largest, and a constant one divides
-    nothing by zero.
+    No feature is then smaller than a hundredth of the largest, and a constant one divides nothing
+    by zero. Source: P-14.
 
-    Source: P-14
-
-    Examples
-    --------
     >>> smoothed_variance(np.array([0.0, 4.0]), eps1=0.5, eps2=1.0)
     array([3., 7.])
     """
@@ -136,10 +107,8 @@ def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Arr
 def scale_dense(features: int, rows: int) -> float:
     r"""Return :math:`q^2 = \max\{n/N, 1\}`, which keeps the Hessian's norm free of n.
 
-    Source: P-13, P-14
+    Here n is ``features``, and N is ``rows``, over which the gradient averages. Source: P-13, P-14.
 
-    Examples
-    --------
     >>> scale_dense(3072, 60), scale_dense(100, 256)
     (51.2, 1.0)
     """
@@ -155,38 +124,18 @@ def precondition_dense(
     eps1: float = 1e-2,
     eps2: float = 1e-4,
 ) -> tuple[Array, Array]:
-    r"""Precondition the gradient of a dense layer: steps 3 to 5 of Algorithm 2.
+    r"""Precondition the gradient of a dense layer: steps 3 to 5 of Algorithm 2 (Source: P-14).
 
     .. math::
         G_w(i,j) &\leftarrow \tfrac1{q^2}\,[G_w(i,j) - \mu(j)\,G_b(i)]\,/\,\tilde\sigma^2(j) \\
         G_b(i) &\leftarrow \tfrac1{q^2}\,G_b(i) - \textstyle\sum_j G_w(i,j)\,\mu(j)
 
     The second line uses the new :math:`G_w`. Together they are
-    :math:`\frac1{q^2} P P^T [G_b; G_w]`, without forming a matrix.
+    :math:`\frac1{q^2} P P^T [G_b; G_w]`, without forming a matrix. The gradients are those of
+    ``nn.Linear``, (o, n) and (o,); ``mean`` and ``var``, (n,), are the running statistics of the
+    layer's input; and N is ``batch_size``, the number of rows that the gradient averages over. The
+    results are new; the arguments stay as they are. Raises ValueError where the shapes disagree.
 
-    Source: P-14
-
-    Parameters
-    ----------
-    grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
-        The gradients, as ``nn.Linear`` has them.
-    mean, var : (n,) arrays or tensors
-        The running mean and variance of the layer's input.
-    batch_size : int
-        N, the number of rows that the gradient averages over.
-
-    Returns
-    -------
-    grad_weight, grad_bias
-        New arrays; the arguments stay as they are.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree.
-
-    Examples
-    --------
     >>> weight, bias = np.array([[5.0]]), np.array([1.0])
     >>> mean, var = np.array([2.0]), np.array([3.0])
     >>> precondition_dense(weight, bias, mean, var, 8, eps1=0.0, eps2=0.0)
@@ -208,7 +157,7 @@ def split_adam_step(
     lr: float,
     eps: float = 1e-8,
 ) -> tuple[Array, Array]:
-    r"""Return the first step of Adam on z, where [b; w] = Pz, as a change of weight and bias.
+    r"""Return the first step of Adam on z, where [b; w] = Pz, for weight and bias (Source: F-11).
 
     .. math:: \Delta\theta = P\,\mathrm{Opt}(P^Tg), \qquad P = \tfrac1q UD, \qquad
         \mathrm{Opt}(g) = -\eta\,\frac{g}{|g| + \epsilon}
@@ -216,30 +165,10 @@ def split_adam_step(
     Opt acts on each component: in the first step Adam's corrected averages are g and :math:`g^2`.
     With :math:`V = \mathrm{Opt}(P^Tg)` the change of the weight is
     :math:`V_w(i,j)/(q\tilde\sigma(j))`, and that of the bias is
-    :math:`V_b(i)/q - \sum_j \Delta W(i,j)\,\mu(j)`.
+    :math:`V_b(i)/q - \sum_j \Delta W(i,j)\,\mu(j)`. Here ``std`` is :math:`\tilde\sigma` and q the
+    root of :func:`scale_dense`. Shapes are those of :func:`precondition_dense`; where they disagree
+    it raises ValueError.
 
-    Source: F-11
-
-    Parameters
-    ----------
-    grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
-        The gradients, as ``nn.Linear`` has them.
-    mean, std : (n,) arrays or tensors
-        :math:`\mu` and :math:`\tilde\sigma`, the diagonal of :math:`D^{-1}`.
-    q : float
-        The root of :func:`scale_dense`.
-    lr : float
-        The learning rate η.
-    eps : float
-        Adam's ε.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree.
-
-    Examples
-    --------
     >>> weight, bias = np.array([[3.0]]), np.array([1.0])
     >>> split_adam_step(weight, bias, np.array([4.0]), np.array([1.0]), q=1, lr=0.1, eps=0)
     (array([[0.1]]), array([-0.5]))
@@ -277,12 +206,11 @@ def matching(
 
 
 def bnp_flops(features: int, outputs: int, rows: int) -> int:
-    r"""Return the floating-point operations of one BNP step: :math:`4nN + 6no + 2o + 8n`.
+    """Return the operations of one BNP step: :math:`4nN + 6no + 2o + 8n` (Source: P-16).
 
-    Source: P-16
+    The operations are those on floating-point numbers; n, o and N are ``features``, ``outputs`` and
+    ``rows``.
 
-    Examples
-    --------
     >>> bnp_flops(100, 100, 60)
     85000
     """
@@ -290,12 +218,11 @@ def bnp_flops(features: int, outputs: int, rows: int) -> int:
 
 
 def bn_flops(features: int, rows: int) -> int:
-    r"""Return the floating-point operations of batch normalization, both ways: :math:`32nN + 4n`.
+    """Return the operations of batch normalization, both ways: :math:`32nN + 4n` (Source: P-16).
 
-    Source: P-16
+    The operations are those on floating-point numbers, forward and backward; n and N are
+    ``features`` and ``rows``.
 
-    Examples
-    --------
     >>> bn_flops(100, 60)
     192400
     """

@@ -13,23 +13,12 @@ from optdl.bnp.algorithm import Array, matching, smoothed_variance
 
 
 def scale_conv(channels: int, kernel: tuple[int, ...], examples: int, positions: float) -> float:
-    r"""Return :math:`q^2 = \max\{c k^2/N, \sqrt{rs}\}` of a convolution.
+    r"""Return :math:`q^2 = \max\{c k^2/N, \sqrt{rs}\}` of a convolution (Source: P-24).
 
-    Source: P-24
+    Here c is the number of input channels that one output channel sees, N that of the images, and
+    rs, the ``positions``, is height times width of the output. The ``kernel`` is a tuple of its
+    lengths, whose product is k².
 
-    Parameters
-    ----------
-    channels : int
-        c, the input channels that one output channel sees.
-    kernel : tuple of int
-        Height and width of the kernel; :math:`k^2` is their product.
-    examples : int
-        N, the images of the minibatch.
-    positions : float
-        rs, height times width of the output.
-
-    Examples
-    --------
     >>> scale_conv(64, (3, 3), 128, 256), scale_conv(64, (3, 3), 2, 256)
     (16.0, 288.0)
     """
@@ -47,26 +36,17 @@ def precondition_conv(
     eps1: float = 1e-2,
     eps2: float = 1e-4,
 ) -> tuple[Array, Array]:
-    r"""Precondition the gradient of a convolution: steps 3 to 5 of Algorithm 3.
+    r"""Precondition the gradient of a convolution: steps 3 to 5 of Algorithm 3 (Source: P-24).
 
     .. math::
         G_w(d,p,i,j) &\leftarrow
             \tfrac1{q^2}\,[G_w(d,p,i,j) - \mu(p)\,G_b(d)]\,/\,\tilde\sigma^2(p) \\
         G_b(d) &\leftarrow \tfrac1{q^2}\,G_b(d) - \textstyle\sum_{p,i,j} \mu(p)\,G_w(d,p,i,j)
 
-    Source: P-24
+    Here ``height`` and ``width`` are those of the output. All else is as in
+    :func:`optdl.bnp.precondition_dense`. ``grad_weight`` is (o, c, k, k), as in ``nn.Conv2d``, and
+    ``mean`` and ``var``, (c,), are those of the input channels.
 
-    Parameters
-    ----------
-    grad_weight : (o, c, k, k) array or tensor
-        The gradient of the kernel, as ``nn.Conv2d`` has it.
-    mean, var : (c,) arrays or tensors
-        The running mean and variance of each input channel.
-    height, width : int
-        r and s, the size of the output. All else is as in :func:`precondition_dense`.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> weight, bias = np.full((1, 1, 1, 1), 5.0), np.array([1.0])
     >>> mean, var = np.array([2.0]), np.array([3.0])

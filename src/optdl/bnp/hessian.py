@@ -11,12 +11,10 @@ from optdl.bnp.algorithm import Float, Matrix, Vector, batch_statistics, smoothe
 
 
 def extended_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
-    r"""Return :math:`\hat H = [e, H]`: a column of ones, for the bias, before the inputs.
+    r"""Return :math:`\hat H = [e, H]`: a column of ones, for the bias, and the inputs.
 
     Source: P-09
 
-    Examples
-    --------
     >>> extended_activations(np.array([[2.0], [3.0]]))
     array([[1., 2.],
            [1., 3.]])
@@ -25,28 +23,15 @@ def extended_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
 
 
 def layer_hessian(H: Matrix, curvatures: Float[np.ndarray, " N"]) -> Float[np.ndarray, "n+1 n+1"]:
-    r"""Return the Hessian of the mean loss with respect to the weights of one output unit.
+    r"""Return the Hessian of the mean loss in the weights of one output unit (Source: P-09, P-10).
 
     .. math:: \nabla^2_{\hat w} \mathcal L = \hat H^T S \hat H, \qquad
         S = \tfrac1N \operatorname{diag}\bigl(L''(\hat w^T \hat h_j)\bigr)
 
-    Source: P-09, P-10
+    The bias comes first. Where all curvatures :math:`L''` are positive the condition number is at
+    most :math:`\kappa(\hat H)^2\,\kappa(S)`. The curvatures are the second derivatives of each
+    example's loss in the output of the unit.
 
-    Parameters
-    ----------
-    H : (N, n) array
-        The inputs of the layer, one example a row.
-    curvatures : (N,) array
-        :math:`L''` of each example's loss with respect to the unit's output.
-
-    Returns
-    -------
-    (n + 1, n + 1) array
-        The bias comes first. Where all curvatures are positive its condition number is at most
-        :math:`\kappa(\hat H)^2\,\kappa(S)`.
-
-    Examples
-    --------
     >>> layer_hessian(np.array([[2.0], [4.0]]), np.ones(2))
     array([[ 1.,  3.],
            [ 3., 10.]])
@@ -58,20 +43,13 @@ def layer_hessian(H: Matrix, curvatures: Float[np.ndarray, " N"]) -> Float[np.nd
 def preconditioner(
     mean: Vector, std: Vector
 ) -> tuple[Float[np.ndarray, "n+1 n+1"], Float[np.ndarray, "n+1 n+1"]]:
-    r"""Return U, which centers, and D, which scales; the preconditioner is P = UD.
+    r"""Return U, which centers, and D, which scales; the preconditioner is P = UD (Source: P-11).
 
     .. math:: U = \begin{bmatrix} 1 & -\mu^T \\ 0 & I \end{bmatrix}, \qquad
         D = \begin{bmatrix} 1 & 0 \\ 0 & \operatorname{diag}(\sigma) \end{bmatrix}^{-1}
 
-    Source: P-11
+    A deviation that is not positive raises ValueError: D does not exist for a constant feature.
 
-    Raises
-    ------
-    ValueError
-        If a standard deviation is not positive: the feature is constant, and D does not exist.
-
-    Examples
-    --------
     >>> U, D = preconditioner(np.array([3.0]), np.array([2.0]))
     >>> U @ D
     array([[ 1. , -1.5],
@@ -84,12 +62,10 @@ def preconditioner(
 
 
 def normalized_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
-    r"""Return :math:`\hat G = \hat H P = [e, g_j^T]` with :math:`g_j = (h_j - \mu_H)/\sigma_H`.
+    r"""Return :math:`\hat G = \hat H P`, that is :math:`[e, (h - \mu_H)/\sigma_H]` (Source: P-11).
 
-    Source: P-11
+    Raises ValueError where a feature is constant.
 
-    Examples
-    --------
     >>> normalized_activations(np.array([[1.0], [3.0]]))
     array([[ 1., -1.],
            [ 1.,  1.]])
@@ -104,22 +80,10 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
 
     Centering never makes it worse where :math:`\hat H` has full column rank:
     :math:`\kappa(\hat HU) \le \kappa(\hat H)`. Scaling by D comes within a factor
-    :math:`\sqrt{n+1}` of the best diagonal matrix there is.
+    :math:`\sqrt{n+1}` of the best diagonal matrix there is. A constant feature raises ValueError,
+    as D does not exist then. Each is the largest singular value over the smallest nonzero one.
+    Source: P-12.
 
-    Source: P-12
-
-    Returns
-    -------
-    as_it_is, centered, centered_and_scaled : float
-        Each is the largest singular value over the smallest nonzero one.
-
-    Raises
-    ------
-    ValueError
-        If a feature is constant over the minibatch: D does not exist.
-
-    Examples
-    --------
     >>> H = np.array([[13.0, 1.0], [17.0, 1.0], [13.0, -1.0], [17.0, -1.0]])
     >>> [round(kappa, 2) for kappa in condition_numbers(H)]
     [114.99, 2.0, 1.0]
@@ -142,17 +106,9 @@ def hessian_condition_numbers(
     r"""Return κ of the Hessian of one unit, of :math:`P^T\nabla^2\mathcal L\,P`, and of D.
 
     P is that of a step of BNP: its deviations are the root of :func:`smoothed_variance`. The
-    curvatures are those of :func:`layer_hessian`.
+    curvatures are those of :func:`layer_hessian`. Each is the largest singular value over the
+    smallest nonzero one. Source: P-18.
 
-    Source: P-18
-
-    Returns
-    -------
-    before, after, kappa_D : float
-        Each is the largest singular value over the smallest nonzero one.
-
-    Examples
-    --------
     >>> H = np.array([[13.0, 1.0], [17.0, 1.0], [13.0, -1.0], [17.0, -1.0]])
     >>> kappas = hessian_condition_numbers(H, np.ones(4), eps1=0.0, eps2=0.0)
     >>> [round(kappa) for kappa in kappas]
@@ -170,30 +126,15 @@ def hessian_condition_numbers(
 def absorb_normalization(
     W: Float[np.ndarray, "o n"], b: Float[np.ndarray, " o"], mean: Vector, std: Vector
 ) -> tuple[Float[np.ndarray, "o n"], Float[np.ndarray, " o"]]:
-    r"""Return the weight and bias of the plain layer that equals a layer behind batch norm.
+    r"""Return the plain layer that equals a layer behind batch normalization (Source: P-17).
 
     .. math:: W\,\frac{h-\mu_H}{\sigma_H} + b = \hat W h + \hat b, \qquad
         \hat W = W\operatorname{diag}(1/\sigma_H), \quad \hat b = b - \hat W\mu_H
 
-    With the statistics held constant, one step of gradient descent on :math:`W, b` is one step
-    of BNP, with :math:`q = 1`, on :math:`\hat W, \hat b`.
+    With the statistics held constant, one step of gradient descent on :math:`W, b` is one step of
+    BNP, with :math:`q = 1`, on :math:`\hat W, \hat b`. A deviation that is not positive raises
+    ValueError. The results are :math:`\hat W` and :math:`\hat b`.
 
-    Source: P-17
-
-    Parameters
-    ----------
-    W, b : (o, n) and (o,) arrays
-        The layer that reads the normalized features.
-    mean, std : (n,) arrays
-        :math:`\mu_H` and :math:`\sigma_H` of its inputs before they are normalized.
-
-    Raises
-    ------
-    ValueError
-        If a standard deviation is not positive.
-
-    Examples
-    --------
     >>> absorb_normalization(np.array([[6.0]]), np.array([1.0]), np.array([5.0]), np.array([2.0]))
     (array([[3.]]), array([-14.]))
     """

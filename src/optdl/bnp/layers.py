@@ -191,13 +191,7 @@ class Surroundings:
             self.group = active.process_group
 
     def processes(self) -> Any:
-        """Return the group to exchange statistics with, None for a process by itself.
-
-        Raises
-        ------
-        RuntimeError
-            If several processes run, and nothing says how they share a batch.
-        """
+        """Return the group to exchange statistics with, None for a process by itself."""
         if self.group != "auto":
             return self.group
         if not (distributed.is_available() and distributed.is_initialized()):

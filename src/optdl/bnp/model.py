@@ -48,7 +48,7 @@ class BNP:
 
     Each ``nn.Linear`` follows Algorithm 2 and each convolution (``nn.Conv1d`` to ``nn.Conv3d``)
     Algorithm 3, with the running mean and variance of the layer's input. Other layers keep their
-    gradient; :meth:`report` names them.
+    gradient; :meth:`report` names them. Source: P-14, P-15, P-20, P-24, P-25.
 
     **Three forms.** An attached optimizer moves θ by :math:`P\,\mathrm{Opt}(P^Tg)`, which is right
     for any optimizer. :meth:`split` is a block that does the same by hand. :meth:`step` makes the
@@ -63,9 +63,9 @@ class BNP:
     its layer is in training mode: where no backward pass follows, call :meth:`reset`.
 
     :ref:`What works with what <bnp-what-works>` has optimizers, loops, wrappers, precision and
-    kinds of layers line by line.
-
-    Source: P-14, P-15, P-20, P-24, P-25
+    kinds of layers line by line. Raises ValueError where an argument is out of range or names no
+    module, the model has a layer that BNP cannot handle, or a layer has a BNP already; the message
+    names the layer and a remedy.
 
     Parameters
     ----------
@@ -100,11 +100,6 @@ class BNP:
     process_group : process group, None or "auto"
         Processes that share a batch. ``"auto"`` finds those of ``DistributedDataParallel``; None is
         for processes that train each on its own.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or the model has a layer that BNP cannot handle.
 
     Examples
     --------
@@ -197,34 +192,19 @@ class BNP:
             self._watch.begin(split=False, bad=self._bad)
 
     def attach(self, optimizer: Any, *others: Any) -> Attachment:
-        r"""Let each ``step()`` of these optimizers be in the split form, with no further call.
+        """Let each ``step()`` of these optimizers be in the split form (Source: F-11).
 
         Attach all optimizers that move the layers. They may take a closure, also one that they call
         several times, as LBFGS does: P stays in a step. Schedules, ``state_dict`` and a
         ``GradScaler`` work as without BNP, and an interrupted step leaves θ as it was. What happens
         before ``step()``, such as clipping, sees the plain gradient; :meth:`split` has a place for
-        the clipping of :math:`P^Tg`. After it the gradients are those of z, until ``zero_grad``.
+        the clipping of :math:`P^Tg`. After it the gradients are those of z, until ``zero_grad``. An
+        optimizer may be inside of what holds it as ``.optimizer``, as the wrappers of Accelerate
+        and Lightning do. The result's ``detach()`` ends the attachment, as :meth:`remove` does. A
+        copy of an optimizer is not attached. An optimizer that is attached already, or moves none
+        of the layers, raises ValueError. What is no optimizer of torch, and holds none, raises
+        TypeError.
 
-        Source: F-11
-
-        Parameters
-        ----------
-        optimizer, others : torch.optim.Optimizer
-            Or what holds one as ``.optimizer``, as the wrappers of Accelerate and Lightning do.
-
-        Returns
-        -------
-        Attachment
-            Its ``detach()`` ends this, as :meth:`remove` does. A copy of an optimizer is not
-            attached.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is no such optimizer, or is attached already.
-
-        Examples
-        --------
         >>> layer = nn.Linear(2, 1)
         >>> bnp, adam = BNP(layer), torch.optim.AdamW(layer.parameters())
         >>> attachment = bnp.attach(adam)
@@ -255,18 +235,10 @@ class BNP:
         In the block the parameters of each layer hold :math:`z = P^{-1}\theta` and their gradients
         :math:`P^Tg`. At its end θ moves by :math:`P(z' - z)`, so that it has the same bits again
         where the optimizer did nothing. After an exception θ is as it was before the block; the
-        gradients remain those of z.
+        gradients remain those of z. It raises what :meth:`step` raises, and RuntimeError at a
+        forward pass in the block or at an optimizer's step after it, on gradients of z.
+        Source: F-11.
 
-        Source: F-11
-
-        Raises
-        ------
-        RuntimeError, FloatingPointError, ValueError
-            As :meth:`step`. A forward pass in the block is refused, as LBFGS wants one; so is a
-            step of an optimizer after the block, on gradients of z.
-
-        Examples
-        --------
         >>> layer = nn.Linear(2, 1)
         >>> bnp, adam = BNP(layer), torch.optim.AdamW(layer.parameters())
         >>> layer(torch.ones(4, 2)).sum().backward()
@@ -371,7 +343,8 @@ class BNP:
         """Leave padding out: in the forward passes of the block only these rows count.
 
         The others count neither in the statistics nor in N. Their gradient is that of the loss,
-        which is to leave them out as well.
+        which is to leave them out as well. Raises ValueError where ``rows`` is no such tensor and,
+        in a forward pass, where it does not fit the input of a layer.
 
         Parameters
         ----------
@@ -380,11 +353,6 @@ class BNP:
             each example, or for each position of each example. It fits inputs with these axes
             before (in a convolution: around) the features, with further axes, with the positions
             flattened, or without positions. None: all rows count.
-
-        Raises
-        ------
-        ValueError
-            If it is no such tensor; in a forward pass, if it does not fit the input of a layer.
 
         Examples
         --------
@@ -483,8 +451,6 @@ class BNP:
 
         q² is that of the last step; the share is that of all parameters of the model.
 
-        Examples
-        --------
         >>> bnp = BNP(nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1)), skip=("2",))
         >>> print(bnp.report())
         name  kind       inputs  q²  share
@@ -538,13 +504,9 @@ class BNP:
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
         """Take over running statistics, ρ and ε, as an optimizer takes over its rate.
 
-        Forward passes that no step has used yet are forgotten: they are not of that state.
-
-        Raises
-        ------
-        ValueError
-            If the layers or their shapes differ, or something is missing or out of range; nothing
-            is then taken over.
+        Forward passes that no step has used yet are forgotten: they are not of that state. Where
+        layers or shapes differ, or something is missing or out of range, it raises ValueError and
+        takes over nothing.
         """
         expected = {name: _described(values) for name, values in self.state_dict().items()}
         found = {name: _described(values) for name, values in state.items()}

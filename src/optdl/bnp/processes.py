@@ -13,13 +13,7 @@ from optdl.bnp.layers import Layer, Rows
 
 
 def group_around(model: nn.Module) -> Any:
-    """Return the group of the DistributedDataParallel around a model or its parts, or "auto".
-
-    Raises
-    ------
-    ValueError
-        If parts of the model belong to different groups.
-    """
+    """Return the group of the DistributedDataParallel around a model or its parts, or "auto"."""
     parts = [part for part in model.modules() if isinstance(part, DistributedDataParallel)]
     found = {id(part.process_group): part.process_group for part in parts}
     if len(found) > 1:

@@ -17,24 +17,9 @@ def input_factor(H: Matrix, diagonal: bool = False) -> Float[np.ndarray, "n+1 n+
         = \begin{bmatrix} 1 & \mu^T \\ \mu & \Sigma + \mu\mu^T \end{bmatrix}
 
     With ``diagonal`` the covariance Σ is replaced by its diagonal. The inverse is then
-    :math:`PP^T`, the matrix by which BNP multiplies the gradient of each output unit.
+    :math:`PP^T`, the matrix by which BNP multiplies the gradient of each output unit. The bias
+    comes first. Source: F-09.
 
-    Source: F-09
-
-    Parameters
-    ----------
-    H : (N, n) array
-        The inputs of the layer, one example a row.
-    diagonal : bool
-        Whether the covariances between different features are set to zero.
-
-    Returns
-    -------
-    (n + 1, n + 1) array
-        The bias comes first.
-
-    Examples
-    --------
     >>> H = np.array([[1.0, 0.0], [3.0, 2.0]])
     >>> input_factor(H)
     array([[1., 2., 1.],
@@ -54,27 +39,15 @@ def input_factor(H: Matrix, diagonal: bool = False) -> Float[np.ndarray, "n+1 n+
 
 
 def preconditioning_flops(features: int, outputs: int, rows: int) -> dict[str, int]:
-    """Return the leading operations by which each method exceeds gradient descent, for one step.
+    """Return the leading operations of a step by which each method exceeds gradient descent.
 
     Products of matrices count; inverses and roots, which are renewed every so many steps, do not.
     FOOF forms the n × n second moment of the inputs and multiplies the gradient by its inverse.
     K-FAC does so on both sides, with the o × o second moment of the gradients of the outputs.
-    Shampoo takes its two factors from the gradient itself.
+    Shampoo takes its two factors from the gradient itself. Here n, o and N are ``features``,
+    ``outputs`` and ``rows``; the result has the number of operations by the name of the method.
+    Source: P-29.
 
-    Source: P-29
-
-    Parameters
-    ----------
-    features, outputs, rows : int
-        n and o of the layer, and N.
-
-    Returns
-    -------
-    dict of str to int
-        Names of methods to numbers of operations.
-
-    Examples
-    --------
     >>> preconditioning_flops(100, 100, 60)["K-FAC"]
     6400000
     """

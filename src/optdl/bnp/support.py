@@ -24,15 +24,7 @@ REFUSED: tuple[tuple[type, str], ...] = (
 def supported_layers(
     model: nn.Module, skip: Sequence[str | type[nn.Module]] = ()
 ) -> Iterator[tuple[str, Dense | Convolution]]:
-    """Yield the dense and convolutional layers with their names; refuse what BNP cannot handle.
-
-    Raises
-    ------
-    ValueError
-        If a layer of another kind has weights of its own, if two layers share a weight, or a
-        weight is computed from other parameters or lies in parts on several devices, or nothing is
-        left to precondition.
-    """
+    """Yield the dense and convolutional layers with their names; refuse what BNP cannot handle."""
     _require_whole(model)
     skipped = selected(model, skip)
     users = _users(model)

@@ -50,7 +50,7 @@ def _disagreement(expected: Any, got: Any, alike: Alike, names: Any, where: str)
         reason = "expected a value, got None: does every path of your function `return` something?"
     elif isinstance(expected, Mapping):
         return _mapping_disagreement(expected, got, alike, where)
-    elif isinstance(expected, tuple) or _holds_arrays(expected):
+    elif isinstance(expected, tuple) or holds_arrays(expected):
         return _items_disagreement(expected, got, alike, names, where)
     else:
         reason = _array_disagreement(expected, got, alike)
@@ -61,9 +61,11 @@ def _led(where: str, reason: str) -> str:
     return f"{where}: {reason}" if where else reason
 
 
-def _holds_arrays(value: Any) -> bool:
-    """Return whether a value is a list of arrays, which need not have one shape."""
-    return isinstance(value, list) and any(isinstance(item, np.ndarray) for item in value)
+def holds_arrays(value: Any) -> bool:
+    """Return whether a tuple or list has arrays in it, at any depth: they may differ in shape."""
+    return isinstance(value, tuple | list) and any(
+        isinstance(item, np.ndarray) or holds_arrays(item) for item in value
+    )
 
 
 def _mapping_disagreement(
@@ -133,7 +135,8 @@ def _array_disagreement(expected: Any, got: Any, alike: Alike) -> str | None:
         items = f" of dtype {answer.dtype}" if isinstance(got, np.ndarray) else ""
         return f"expected {'numbers' if right.ndim else 'a number'}, got {kind}{items}"
     if answer.shape != right.shape:
-        return f"expected {_shape(right)}, got {_shape(answer)}"
+        empty = "" if answer.size else ", which is empty"
+        return f"expected {_shape(right)}, got {_shape(answer)}{empty}"
     if np.iscomplexobj(answer) and not np.iscomplexobj(right):
         return "expected real numbers, got complex ones"
     with np.errstate(all="ignore"):

@@ -2,10 +2,8 @@
 
 Each exercise is a block in a file of its own, which reads from top to bottom::
 
-    exercise = Exercise("L1-01", empirical_risk)
-
-    @exercise.answer
-    def _(loss, model, theta, x, y):
+    @answer_to("L1-01", empirical_risk)
+    def exercise(loss, model, theta, x, y):
         return np.sum(loss(model(x, theta), y)) / len(y)
 
     @exercise.cases
@@ -14,7 +12,9 @@ Each exercise is a block in a file of its own, which reads from top to bottom::
     @exercise.fact("a second copy of the data changes nothing")
     def _(risk, rng): ...
 
-    exercise.mistakes(r'''
+    exercise.help(r'''
+    1. What is averaged, and over what?
+    2. …
     you divide by m − 1; the empirical risk divides by m
         / len(y) → / (len(y) - 1)
     ''')
@@ -40,7 +40,7 @@ Case = dict[str, Any]
 
 
 class Condition(NamedTuple):
-    """What a student's code holds, or lacks, where a hint about it is true; see ``mistakes``."""
+    """What a student's code holds, or lacks, where a hint about it is true: ``Exercise.help``."""
 
     holds: bool
     pattern: str
@@ -104,10 +104,10 @@ class Misconception:
 
 
 _DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
-_DECORATOR = re.compile(r"\A@exercise\..*?(?=^(?:def|class|@))", re.M | re.S)
-"""The decorator by which a function belongs to a block."""
+_DECORATOR = re.compile(r"\A@answer_to.*?(?=^def)", re.M | re.S)
 
 
+_HINT = re.compile(r"^\d\. (.*\n(?:   \S.*\n)*)", re.M)
 _MISTAKE = re.compile(r"((?:^\S.*\n)+)((?:^ +\S.*\n)+)", re.M)
 _CONDITION = re.compile(
     r"^ +(with|without) (`.+?`(?: or `.+?`)*)(?:, else (.+(?:\n {5,}\S.*)*))?$\n?", re.M
@@ -155,6 +155,8 @@ class Property(NamedTuple):
 
     claim: str
     holds: Callable[[Function, np.random.Generator], bool]
+    is_visible: bool = False
+    """Whether it is checked before the work is graded, too, as a demand of the task."""
 
 
 Cases = Callable[[np.random.Generator], Iterable[Case]]
@@ -201,33 +203,12 @@ class Exercise:
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
         self._draw, self._answer = cases, reference
-        self.hinted: tuple[str, ...] = ()
+        self.hints: list[str] = []
 
     @property
     def name(self) -> str:
         """Return the name under which the student defines the function."""
         return str(self.reference.__name__)
-
-    @property
-    def row(self) -> str:
-        """Return the rows of the sources, without the suffix that tells exercises apart."""
-        return self.key.split(":")[0]
-
-    def answer(self, function: Function) -> Function:
-        """Take a function as the right answer whose text mistakes edit, in place of the reference.
-
-        It is what a student would write: short, with nothing but arguments, builtins and ``np``.
-        """
-        function.__name__ = self.name
-        self._answer = function
-        return function
-
-    def hints(self, *texts: str) -> None:
-        """Take two or three hints, from a question to nearly the line; none is the answer.
-
-        They are told one after the other. Text is in Markdown, with formulas between dollars.
-        """
-        self.hinted = texts
 
     def cases(self, draw: Cases) -> Cases:
         """Take ``draw(rng)``, which gives the calls to compare, small and large ones."""
@@ -239,28 +220,29 @@ class Exercise:
         assert self._draw is not None, f"{self.key} has no cases"
         return [*self._draw(rng)]
 
-    def fact(self, claim: str) -> Callable[[Function], Function]:
+    def fact(self, claim: str, is_visible: bool = False) -> Callable[[Function], Function]:
         """Take a function as a fact that is checked when the work is graded: see ``Property``."""
 
         def add(holds: Function) -> Function:
-            self.properties.append(Property(claim, holds))
+            self.properties.append(Property(claim, holds, is_visible))
             return holds
 
         return add
 
-    def mistakes(self, text: str) -> None:
-        r"""Add usual mistakes: each a hint, and indented below it edits of the right answer's text.
+    def help(self, text: str) -> None:
+        r"""Add two or three hints, numbered, and usual mistakes, which hold edits of the answer.
 
-        Parameters
-        ----------
-        text : str
-            The hint says what the student did, then what is right; it may go on in a further line.
-            An edit is ``old → new``, in one line or with ``→ new`` in the next one; the old text
-            stands once in the right answer, nothing stands for a new one that is empty, and ``\n``
-            for the end of a line, behind which the text may go on in the next one.
+        The hints lead from a question to nearly the line, and none is the answer. They are told
+        one after the other, as Markdown, with formulas between dollars.
 
-        A hint about the code is true where the code holds, or lacks, what it names. That may stand
-        below it, in backticks, with the *effect* of the mistake, which is told elsewhere::
+        A mistake is what is told about it, and indented below it the edits of the right answer's
+        text. What is told says what the student did, then what is right; it may go on in a further
+        line. An edit is ``old → new``, in one line or with ``→ new`` in the next one; the old text
+        stands once in the right answer, nothing stands for a new one that is empty, and ``\n``
+        for the end of a line, behind which the text may go on in the next one.
+
+        What is told about the code is true where the code holds, or lacks, what it names. That may
+        stand below it, in backticks, with the *effect* of the mistake, which is told elsewhere::
 
             you do not clip; limit the norm of all gradients to `max_norm`
                 clip_grad_norm_( → (
@@ -270,28 +252,39 @@ class Exercise:
         the notebook that it calls; `…` is anything in a line. Where there are several such lines,
         all have to hold. Without an effect, nothing is told of this mistake.
         """
-        for hint, below in _MISTAKE.findall(text):
+        self.hints += (" ".join(hint.split()) for hint in _HINT.findall(text))
+        for hint, below in _MISTAKE.findall(_HINT.sub("", text)):
+            conditions = [_condition(*found) for found in _CONDITION.findall(below)]
             edits = _CONDITION.sub("", below).replace("\\n\n    ", "\\n")
             lines = re.sub(r"\n\s*→", " →", edits).splitlines()
-            self._add(hint + below, self._answer, [_edit(line) for line in lines])
+            made = " ".join(hint.split()), self._answer, [*map(_edit, lines)], conditions
+            self.misconceptions.append(Misconception(*made))
 
-    def mistake(self, hint: str) -> Callable[[Function], Function]:
-        """Add a usual mistake that no edit can say: a hint as in ``mistakes``, and a function."""
-
-        def add(function: Function) -> Function:
-            self._add(hint, function)
-            return function
-
-        return add
-
-    def _add(self, text: str, function: Function, edits: Sequence[tuple[str, str]] = ()) -> None:
-        hint = " ".join(text.partition("\n ")[0].split())
-        conditions = [_condition(*found) for found in _CONDITION.findall(text)]
-        function.__name__ = self.name
-        self.misconceptions.append(Misconception(hint, function, edits, conditions))
+    def observe(self, answer: Any, *values: Any) -> Any:
+        """Return what the driver of the exercise gives for an answer."""
+        assert self.use is not None
+        return observe(self.use, answer, *values)
 
     def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
         """Return what came of each case, in one question to an answer that lives elsewhere."""
         if not cases:
             return []
         return [*map(received, observe(outcomes, answer, self.use, list(cases)))]
+
+
+def answer_to(
+    key: str, reference: Function | str, **options: Any
+) -> Callable[[Function], Exercise]:
+    """Make an exercise of its right answer, whose text mistakes edit in place of the reference's.
+
+    It is what a student would write: short, with nothing but arguments, builtins and ``np``. Where
+    the library has no such function, it is the reference itself, under the name that stands there.
+    """
+
+    def exercise(answer: Function) -> Exercise:
+        answer.__name__ = reference if isinstance(reference, str) else reference.__name__
+        made = Exercise(key, answer if isinstance(reference, str) else reference, **options)
+        made._answer = answer
+        return made
+
+    return exercise

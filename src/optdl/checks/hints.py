@@ -29,7 +29,7 @@ def hint(key: str) -> None:
     Hint 1 of 3 for standard_error. ...
     """
     exercise = find(key)
-    texts = exercise.hinted
+    texts = exercise.hints
     _TOLD[key] += 1
     number = min(_TOLD[key], len(texts))
     more = f'`hint("{key}")` tells the next one.' if number < len(texts) else "There is no further."

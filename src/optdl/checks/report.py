@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.compare import plain
+from optdl.checks.compare import holds_arrays, plain
 
 WHY = "Why: "
 LIKELY_CAUSE = "Likely cause: "
@@ -55,7 +55,7 @@ def show(value: Any, names: Any = "", digits: int = 4) -> str:
         return show(value.item(), "", digits)
     if isinstance(value, float):
         return f"{value:.{max(10, digits)}g}"
-    if _holds_arrays(value) or (isinstance(value, tuple) and _named(value, names)):
+    if holds_arrays(value) or (isinstance(value, tuple) and _named(value, names)):
         return _show_items(value, names, digits)
     if isinstance(value, tuple):
         return "(" + ", ".join(show(item, "", digits) for item in value) + ")"
@@ -97,13 +97,6 @@ def _show_array(array: np.ndarray, digits: int) -> str:
     text = "\n".join(line for line in text.splitlines() if line)
     separator = "\n" if "\n" in text else "  "
     return f"{text}{separator}(shape {array.shape})"
-
-
-def _holds_arrays(value: Any) -> bool:
-    """Return whether a tuple or list has an array in it, at any depth."""
-    return isinstance(value, tuple | list) and any(
-        isinstance(item, np.ndarray) or _holds_arrays(item) for item in value
-    )
 
 
 def show_both(expected: Any, got: Any, names: Any = "") -> tuple[str, str]:

@@ -126,8 +126,7 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
         raise CheckFailed(f"✗ {title}: expected a function, got {show(function)}.")
     tried = _tried(exercise, function, seed)
     _check_cases(exercise, function, tried, seed)
-    if properties:
-        _check_properties(exercise, function, copy.deepcopy(_drawn(exercise, seed)[2]))
+    _check_facts(exercise, function, copy.deepcopy(_drawn(exercise, seed)[2]), properties)
     facts = ", and the general facts hold" if properties else ""
     agrees = f"✓ {title}: {len(tried)} cases agree{facts}"
     return with_printed(agrees, tried[0].got.printed if tried else "", "the first case")
@@ -202,7 +201,7 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
     if not cause and not others:
         for further in range(enough, 4):
             tried = tried + _tried(exercise, function, seed, further)
-        told, cause = _diagnosed(exercise, function, tried)
+        told, cause = _diagnosed(exercise, function, tried, case)
         reasons += told
     most = 20 if exercise.use else 0
     values: tuple[str, ...] = () if most else (show(right.value, exercise.parts), "an error")
@@ -239,10 +238,12 @@ def _is_not_compared(outcome: Observation) -> bool:
     return bool(outcome.is_error or outcome.changed or outcome.kind == "other" or large)
 
 
-def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tuple[list[str], str]:
+def _diagnosed(
+    exercise: Exercise, function: Function, tried: list[Tried], shown: Case
+) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
     kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
-    return diagnoses.explained(Evidence(exercise, function, kept))
+    return diagnoses.explained(Evidence(exercise, function, kept), shown)
 
 
 def _reason(
@@ -278,7 +279,7 @@ def _lacking_integers(right: Any, got: Any) -> str:
         is_float = right.dtype.kind == "i" and np.asarray(got).dtype.kind == "f"
         return "expected an array of int, got one of float" if is_float else ""
     is_float = type(right) is int and isinstance(got, float)
-    return "expected an integer, got a float: convert it with `int`" if is_float else ""
+    return "expected an integer, got a float; `int` makes one of a whole number" if is_float else ""
 
 
 def _unusable(
@@ -330,9 +331,11 @@ def _said(outcome: Observation) -> tuple[str, str]:
     return error, re.sub(r"/\S*/", "", text)
 
 
-def _check_properties(exercise: Exercise, function: Function, rng: np.random.Generator) -> None:
+def _check_facts(
+    exercise: Exercise, function: Function, rng: np.random.Generator, hidden: bool
+) -> None:
     title = exercise.name
-    for fact in exercise.properties:
+    for fact in (each for each in exercise.properties if hidden or each.is_visible):
         try:
             with silence(io.StringIO()):
                 holds = fact.holds(function, rng)

@@ -32,29 +32,10 @@ def hessian_vector_product(
     .. math:: Hv = \nabla\bigl(g^T v\bigr)
 
     The gradient is differentiated once more, after it became one number. The Hessian itself, n²
-    numbers, never exists.
+    numbers, never exists. The vector v comes in parts with the shapes of the parameters. Hv is
+    returned in the same parts. Raises ValueError where the shapes of vectors and parameters differ,
+    or the loss is not one number.
 
-    Parameters
-    ----------
-    loss : tensor
-        One number, computed from the parameters.
-    parameters : sequence of tensors
-        What to differentiate by.
-    vectors : sequence of tensors
-        v, in parts with the shapes of the parameters.
-
-    Returns
-    -------
-    tuple of tensors
-        Hv in the same parts.
-
-    Raises
-    ------
-    ValueError
-        If the shapes of parameters and vectors differ, or the loss is not one number.
-
-    Examples
-    --------
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> hessian_vector_product((w**3).sum(), [w], [torch.tensor([1.0, 0.0])])
     (tensor([6., 0.]),)
@@ -86,29 +67,14 @@ def largest_eigenvalue(
     start: Vector | None = None,
     tolerance: float = 1e-8,
 ) -> tuple[float, Vector]:
-    """Return the largest eigenvalue of the Hessian and its eigenvector, by Lanczos' method.
+    """Return the largest eigenvalue of the Hessian and its eigenvector by Lanczos' method.
 
-    Source: L1-19, F-02
+    Along a training the eigenvector turns slowly. With the last one as the ``start``, the method
+    needs about a third of the products. Without a start it takes a random vector, always the same.
+    Eigenvector and start have the entries of all parameters in their order, and ``tolerance`` is
+    the relative accuracy of the eigenvalue. Raises ValueError where there are fewer than 3 entries:
+    take the dense Hessian then. Source: L1-19, F-02.
 
-    Along a training the eigenvector turns slowly. Started from the last one, the method needs
-    about a third of the products.
-
-    Parameters
-    ----------
-    loss : tensor
-        One number, computed from the parameters.
-    parameters : sequence of tensors
-        With n numbers in all, at least 3.
-    start : (n,) array, optional
-        Where to start: an approximate eigenvector, or nothing for a random vector.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 3 numbers: take the dense Hessian then.
-
-    Examples
-    --------
     >>> w = torch.ones(3, dtype=torch.float64, requires_grad=True)
     >>> loss = (torch.tensor([1.0, -7.0, 5.0]) * w**2).sum() / 2
     >>> value, vector = largest_eigenvalue(loss, [w])
@@ -154,21 +120,11 @@ class CurvatureHook:
 
     .. math:: -\eta\,g^Tg_B + \tfrac12\eta^2\,g_B^THg_B,
 
-    then needs no further measurement.
+    then needs no further measurement. Source: L1-19.
 
-    Parameters
-    ----------
-    x, y : tensors
-        All examples and their labels.
-    loss : callable
-        Scores and labels to one number.
-
-    Notes
-    -----
-    Appends two curves to the record, each a mean over the steps of an epoch: ``slope``,
-    :math:`g^Tg_B`, and ``curvature``, :math:`g_B^THg_B`.
-
-    Source: L1-19
+    ``loss`` maps scores and labels to one number. The hook appends two curves to the record, each a
+    mean over the steps of an epoch: ``slope``, :math:`g^Tg_B`, and ``curvature``,
+    :math:`g_B^THg_B`.
     """
 
     x: Tensor
@@ -198,21 +154,14 @@ class CurvatureHook:
 
 
 def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
-    r"""Return half the squared distance of scores and one-hot labels, averaged over examples.
+    r"""Return half the squared distance of scores and one-hot labels, a mean over examples.
 
     Source: F-02
 
     .. math:: \frac1{2m}\sum_i \lVert f(x^{(i)}) - e_{y^{(i)}}\rVert^2
 
-    Parameters
-    ----------
-    scores : (m, k) tensor
-        One score for each class.
-    labels : (m,) tensor
-        Classes 0 … k−1.
+    The scores are (m, k), the labels the classes 0 … k−1.
 
-    Examples
-    --------
     >>> float(squared_error(torch.tensor([[1.0, 2.0]]), torch.tensor([0])))
     2.0
     """
@@ -224,16 +173,15 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
 class Descent:
     r"""A training by full-batch gradient descent, with its curvature.
 
+    ``losses`` has the loss before each step and after the last, steps + 1 numbers; ``sharpness``
+    has :math:`\lambda_{max}` at each measurement.
+
     Parameters
     ----------
-    losses : (steps + 1,) array
-        The loss before each step, and after the last.
     steps : (k,) array
         The steps, counted from 0, before which the curvature was measured.
     gradient_norms, curvatures : (k,) arrays
         :math:`\lVert g\rVert` and :math:`g^THg`.
-    sharpness : (k,) array
-        :math:`\lambda_{max}`.
     predictions, changes : (k,) arrays
         :math:`-\eta\lVert g\rVert^2 + \frac12\eta^2g^THg`, and the measured change of the loss.
     cosines : (steps − 1,) array
@@ -259,25 +207,12 @@ def track_descent(
     steps: int,
     every: int,
 ) -> Descent:
-    r"""Train by full-batch gradient descent, and measure the curvature along the way.
+    """Train by full-batch gradient descent; measure the curvature every few steps.
 
-    Source: L1-19, F-02
+    The parameters of the model are changed. ``loss`` maps scores and labels to one number, ``lr``
+    is η, and ``every`` is the number of steps from one measurement to the next. Raises ValueError
+    where the model has fewer than 3 parameters. Source: L1-19, F-02.
 
-    Parameters
-    ----------
-    model : Module
-        What to train; its parameters are changed.
-    x, y : tensors
-        All examples and their labels.
-    loss : callable
-        Scores and labels to one number.
-    lr : float
-        η.
-    steps, every : int
-        Number of steps, and of those from one measurement to the next.
-
-    Examples
-    --------
     >>> model, x = nn.Linear(2, 1, dtype=torch.float64), torch.eye(2, dtype=torch.float64)
     >>> bowl = track_descent(model, x, x[:, :1], nn.functional.mse_loss, lr=0.1, steps=4, every=2)
     >>> len(bowl.losses), bowl.steps, bowl.sharpness.round(3), bowl.curvatures.shape

@@ -47,39 +47,26 @@ Vector = Float[np.ndarray, " n"]
 Matrix = Float[np.ndarray, "n n"]
 Tree = Any
 """An array or tensor, or a list, tuple or dict of trees."""
+Units = tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]
 
 
 # --- The condition number ---------------------------------------------------------------------
 
 
 def condition_number(A: Float[np.ndarray, "p q"]) -> float:
-    r"""Return the largest singular value over the smallest **nonzero** one.
+    r"""Return the largest singular value over the smallest **nonzero** one (Source: L1-17, P-06).
 
     .. math:: \kappa(A) = \sigma_{max} / \sigma^*_{min}
 
-    For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one
-    has flat directions, along which the gradient is zero; convergence to the nearest minimizer
-    is governed by the smallest eigenvalue that is not zero.
+    For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one has
+    flat directions, along which the gradient is zero; convergence to the nearest minimizer is
+    governed by the smallest eigenvalue that is not zero. Singular values below 10⁻¹² times the
+    largest count as zero. Raises ValueError where A is zero, empty or not finite: it has no
+    condition number.
 
-    Parameters
-    ----------
-    A : (p, q) array
-        Any matrix. Singular values below 10⁻¹² times the largest count as zero.
-
-    Raises
-    ------
-    ValueError
-        If A is zero, empty or not finite: it has no condition number.
-
-    Notes
-    -----
     The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
     sources, and all libraries, put the largest on top.
 
-    Source: L1-17, P-06
-
-    Examples
-    --------
     >>> condition_number(np.diag([1.0, 4.0])), condition_number(np.diag([0.0, 2.0, 4.0]))
     (4.0, 2.0)
     """
@@ -93,23 +80,14 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
 
 
 def iterations_needed(kappa: float, tolerance: float) -> int:
-    r"""Return how many steps of gradient descent with its best step reach a relative error.
-
-    Source: L1-17
+    r"""Return the number of steps at the best rate that reach a relative error q (Source: L1-17).
 
     .. math:: \Bigl(\frac{\kappa-1}{\kappa+1}\Bigr)^k \le q \quad\Rightarrow\quad
         k = \Bigl\lceil \frac{\ln q}{\ln\frac{\kappa-1}{\kappa+1}} \Bigr\rceil
         \approx \frac\kappa2 \ln\frac1q
 
-    Parameters
-    ----------
-    kappa : float
-        κ ≥ 1.
-    tolerance : float
-        q, between 0 and 1.
+    Here q is the ``tolerance``. Raises ValueError where κ < 1, or q does not lie between 0 and 1.
 
-    Examples
-    --------
     >>> iterations_needed(1.0, 0.01), iterations_needed(3.0, 0.1), iterations_needed(1000.0, 1e-3)
     (1, 4, 3454)
     """
@@ -123,22 +101,13 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
 
 
 def steps_needed(hessian: Matrix, q: float) -> int:
-    r"""Return after how many steps gradient descent has shrunk the error to a fraction q.
+    """Return the steps of gradient descent that shrink the error to a fraction q.
 
-    Source: L1-17, P-06
+    The learning rate is the best fixed one, the loss is quadratic, the error is the distance to the
+    nearest minimum, and the start is the worst. H is symmetric and positive semidefinite;
+    directions without curvature do not count. Raises ValueError where H is zero, or q does not lie
+    between 0 and 1. Source: L1-17, P-06.
 
-    The learning rate is the best fixed one, the loss is quadratic, the error is the distance to
-    the nearest minimum, and the start is the worst. Directions without curvature do not count.
-
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, symmetric and positive semidefinite, not zero.
-    q : float
-        Between 0 and 1.
-
-    Examples
-    --------
     >>> steps_needed(np.diag([1.0, 1000.0]), 1e-3), steps_needed(np.diag([0.0, 2.0, 2.0]), 1e-3)
     (3454, 1)
     """
@@ -152,21 +121,10 @@ def step_gain(
 
     .. math:: J(w - \eta d) - J(w) \approx -\eta\,g^Td + \tfrac12\eta^2\,d^THd
 
-    Exact for a quadratic. Negative is downhill.
+    Exact for a quadratic. Negative is downhill. d is g where no other direction, such as the
+    gradient of a minibatch, is given. H is taken at the same point as g. Raises ValueError where η,
+    the ``lr``, is negative.
 
-    Parameters
-    ----------
-    gradient : (n,) array
-        g.
-    hessian : (n, n) array
-        H at the same point.
-    lr : float
-        η ≥ 0.
-    direction : (n,) array, optional
-        d, for example the gradient of a minibatch; g where it is left out.
-
-    Examples
-    --------
     >>> g, H = np.array([2.0]), np.array([[4.0]])
     >>> step_gain(g, H, 0.25), step_gain(g, H, 0.5), step_gain(g, H, 1.0)
     (-0.5, 0.0, 4.0)
@@ -180,29 +138,14 @@ def step_gain(
 
 
 def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = None) -> float:
-    r"""Return the learning rate up to which no step against a direction raises the quadratic model.
-
-    Source: L1-18
+    r"""Return the largest learning rate at which the quadratic model is not above its start.
 
     .. math:: \eta = \frac{2\,g^Td}{d^THd}
 
-    Parameters
-    ----------
-    gradient : (n,) array
-        g.
-    hessian : (n, n) array
-        H at the same point.
-    direction : (n,) array, optional
-        d, for example the gradient of a minibatch; g where it is left out.
+    It is 0 where :math:`g^Td < 0`, since even short steps go uphill, and infinite where
+    :math:`d^THd \le 0`, since the model then falls at every rate. d is as in :func:`step_gain`.
+    Source: L1-18.
 
-    Returns
-    -------
-    float
-        0 where :math:`g^Td < 0`: even short steps go uphill. Otherwise η, or infinity where
-        :math:`d^THd \le 0`: the model then falls for every learning rate.
-
-    Examples
-    --------
     >>> uphill_step(np.array([2.0]), np.array([[4.0]]))
     0.5
     >>> uphill_step(np.array([2.0]), np.array([[-4.0]]))
@@ -227,19 +170,9 @@ def difference_hessian_vector_product(
 
     .. math:: Hv \approx \frac{\nabla J(w + sv) - \nabla J(w - sv)}{2s}
 
-    The error is of order s²; the cost is that of two gradients, whatever n.
+    The error is of order s²; the cost is that of two gradients, whatever n. ``gradient`` maps an
+    (n,) array to ∇J there. Raises ValueError where s, the ``step``, is not positive.
 
-    Parameters
-    ----------
-    gradient : callable
-        ∇J: (n,) array to (n,) array.
-    w, v : (n,) arrays
-        The point and the vector.
-    step : float
-        s > 0.
-
-    Examples
-    --------
     >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> difference_hessian_vector_product(lambda w: H @ w, np.ones(2), np.array([1.0, 0.0]), 0.5)
     array([2., 1.])
@@ -252,31 +185,15 @@ def difference_hessian_vector_product(
 def power_iteration(
     gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float, steps: int
 ) -> Float[np.ndarray, " k"]:
-    r"""Estimate the eigenvalue of the Hessian with the largest absolute value, from gradients.
-
-    Source: L1-19, F-02
+    r"""Estimate the Hessian's eigenvalue of largest absolute value, from gradients.
 
     .. math:: v \leftarrow \frac{v}{\lVert v\rVert}, \qquad \lambda \approx v^THv,
         \qquad v \leftarrow Hv
 
-    Parameters
-    ----------
-    gradient : callable
-        ∇J: (n,) array to (n,) array.
-    w, v : (n,) arrays
-        The point, and a vector to start with.
-    step : float
-        s > 0, the step of the two-sided difference.
-    steps : int
-        Number k of products Hv.
+    The products are those of :func:`difference_hessian_vector_product`; there is an estimate for
+    each of the k steps. v is the vector to start with, and s, the ``step``, belongs to the
+    differences. Source: L1-19, F-02.
 
-    Returns
-    -------
-    (k,) array
-        The estimates vᵀHv, one for each product.
-
-    Examples
-    --------
     >>> H = np.diag([1.0, -3.0])
     >>> power_iteration(lambda w: H @ w, np.ones(2), np.ones(2), step=0.1, steps=4).round(2)
     array([-1.  , -2.6 , -2.95, -2.99])
@@ -293,30 +210,13 @@ def power_iteration(
 def gradient_cosines(
     gradient: Callable[[Vector], Vector], w: Vector, lr: float, steps: int
 ) -> Float[np.ndarray, " k"]:
-    r"""Run gradient descent, and return the cosines of the angles between consecutive gradients.
-
-    Source: F-02
+    r"""Return the cosines of the angles between consecutive gradients of gradient descent.
 
     .. math:: \frac{g_{t}^Tg_{t+1}}{\lVert g_t\rVert\,\lVert g_{t+1}\rVert}
 
-    Near 1 the gradient keeps its direction; near −1 the iterates oscillate across a valley.
+    Near 1 the gradient keeps its direction; near −1 the iterates oscillate across a valley. There
+    is a cosine for each step; ``gradient`` maps an (n,) array to ∇J there. Source: F-02.
 
-    Parameters
-    ----------
-    gradient : callable
-        ∇J: (n,) array to (n,) array.
-    lr : float
-        η.
-    steps : int
-        Number k of steps.
-
-    Returns
-    -------
-    (k,) array
-        For each step the cosine of the gradients before and after it.
-
-    Examples
-    --------
     >>> gradient_cosines(lambda w: w, np.array([1.0, 1.0]), lr=1.5, steps=3).round(6)
     array([-1., -1., -1.])
     """
@@ -336,25 +236,13 @@ def permute_hidden_units(
     b: Float[np.ndarray, " h"],
     v: Float[np.ndarray, " h"],
     order: Sequence[int],
-) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
+) -> Units:
     r"""Exchange the hidden units of :math:`f(x) = v^T\phi(Wx + b)` without changing f.
 
-    Source: L1-20
+    W and b are incoming weights and biases, v outgoing weights; the new unit i is the old unit
+    ``order[i]``. Raises ValueError where ``order`` is not a permutation. W, b and v are returned in
+    the new order. Source: L1-20.
 
-    Parameters
-    ----------
-    W, b, v : (h, d), (h,) and (h,) arrays
-        Incoming weights, biases and outgoing weights.
-    order : sequence of h int
-        New unit i is the old unit ``order[i]``.
-
-    Returns
-    -------
-    W, b, v
-        The same units in another order.
-
-    Examples
-    --------
     >>> W, b, v = np.array([[1.0], [2.0]]), np.array([3.0, 4.0]), np.array([5.0, 6.0])
     >>> permute_hidden_units(W, b, v, [1, 0])
     (array([[2.],
@@ -371,28 +259,17 @@ def rescale_hidden_units(
     b: Float[np.ndarray, " h"],
     v: Float[np.ndarray, " h"],
     factors: Float[np.ndarray, " h"],
-) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Scale the input of ReLU i by t_i and its output by 1/t_i, without changing the function.
+) -> Units:
+    r"""Scale the input of ReLU i by t_i and its output by 1/t_i: the function is unchanged.
 
     Source: L1-20
 
     .. math:: \tfrac{v_i}{t_i}\,\mathrm{relu}(t_i w_i^T x + t_i b_i)
         = v_i\,\mathrm{relu}(w_i^T x + b_i), \qquad t_i > 0
 
-    Parameters
-    ----------
-    W, b, v : (h, d), (h,) and (h,) arrays
-        Incoming weights, biases and outgoing weights.
-    factors : (h,) array
-        t, a positive factor for each unit.
+    W, b and v are those of :func:`permute_hidden_units`, and t the ``factors``. Raises ValueError
+    where a factor is not positive: the ReLU is not linear across zero.
 
-    Raises
-    ------
-    ValueError
-        If a factor is not positive: the ReLU is not linear across zero.
-
-    Examples
-    --------
     >>> W, b, v = np.array([[1.0]]), np.array([2.0]), np.array([6.0])
     >>> rescale_hidden_units(W, b, v, np.array([3.0]))
     (array([[3.]]), array([6.]), array([2.]))
@@ -406,29 +283,17 @@ def rescale_hidden_units(
 
 def canonical_units(
     W: Float[np.ndarray, "h d"], b: Float[np.ndarray, " h"], v: Float[np.ndarray, " h"]
-) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Return the one setting that stands for all orders and scalings of ReLU units.
-
-    Source: L1-20
+) -> Units:
+    r"""Return the setting that stands for all orders and scalings of ReLU units (Source: L1-20).
 
     Each unit is scaled so that its incoming and its outgoing weights have the same norm,
 
     .. math:: t_i = \sqrt{\lvert v_i\rvert\,/\,\lVert(w_i, b_i)\rVert},
 
-    which gives the smallest sum of squares, and the outgoing weights are in ascending order.
+    which gives the smallest sum of squares, and the outgoing weights are in ascending order. A unit
+    whose incoming or outgoing weights are zero raises ValueError. W, b and v are those of
+    :func:`permute_hidden_units`.
 
-    Parameters
-    ----------
-    W, b, v : (h, d), (h,) and (h,) arrays
-        Incoming weights, biases and outgoing weights.
-
-    Raises
-    ------
-    ValueError
-        If the incoming weights or the outgoing weight of a unit are all zero.
-
-    Examples
-    --------
     >>> W, b, v = np.array([[1.0], [3.0]]), np.array([0.0, 4.0]), np.array([1.0, -20.0])
     >>> canonical_units(W, b, v)
     (array([[6.],
@@ -442,12 +307,10 @@ def canonical_units(
 
 
 def equivalent_minima(units: int, layers: int) -> int:
-    r"""Return in how many ways the units of all layers can be ordered: :math:`(n!)^m`.
+    """Return the number of orders of the units of all layers: :math:`(n!)^m` (Source: L1-20).
 
-    Source: L1-20
+    Here n is the number of units in each of m layers.
 
-    Examples
-    --------
     >>> equivalent_minima(3, 2), len(str(equivalent_minima(100, 2)))
     (36, 316)
     """
@@ -463,30 +326,27 @@ def relu_hessian_at_a_fit(
         \quad\Rightarrow\quad H = \frac1m A^T A \quad\text{where } f(x^{(i)}) = y^{(i)}
 
     A holds the gradients of f, one example a row. The rest of the Hessian is multiplied by the
-    residuals, which are zero.
+    residuals, which are zero. The network is :math:`f(x) = v^T \mathrm{relu}(Wx)`, the parameters
+    are W row by row, then v.
 
-    Parameters
-    ----------
-    W, v : (h, d) and (h,) arrays
-        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
-
-    Returns
-    -------
-    (hd + h, hd + h) array
-        Parameters in the order W row by row, then v.
-
-    Examples
-    --------
     >>> relu_hessian_at_a_fit(np.array([[2.0]]), np.array([3.0]), np.array([[1.0]]))
     array([[9., 6.],
            [6., 4.]])
     """
-    z = x @ W.T
-    gates = (z > 0) * v
-    A = np.concatenate(
-        [(gates[:, :, None] * x[:, None, :]).reshape(len(x), -1), np.maximum(z, 0)], axis=1
-    )
+    A = _relu_network(np.append(W, v), x)[1]
     return A.T @ A / len(x)
+
+
+def _relu_network(
+    p: Float[np.ndarray, " p"], x: Float[np.ndarray, "m d"]
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m p"]]:
+    """Return the outputs of the network and their gradients, for W row by row and then v."""
+    h = len(p) // (x.shape[1] + 1)
+    W, v = p[:-h].reshape(h, -1), p[-h:]
+    z = x @ W.T
+    gates = ((z > 0) * v)[:, :, None] * x[:, None, :]
+    hidden = np.maximum(z, 0)
+    return hidden @ v, np.concatenate([gates.reshape(len(x), -1), hidden], axis=1)
 
 
 def relu_descent(
@@ -497,38 +357,21 @@ def relu_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t p"]:
-    r"""Fit a ReLU network to the outputs of another one by gradient descent (Source: P-06).
+    """Fit a ReLU network to the outputs of another one by gradient descent (Source: P-06).
 
-    Parameters
-    ----------
-    W, v : (h, d) and (h,) arrays
-        The network :math:`f(x) = v^T \mathrm{relu}(Wx)` whose outputs are the targets.
-    start : (hd + h,) array
-        Parameters in the order W row by row, then v.
-    lr : float
-        η.
+    Network and parameters are those of :func:`relu_hessian_at_a_fit`; W and v are those of the
+    other network, whose outputs are the targets. The start is the first of steps + 1 rows.
 
-    Returns
-    -------
-    (steps + 1, hd + h) array
-        The path, start included.
-
-    Examples
-    --------
     >>> W, v, x = np.array([[2.0]]), np.array([3.0]), np.array([[1.0]])
     >>> relu_descent(W, v, x, np.array([2.0, 4.0]), 0.1, 1)
     array([[2. , 4. ],
            [1.2, 3.6]])
     """
-    (h, d), targets = W.shape, np.maximum(x @ W.T, 0) @ v
+    targets = _relu_network(np.append(W, v), x)[0]
     path = [start]
     for _ in range(steps):
-        p = path[-1]
-        z, outgoing = x @ p[: h * d].reshape(h, d).T, p[h * d :]
-        residual = (np.maximum(z, 0) @ outgoing - targets) / len(x)
-        inner = (residual[:, None] * (z > 0) * outgoing).T @ x
-        outer = np.maximum(z, 0).T @ residual
-        path.append(p - lr * np.concatenate([inner.ravel(), outer]))
+        outputs, A = _relu_network(path[-1], x)
+        path.append(path[-1] - lr * A.T @ (outputs - targets) / len(x))
     return np.array(path)
 
 
@@ -540,18 +383,10 @@ def distance_to_scalings(
     .. math:: \min_{t > 0}\ \sqrt{\sum_i \lVert w'_i - t_i w_i\rVert^2
         + (v'_i - v_i/t_i)^2}
 
-    All scalings of a minimizer are minimizers, so this is the distance that shrinks at the rate
-    of κ*. The minimum is taken for each unit alone, between t = 1/e and e.
+    All scalings of a minimizer are minimizers, so this is the distance that shrinks at the rate of
+    κ*. The minimum is taken for each unit alone, between t = 1/e and e. The point is W′ row by row,
+    then v′. The network is that of :func:`relu_hessian_at_a_fit`.
 
-    Parameters
-    ----------
-    W, v : (h, d) and (h,) arrays
-        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
-    point : (hd + h,) array
-        The parameters W′ row by row, then v′.
-
-    Examples
-    --------
     >>> W, v = np.array([[3.0, 4.0]]), np.array([2.0])
     >>> distance_to_scalings(W, v, np.array([6.0, 8.0, 1.0])) < 1e-6
     True
@@ -578,15 +413,12 @@ def distance_to_scalings(
 
 
 def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
-    """Return the fraction of random symmetric matrices whose eigenvalues are all positive.
+    """Return the fraction of random symmetric matrices that are positive definite (Source: L1-21).
 
-    Source: L1-21
+    For Hessians of random critical points it is the fraction of minima among them. The matrices are
+    Gaussian, with twice the variance on the diagonal, so no direction is preferred. There are
+    ``draws`` matrices of n rows.
 
-    For Hessians of random critical points it is the fraction of minima among them. The matrices
-    are Gaussian, with twice the variance on the diagonal, so no direction is preferred.
-
-    Examples
-    --------
     >>> abs(minima_fraction(1, 20_000, np.random.default_rng(0)) - 0.5) < 0.02
     True
     """
@@ -600,20 +432,10 @@ def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) ->
 
     .. math:: h_{j+1} = \phi(w h_j + b), \qquad J(w, b) = (h_T - y)^2
 
-    Here φ is the sigmoid.
+    Here φ is the sigmoid, T the number of steps, :math:`h_0` the start and y the target. A product
+    of many slopes stands in its gradient. In most places it is nearly zero; where the dynamics turn
+    from one fixed point to another, it is enormous.
 
-    A product of many slopes stands in its gradient. In most places it is nearly zero; where
-    the dynamics turn from one fixed point to another, it is enormous.
-
-    Parameters
-    ----------
-    steps : int
-        T.
-    start, target : float
-        :math:`h_0` and y.
-
-    Examples
-    --------
     >>> cliff = recurrent_cliff(steps=1, start=0.0)
     >>> round(cliff.value(np.array([3.0, 0.0])), 4)
     0.04
@@ -657,22 +479,10 @@ def basins(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, " s"]:
-    """Run gradient descent from many starts, and return the minimum in which each run ends.
+    """Run gradient descent from many starts; return the row of the minimum nearest to each end.
 
-    Source: L2-02
+    The row is NaN where the end is 0.01 or farther from every minimum. Source: L2-02.
 
-    Parameters
-    ----------
-    lr, steps : float, int
-        Learning rate and number of steps.
-
-    Returns
-    -------
-    (s,) array
-        The row of the minimum that is nearest to the end; NaN where the end is not close to any.
-
-    Examples
-    --------
     >>> from optdl.problems import quadratic
     >>> basins(quadratic(np.eye(1)), np.zeros((1, 1)), np.array([[2.0], [-3.0]]), 0.5, 50)
     array([0., 0.])
@@ -688,46 +498,28 @@ def basins(
 
 
 def global_norm(gradients: Tree) -> float:
-    r"""Return the norm of all gradients together: :math:`\sqrt{\sum_i \lVert g_i\rVert^2}`.
+    r"""Return the norm of all gradients: :math:`\sqrt{\sum_i \lVert g_i\rVert^2}` (Source: L1-22).
 
-    Source: L1-22
+    The gradients are arrays or tensors, or lists, tuples and dicts of them.
 
-    Examples
-    --------
     >>> global_norm({"w": np.array([3.0]), "b": [np.array([4.0])]})
     5.0
     """
-    return math.sqrt(sum(float((leaf * leaf).sum()) for leaf in _leaves(gradients)))
+    squares: list[float] = []
+    _map(lambda leaf: squares.append(float((leaf * leaf).sum())), gradients)
+    return math.sqrt(sum(squares))
 
 
 def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
-    r"""Shorten the gradient to ``max_norm``, if it is longer, and keep its direction.
-
-    Source: L1-22
+    r"""Shorten the gradient to ``max_norm`` if it is longer; keep its direction (Source: L1-22).
 
     .. math:: g \leftarrow g \cdot \min\Bigl(1, \frac{c}{\lVert g\rVert}\Bigr)
 
-    The norm is that of **all** parts together. Clipping each part alone would turn the gradient.
+    Here c is ``max_norm``, and the norm is that of **all** parts together. Clipping each part alone
+    would turn the gradient. The gradients are as in :func:`global_norm`; new ones of the same
+    structure are returned. Raises ValueError where c is not positive, or the gradient holds NaN or
+    infinity, which no scale could mend.
 
-    Parameters
-    ----------
-    gradients : array, tensor, or lists, tuples and dicts of them
-        g, in parts.
-    max_norm : float
-        c > 0.
-
-    Returns
-    -------
-    tree
-        New gradients of the same structure.
-
-    Raises
-    ------
-    ValueError
-        If c is not positive, or the gradient holds NaN or infinity: no scale could mend it.
-
-    Examples
-    --------
     >>> clip_by_norm([np.array([30.0]), np.array([40.0])], 5.0)
     [array([3.]), array([4.])]
     """
@@ -741,35 +533,19 @@ def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
 
 
 def clip_by_value(gradients: Tree, limit: float) -> Tree:
-    r"""Cut every entry of the gradient off at ± ``limit``; this can turn the gradient.
-
-    Source: L1-22
+    r"""Cut every entry of the gradient off at ±c; this can turn the gradient (Source: L1-22).
 
     .. math:: g_i \leftarrow \min(\max(g_i, -c), c)
 
-    Parameters
-    ----------
-    gradients : array, tensor, or lists, tuples and dicts of them
-        g, in parts.
-    limit : float
-        c > 0.
+    Here c is the ``limit``, and gradients are as in :func:`clip_by_norm`. Raises ValueError where c
+    is not positive.
 
-    Examples
-    --------
     >>> clip_by_value({"w": np.array([-3.0, 0.5])}, 1.0)
     {'w': array([-1. ,  0.5])}
     """
     if not limit > 0:
         raise ValueError(f"expected a positive limit, got {limit:g}")
     return _map(lambda leaf: leaf.clip(-limit, limit), gradients)
-
-
-def _leaves(tree: Tree) -> list[Any]:
-    if isinstance(tree, Mapping):
-        tree = list(tree.values())
-    if isinstance(tree, list | tuple):
-        return [leaf for part in tree for leaf in _leaves(part)]
-    return [tree]
 
 
 def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
@@ -788,17 +564,9 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
 
     .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
 
-    Neither the learning rate nor the number of steps appears: they cannot remove a bias.
+    Neither the learning rate nor the number of steps appears: they cannot remove a bias. Here c is
+    the ``bias``. H is positive definite.
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, positive definite.
-    bias : (n,) array
-        c, the error of every gradient.
-
-    Examples
-    --------
     >>> limit_point(np.diag([1.0, 4.0]), np.zeros(2), np.array([1.0, 1.0]))
     array([-1.  , -0.25])
     """
@@ -808,22 +576,12 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
 def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     r"""Return where the mean of *clipped* gradients is zero, for the loss ½(w − x)².
 
-    Source: L1-22, L1-23
-
     .. math:: \frac1m\sum_i \min\bigl(\max(w - x^{(i)}, -c),\ c\bigr) = 0
 
     Unclipped gradients have their zero at the mean of the examples. Clipped ones are gradients of
-    Huber's loss, so the limit lies between the median (c → 0) and the mean (c → ∞).
+    Huber's loss, so the limit lies between the median (c → 0) and the mean (c → ∞). Here c is the
+    ``limit``. Raises ValueError where it is not positive. Source: L1-22, L1-23.
 
-    Parameters
-    ----------
-    examples : (m,) array
-        x.
-    limit : float
-        c > 0.
-
-    Examples
-    --------
     >>> round(clipped_limit(np.array([0.0] * 9 + [10.0]), 1.0), 6)
     0.111111
     """
@@ -840,31 +598,15 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
 
 
 def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
-    r"""Return the variance that noisy gradients give the iterates, by eigendirection.
-
-    Source: L1-23
+    r"""Return the variance of the iterates by eigendirection, with noisy gradients (Source: L1-23).
 
     .. math:: \mathrm{Var}(\alpha_i) = \frac{\eta\,\sigma_e^2}{\lambda_i\,(2 - \eta\lambda_i)}
 
     The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate. The
-    errors of different steps are independent, and their variance does not depend on w.
+    errors of different steps are independent, and their variance does not depend on w. Here σₑ is
+    the standard deviation of the noise in each eigendirection, ``sigma``, and a rate η outside
+    (0, 2/λmax) raises ValueError: the iteration diverges. The eigenvalues are positive.
 
-    Parameters
-    ----------
-    eigenvalues : (n,) array
-        λ > 0, the eigenvalues of the Hessian.
-    lr : float
-        η, below 2/λmax.
-    sigma : float
-        σₑ, the standard deviation of the noise in each eigendirection.
-
-    Raises
-    ------
-    ValueError
-        If η is outside (0, 2/λmax): the iteration is not stable.
-
-    Examples
-    --------
     >>> stationary_variance(np.array([1.0, 2.0]), 0.5, 3.0)
     array([3.  , 2.25])
     """
@@ -877,33 +619,15 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
 
 
 def excess_loss(hessian: Matrix, bias: Vector, lr: float, sigma: float) -> float:
-    r"""Return by how much the expected loss stays above its minimum with inexact gradients.
-
-    Source: L1-23
+    r"""Return how far the expected loss stays above its minimum with inexact gradients.
 
     .. math:: \tfrac12\,\bar e^T H^{-1} \bar e + \tfrac12 \sum_i
         \frac{\eta\,\sigma_e^2}{2 - \eta\lambda_i}
 
     The first term is the loss at the limit of the bias; the second one comes from the variance.
+    Here ē, the ``bias``, is the expected error of each gradient, and the rest is as in
+    :func:`stationary_variance`. H is positive definite. Source: L1-23.
 
-    Parameters
-    ----------
-    hessian : (n, n) array
-        H, positive definite.
-    bias : (n,) array
-        ē, the expected value of each gradient's error.
-    lr : float
-        η, below 2/λmax.
-    sigma : float
-        σₑ, the standard deviation of the noise in each direction.
-
-    Raises
-    ------
-    ValueError
-        If η is outside (0, 2/λmax): the iteration is not stable.
-
-    Examples
-    --------
     >>> excess_loss(np.diag([1.0, 2.0]), np.array([2.0, 0.0]), 0.5, 3.0)
     5.75
     """

@@ -28,40 +28,23 @@ __all__ = [
 
 Vector = Float[np.ndarray, " n"]
 Matrix = Float[np.ndarray, "n n"]
-Points = Float[np.ndarray, "m n"]
 
 
 # --- Kinds of critical points -----------------------------------------------------------------
 
 
 def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> str:
-    r"""Classify a point by its gradient and the eigenvalues of its Hessian.
+    """Classify a point by its gradient and the eigenvalues of its Hessian (Source: F-04, L1-21).
 
-    Parameters
-    ----------
-    gradient : (n,) array
-        g.
-    hessian : (n, n) array
-        H at the same point.
-    tolerance : float
-        A norm of g, or an absolute value of an eigenvalue, of at most this counts as zero.
-
-    Returns
-    -------
-    str
-        ``"not critical"`` if ‖g‖ is not zero; else ``"strict saddle"`` if the smallest eigenvalue
-        is negative and the largest positive, ``"minimum"`` if all are positive, ``"maximum"`` if
-        all are negative, and ``"degenerate"`` otherwise: then second derivatives do not decide.
-
-    Notes
-    -----
     Many authors, Lee et al. (2016) among them, call each critical point with a negative eigenvalue
     a strict saddle, maxima included.
 
-    Source: F-04, L1-21
+    A point is ``"not critical"`` if ‖g‖ is not zero; else ``"strict saddle"`` if the smallest
+    eigenvalue is negative and the largest positive, ``"minimum"`` if all are positive,
+    ``"maximum"`` if all are negative, and ``"degenerate"`` otherwise: then second derivatives do
+    not decide. A norm of g, or an absolute value of an eigenvalue, of at most the ``tolerance``
+    counts as zero. Raises ValueError where the tolerance is negative.
 
-    Examples
-    --------
     >>> critical_point_kind(np.zeros(2), np.diag([1.0, -1.0]), 1e-9)
     'strict saddle'
     >>> critical_point_kind(np.zeros(2), np.diag([1.0, 0.0]), 1e-9)
@@ -81,38 +64,17 @@ def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> 
 
 
 def escape_steps(distance: float, radius: float, lr: float, curvature: float) -> int:
-    r"""Return how many steps gradient descent needs to leave the neighborhood of a saddle.
-
-    Source: F-04
+    r"""Return how many steps gradient descent needs to leave a saddle's neighborhood.
 
     Along an eigenvector with the eigenvalue −λ < 0 each step multiplies the coefficient by 1 + ηλ:
 
     .. math:: d\,(1+\eta\lambda)^k \ge R \quad\Rightarrow\quad
         k = \Bigl\lceil \frac{\ln(R/d)}{\ln(1+\eta\lambda)} \Bigr\rceil
 
-    Parameters
-    ----------
-    distance : float
-        d > 0, the distance from the stable manifold at the start.
-    radius : float
-        R > 0, the distance at which the saddle counts as left.
-    lr : float
-        η > 0.
-    curvature : float
-        λ > 0, the absolute value of the negative eigenvalue.
+    Here d is the distance from the stable manifold at the start, R the radius at which the saddle
+    counts as left. η is ``lr`` and λ the ``curvature``. The result is 0 where d ≥ R. Raises
+    ValueError where an argument is not positive: with d = 0 the saddle is never left. Source: F-04.
 
-    Returns
-    -------
-    int
-        k; 0 where d ≥ R already.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not positive. With d = 0 the saddle is never left.
-
-    Examples
-    --------
     >>> [escape_steps(d, 1.0, 0.1, 1.0) for d in (1e-2, 1e-4, 1e-8)]
     [49, 97, 194]
     """
@@ -128,15 +90,12 @@ def escape_steps(distance: float, radius: float, lr: float, curvature: float) ->
 def two_weights() -> Problem:
     r"""Return the loss of the smallest network with a saddle: two weights in a row.
 
-    Source: F-04, L1-20, P-06
-
     .. math:: J(a, b) = \tfrac12 (ab - 1)^2
 
     It has a strict saddle at the origin, with eigenvalues 1 and −1, and two curves of minima,
     :math:`ab = 1`, on which the Hessian has the eigenvalues 0 and :math:`a^2 + b^2`.
+    Source: F-04, L1-20, P-06.
 
-    Examples
-    --------
     >>> network = two_weights()
     >>> network.gradient(np.array([2.0, 1.0])), network.hessian(np.array([2.0, 1.0]))
     (array([1., 2.]), array([[1., 3.],
@@ -146,39 +105,28 @@ def two_weights() -> Problem:
     def value(p: Vector) -> float:
         return float((p[0] * p[1] - 1) ** 2 / 2)
 
-    def gradient(p: Vector) -> Vector:
-        return (p[0] * p[1] - 1) * p[::-1]
+    def gradient(p: Float[np.ndarray, "*m n"]) -> Float[np.ndarray, "*m n"]:
+        return (p[..., :1] * p[..., 1:] - 1) * p[..., ::-1]
 
     def hessian(p: Vector) -> Matrix:
         mixed = 2 * p[0] * p[1] - 1
         return np.array([[p[1] ** 2, mixed], [mixed, p[0] ** 2]])
 
-    def gradients(points: Points) -> Points:
-        return (points[:, :1] * points[:, 1:] - 1) * points[:, ::-1]
-
     minimum, start = np.array([1.0, 1.0]), np.array([1.5, -1.0])
-    return Problem("two weights", value, gradient, hessian, minimum, start, gradients)
+    return Problem("two weights", value, gradient, hessian, minimum, start, gradient)
 
 
 # --- A network whose critical points can be listed --------------------------------------------
 
 
 def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], units: int) -> Problem:
-    r"""Return least squares for a network with one layer of tanh units, and no biases.
-
-    Source: L1-37, F-04
+    r"""Return least squares for a network with one layer of tanh units and no biases.
 
     .. math:: J(W, v) = \frac1{2m}\sum_i\Bigl(v^T\tanh(Wx^{(i)}) - y^{(i)}\Bigr)^2
 
-    Parameters
-    ----------
-    x : (m, d) array
-        Inputs; a column of ones gives each unit a bias.
-    units : int
-        h, the number of hidden units; the parameters are W row by row, then v.
+    The parameters are W row by row, then v. A column of ones in x gives each unit a bias. ``units``
+    is the number of hidden units. Source: L1-37, F-04.
 
-    Examples
-    --------
     >>> problem = tanh_regression(np.ones((1, 1)), np.array([2.0]), units=1)
     >>> problem.value(np.zeros(2)), problem.hessian(np.zeros(2))
     (2.0, array([[ 0., -2.],
@@ -187,18 +135,16 @@ def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], uni
     m, d = x.shape
     split = units * d
 
-    def forward(p: Vector) -> tuple[Float[np.ndarray, "m h"], Float[np.ndarray, " m"]]:
-        hidden = np.tanh(x @ p[:split].reshape(units, d).T)
-        return hidden, hidden @ p[split:] - y
+    def value(p: Vector) -> float:
+        return float(np.mean((_network(x, p)[0] - y) ** 2) / 2)
 
     def gradient(p: Vector) -> Vector:
-        hidden, residual = forward(p)
-        return _jacobian(x, hidden, p[split:]).T @ residual / m
+        outputs, _, A = _network(x, p)
+        return A.T @ (outputs - y) / m
 
     def hessian(p: Vector) -> Matrix:
-        hidden, residual = forward(p)
-        A = _jacobian(x, hidden, p[split:])
-        H = A.T @ A / m
+        outputs, hidden, A = _network(x, p)
+        H, residual = A.T @ A / m, outputs - y
         for i in range(units):
             rows, column = slice(i * d, (i + 1) * d), split + i
             slope = residual * (1 - hidden[:, i] ** 2) / m
@@ -207,44 +153,31 @@ def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], uni
             H[column, rows] += slope @ x
         return H
 
-    def value(p: Vector) -> float:
-        return float(np.mean(forward(p)[1] ** 2) / 2)
-
     start = np.full(split + units, 0.5)
     return Problem("tanh regression", value, gradient, hessian, None, start)
 
 
-def _jacobian(
-    x: Float[np.ndarray, "m d"], hidden: Float[np.ndarray, "m h"], v: Float[np.ndarray, " h"]
-) -> Float[np.ndarray, "m n"]:
-    """Return the gradients of the network's output, one example a row."""
+def _network(
+    x: Float[np.ndarray, "m d"], p: Vector
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m h"], Float[np.ndarray, "m n"]]:
+    """Return the outputs, the hidden values, and the gradients of the outputs in rows."""
+    h = len(p) // (x.shape[1] + 1)
+    W, v = p[:-h].reshape(h, -1), p[-h:]
+    hidden = np.tanh(x @ W.T)
     inner = ((1 - hidden**2) * v)[:, :, None] * x[:, None, :]
-    return np.concatenate([inner.reshape(len(x), -1), hidden], axis=1)
+    return hidden @ v, hidden, np.concatenate([inner.reshape(len(x), -1), hidden], axis=1)
 
 
 def student_teacher(
     seed: int,
 ) -> tuple[Float[np.ndarray, "m 3"], Float[np.ndarray, " m"], Float[np.ndarray, "3 4"]]:
-    """Return 60 examples that a network with 3 tanh units labels without noise (Source: L1-37).
+    """Return 60 examples that a teacher with 3 tanh units labels without noise, and the teacher.
 
-    A student with at least as many units can fit them exactly: the smallest loss is 0.
+    A student with at least as many units can fit them exactly: the smallest loss is 0. An input has
+    two normally distributed numbers and a one for the bias; a unit of the teacher has its incoming
+    weights, its bias and its outgoing weight in a row. The seed determines the inputs and the
+    teacher. Source: L1-37.
 
-    Parameters
-    ----------
-    seed : int
-        Determines the inputs and the teacher.
-
-    Returns
-    -------
-    x : (60, 3) array
-        Two normally distributed inputs, and ones for the bias.
-    y : (60,) array
-        The teacher's outputs.
-    teacher : (3, 4) array
-        One unit in each row: incoming weights, bias, outgoing weight.
-
-    Examples
-    --------
     >>> x, y, teacher = student_teacher(0)
     >>> float(tanh_regression(x, y, 3).value(np.append(teacher[:, :3].ravel(), teacher[:, 3])))
     0.0
@@ -261,28 +194,15 @@ def fit_from(
     starts: Float[np.ndarray, "s n"],
     evaluations: int = 500,
 ) -> Float[np.ndarray, "s n"]:
-    """Minimize the loss of :func:`tanh_regression` from many starts, by Levenberg and Marquardt.
+    """Minimize the loss of :func:`tanh_regression` from many starts (Source: L1-37).
 
-    Source: L1-37
+    The method of Levenberg and Marquardt descends like gradient descent far from a minimum. Near a
+    minimum whose loss is not zero it converges only linearly, because it leaves out the second
+    derivatives of the network, so Newton's method finishes the run where the Hessian is positive
+    definite. A row of ``starts`` has W row by row, then v; the result has in each row where this
+    run ends. The method of Levenberg and Marquardt may evaluate the network ``evaluations`` times.
+    Raises ValueError where a row does not have h(d + 1) numbers, for some number h of units.
 
-    The method descends like gradient descent far from a minimum. Near a minimum whose loss is not
-    zero it converges only linearly, because it leaves out the second derivatives of the network,
-    so Newton's method finishes the run where the Hessian is positive definite.
-
-    Parameters
-    ----------
-    starts : (s, n) array
-        Initial parameters, W row by row, then v; n = h(d + 1) gives the number of units h.
-    evaluations : int
-        How often the method of Levenberg and Marquardt may evaluate the network.
-
-    Returns
-    -------
-    (s, n) array
-        Where each run ends.
-
-    Examples
-    --------
     >>> ends = fit_from(np.array([[1.0], [2.0]]), np.tanh([1.0, 2.0]), np.array([[0.5, 0.5]]))
     >>> ends.round(6)
     array([[1., 1.]])
@@ -294,14 +214,11 @@ def fit_from(
     if rest:
         raise ValueError(f"expected a multiple of {d + 1} parameters, got {starts.shape[1]}")
 
-    def hidden(p: Vector) -> Float[np.ndarray, "m h"]:
-        return np.tanh(x @ p[: units * d].reshape(units, d).T)
-
     def residual(p: Vector) -> Float[np.ndarray, " m"]:
-        return hidden(p) @ p[units * d :] - y
+        return _network(x, p)[0] - y
 
     def jacobian(p: Vector) -> Float[np.ndarray, "m n"]:
-        return _jacobian(x, hidden(p), p[units * d :])
+        return _network(x, p)[2]
 
     kept = {"method": "lm", "max_nfev": evaluations, "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
     problem = tanh_regression(x, y, units)
@@ -326,17 +243,7 @@ def _finish(problem: Problem, point: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class CriticalPoints:
-    """Critical points, one in each row or entry.
-
-    Parameters
-    ----------
-    points : (k, n) array
-        Parameters.
-    losses : (k,) array
-        J at each point.
-    indices : (k,) array
-        How many eigenvalues of the Hessian are negative: 0 for a minimum.
-    """
+    """Critical points, their losses, and their indices: how many eigenvalues are negative."""
 
     points: Float[np.ndarray, "k n"]
     losses: Float[np.ndarray, " k"]
@@ -344,24 +251,11 @@ class CriticalPoints:
 
 
 def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> CriticalPoints:
-    """Solve ∇J = 0 from many starts, and count the negative eigenvalues at each solution.
+    """Solve ∇J = 0 from many starts, and count each solution's negative eigenvalues (Source: F-04).
 
-    Source: F-04
+    A solver of equations does not care whether a solution is a minimum: it finds saddles too. A
+    solution has a gradient below 10⁻¹⁰; eigenvalues above −10⁻⁷ do not count.
 
-    A solver of equations does not care whether a solution is a minimum: it finds saddles too.
-
-    Parameters
-    ----------
-    problem : Problem
-        The loss, with its Hessian.
-
-    Returns
-    -------
-    CriticalPoints
-        The solutions with a gradient below 10⁻¹⁰; eigenvalues above −10⁻⁷ do not count.
-
-    Examples
-    --------
     >>> found = critical_points(two_weights(), np.array([[0.1, -0.1], [1.2, 0.9]]))
     >>> found.losses.round(3), found.indices
     (array([0.5, 0. ]), array([1, 0]))
@@ -382,30 +276,14 @@ def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> Criti
 def nearest_order(
     start: Float[np.ndarray, "h c"], end: Float[np.ndarray, "h c"]
 ) -> tuple[Int64[np.ndarray, " h"], Float[np.ndarray, " h"], float]:
-    r"""Find the order and the signs of hidden units that bring one network nearest to another.
-
-    Source: L2-02, L1-20
+    r"""Find the order and the signs of hidden units that bring a network nearest to another.
 
     Permuting tanh units, and turning the signs of all weights of a unit, leaves the network's
     function unchanged: :math:`n!\,2^n` equivalent networks. The nearest is an assignment problem,
-    which is solved exactly.
+    which is solved exactly. A row holds all weights of a unit. Returned are order, signs and the
+    distance of the start to ``signs[:, None] * end[order]``. Unit ``order[i]`` of the end belongs
+    at position i, with the sign +1 or −1. Source: L2-02, L1-20.
 
-    Parameters
-    ----------
-    start, end : (h, c) arrays
-        All weights of a unit in its row: incoming, bias, outgoing.
-
-    Returns
-    -------
-    order : (h,) array
-        Unit ``order[i]`` of the end belongs at the position i.
-    signs : (h,) array
-        +1 or −1, the sign of the unit at the position i.
-    distance : float
-        Of the start to ``signs[:, None] * end[order]``.
-
-    Examples
-    --------
     >>> start = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> nearest_order(start, np.array([[0.0, -2.0], [2.0, 0.0]]))
     (array([1, 0]), array([ 1., -1.]), 1.4142135623730951)

@@ -40,27 +40,16 @@ Scores = Float[np.ndarray, " c"]
 
 
 def dropout_mask(u: Array, p: float) -> Array:
-    r"""Turn uniform random numbers into a mask that also holds the scale.
+    r"""Turn uniform random numbers into a mask that also holds the scale (Source: L2-16).
 
     .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
 
-    Parameters
-    ----------
-    u : array
-        Independent random numbers from the uniform distribution on [0, 1).
-    p : float
-        Probability that an entry is dropped, in [0, 1).
+    Each uᵢ is uniform on [0, 1). The scale belongs to *inverted* dropout. The first papers left the
+    kept values alone while training, and multiplied by 1 − p at inference; see
+    :func:`weight_scaling`. ``torch.nn.Dropout`` also takes p = 1, and returns zeros: then nothing
+    can learn, and no scale keeps the mean. Raises ValueError where p, the probability that an entry
+    is dropped, lies outside [0, 1).
 
-    Notes
-    -----
-    The scale belongs to *inverted* dropout. The first papers left the kept values alone while
-    training, and multiplied by 1 − p at inference; see :func:`weight_scaling`. ``torch.nn.Dropout``
-    also takes p = 1, and returns zeros: then nothing can learn, and no scale keeps the mean.
-
-    Source: L2-16
-
-    Examples
-    --------
     >>> dropout_mask(np.array([0.1, 0.5, 0.9]), 0.5)
     array([0., 2., 2.])
     """
@@ -75,24 +64,10 @@ def dropout_forward(
 
     .. math:: y = M \odot x, \qquad \mathbb E\,y = x
 
-    Parameters
-    ----------
-    x : array
-        Activations. Each entry is dropped by itself: every example has its own mask.
-    p : float
-        Probability that an entry is dropped, in [0, 1).
-    rng : numpy.random.Generator
-        Where the draws come from: one ``rng.random(x.shape)``, none at inference.
-    training : bool
-        False at inference.
+    While training it draws one ``rng.random(x.shape)``, so that every example has its own mask; at
+    inference it draws nothing, and the mask holds ones. The results are y and the mask, which the
+    backward pass needs. p is that of :func:`dropout_mask`; outside [0, 1) it raises ValueError.
 
-    Returns
-    -------
-    y, mask : arrays of the shape of x
-        The mask holds 0 or 1/(1 − p), and ones at inference. The backward pass needs it.
-
-    Examples
-    --------
     >>> y, mask = dropout_forward(np.arange(1.0, 5.0), 0.5, np.random.default_rng(0))
     >>> y
     array([2., 0., 0., 0.])
@@ -105,21 +80,13 @@ def dropout_forward(
 
 
 def dropout_backward(grad: Array, mask: Array) -> Array:
-    r"""Return the gradient at the input, from that at the output and the mask of the forward pass.
-
-    Source: L2-17
+    r"""Return the gradient at the input from that at the output and the mask (Source: L2-17).
 
     .. math:: \frac{\partial L}{\partial x} = M \odot \frac{\partial L}{\partial y}
 
-    A dropped entry had no part in y, so it gets no gradient.
+    M is the mask of :func:`dropout_forward`, scale included. A dropped entry had no part in y, so
+    it gets no gradient.
 
-    Parameters
-    ----------
-    grad, mask : arrays of one shape
-        :math:`\partial L/\partial y`, and the mask of :func:`dropout_forward`, scale included.
-
-    Examples
-    --------
     >>> dropout_backward(np.array([1.0, 1.0, 3.0]), np.array([0.0, 2.0, 2.0]))
     array([0., 2., 6.])
     """
@@ -132,15 +99,9 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
     .. math:: \mathbb E\,y = (1-p)\,\frac{x}{1-p} = x, \qquad
         \operatorname{Var} y = \frac{x^2}{1-p} - x^2 = \frac{p}{1-p}\,x^2
 
-    The mean stays; the noise grows with p, and with the size of x.
+    The mean stays; the noise grows with p, and with the size of x. Raises ValueError where p lies
+    outside [0, 1).
 
-    Parameters
-    ----------
-    p : float
-        Probability that an entry is dropped, in [0, 1).
-
-    Examples
-    --------
     >>> dropout_moments(np.array([1.0, 2.0]), 0.75)
     (array([1., 2.]), array([ 3., 12.]))
     """
@@ -152,18 +113,11 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
 
 
 def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
-    r"""Return all :math:`2^n` masks over n units: each subnetwork once (Source: L2-17).
+    """Return all :math:`2^n` masks over n units: each subnetwork once (Source: L2-17).
 
-    Row k holds the binary digits of k, the most significant first. The first row drops every
-    unit, the last keeps them all.
+    Row k holds the binary digits of k, the most significant first. The first row drops every unit,
+    the last keeps them all. Raises ValueError where n lies outside 1 … 20.
 
-    Parameters
-    ----------
-    n : int
-        Number of units, from 1 to 20.
-
-    Examples
-    --------
     >>> subnetwork_masks(2)
     array([[0., 0.],
            [0., 1.],
@@ -188,25 +142,10 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
         \pi_k = \frac{\tilde\pi_k}{\sum_j \tilde\pi_j}, \qquad
         q_M = \prod_i (1-p)^{M_i} p^{\,1-M_i}
 
-    Parameters
-    ----------
-    keep : float
-        1 − p, the probability that an input is kept, in (0, 1].
-        At ½ all subnetworks have equal weight.
+    Here 1 − p is ``keep``, in (0, 1]. It costs :math:`2^n` forward passes, so n is at most 20. At ½
+    all subnetworks have equal weight. Raises ValueError where ``keep`` lies outside (0, 1] or n is
+    above 20. :func:`weight_scaling` gives the same with one. Source: L2-17.
 
-    Raises
-    ------
-    ValueError
-        If ``keep`` lies outside (0, 1], or there are more than 20 inputs.
-
-    Notes
-    -----
-    It costs :math:`2^n` forward passes. :func:`weight_scaling` gives the same with one.
-
-    Source: L2-17
-
-    Examples
-    --------
     >>> W, b, x = np.array([[2.0, 0.0], [0.0, 4.0]]), np.zeros(2), np.ones(2)
     >>> geometric_ensemble(W, b, x, 0.5).round(4), weight_scaling(W, b, x, 0.5).round(4)
     (array([0.2689, 0.7311]), array([0.2689, 0.7311]))
@@ -219,7 +158,7 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
 
 
 def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
-    r"""Predict once, with every input scaled by the probability that it is kept.
+    r"""Predict once, with every input scaled by the probability that it is kept (Source: L2-17).
 
     .. math:: \pi = \operatorname{softmax}\bigl((1-p)\,W x + b\bigr)
 
@@ -227,19 +166,10 @@ def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float
     all subnetworks: the logarithm of a softmax is linear in M up to a constant that normalizing
     takes away, and :math:`\mathbb E\,M_i = 1 - p`. With hidden layers it is an approximation.
 
-    Parameters
-    ----------
-    W, b, x, keep
-        As in :func:`geometric_ensemble`.
+    Inverted dropout divides by 1 − p while training instead, and nothing is left to scale. W, b, x
+    and ``keep`` are those of :func:`geometric_ensemble`; a ``keep`` outside (0, 1] raises
+    ValueError.
 
-    Notes
-    -----
-    Inverted dropout divides by 1 − p while training instead, and nothing is left to scale.
-
-    Source: L2-17
-
-    Examples
-    --------
     >>> weight_scaling(np.array([[2.0], [0.0]]), np.log([1.0, 3.0]), np.zeros(1), 0.5)
     array([0.25, 0.75])
     """
@@ -260,21 +190,13 @@ def dropout_sgd(
 ) -> tuple[Float[np.ndarray, "h n"], Float[np.ndarray, "c h"]]:
     r"""Take one step of stochastic gradient descent for each minibatch, with dropout.
 
-    Source: L2-18
-
     The network has one hidden layer and no biases; the loss is the mean cross-entropy of
 
     .. math:: \operatorname{softmax}(V\tilde h), \qquad \tilde h = M \odot \max(Wx, 0)
 
-    Parameters
-    ----------
-    x, y : (t, m, n) and (t, m) arrays
-        Minibatches with their labels 0 … c−1.
-    masks : (t, m, h) array
-        For each minibatch the mask of :func:`dropout_mask`, scale included. Ones: no dropout.
+    The masks hold the scale of :func:`dropout_mask`; ones mean no dropout. There are t minibatches,
+    with labels 0 … c−1. The results are the last W and V. Source: L2-18.
 
-    Examples
-    --------
     >>> W, V = np.ones((2, 1)), np.zeros((2, 2))
     >>> x, y = np.ones((1, 1, 1)), np.zeros((1, 1), dtype=int)
     >>> dropout_sgd(W, V, x, y, np.array([[[0.0, 2.0]]]), 1.0)[1]  # the first unit is dropped
@@ -294,16 +216,10 @@ def dropout_sgd(
 
 @dataclass(frozen=True, eq=False)
 class DropoutCurves:
-    """Loss and error of the whole network, without dropout, at the start and after each epoch.
+    """Mean cross-entropies and error rate without dropout, at the start and after each epoch.
 
-    Source: L2-18
-
-    Parameters
-    ----------
-    train_loss, validation_loss : (epochs + 1,) arrays
-        Mean cross-entropy.
-    validation_error : (epochs + 1,) array
-        Share of validation examples whose largest score is not their label's.
+    Each has epochs + 1 numbers. An error is a validation example whose largest score is not its
+    label's. Source: L2-18.
     """
 
     train_loss: Float[np.ndarray, " e"] = field(repr=False)
@@ -322,32 +238,14 @@ def train_with_dropout(
     batch_size: int = 20,
     epochs: int = 60,
 ) -> DropoutCurves:
-    """Train a network with one hidden layer and dropout, and record its losses and errors.
+    """Train a network with one hidden layer and dropout; record its losses and errors.
 
-    Source: L2-18
+    The initial weights are those of He. A seed fixes them and the order of the examples, whatever p
+    is: two runs with one seed differ only in their dropout. Examples that fill no whole minibatch
+    are left out of the epoch. Labels are 0 … c−1, p is the probability that a hidden unit is
+    dropped, and ``hidden`` the number of these units. Raises ValueError where p lies outside
+    [0, 1), or the training examples do not fill one minibatch. Source: L2-18.
 
-    The initial weights are those of He. A seed fixes them and the order of the examples, whatever
-    p is: two runs with one seed differ only in their dropout.
-
-    Parameters
-    ----------
-    train, validation : Examples
-        Features in rows, labels 0 … c−1. Examples that fill no whole minibatch are left out of
-        the epoch.
-    p : float
-        Probability that a hidden unit is dropped, in [0, 1). At 0 there is no dropout.
-    seed : int
-        Chooses the start, the order and the masks.
-    hidden, lr, batch_size, epochs
-        Size of the hidden layer, learning rate, examples in a minibatch, passes over the data.
-
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1), or the training examples do not fill one minibatch.
-
-    Examples
-    --------
     >>> from optdl.data import load
     >>> split = load("digits").subset(200).split(100)
     >>> curves = train_with_dropout(split.train, split.validation, 0.5, epochs=3)

@@ -12,23 +12,12 @@ __all__ = ["Dropout"]
 
 
 class Dropout(nn.Module):
-    r"""The same layer for torch: inverted dropout with a generator of its own, if you pass one.
+    """The same layer for torch: inverted dropout, with its own generator if you pass one.
 
-    Parameters
-    ----------
-    p : float
-        Probability that an entry is dropped, in [0, 1).
-    generator : torch.Generator, optional
-        Where the draws come from; by default torch's global generator.
+    The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed. Without
+    a ``generator`` they come from torch's global one. Raises ValueError where p lies outside
+    [0, 1). Source: L2-16.
 
-    Notes
-    -----
-    The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed.
-
-    Source: L2-16
-
-    Examples
-    --------
     >>> layer = Dropout(0.5, generator=torch.Generator().manual_seed(0))
     >>> sorted(set(layer(torch.ones(100)).tolist()))
     [0.0, 2.0]

@@ -12,20 +12,10 @@ __all__ = ["minibatches", "sgd", "update_cost"]
 def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarray, " _"], ...]:
     """Return the indices of the minibatches of one epoch (Source: L1-09).
 
-    Parameters
-    ----------
-    n : int
-        Examples in a minibatch: n = m is the *batch* method, n = 1 the *online* method.
-    rng : numpy.random.Generator
-        Shuffles the examples, by one call of ``rng.permutation(m)``.
+    With n = m it is the *batch* method, with n = 1 the *online* method. Every example occurs once,
+    after one call of ``rng.permutation(m)``; the last minibatch holds the remainder. Raises
+    ValueError where n is not in 1 … m.
 
-    Returns
-    -------
-    tuple of int arrays
-        Every example occurs exactly once; the last minibatch holds the remainder.
-
-    Examples
-    --------
     >>> [len(indices) for indices in minibatches(10, 4, np.random.default_rng(0))]
     [4, 4, 2]
     """
@@ -41,16 +31,9 @@ def _require_batch_size(m: int, n: int) -> None:
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """Name and cost of training with minibatches of one size.
+    """Name of a method, gradients for one update and updates for one pass through the data.
 
-    Parameters
-    ----------
-    name : str
-        ``batch``, ``minibatch`` or ``online``.
-    gradients_per_update : int
-        Per-example gradients computed for one update.
-    updates_per_epoch : int
-        Updates for one pass through the data.
+    The name is ``batch``, ``minibatch`` or ``online``; the gradients are those of single examples.
     """
 
     name: str
@@ -61,15 +44,9 @@ class UpdateCost:
 def update_cost(m: int, n: int) -> UpdateCost:
     """Return name and cost of training on m examples with minibatches of n (Source: L1-09).
 
-    An epoch costs m gradients for every n; the number of updates is ⌈m/n⌉.
+    An epoch costs m gradients for every n; the number of updates is ⌈m/n⌉. Raises ValueError where
+    n is not in 1 … m.
 
-    Raises
-    ------
-    ValueError
-        If n is not in 1 … m.
-
-    Examples
-    --------
     >>> update_cost(50_000, 100)
     UpdateCost(name='minibatch', gradients_per_update=100, updates_per_epoch=500)
     """
@@ -84,19 +61,11 @@ def sgd(
     batches: Sequence[np.ndarray],
     lr: float,
 ) -> Float[np.ndarray, "t p"]:
-    """Take one gradient step for each minibatch and return all iterates, the start first.
+    """Take a gradient step for each minibatch; return all iterates, the start first.
 
-    Source: L1-09
+    ``gradient(theta, indices)`` is the mean gradient over these examples, and ``batches`` are
+    arrays of indices, such as those of :func:`minibatches`. Source: L1-09.
 
-    Parameters
-    ----------
-    gradient : callable
-        ``gradient(theta, indices)`` gives the mean gradient over these examples.
-    batches : sequence of index arrays
-        The minibatches, for instance those of :func:`minibatches`.
-
-    Examples
-    --------
     >>> sgd(lambda theta, indices: theta, np.array([8.0]), [np.array([0])] * 3, lr=0.5)[:, 0]
     array([8., 4., 2., 1.])
     """

@@ -23,8 +23,6 @@ def per_example_gradients(
 
     .. math:: \nabla_W \log p(y \mid x) = x\,(e_y - \operatorname{softmax}(W^T x))^T
 
-    Examples
-    --------
     >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
     array([[[-1.5,  1.5]]])
     """
@@ -37,12 +35,8 @@ def batch_gradient(
 ) -> Float[np.ndarray, "d c"]:
     """Return the gradient of the mean log-likelihood, one array for all examples.
 
-    Source: L1-06, L1-08
+    If all examples are copied equally often it does not change. Source: L1-06, L1-08.
 
-    If all examples are copied equally often it does not change.
-
-    Examples
-    --------
     >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
     array([[-1.,  1.]])
     """

@@ -20,35 +20,16 @@ __all__ = [
 
 
 def standard_error(sigma: float, n: int, population: int | None = None) -> float:
-    r"""Return the standard error of the mean of n values.
+    r"""Return the standard error of the mean of n values (Source: L1-07).
 
     .. math::
         \frac{\sigma}{\sqrt n} \ \text{(with replacement)}, \qquad
         \frac{\sigma}{\sqrt n}\sqrt{\frac{N-n}{N-1}} \ \text{(without, from } N \text{)}
 
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the values. For a finite population it divides by N, as
-        ``numpy.std`` does, and not by N − 1.
-    n : int
-        Size of the minibatch, at least 1.
-    population : int, optional
-        N, if n different values are drawn out of N. None if they are drawn independently.
+    N is the ``population`` out of which different values are drawn (None for independent ones), and
+    σ divides by N, as ``numpy.std`` does. With the convention s² over N − 1 the same number reads
+    (s/√n) √(1 − n/N). Raises ValueError where σ is negative, n is less than 1, or n is above N.
 
-    Raises
-    ------
-    ValueError
-        If σ is negative, n is below 1, or n is above N.
-
-    Notes
-    -----
-    With the convention s² over N − 1 the same number reads (s/√n) √(1 − n/N).
-
-    Source: L1-07
-
-    Examples
-    --------
     >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times as many
     (0.1, 0.01)
     >>> standard_error(1.0, 100, population=100)     # all of them
@@ -74,15 +55,9 @@ def examples_needed(error: float, sigma: float, population: int | None = None) -
         n \ge n_0 = \frac{\sigma^2}{\text{error}^2} \ \text{(with replacement)}, \qquad
         n \ge \frac{n_0 N}{N - 1 + n_0} \ \text{(without, from } N \text{)}
 
-    Parameters
-    ----------
-    error : float
-        The standard error that is allowed, above 0.
-    sigma, population
-        As in :func:`standard_error`, whose inverse this is.
+    σ and N are those of :func:`standard_error`, whose inverse this is. Raises ValueError where
+    ``error`` is not positive or σ is negative.
 
-    Examples
-    --------
     >>> examples_needed(0.1, sigma=2.0), examples_needed(0.1, sigma=2.0, population=1000)
     (400, 286)
     """
@@ -96,16 +71,13 @@ def examples_needed(error: float, sigma: float, population: int | None = None) -
 
 
 def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
-    r"""Return σ of per-example gradients, the root mean square distance from their mean.
-
-    Source: L1-07
+    r"""Return σ of per-example gradients: their root mean square distance from the mean.
 
     .. math:: \sigma^2 = \frac1m \sum_i \lVert g_i - g \rVert^2
 
     With it :func:`standard_error` gives the root mean square error of a minibatch gradient.
+    Source: L1-07.
 
-    Examples
-    --------
     >>> gradient_spread(np.array([[3.0, 4.0], [-3.0, -4.0]]))
     5.0
     """
@@ -115,28 +87,15 @@ def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
 def softmax_noise(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> tuple[float, float]:
-    r"""Return ‖g‖ and σ of the gradients of softmax regression, without storing them.
+    r"""Return ‖g‖ and σ of the gradients of softmax regression without storing them.
 
     The gradient of an example is the outer product of x and r, so its norm is ‖x‖‖r‖, and
 
     .. math:: \sigma^2 = \frac1m\sum_i \lVert x_i\rVert^2\lVert r_i\rVert^2 - \lVert g\rVert^2.
 
-    Returns
-    -------
-    norm : float
-        ‖g‖, the norm of the mean gradient.
-    spread : float
-        σ, the root mean square distance of one example's gradient from g.
-
-    Notes
-    -----
     The largest array has as many entries as x. Those of :func:`per_example_gradients` are c times
-    as many.
+    as many. Here r = e_y − softmax(Wᵀx). Source: L1-06, L1-07.
 
-    Source: L1-06, L1-07
-
-    Examples
-    --------
     >>> norm, spread = softmax_noise(np.zeros((1, 2)), np.array([[2.0], [2.0]]), np.array([0, 1]))
     >>> norm, round(spread, 6)     # the two gradients are (1, −1) and (−1, 1)
     (0.0, 1.414214)
@@ -156,23 +115,10 @@ def minibatch_errors(
 ) -> Float[np.ndarray, " s"]:
     """Measure the root mean square error of minibatch gradients by drawing minibatches.
 
-    Source: L1-07
+    It draws ``draws`` minibatches of each size, with or without replacement. ``gradients`` has one
+    for each example; the error is the distance of the mean of a minibatch from the mean of all.
+    Source: L1-07.
 
-    Parameters
-    ----------
-    gradients : (m, p) array
-        One gradient for each example; the batch gradient is their mean.
-    sizes : sequence of int
-        Minibatch sizes n.
-    draws : int
-        Number of minibatches of each size.
-    rng : numpy.random.Generator
-        Draws the minibatches.
-    replace : bool
-        Whether an example may occur twice in a minibatch.
-
-    Examples
-    --------
     >>> gradients = np.array([[1.0], [-1.0]])
     >>> minibatch_errors(gradients, [1, 2], 50, np.random.default_rng(0), replace=False)
     array([1., 0.])

@@ -19,21 +19,10 @@ class NoisyCurve:
 
     .. math:: J^*(f) = \tfrac12\int_{-1}^1 \bigl(f(x) - h(x)\bigr)^2 dx + \text{noise}^2
 
-    Parameters
-    ----------
-    curve : callable
-        h, smooth on [−1, 1].
-    noise : float
-        Standard deviation of the noise in the labels.
-
-    Notes
-    -----
     The integral is a Gauss–Legendre sum with 200 nodes, exact to rounding for smooth curves.
+    ``curve`` is h, a function of arrays, and ``noise`` the standard deviation of the labels.
+    Source: L1-02.
 
-    Source: L1-02
-
-    Examples
-    --------
     >>> population = NoisyCurve(lambda x: x, noise=0.5)
     >>> round(population.risk(lambda x: 0 * x), 12)     # 1/3 + 1/4
     0.583333333333
@@ -64,28 +53,11 @@ def _quadrature(count: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, 
 def fit_polynomial(
     x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"], degree: int
 ) -> legendre.Legendre:
-    """Return the polynomial of a given degree with the smallest empirical risk.
+    """Return the polynomial of a given degree with the smallest empirical risk (Source: L1-02).
 
-    Parameters
-    ----------
-    x, y : (m,) arrays
-        The sample, with x in [−1, 1].
-    degree : int
-        The capacity, at most m − 1.
+    The basis of Legendre polynomials keeps the least squares problem well conditioned. x lies in
+    [−1, 1]. Raises ValueError where the degree is not in 0 … m − 1: above it the fit is not unique.
 
-    Raises
-    ------
-    ValueError
-        If the degree is not in 0 … m − 1; above m − 1 the fit is not unique.
-
-    Notes
-    -----
-    The basis of Legendre polynomials keeps the least squares problem well conditioned.
-
-    Source: L1-02
-
-    Examples
-    --------
     >>> line = fit_polynomial(np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 2.0]), degree=1)
     >>> round(float(line(0.5)), 12)
     1.5
@@ -106,14 +78,9 @@ def capacity_sweep(
 ) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
     """Fit polynomials of each degree to one sample; return their empirical risks and risks.
 
-    Notes
-    -----
-    The empirical risk never rises with the degree and is 0 at degree m − 1.
+    The empirical risk never rises with the degree and is 0 at degree m − 1. Raises ValueError where
+    a degree is not in 0 … m − 1. Source: L1-02.
 
-    Source: L1-02
-
-    Examples
-    --------
     >>> population = NoisyCurve(np.sin, noise=0.1)
     >>> sample = population.sample(4, np.random.default_rng(0))
     >>> J, risk = capacity_sweep(population, *sample, degrees=[1, 3])
@@ -130,15 +97,11 @@ def sine_risk(
 ) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
     r"""Return the empirical risk of sin(πθx) at each frequency θ, and its derivative.
 
-    Source: L1-38
-
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m \bigl(\sin(\pi\theta x^{(i)}) - y^{(i)}\bigr)^2
 
     It has many minima in its one parameter. On data with two frequencies the two best minima are
-    nearly as low as each other.
+    nearly as low as each other. Source: L1-38.
 
-    Examples
-    --------
     >>> J, slope = sine_risk(np.array([0.0, 1.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0]))
     >>> J.round(6)
     array([1., 0.])

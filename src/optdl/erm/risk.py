@@ -36,15 +36,9 @@ def empirical_risk(
 
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
 
-    Parameters
-    ----------
-    loss : callable
-        ``loss(predictions, labels)`` gives the m losses, in that order of arguments.
-    model : callable
-        ``model(x, theta)`` gives the m predictions f(x, θ).
+    ``loss(predictions, labels)`` gives m losses, ``model(x, theta)`` m predictions. Raises
+    ValueError where there is no example, or not one label for each.
 
-    Examples
-    --------
     >>> empirical_risk(lambda f, y: (f - y) ** 2, lambda x, w: w * x, np.array(2.0),
     ...                x=np.array([1.0, 2.0]), y=np.array([2.0, 3.0]))
     0.5
@@ -64,22 +58,12 @@ def risk_estimate(
     x: Shaped[np.ndarray, "m ..."],
     y: Shaped[np.ndarray, "m ..."],
 ) -> tuple[float, float]:
-    r"""Estimate the risk of a fixed model, and the standard deviation of this estimate.
+    """Estimate the risk of a fixed model, and the standard deviation of this estimate.
 
-    Source: L1-01
+    The parameters are those of :func:`empirical_risk`. The estimate is the empirical risk, unbiased
+    for a model that was fixed before the sample; the deviation is s/√m, with s that of the m
+    losses. For the 0–1 loss it is √(J(1 − J)/m). Source: L1-01.
 
-    The parameters are those of :func:`empirical_risk`.
-
-    Returns
-    -------
-    estimate : float
-        The empirical risk, which is unbiased for a model that was fixed before the sample.
-    deviation : float
-        s/√m, with s² the mean square deviation of the m losses from their mean. For the 0–1 loss
-        it is √(J(1 − J)/m).
-
-    Examples
-    --------
     >>> risk_estimate(lambda f, y: abs(f - y), lambda x, w: w * x, np.array(1.0),
     ...               x=np.zeros(4), y=np.array([1.0, 0.0, 1.0, 0.0]))
     (0.5, 0.25)
@@ -105,25 +89,12 @@ def empirical_risks(
     repeats: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "s r"]:
-    """Return the empirical risk of one fixed model on many samples of each size.
+    """Return the empirical risk of one fixed model on many samples of each size (Source: L1-01).
 
-    Parameters
-    ----------
-    population : Population
-        Where the samples come from.
-    losses : callable
-        ``losses(x, y)`` gives the loss of the model on each example.
-    sizes : sequence of int
-        Sample sizes m.
-
-    Notes
-    -----
     Its mean is the risk J*, at every m; its standard deviation is σ/√m with σ that of one loss.
+    ``losses(x, y)`` gives the loss of the model on each example. The result has a row for each
+    size, with ``repeats`` numbers.
 
-    Source: L1-01
-
-    Examples
-    --------
     >>> coin = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
     >>> empirical_risks(coin, lambda x, y: np.ones(len(y)), [2, 5], 3, np.random.default_rng(0))
     array([[1., 1., 1.],
@@ -139,8 +110,6 @@ def generalization_gap(risk: float, sample_risk: float) -> float:
 
     It is positive if the model does worse on new data than on its sample.
 
-    Examples
-    --------
     >>> generalization_gap(risk=0.5, sample_risk=0.25)
     0.25
     """
@@ -155,17 +124,10 @@ class LinearPopulation:
 
     .. math:: J^*(w) = \tfrac12 (w - w^*)^T \Sigma (w - w^*) + \tfrac12\,\text{noise}^2
 
-    Parameters
-    ----------
-    weights : (d,) array
-        w*, the parameters that minimize the risk.
-    covariance : (d, d) array
-        Σ, symmetric positive definite. It is also the Hessian of the risk.
-    noise : float
-        Standard deviation of the noise in the labels.
+    Here w* is ``weights`` and Σ is ``covariance``, symmetric positive definite, which is also the
+    Hessian of the risk; ``noise`` is a standard deviation. Raises ValueError where the noise is
+    negative.
 
-    Examples
-    --------
     >>> population = LinearPopulation(np.array([1.0, 0.0]), np.eye(2), noise=1.0)
     >>> population.risk(np.zeros(2)), population.gradient(np.zeros(2))
     (1.0, array([-1.,  0.]))
@@ -206,8 +168,6 @@ class LinearPopulation:
 def least_squares(x: Features, y: Labels) -> Weights:
     """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)² (Source: L1-01).
 
-    Examples
-    --------
     >>> least_squares(np.array([[1.0], [2.0]]), np.array([2.0, 4.0])).round(6)
     array([2.])
     """
@@ -217,12 +177,10 @@ def least_squares(x: Features, y: Labels) -> Weights:
 def least_squares_risks(
     population: LinearPopulation, sizes: Sequence[int], repeats: int, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "s r"], Float[np.ndarray, "s r"]]:
-    """Fit by least squares on many samples; return empirical risk J and risk J* of each fit.
+    """Fit by least squares on many samples; return J and J* of each fit (Source: L1-01).
 
-    Source: L1-01
+    Each has a row for each size, with ``repeats`` numbers.
 
-    Examples
-    --------
     >>> population = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
     >>> J, risk = least_squares_risks(population, [5], 2, np.random.default_rng(0))
     >>> J.shape, bool(J.max() < 1e-20)
@@ -243,15 +201,9 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
         \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
         \mathbb E J^*(\hat w) = \frac{\sigma_y^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
 
-    Both are exact for all Σ and w*; σ_y is the noise.
+    Both are exact for all Σ and w*; σ_y is the noise. Raises ValueError where m ≤ d + 1: the second
+    is then infinite.
 
-    Raises
-    ------
-    ValueError
-        If m ≤ d + 1: the second expectation is then infinite.
-
-    Examples
-    --------
     >>> expected_least_squares_risks(d=5, m=11, noise=1.0)
     (0.2727272727272727, 1.0)
     """
@@ -261,7 +213,7 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
 
 
 def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float:
-    r"""Return E[J*(ŵ)] of least squares that uses the first k of d independent features.
+    r"""Return E[J*(ŵ)] of least squares on the first k of d independent features (Source: L1-02).
 
     .. math::
         \mathbb E J^* = \begin{cases}
@@ -269,29 +221,13 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
         \frac12\lVert w_{used}\rVert^2\bigl(1 - \frac mk\bigr)
         + \frac{s^2}2\bigl(1 + \frac m{k-m-1}\bigr) & k \ge m+2\end{cases}
 
-    with s² = ‖w_rest‖² + noise². For k > m the fit interpolates the sample, and is the shortest
-    of all weight vectors that do.
+    with s² = ‖w_rest‖² + noise². For k > m the fit interpolates the sample, and is the shortest of
+    all weight vectors that do.
 
-    Parameters
-    ----------
-    weights : (d,) array
-        w* of a :class:`LinearPopulation` whose covariance is the identity.
-    noise : float
-        Standard deviation of the noise in the labels.
+    For m − 2 < k < m + 2 it is infinite. The formula is from Belkin, Hsu and Xu (2020). ``weights``
+    is w* of a :class:`LinearPopulation` with Σ = I, ``noise`` a standard deviation. Raises
+    ValueError where k is not in 1 … d.
 
-    Returns
-    -------
-    float
-        Infinity for m − 2 < k < m + 2.
-
-    Notes
-    -----
-    The formula is from Belkin, Hsu and Xu (2020).
-
-    Source: L1-02
-
-    Examples
-    --------
     >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
     [16.0, inf, 3.625]
     """

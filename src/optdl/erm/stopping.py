@@ -26,8 +26,6 @@ def classification_margins(
 
     The 0–1 loss is 1 where this margin is at most 0.
 
-    Examples
-    --------
     >>> classification_margins(np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), np.array([0, 1]))
     array([ 1., -4.])
     """
@@ -38,7 +36,7 @@ def classification_margins(
 
 
 class MarginHook:
-    r"""Record the training margins of a network after each epoch (Source: L1-04).
+    """Record the training margins of a network after each epoch (Source: L1-04).
 
     A hook for ``optdl.training.train``. It adds three curves to the record:
 
@@ -47,17 +45,9 @@ class MarginHook:
       ‖W₁‖ ⋯ ‖W_L‖ of the weight matrices.
 
     In a ReLU network without biases, multiplying the weights of a layer by a > 0 multiplies every
-    margin by a. The normalized margin does not change.
+    margin by a. The normalized margin does not change. ``inputs`` is a tensor with the m training
+    images in rows, ``labels`` an array of their classes.
 
-    Parameters
-    ----------
-    inputs : (m, d) torch tensor
-        The training images.
-    labels : (m,) int array
-        Their classes.
-
-    Examples
-    --------
     >>> import torch
     >>> hook = MarginHook(torch.ones(1, 2), np.array([0]))
     """
@@ -78,22 +68,12 @@ class MarginHook:
 
 
 class GradientNormHook:
-    """Record the norm of the batch gradient, over all training examples, after each epoch.
-
-    Source: L1-05
+    """Record the norm of the gradient over all training examples after each epoch (Source: L1-05).
 
     A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``, which has none
-    of the noise of minibatch gradients.
+    of the noise of minibatch gradients. ``loss`` maps scores and labels to their mean loss.
+    ``inputs`` and ``labels`` are tensors with all training examples.
 
-    Parameters
-    ----------
-    inputs, labels : torch tensors
-        The training examples.
-    loss : callable
-        The surrogate: maps scores and labels to their mean loss, a torch scalar.
-
-    Examples
-    --------
     >>> import torch
     >>> squared = torch.nn.functional.mse_loss
     >>> hook = GradientNormHook(torch.ones(1, 1), torch.ones(1, 1), squared)
@@ -114,27 +94,13 @@ class GradientNormHook:
 
 
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
-    """Return the epoch to keep and the epoch at which training halts, both counted from 0.
-
-    Source: L1-05
+    """Return the epoch to keep and the epoch at which training halts, counted from 0.
 
     The best epoch so far is the first one with the lowest error; a tie is no improvement. Training
-    halts once ``patience`` epochs in a row have not improved on it.
+    halts once ``patience`` epochs in a row have not improved on it. The halt is the last epoch if
+    patience never runs out. Errors after the halt are not read. Raises ValueError where there is no
+    epoch, or ``patience`` is less than 1. Source: L1-05.
 
-    Parameters
-    ----------
-    validation_errors : sequence of float
-        The error of each epoch, in order. Errors after the halt are not read.
-    patience : int
-        Number of epochs without improvement before the halt, at least 1.
-
-    Returns
-    -------
-    best, halt : int
-        ``halt`` is the last epoch if patience never runs out.
-
-    Examples
-    --------
     >>> early_stopping([0.5, 0.3, 0.4, 0.3, 0.1], patience=2)
     (1, 3)
     """
@@ -153,27 +119,13 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
 
 
 class EarlyStopping:
-    """Halt the training loop by the rule of :func:`early_stopping` and keep the best weights.
-
-    Source: L1-05
+    """Halt training by the rule of :func:`early_stopping`, and keep the best weights.
 
     A hook for ``optdl.training.train``. It reads the curve ``validation_error`` after each epoch,
-    and sets ``state.stop`` when patience runs out.
+    and sets ``state.stop`` when patience runs out. ``best`` is the epoch to keep, ``best_weights``
+    the model's ``state_dict`` after it. Epochs are counted from 0, and the weights are copies, None
+    before the first epoch. Raises ValueError where ``patience`` is less than 1. Source: L1-05.
 
-    Parameters
-    ----------
-    patience : int
-        Number of epochs without improvement before the halt, at least 1.
-
-    Attributes
-    ----------
-    best : int
-        The epoch to keep, counted from 0.
-    best_weights : dict or None
-        The model's ``state_dict`` after that epoch, copied.
-
-    Examples
-    --------
     >>> EarlyStopping(patience=3).best_weights is None
     True
     """

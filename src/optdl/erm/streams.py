@@ -14,17 +14,11 @@ __all__ = ["stream", "stream_sgd"]
 
 
 def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator[Batch]:
-    """Yield minibatches of n new examples without end; no example comes twice.
+    """Yield minibatches of n new examples without end; no example comes twice (Source: L1-11).
 
-    Notes
-    -----
     Parameters θ that depend only on earlier minibatches are independent of the next one. Its
     gradient at θ is therefore an unbiased estimate of ∇J*(θ), the gradient of the risk.
 
-    Source: L1-11
-
-    Examples
-    --------
     >>> from optdl.erm import LinearPopulation
     >>> population = LinearPopulation(np.array([1.0]), np.eye(1), noise=1.0)
     >>> x, y = next(stream(population, 4, np.random.default_rng(0)))
@@ -40,20 +34,9 @@ def stream_sgd(
 ) -> Float[np.ndarray, "t d"]:
     """Pass once through a stream with SGD on ½(wᵀx − y)² and return all iterates (Source: L1-11).
 
-    Parameters
-    ----------
-    x, y : (m, d) and (m,) arrays
-        The stream, in the order in which it arrives. Each example is used once.
-    n : int
-        Minibatch size; m is a multiple of it.
+    The stream comes in its order, n examples at a time. Raises ValueError where m is not a multiple
+    of n.
 
-    Returns
-    -------
-    (m/n + 1, d) array
-        The iterates, the start first.
-
-    Examples
-    --------
     >>> x, y = np.ones((2, 1)), np.array([1.0, 1.0])
     >>> stream_sgd(np.zeros(1), x, y, lr=0.5, n=1)[:, 0]
     array([0.  , 0.5 , 0.75])

@@ -25,12 +25,10 @@ __all__ = [
 
 
 def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
-    """Return the margins y (wᵀx + b) of a linear classifier; a positive margin is a right answer.
+    """Return the margins y (wᵀx + b) of a linear classifier; positive is right (Source: L1-03).
 
-    Source: L1-03
+    The labels y are ±1.
 
-    Examples
-    --------
     >>> margins(np.array([1.0]), 0.0, np.array([[2.0], [3.0]]), np.array([1, -1]))
     array([ 2., -3.])
     """
@@ -43,8 +41,6 @@ def zero_one_loss(margin: Values) -> Values:
     A score of exactly 0 counts as an error. The derivative is 0 at every margin except 0, where
     it does not exist.
 
-    Examples
-    --------
     >>> zero_one_loss(np.array([-2.0, 0.0, 0.1]))
     array([1., 1., 0.])
     """
@@ -56,16 +52,10 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
 
     .. math:: \frac{d}{d(yf)}\log_2(1 + e^{-yf}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{yf}}
 
-    Notes
-    -----
     This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In bits
-    it is 1 at margin 0 and bounds the 0–1 loss from above. In nats it is 0.69 at margin 0 and
-    does not.
+    it is 1 at margin 0 and bounds the 0–1 loss from above. In nats it is 0.69 at margin 0 and does
+    not. Source: L1-03.
 
-    Source: L1-03
-
-    Examples
-    --------
     >>> value, derivative = logistic_loss(np.array([0.0, -1000.0]))
     >>> value.round().tolist(), derivative.round(2).tolist()
     ([1.0, 1443.0], [-0.72, -1.44])
@@ -75,16 +65,10 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def hinge_loss(margin: Values) -> tuple[Values, Values]:
-    """Return max(0, 1 − margin) and its derivative, −1 for margins below 1 and else 0.
+    """Return max(0, 1 − margin) and its derivative, −1 below margin 1 and else 0 (Source: L1-03).
 
-    Notes
-    -----
     At margin 1 every number from −1 to 0 is a subgradient; 0 is returned. Bounds the 0–1 loss.
 
-    Source: L1-03
-
-    Examples
-    --------
     >>> hinge_loss(np.array([-1.0, 0.5, 2.0]))
     (array([2. , 0.5, 0. ]), array([-1., -1.,  0.]))
     """
@@ -94,8 +78,6 @@ def hinge_loss(margin: Values) -> tuple[Values, Values]:
 def exponential_loss(margin: Values) -> tuple[Values, Values]:
     """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss (Source: L1-03).
 
-    Examples
-    --------
     >>> exponential_loss(np.array([0.0]))
     (array([1.]), array([-1.]))
     """
@@ -107,8 +89,6 @@ def squared_loss(margin: Values) -> tuple[Values, Values]:
 
     With labels ±1 it equals (f − y)². It rises again for margins above 1.
 
-    Examples
-    --------
     >>> squared_loss(np.array([0.0, 3.0]))
     (array([1., 4.]), array([-2.,  4.]))
     """
@@ -130,8 +110,8 @@ SURROGATES: dict[str, MarginLoss] = {
 def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
     """Return the share of a sample that a linear classifier labels wrongly (Source: L1-03).
 
-    Examples
-    --------
+    The labels y are ±1.
+
     >>> zero_one_risk(np.array([1.0]), 0.0, np.array([[2.0], [-3.0]]), np.array([1, 1]))
     0.5
     """
@@ -143,8 +123,8 @@ def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
 
     .. math:: \nabla J(w) = -\frac1m \sum_{i:\ y_i w^T x_i < 1} y_i x_i
 
-    Examples
-    --------
+    The labels y are ±1.
+
     >>> hinge_risk_gradient(np.zeros(1), np.array([[2.0], [4.0]]), np.array([1, 1]))
     array([-3.])
     """
@@ -155,21 +135,12 @@ def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
 def count_dichotomies(m: int, d: int) -> int:
     r"""Return the number of labelings of m points in d dimensions by classifiers wᵀx.
 
-    Source: L1-03
-
     .. math:: C(m, d) = 2 \sum_{k=0}^{d-1} \binom{m-1}{k}
 
-    Cover's count, for points in general position and planes through the origin. A classifier with
-    a bias, wᵀx + b, has C(m, d + 1) labelings. The count grows like m^{d−1}, and equals 2^m for
-    d ≥ m.
+    Cover's count, for points in general position and planes through the origin. A classifier with a
+    bias, wᵀx + b, has C(m, d + 1) labelings. The count grows like m^{d−1}, and equals 2^m for d ≥
+    m. Raises ValueError where m or d is less than 1. Source: L1-03.
 
-    Raises
-    ------
-    ValueError
-        If m or d is below 1.
-
-    Examples
-    --------
     >>> count_dichotomies(10, 2), count_dichotomies(10, 3)     # in the plane: without, with a bias
     (20, 92)
     """

@@ -4,8 +4,6 @@
 """
 
 from optdl.experiments import examples, tuning
-from optdl.experiments.comparison import DENSE_METHODS, convolutional_panel, dense_panels
-from optdl.experiments.examples import generated_images
 from optdl.experiments.experiment import Experiment
 from optdl.experiments.report import (
     accuracy,
@@ -16,25 +14,17 @@ from optdl.experiments.report import (
     main,
     spread,
 )
-from optdl.experiments.runs import Panel, Run, Settings, Tuning
+from optdl.experiments.runs import (
+    DENSE_METHODS,
+    Panel,
+    Run,
+    Tuning,
+    convolutional_panel,
+    dense_panels,
+)
 
 __all__ = [
-    "DENSE_METHODS",
-    "Experiment",
-    "Panel",
-    "Run",
-    "Settings",
-    "Tuning",
-    "accuracy",
-    "convolutional_panel",
-    "dense_panels",
-    "draw_curves",
-    "draw_panel",
-    "draw_rates",
-    "draw_spreads",
-    "examples",
-    "generated_images",
-    "main",
-    "spread",
-    "tuning",
-]
+    "DENSE_METHODS", "Experiment", "Panel", "Run", "Tuning", "accuracy", "convolutional_panel",
+    "dense_panels", "draw_curves", "draw_panel", "draw_rates", "draw_spreads", "examples", "main",
+    "spread", "tuning",
+]  # fmt: skip

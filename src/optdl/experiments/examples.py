@@ -15,9 +15,6 @@ from optdl.images import ImageFolder, StreamedImages
 
 __all__ = ["Parts", "generated_images", "image_files", "parts", "standardized"]
 
-VALIDATION = 0.1
-"""The share of the training images that only choose."""
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -33,21 +30,18 @@ class Parts:
 def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
     """Return the three parts of a data set, as images or flat.
 
-    The training images are split at random, the same way in every run. For standardized inputs
-    mean and variance are those of the training part. It is one shorter where a minibatch of one
-    example would be left, which BN refuses.
+    A tenth of the training images only chooses, drawn at random, the same ones in every run. For
+    standardized inputs mean and variance are those of the training part. It is one shorter where a
+    minibatch of one example would be left, which BN refuses.
     """
-    split = data.split(VALIDATION)
-    train, validation, test = split.train, split.validation, split.test
+    split = data.split(0.1)
+    found = [split.train, split.validation, split.test]
     if inputs == "standardized":
-        train, validation, test = standardized((train, validation, test), data.image_shape[0])
-    count = len(train) - (batch > 1 and len(train) % batch == 1)
-    train = train.first(count)
+        found = standardized(found, data.image_shape[0])
+    found[0] = found[0].first(len(found[0]) - (batch > 1 and len(found[0]) % batch == 1))
     if images:
-        train, validation, test = (
-            Examples(part.x.reshape(-1, *data.image_shape), part.y)
-            for part in (train, validation, test)
-        )
+        found = [Examples(part.x.reshape(-1, *data.image_shape), part.y) for part in found]
+    train, validation, test = found
     return Parts(train, validation, test, data.image_shape, len(data.classes))
 
 
@@ -64,15 +58,12 @@ def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
     pixels = first.x.reshape(len(first), channels, -1)
     mean = pixels.mean((0, 2), dtype=np.float64)[:, None]
     std = pixels.std((0, 2), dtype=np.float64)[:, None]
-    return [
-        Examples(
-            ((part.x.reshape(len(part), channels, -1) - mean) / std)
-            .astype(np.float32)
-            .reshape(part.x.shape),
-            part.y,
-        )
-        for part in (first, *rest)
-    ]
+
+    def moved(x: np.ndarray) -> np.ndarray:
+        scaled = (x.reshape(len(x), channels, -1) - mean) / std
+        return scaled.astype(np.float32).reshape(x.shape)
+
+    return [Examples(moved(part.x), part.y) for part in (first, *rest)]
 
 
 def image_files(root: Path, size: int, seed: int, most: int | None, readers: int) -> Parts:
@@ -81,12 +72,12 @@ def image_files(root: Path, size: int, seed: int, most: int | None, readers: int
     The folder has ``train/CLASS/FILE`` and ``val/CLASS/FILE``. Images are cropped to ``size``
     pixels in height and width; so many ``readers`` are threads that read files.
     """
-    folders = [ImageFolder(root / "train", size, train=True, seed=seed)]
-    folders.append(ImageFolder(root / "val", size))
-    for folder in folders:
+    train = ImageFolder(root / "train", size, train=True, seed=seed)
+    test = ImageFolder(root / "val", size)
+    for folder in (train, test):
         folder.keep(most or len(folder))
-    train, test = (StreamedImages(folder, readers) for folder in folders)
-    return Parts(train, None, test, (3, size, size), len(folders[0].classes))
+    found = StreamedImages(train, readers), None, StreamedImages(test, readers)
+    return Parts(*found, (3, size, size), len(train.classes))
 
 
 def generated_images(examples: int = 150, seed: int = 0) -> Dataset:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from optdl.data import Dataset, Examples, load
 from optdl.experiments import examples, models, tuning
@@ -25,9 +27,6 @@ from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning, rates_na
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
 from optdl.training import order_seed, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["Experiment"]
 
@@ -57,49 +56,39 @@ class Experiment:
         description: str | None = None,
     ) -> None:
         parser = _parser(description)
-        self.options = parser.parse_args(arguments)
+        self.options = options = parser.parse_args(arguments)
         path = Path(file).resolve()
         self.name, build = path.stem, path.parent.parent / "build"
-        results = build / "smoke" if self.options.smoke else path.parent / "results"
-        self.results = Path(self.options.results or results) / self.name
-        self.figures = self.results if self.options.results else build / "figures"
-        self.checkpoints = self.results if self.options.results else build / "checkpoints"
-        self.device = self.options.device
-        self.seeds = tuple(
-            range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds)
-        )
+        results = build / "smoke" if options.smoke else path.parent / "results"
+        self.results = Path(options.results or results) / self.name
+        self.figures = self.results if options.results else build / "figures"
+        self.checkpoints = self.results if options.results else build / "checkpoints"
+        self.device = options.device
+        self.seeds = tuple(range(min(2, options.seeds) if options.smoke else options.seeds))
         self.panels = [self._requested(panel) for panel in panels]
-        if self.options.only and not any(panel.runs for panel in self.panels):
+        if options.only and not any(panel.runs for panel in self.panels):
             names = "\n  ".join(dict.fromkeys(run.name for panel in panels for run in panel.runs))
-            parser.error(f"--only {self.options.only} selects no run; there are\n  {names}")
+            parser.error(f"--only {options.only} selects no run; there are\n  {names}")
         self._data: dict[str, Dataset] = {}
         self._parts: dict[tuple[object, ...], Parts] = {}
-        if self.options.smoke and not self.options.imagenet:
-            self.options.imagenet = self.results / "imagenet"
+        if options.smoke and not options.imagenet:
+            options.imagenet = self.results / "imagenet"
             if any(run.data == "imagenet" for panel in self.panels for run in panel.runs):
-                examples.write_images(self.options.imagenet)
-        torch.set_num_threads(self.options.threads)
+                examples.write_images(options.imagenet)
+        torch.set_num_threads(options.threads)
 
     def _requested(self, panel: Panel) -> Panel:
         """Return the panel as the command line wants it."""
-        runs = [self._requested_run(run) for run in panel.runs]
-        tuned = panel.tuning
-        if tuned and self.options.smoke:
+        options, tuned, runs = self.options, panel.tuning, []
+        if tuned and options.smoke:
             first = tuned.rates[:1]
             tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=0)
-        return replace(panel, runs=[run for run in runs if run], tuning=tuned)
-
-    def _requested_run(self, run: Run) -> Run | None:
-        options = self.options
-        if options.only and options.only not in f"{run.name}-":
-            return None
-        if not options.smoke:
-            return replace(run, data=options.data or run.data, epochs=options.epochs or run.epochs)
-        data = options.data or _smoke_data(run.network)
-        settings = replace(run.settings, size=32) if data == "imagenet" else run.settings
-        batch = min(run.batch, 32)
-        epochs = options.epochs or 1
-        return replace(run, data=data, epochs=epochs, batch=batch, settings=settings)
+        for run in panel.runs:
+            if (options.only or "") in f"{run.name}-":
+                smoke = _smoke(run) if options.smoke else run
+                own = {"data": options.data, "epochs": options.epochs}
+                runs.append(replace(smoke, **{name: own[name] for name in own if own[name]}))
+        return replace(panel, runs=runs, tuning=tuned)
 
     # --- Runs
 
@@ -111,44 +100,37 @@ class Experiment:
                     if panel.tuning:
                         self.tune(run, panel.tuning)
                     for variant in self.variants(panel, run):
-                        self._finish(variant, self._seeds(panel, run, variant))
+                        # a rate of the paper that was not chosen may have fewer seeds
+                        aside = panel.tuning and variant != self.chosen(panel, run)
+                        count = panel.tuning.paper if panel.tuning and aside else None
+                        self._finish(variant, self.seeds[:count])
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on where the last epoch ended")
             sys.exit(130)
         return self.records()
 
-    def _seeds(self, panel: Panel, run: Run, variant: Run) -> tuple[int, ...]:
-        """Return the seeds of a variant: a rate of the paper that was not chosen may have fewer."""
-        aside = panel.tuning and variant != self.chosen(panel, run)
-        return self.seeds[: panel.tuning.paper] if panel.tuning and aside else self.seeds
-
     def variants(self, panel: Panel, run: Run) -> list[Run]:
         """Return a run of a panel with its chosen rate, if there is one, and with the paper's."""
         chosen = self.chosen(panel, run)
-        paper = [run] if panel.tuning is None or panel.tuning.paper else []
-        if chosen is None:
-            return paper
-        return [chosen, *(each for each in paper if each != chosen)]
+        paper = panel.tuning is None or panel.tuning.paper
+        return [each for each in dict.fromkeys((chosen, run if paper else None)) if each]
 
     def chosen(self, panel: Panel, run: Run) -> Run | None:
         """Return a run with the rate that was chosen for it; None while none is."""
         if panel.tuning is None:
             return run
-        record = self._tuning_record(run, panel.tuning)
-        accuracies = tuning.scores(record, self._classes(run))
-        if not accuracies or self._untried(run, panel.tuning, accuracies):
-            return None
-        return run.at(tuning.best_rate(accuracies))
+        _, accuracies, todo = self._search(run, panel.tuning)
+        return None if todo or not accuracies else run.at(tuning.best_rate(accuracies))
 
     def records(self) -> dict[str, list[Record]]:
         """Return what is there: names of runs to the records of their seeds, with curves."""
-        by_run: dict[str, list[Record]] = {}
-        for panel in self.panels:
-            for run in (variant for each in panel.runs for variant in self.variants(panel, each)):
-                records = self.ended(run)
-                if any(record.curves for record in records):
-                    by_run[run.name] = records
-        return by_run
+        by_run = {
+            variant.name: self.ended(variant)
+            for panel in self.panels
+            for run in panel.runs
+            for variant in self.variants(panel, run)
+        }
+        return {name: each for name, each in by_run.items() if any(one.curves for one in each)}
 
     def ended(self, run: Run) -> list[Record]:
         """Return the records of a run whose training is over: completed, or diverged."""
@@ -164,93 +146,83 @@ class Experiment:
         """Return where the validation errors of all rates of a run lie."""
         return self.results / "tuning" / f"{run.curve}.json"
 
-    def _tuning_record(self, run: Run, how: Tuning) -> Record:
-        """Return what was tried so far; an empty record if that was another configuration."""
-        config = plain(replace(run, epochs=how.epochs)) | {
-            "rate": None,
-            "seeds": how.seeds,
-            "examples": how.examples,
-        }
+    def _search(self, run: Run, how: Tuning) -> tuple[Record, dict[Any, float], Sequence[Any]]:
+        """Return what was tried with this configuration, the accuracies, and what is to be tried.
+
+        That are rates, or pairs of rates; there are none once one can be chosen.
+        """
+        config = replace(run, epochs=how.epochs).config()
+        config |= {"rate": None, "seeds": how.seeds, "examples": how.examples}
         file = self.tuning_file(run)
         record = Record.load(file) if file.exists() else Record({})
         if any(record.config.get(key) != value for key, value in config.items()):
             record = Record({}, config | {"diverged": []})
-        return record
+        classes = {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
+        accuracies = tuning.scores(record, classes)
+        if self.options.smoke and accuracies:
+            return record, accuracies, []
+        if not how.pairs:
+            return record, accuracies, tuning.next_rates(accuracies, how.rates)
+        missing = [pair for pair in how.rates if pair not in accuracies]
+        search = [] if how.rates else tuning.next_pairs(accuracies, run.rate)
+        return record, accuracies, missing or search
 
     def tune(self, run: Run, how: Tuning) -> None:
         """Train with one rate after the other until the best one is not at an end of the grid.
 
         The record of the tuning is written after each rate, so an interruption costs one at most.
         """
-        record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
-        accuracies = tuning.scores(record, self._classes(run))
-        while rates := self._untried(run, how, accuracies):
-            for outcome in self._attempt(short.at(rates[0]), range(how.seeds), how):
+        short = replace(run, epochs=how.epochs)
+        record, _, todo = self._search(run, how)
+        while todo:
+            for seed in range(how.seeds):
+                outcome = self._attempt(short.at(todo[0]), seed, how)
                 if not _ended(outcome):
                     return  # it says nothing about the rate, and is tried again the next time
-                name = tuning.entry(rates[0], outcome.seed)
+                name = tuning.entry(todo[0], seed)
                 record.curves[name] = outcome.curves.get("validation_error", [1.0])
                 record.seconds += outcome.seconds
                 if outcome.stop.startswith("diverged"):
                     record.config["diverged"].append(name)
             self.save_record(record, self.tuning_file(run))
-            accuracies = tuning.scores(record, self._classes(run))
-            print(f"{run.curve}: {_table(accuracies)}", file=sys.stderr)
-
-    def _untried(self, run: Run, how: Tuning, accuracies: dict[Any, float]) -> Sequence[Any]:
-        """Return the rates, or pairs of rates, that are to be tried before one is chosen."""
-        if self.options.smoke and accuracies:
-            return []
-        if how.pairs and how.rates:
-            return [pair for pair in how.rates if pair not in accuracies]
-        if how.pairs:
-            return tuning.next_pairs(accuracies, run.rate)
-        return tuning.next_rates(accuracies, how.rates)
-
-    def _classes(self, run: Run) -> int:
-        return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
+            record, accuracies, todo = self._search(run, how)
+            shown = (f"{rates_name(each)}: {100 * a:.1f}" for each, a in accuracies.items())
+            print(f"{run.curve}: {', '.join(shown)}", file=sys.stderr)
 
     def _finish(self, run: Run, seeds: Sequence[int]) -> None:
-        todo = [seed for seed in seeds if not is_done(self.file(run, seed), run)]
-        for record in self._attempt(run, todo):
-            self._keep(run, record)
-            if _ended(record):
-                self._checkpoint(run, record.seed).unlink(missing_ok=True)
+        for seed in seeds:
+            if not is_done(self.file(run, seed), run) and _ended(self.advance(run, seed)):
+                self._checkpoint(run, seed).unlink(missing_ok=True)
 
     def advance(self, run: Run, seed: int = 0) -> Record:
         """Train a run, and keep its checkpoint, so that the same run with more epochs goes on."""
-        [record] = self._attempt(run, [seed])
-        self._keep(run, record)
-        return record
-
-    def _keep(self, run: Run, record: Record) -> None:
-        record.config = plain(run) | record.config
-        self.save_record(record, self.file(run, record.seed))
+        record = self._attempt(run, seed)
+        record.config = run.config() | record.config
+        self.save_record(record, self.file(run, seed))
         if record.stop.startswith("diverged"):
-            print(f"{run.name}, seed {record.seed}: {record.stop}")
+            print(f"{run.name}, seed {seed}: {record.stop}")
+        return record
 
     def _checkpoint(self, run: Run, seed: int, how: Tuning | None = None) -> Path:
         stage = f"{self.name}-tuning" if how else self.name
         return self.checkpoints / f"{stage}-{run.name}-{seed}.pt"
 
-    def _attempt(
-        self, run: Run, seeds: Sequence[int], how: Tuning | None = None
-    ) -> Iterable[Record]:
+    def _attempt(self, run: Run, seed: int, how: Tuning | None = None) -> Record:
         """Train, to choose or to be judged; what goes wrong becomes a record as well."""
-        for seed in seeds:
-            try:
-                yield self._train(run, seed, how)
-            except Exception as error:
-                if (outcome := _outcome(error)) is None:
-                    raise
-                print(f"{run.name}: {outcome}: {error}", file=sys.stderr)
-                reason = f"{outcome}: {str(error).splitlines()[0]}"
-                yield Record({}, seed=seed, stop=reason)
+        try:
+            return self._train(run, seed, how)
+        except Exception as error:
+            if (outcome := _outcome(error)) is None:
+                raise
+            print(f"{run.name}: {outcome}: {error}", file=sys.stderr)
+            return Record({}, seed=seed, stop=f"{outcome}: {str(error).splitlines()[0]}")
 
     def save_record(self, record: Record, file: Path) -> None:
         """Complete a record and write it."""
         record.versions = versions() | _commit()
-        record.device = _device_name(self.device)
+        threads = f"{self.device}, {torch.get_num_threads()} thread(s)"
+        on_gpu = self.device.startswith("cuda")
+        record.device = torch.cuda.get_device_name(self.device) if on_gpu else threads
         record.save(file)
 
     def _train(self, run: Run, seed: int, how: Tuning | None) -> Record:
@@ -291,7 +263,7 @@ class Experiment:
             config={"name": run.name},
             progress=True,
             checkpoint=checkpoint,
-            augmentation=PadCropFlip() if run.settings.augment else None,
+            augmentation=PadCropFlip() if run.settings.get("augment") else None,
             autocast=narrow,
             # hooks that compute in Python would not be replayed
             cuda_graph=not run.watch_every,
@@ -311,7 +283,7 @@ class Experiment:
         """Return the examples of a run, which are read once; the seed is that of random crops."""
         if run.data == "imagenet":
             root = Path(self.options.imagenet or "imagenet")
-            size, most = run.settings.size or 224, self.options.examples
+            size, most = run.settings.get("size", 224), self.options.examples
             return examples.image_files(root, size, seed, most, self.options.readers)
         images = run.network not in FULLY_CONNECTED
         key = (run.data, run.inputs, run.batch > 1 and run.batch, images)
@@ -334,8 +306,6 @@ class Experiment:
 
     def save(self, fig: Figure, name: str = "") -> list[Path]:
         """Write a figure as SVG, and as PNG on white, and close it."""
-        from matplotlib import pyplot as plt
-
         self.figures.mkdir(parents=True, exist_ok=True)
         files = [self.figures / f"{name or self.name}.{ending}" for ending in ("svg", "png")]
         fig.savefig(files[0], metadata={"Date": None})
@@ -346,26 +316,19 @@ class Experiment:
         return files
 
 
-def _smoke_data(network: str) -> str:
-    if network == "resnet18":
-        return "imagenet"
-    return "digits" if network in FULLY_CONNECTED else "generated"
-
-
-def plain(run: Run) -> dict[str, Any]:
-    """Return the configuration of a run as a file holds it."""
-    return Record({}, run.config()).config
-
-
-def _table(accuracies: dict[Any, float]) -> str:
-    return ", ".join(f"{rates_name(each)}: {100 * right:.1f}" for each, right in accuracies.items())
+def _smoke(run: Run) -> Run:
+    """Return a run that shows in seconds that everything works."""
+    small = replace(run, epochs=1, batch=min(run.batch, 32))
+    if run.network == "resnet18":
+        return replace(small, data="imagenet", settings={**run.settings, "size": 32})
+    return replace(small, data="digits" if run.network in FULLY_CONNECTED else "generated")
 
 
 def is_done(file: Path, run: Run) -> bool:
     """Tell whether a file has the record of this run, or of the same with more epochs."""
     if not file.exists():
         return False
-    record, expected = Record.load(file), plain(run)
+    record, expected = Record.load(file), run.config()
     same = all(record.config.get(key) == expected[key] for key in expected if key != "epochs")
     return _ended(record) and same and record.config["epochs"] >= run.epochs
 
@@ -395,12 +358,6 @@ def _commit() -> dict[str, str]:
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": done.stdout.strip()}
-
-
-def _device_name(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"{device}, {torch.get_num_threads()} thread(s)"
 
 
 def _parser(description: str | None) -> argparse.ArgumentParser:

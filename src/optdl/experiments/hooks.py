@@ -15,12 +15,7 @@ from optdl.conditioning import condition_number
 from optdl.data import Examples
 from optdl.training import Hook, State
 
-__all__ = [
-    "STATISTICS",
-    "LastUnitConditioning",
-    "PartOfP",
-    "RecomputedStatistics",
-]
+__all__ = ["LastUnitConditioning", "PartOfP", "RecomputedStatistics"]
 
 
 class RecomputedStatistics(Hook):
@@ -43,15 +38,10 @@ class RecomputedStatistics(Hook):
     def after_epoch(self, state: State) -> None:
         """Add to the curves."""
         with torch.no_grad(), use_population_statistics(state.model, self.source):
-            scores = torch.cat([self._scores(state.model, x) for x in torch.split(self.x, 1000)])
+            scores = torch.cat([state.model(x).double() for x in torch.split(self.x, 1000)])
         loss = nn.functional.cross_entropy(scores, self.y).item()
         error = (scores.argmax(1) != self.y).double().mean().item()
-        for name, value in {"recomputed_loss": loss, "recomputed_error": error}.items():
-            state.curves.setdefault(name, []).append(value)
-
-    def _scores(self, model: nn.Module, x: Tensor) -> Tensor:
-        scores: Tensor = model(x)
-        return scores.double()
+        state.append(recomputed_loss=loss, recomputed_error=error)
 
 
 class PartOfP(BNP):
@@ -82,12 +72,6 @@ class PartOfP(BNP):
         return ran
 
 
-EPS1 = (1e-2, 0.0)
-EPS2 = 1e-4
-STATISTICS = ("running", "minibatch")
-"""Of which mean and variance P is made: the averages that the step used, or its own rows'."""
-
-
 class LastUnitConditioning(Hook):
     r"""Measure the conditioning of the first output unit, after steps of BNP. Source: P-18.
 
@@ -112,8 +96,7 @@ class LastUnitConditioning(Hook):
     def after_step(self, state: State) -> None:
         """Add to the curves."""
         if (state.step - 1) % self.every == 0:
-            for name, value in {"watched_step": state.step, **self._measured()}.items():
-                state.curves.setdefault(name, []).append(value)
+            state.append(watched_step=state.step, **self._measured())
 
     def _measured(self) -> dict[str, float]:
         H = self.inputs.double().cpu().numpy()
@@ -123,9 +106,9 @@ class LastUnitConditioning(Hook):
         measured = {"hessian": condition_number(hessian), "rank": float(rank)}
         averages = self.bnp.state_dict()[self.name]
         running = tuple(averages[key].flatten().double().cpu().numpy() for key in ("mean", "var"))
-        for name, (mean, var) in zip(STATISTICS, (running, batch_statistics(H)), strict=True):
-            for eps1 in EPS1:
-                U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, EPS2)))
+        for name, (mean, var) in {"running": running, "minibatch": batch_statistics(H)}.items():
+            for eps1 in (1e-2, 0.0):
+                U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, 1e-4)))
                 measured[f"{name} P {eps1:g}"] = condition_number((U @ D).T @ hessian @ U @ D)
                 measured[f"{name} D {eps1:g}"] = condition_number(D)
         return {name: float(f"{value:.4g}") for name, value in measured.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
@@ -25,99 +24,90 @@ from optdl.training import Schedule
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 
+BNP_CONSTANTS = {"rho", "eps1", "eps2", "split", "corrected", "part"}
+
 
 def build(
     run: Run, shape: tuple[int, int, int], classes: int, seed: int, depth: int | None = None
 ) -> nn.Module:
     """Return the network of a run, with its initial weights; a ResNet may have another depth."""
-    normalization = _normalization(run)
+    normalization, own = _normalization(run), run.settings
     if run.network in FULLY_CONNECTED:
-        pixels = math.prod(shape)
-        widths = (pixels, *FULLY_CONNECTED[run.network], classes)
+        inputs, place = math.prod(shape), 1  # after the layer that flattens
+        widths = (inputs, *FULLY_CONNECTED[run.network], classes)
         model = fully_connected(widths, normalization, seed=seed)
-        if run.settings.input:
-            assert callable(normalization)
-            model.insert(1, normalization(pixels))
-        return model
-    if run.network == "cnn5":
-        model = cnn5(shape[0], shape[1], classes, normalization, seed=seed)
-        if run.settings.input:
-            assert callable(normalization)
-            model = nn.Sequential(normalization(shape[0]), *model)
-        return model
-    scale = run.settings.init_scale or 1.0
-    if run.network == "resnet18":
-        return resnet18(classes, normalization, scale, seed=seed)
-    name, _, version = run.network.partition("-")
-    layers = depth or int(name.removeprefix("resnet"))
-    return resnet_cifar(layers, classes, normalization, version == "pre", scale, seed=seed)
+    elif run.network == "cnn5":
+        inputs, place = shape[0], 0
+        model = cnn5(inputs, shape[1], classes, normalization, seed=seed)
+    else:
+        scale = own.get("init_scale", 1.0)
+        if run.network == "resnet18":
+            return resnet18(classes, normalization, scale, seed=seed)
+        name, _, version = run.network.partition("-")
+        layers = depth or int(name.removeprefix("resnet"))
+        return resnet_cifar(layers, classes, normalization, version == "pre", scale, seed=seed)
+    if own.get("input"):
+        assert callable(normalization)
+        model.insert(place, normalization(inputs))
+    return model
 
 
 def _normalization(run: Run) -> Normalization:
     """Return what a method puts into a network; constants are those of the paper's library."""
-    settings = run.settings.given()
-    moving = {"rho": settings.get("rho", 0.99), "eps": settings.get("eps", 1e-3)}  # TensorFlow's
-    limits = {key: settings[key] for key in ("s_max", "d_max") if key in settings}
-    four_settings = {key: settings[key] for key in ("groups", "ghost_size") if key in settings}
-    share = settings.get("example_share", 0.1)
-    resnet = run.network.startswith("resnet")
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: run.settings[name] for name in names if name in run.settings}
+
+    moving = {"rho": 0.99, "eps": 1e-3} | given("rho", "eps")  # TensorFlow's
+    limits, four = given("s_max", "d_max"), {"example_share": 0.1, **moving}
+    four |= given("groups", "ghost_size", "example_share")
+    resnet, groups = run.network.startswith("resnet"), run.settings.get("group_size", 4)
     makers: dict[str, Normalization] = {
-        "vanilla": None,
-        "BNP": None,
         "BN": "bn" if resnet else lambda width: BatchNorm(width, **moving),
         "LN": "ln" if run.network == "cnn5" else lambda width: nn.LayerNorm(width, moving["eps"]),
-        "GN": group_norm(settings.get("group_size", 4)),
-        "BNP+GN": group_norm(settings.get("group_size", 4)),
+        "GN": group_norm(groups),
+        "BNP+GN": group_norm(groups),
         "Renorm": lambda width: BatchRenorm(width, **moving, **limits),
-        "Four": lambda width: FourThingsNorm(width, **four_settings, example_share=share, **moving),
+        "Four": lambda width: FourThingsNorm(width, **four),
     }
-    return makers[run.method]
+    return makers.get(run.method)
 
 
 def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     """Return BNP where the method has it, as a list of hooks; the model is on its device."""
     if not run.method.startswith("BNP"):
         return []
-    settings = run.settings.given()
-    known = ("rho", "eps1", "eps2", "split", "corrected")
-    constants = {key: settings[key] for key in known if key in settings}
+    constants = {key: run.settings[key] for key in run.settings.keys() & BNP_CONSTANTS}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
-    skip = () if settings.get("first", True) else (first,)
-    kind = partial(PartOfP, part=settings["part"]) if "part" in settings else BNP
+    skip = () if run.settings.get("first", True) else (first,)
+    kind = PartOfP if "part" in constants else BNP
     return [kind(model, **constants, skip=skip, check_finite=check_finite)]
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer of a run; the model is on its device, on a GPU its rate, too."""
     on_gpu = next(model.parameters()).is_cuda
-    groups = _parameter_groups(run, model, on_gpu)
-    decay = run.settings.weight_decay or 0.0
+    rates, parts = [run.rate], [list(model.parameters())]
+    if first_rate := run.settings.get("first_rate"):
+        first = next(module for module in model.modules() if isinstance(module, nn.Linear))
+        own = set(first.parameters())
+        rates, parts = [run.rate, first_rate], [[p for p in parts[0] if p not in own], [*own]]
+    groups: list[dict[str, Any]] = [
+        # a CUDA graph reads the rate where it lies
+        {"params": part, "lr": torch.tensor(rate, device="cuda") if on_gpu else rate}
+        for part, rate in zip(parts, rates, strict=True)
+    ]
+    decay = run.settings.get("weight_decay", 0.0)
     if run.optimizer == "adam":
         return torch.optim.Adam(groups, weight_decay=decay, capturable=on_gpu)
     momentum = 0.9 if run.optimizer == "momentum" else 0.0
     return torch.optim.SGD(groups, momentum=momentum, weight_decay=decay, fused=on_gpu or None)
 
 
-def _parameter_groups(run: Run, model: nn.Module, on_gpu: bool) -> list[dict[str, Any]]:
-    """Return the parameters with their rates: all together, or those of the first layer apart."""
-    rates, parts = [run.rate], [list(model.parameters())]
-    if run.settings.first_rate is not None:
-        first = next(module for module in model.modules() if isinstance(module, nn.Linear))
-        rates.append(run.settings.first_rate)
-        parts.append(list(first.parameters()))
-        ids = {id(p) for p in parts[1]}
-        parts[0] = [p for p in parts[0] if id(p) not in ids]
-    # a CUDA graph reads the rate where it lies
-    return [
-        {"params": part, "lr": torch.tensor(rate, device="cuda") if on_gpu else rate}
-        for part, rate in zip(parts, rates, strict=True)
-    ]
-
-
 def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
     """Return what changes the rate; an epoch has so many steps."""
-    settings = run.settings
-    warmup = settings.warmup_steps or (settings.warmup_epochs or 0) * steps
-    linear = settings.warmup_steps is None
-    return Schedule(optimizer, steps, settings.decay or (), warmup, linear=linear)
+    given = run.settings
+    warmup = given.get("warmup_steps", given.get("warmup_epochs", 0) * steps)
+    linear = "warmup_steps" not in given
+    return Schedule(optimizer, steps, given.get("decay", ()), warmup, linear=linear)

@@ -30,20 +30,10 @@ STEPS = 10
 class RecordedRun:
     """Several trainings that share a function and most of their settings.
 
-    Parameters
-    ----------
-    name : str
-        Name of the file. It begins with the topic of the page that draws it, and a hyphen.
-    train : callable
-        Settings and ``hooks``, as keyword arguments, to the record of one training.
-    settings : mapping
-        What all trainings share.
-    trainings : mapping
-        Labels to the settings that belong to one training, ``seed`` among them.
-    curves : sequence of str
-        The curves of a training that are kept.
-    digits : int
-        Significant digits that are kept.
+    The ``name`` of the file begins with the topic of the page that draws it, and a hyphen.
+    ``train`` takes settings and ``hooks``, as keyword arguments, to the record of one training:
+    the ``settings`` that all share, and those of each label of ``trainings``, ``seed`` among them.
+    The ``curves`` of a training that are kept have so many significant ``digits``.
     """
 
     name: str
@@ -127,11 +117,10 @@ def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) ->
         print(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(names))}", file=sys.stderr)
         return 2
     for run in runs:
-        file = folder / f"{run.name}.json"
         if options.names and not {run.name, run.topic} & set(options.names):
             continue
-        is_done = file.exists() and Record.load(file).config == run.config
-        if is_done and not options.again:
+        file = folder / f"{run.name}.json"
+        if file.exists() and Record.load(file).config == run.config and not options.again:
             print(f"{run.name}: finished already")
             continue
         record = perform(run)

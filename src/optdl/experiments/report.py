@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.ticker import PercentFormatter
 
 from optdl.experiments.experiment import Experiment
 from optdl.experiments.runs import Panel, Run
 from optdl.experiments.tuning import scores
+from optdl.plotting import COLORS, DASHES, plot_curves, use_style
 from optdl.records import Record
 
 if TYPE_CHECKING:
@@ -55,45 +58,38 @@ ORDER = ("vanilla", "BN", "LN", "BNP", "Renorm", "Four")
 
 
 def draw_curves(experiment: Experiment) -> list[Path]:
-    """Draw test accuracy above and training loss below, mean and range, a column for each panel.
+    """Draw training loss above and test accuracy below, mean and range, a column for each panel.
 
-    A run is drawn with its chosen rate, or else with that of the paper. Each figure holds the
-    panels of one data set, network and batch size.
+    Each figure holds the panels of one data set, network and batch size.
     """
-    records = experiment.records()
-    figures: dict[str, list[tuple[str, list[tuple[Run, list[Record]]]]]] = {}
-    for panel in experiment.panels:
-        shown = [experiment.variants(panel, run)[:1] for run in panel.runs]
-        runs = [(run, records[run.name]) for some in shown for run in some if run.name in records]
-        if runs:
-            first_run = runs[0][0]
-            name = f"{experiment.name}-{first_run.data}-{first_run.network}-{first_run.batch}"
-            figures.setdefault(name, []).append((panel.title, runs))
-    return [file for name, panels in figures.items() for file in _draw(experiment, name, panels)]
-
-
-def _draw(
-    experiment: Experiment, name: str, panels: Sequence[tuple[str, list[tuple[Run, list[Record]]]]]
-) -> list[Path]:
-    from matplotlib import pyplot as plt
-
-    from optdl.plotting import use_style
-
     use_style()
-    fig, axes = plt.subplots(
-        2, len(panels), figsize=(1 + 4.3 * len(panels), 7.2), sharex="col", squeeze=False
-    )
-    for (above, below), (title, runs) in zip(axes.T, panels, strict=True):
-        draw_spreads(above, runs, "test_error", "test accuracy")
-        draw_spreads(below, runs, "minibatch_loss", "training loss")
-        above.set(title=title, xlabel="")
-        above.get_legend().remove()
-        # a run that wanders off at first would press all others to the floor
-        below.set_ylim(0, min(below.get_ylim()[1], 2.5))
-        # where it hides no curve
-        below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-        below.locator_params(axis="x", integer=True, min_n_ticks=1)
-    return experiment.save(fig, name)
+    figures: dict[str, list[Panel]] = {}
+    for panel in experiment.panels:
+        for run, _ in _drawn(experiment, panel)[:1]:
+            name = f"{experiment.name}-{run.data}-{run.network}-{run.batch}"
+            figures.setdefault(name, []).append(panel)
+    files = []
+    for name, panels in figures.items():
+        size = (1 + 4.3 * len(panels), 7.2)
+        fig, axes = plt.subplots(2, len(panels), figsize=size, sharex="col", squeeze=False)
+        for (above, below), panel in zip(axes.T, panels, strict=True):
+            draw_panel(experiment, panel, (above, below))
+            # a run that wanders off at first would press all others to the floor
+            above.set(title=panel.title, ylim=(0, min(above.get_ylim()[1], 2.5)))
+            # where it hides no curve
+            below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        fig.legends.clear()  # panels may have other runs than their neighbors
+        files += experiment.save(fig, name)
+    return files
+
+
+def _drawn(
+    experiment: Experiment, panel: Panel, methods: Container[str] | None = None
+) -> list[tuple[Run, list[Record]]]:
+    """Return the runs of a panel that have results, with the chosen rate or else the paper's."""
+    records = experiment.records()
+    variants = [experiment.variants(panel, run)[:1] for run in _labeled(panel, methods)]
+    return [(run, records[run.name]) for some in variants for run in some if run.name in records]
 
 
 def draw_panel(
@@ -102,17 +98,13 @@ def draw_panel(
     axes: Sequence[Axes] | None = None,
     methods: Container[str] | None = None,
 ) -> None:
-    """Draw a panel's training loss, and its test accuracy in percent, with the chosen rates.
+    """Draw a panel's training loss, and its test accuracy in percent.
 
-    Runs without a chosen rate, or without results, are left out, and so are those whose label is
-    not among the ``methods``. Without axes a new figure has them one above the other, so that they
-    can be read on a phone.
+    A run is drawn with its chosen rate, or else with that of the paper; runs without results are
+    left out, and so are those whose label is not among the ``methods``. Without axes a new figure
+    has them one above the other, so that they can be read on a phone.
     """
-    from matplotlib import pyplot as plt
-
-    records = experiment.records()
-    chosen = [experiment.chosen(panel, run) for run in _labeled(panel, methods)]
-    runs = [(run, records[run.name]) for run in chosen if run and run.name in records]
+    runs = _drawn(experiment, panel, methods)
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(5.6, 7.2), sharex=True)[1]
     draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
@@ -134,8 +126,6 @@ def draw_rates(
     A method has the color and the dashes that it has in :func:`draw_panel`. A seed that diverged
     counts as a guess, with the accuracy 1/classes.
     """
-    from optdl.plotting import plot_curves
-
     for ax, panel in zip(axes, panels, strict=True):
         runs = _labeled(panel, methods)
         for run, style in zip(runs, _styles([run.method for run in runs]), strict=True):
@@ -156,8 +146,6 @@ def _labeled(panel: Panel, methods: Container[str] | None) -> list[Run]:
 
 def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
     """Draw accuracies in percent, one label of a common axis, and one legend below all axes."""
-    from matplotlib.ticker import PercentFormatter
-
     for ax in accuracies:
         ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     for ax in axes:
@@ -176,8 +164,6 @@ def draw_spreads(
     Of a curve whose name ends in ``error`` one minus its values is drawn; ``name`` is the label of
     the y axis.
     """
-    from optdl.plotting import COLORS, plot_curves
-
     styles = _styles([run.method for run, _ in runs])
     for number, ((run, records), style) in enumerate(zip(runs, styles, strict=True)):
         mean, low, high = spread(records, curve)
@@ -196,8 +182,6 @@ def draw_spreads(
 
 def _use_style(ax: Axes, style: tuple[int, int]) -> None:
     """Draw the next line with the color and the dashes of these numbers."""
-    from optdl.plotting import COLORS, DASHES
-
     ax.set_prop_cycle(color=[COLORS[style[0]]], linestyle=[DASHES[style[1]]])
 
 
@@ -234,12 +218,9 @@ def accuracy(records: Sequence[Record], curve: str) -> str:
     whole = [record for record in records if not record.stop.startswith("diverged")]
     last = [100 * (1 - record.curves[curve][-1]) for record in whole if curve in record.curves]
     lost = len(records) - len(whole)
-    if lost == len(records):
-        return f"all {lost} diverged" if lost else ""
     if not last:
-        return ""
-    mean = sum(last) / len(last)
-    text = f"{mean:.1f}"
+        return f"all {lost} diverged" if lost and not whole else ""
+    text = f"{sum(last) / len(last):.1f}"
     if len(last) > 1:
         text += f" ({min(last):.1f}–{max(last):.1f})"
     return f"{text}, {lost} of {len(records)} diverged" if lost else text

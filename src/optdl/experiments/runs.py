@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-__all__ = ["DATA", "INPUTS", "METHODS", "NETWORKS", "Panel", "Run", "Settings", "Tuning"]
+from optdl.records import Record
+
+__all__ = [
+    "DATA", "DENSE_METHODS", "INPUTS", "METHODS", "NETWORKS", "Panel", "Run", "Tuning",
+    "convolutional_panel", "dense_panels",
+]  # fmt: skip
 
 FULLY_CONNECTED = {"fc3": (100, 100, 100), "fc2": (100, 100)}
 """Fully connected networks, by their hidden layers."""
@@ -22,87 +27,6 @@ Pair = tuple[float, float]
 """Two learning rates: that of the later layers, and that of the first."""
 
 OPTIMIZERS = ("sgd", "momentum", "adam")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run has other than its defaults; None stands for the default.
-
-    Parameters
-    ----------
-    input : bool
-        Whether BN, or Renorm, stands at the network's input, too.
-    first : bool
-        Whether BNP preconditions the first layer.
-    first_rate : float
-        Learning rate of the weights and the bias of the first layer. The default is that of the
-        run, which all other parameters have in any case.
-    rho, eps, s_max, d_max : float
-        Of BN and Renorm: see :class:`optdl.batchnorm.BatchRenorm`.
-    eps1, eps2
-        Of BNP: see :class:`optdl.bnp.BNP`.
-    corrected : bool
-        Whether the running averages of BNP begin with the first minibatch.
-    part : str
-        What of P BNP has: "center" for U, "scale" for D, "rate" for a number; else all.
-    split : bool
-        Whether the optimizer works in the coordinates z of θ = Pz, on which
-        :meth:`optdl.bnp.BNP.split` has more.
-    groups, ghost_size, example_share
-        Of 4 Things: see :class:`optdl.batchnorm.FourThingsNorm`.
-    group_size : int
-        Channels in a group of GN.
-    init_scale : float
-        A factor of the initial weights of a residual network.
-    weight_decay : float
-        λ of the penalty ½λ‖θ‖², whose gradient the optimizer adds.
-    augment : bool
-        Whether training images are padded, cropped and flipped.
-    decay : sequence of float
-        After so many epochs the rate is divided by ten.
-    warmup_steps, warmup_epochs : float
-        How long the rate is 0.01, or rises from there.
-    size : int
-        Images of ImageNet are so many pixels high and wide.
-    """
-
-    input: bool | None = None
-    first: bool | None = None
-    first_rate: float | None = None
-    rho: float | None = None
-    eps: float | None = None
-    s_max: float | None = None
-    d_max: float | None = None
-    eps1: float | None = None
-    eps2: float | None = None
-    corrected: bool | None = None
-    part: str | None = None
-    split: bool | None = None
-    groups: int | None = None
-    ghost_size: int | None = None
-    example_share: float | None = None
-    group_size: int | None = None
-    init_scale: float | None = None
-    weight_decay: float | None = None
-    augment: bool | None = None
-    decay: Sequence[float] | None = None
-    warmup_steps: float | None = None
-    warmup_epochs: float | None = None
-    size: int | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return what is not left at its default, by name.
-
-        Returns
-        -------
-        dict
-            Names of fields to values, without those that are None.
-        """
-        return {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if getattr(self, item.name) is not None
-        }
 
 
 _TRAINING = {"weight_decay", "augment", "decay", "warmup_steps", "warmup_epochs"}
@@ -138,7 +62,23 @@ METHODS: Mapping[str, Mapping[str, set[str]]] = {
         "BNP+GN": {*_BNP, "group_size"},
     },
 }
-"""Kinds of networks to the methods that they can have, and to what these can be told."""
+"""Kinds of networks to the methods that they can have, and to the settings of these.
+
+- ``input``, ``first``: whether BN, or Renorm, stands at the network's input, too; whether BNP
+  preconditions the first layer.
+- ``first_rate``: learning rate of the first layer, where the others have that of the run.
+- ``rho``, ``eps``, ``s_max``, ``d_max`` of BN and Renorm: :class:`optdl.batchnorm.BatchRenorm`.
+- ``eps1``, ``eps2``, ``corrected``, ``split`` of BNP: :class:`optdl.bnp.BNP`.
+- ``part``: what of P BNP has: "center" for U, "scale" for D, "rate" for a number; else all.
+- ``groups``, ``ghost_size``, ``example_share``: :class:`optdl.batchnorm.FourThingsNorm`.
+- ``group_size``: channels in a group of GN.
+- ``init_scale``: a factor of the initial weights of a residual network.
+- ``weight_decay``: λ of the penalty ½λ‖θ‖², whose gradient the optimizer adds.
+- ``augment``: whether training images are padded, cropped and flipped.
+- ``decay``: after so many epochs, a sequence, the rate is divided by ten.
+- ``warmup_steps``, ``warmup_epochs``: how long the rate is 0.01, or rises from there.
+- ``size``: images of ImageNet are so many pixels high and wide.
+"""
 
 
 def kind(network: str) -> str:
@@ -146,11 +86,6 @@ def kind(network: str) -> str:
     if network in FULLY_CONNECTED:
         return "fully connected"
     return "resnet" if network in RESIDUAL else network
-
-
-def _require_known(what: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise ValueError(f"{what} must be one of {', '.join(known)}; got {name!r}")
 
 
 @dataclass(frozen=True)
@@ -161,27 +96,16 @@ class Run:
     ----------
     label : str
         Its name in the figure, and in the name of its file.
-    data, network, method : str
-        What is trained, on what, and how: names of ``DATA``, ``NETWORKS`` and ``METHODS``.
-    batch, epochs : int
-        Examples in a minibatch, and passes through them.
+    data, network, method, optimizer, inputs : str
+        Names of ``DATA``, ``NETWORKS``, ``METHODS``, ``OPTIMIZERS`` and ``INPUTS``; any other is
+        refused, and so is a setting that means nothing to the method or the network.
     rate : float
         Learning rate. In a panel with a :class:`Tuning` it is that of the paper, and the run is
         done twice: with it, and with the rate that was chosen.
-    optimizer : str
-        "sgd", "momentum" or "adam".
-    inputs : str
-        One of ``INPUTS``.
-    settings : Settings
-        What the method, the network or the training should have other than its defaults.
+    settings : dict
+        What it has other than the defaults: see ``METHODS``.
     watch_every : int
         Steps between two looks at the conditioning of the first output unit; 0 for none.
-
-    Raises
-    ------
-    ValueError
-        If a name is not known, a setting means nothing to the method or the network, or a
-        number is out of range; the message names what is known.
 
     Examples
     --------
@@ -199,20 +123,22 @@ class Run:
     epochs: int
     optimizer: str = "sgd"
     inputs: str = "raw"
-    settings: Settings = field(default_factory=Settings)
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     watch_every: int = 0
 
     def __post_init__(self) -> None:
-        _require_known("data", self.data, DATA)
-        _require_known("network", self.network, NETWORKS)
-        _require_known("optimizer", self.optimizer, OPTIMIZERS)
-        _require_known("inputs", self.inputs, INPUTS)
-        methods = METHODS[kind(self.network)]
-        _require_known(f"the method of a {kind(self.network)} network", self.method, list(methods))
-        if not isinstance(self.settings, Settings):
-            raise TypeError(f"settings must be Settings(...); got {type(self.settings).__name__}")
+        methods = METHODS.get(kind(self.network), {})
+        for what, name, known in (
+            ("data", self.data, DATA),
+            ("network", self.network, NETWORKS),
+            ("optimizer", self.optimizer, OPTIMIZERS),
+            ("inputs", self.inputs, INPUTS),
+            (f"the method of a {kind(self.network)} network", self.method, methods),
+        ):
+            if name not in known:
+                raise ValueError(f"{what} must be one of {', '.join(known)}; got {name!r}")
         accepted = methods[self.method] | _OF_NETWORK[self.network]
-        if unknown := sorted(set(self.settings.given()) - accepted):
+        if unknown := sorted(set(self.settings) - accepted):
             raise ValueError(
                 f"{self.method} on {self.network} has no setting {', '.join(unknown)}; "
                 f"it has {', '.join(sorted(accepted)) or 'none'}"
@@ -228,27 +154,25 @@ class Run:
     @property
     def curve(self) -> str:
         """Its name without the rate."""
-        words = f"{self.data} {self.network} {self.batch} {self.label} {self.inputs}"
-        return _file_name(words)
+        return _file_name(f"{self.data} {self.network} {self.batch} {self.label} {self.inputs}")
 
     @property
     def name(self) -> str:
         """The beginning of the names of its files."""
-        first = self.settings.first_rate
+        first = self.settings.get("first_rate")
         rates = self.rate if first is None else (self.rate, first)
         return _file_name(f"{self.curve} {rates_name(rates)}")
 
     def config(self) -> dict[str, Any]:
         """Return the configuration as a record holds it."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return values | {"settings": self.settings.given()}
+        return Record({}, asdict(self)).config
 
     def at(self, rates: float | Pair) -> Run:
         """Return the same run with another learning rate, or with a pair of them."""
         if not isinstance(rates, tuple):
             return replace(self, rate=rates)
         rate, first = rates
-        return replace(self, rate=rate, settings=replace(self.settings, first_rate=first))
+        return replace(self, rate=rate, settings={**self.settings, "first_rate": first})
 
 
 def rates_name(rates: float | Pair) -> str:
@@ -293,18 +217,76 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Panel:
-    """One part of a figure: the runs that are drawn over each other.
+    """One part of a figure: runs, with the rates of the paper, that are drawn over each other.
 
-    Parameters
-    ----------
-    title : str
-        What stands above it.
-    runs : sequence of Run
-        With the rates of the paper.
-    tuning : Tuning, optional
-        How other rates are chosen; without it there are none.
+    ``tuning`` says how other rates are chosen; without it there are none.
     """
 
     title: str
     runs: Sequence[Run]
     tuning: Tuning | None = None
+
+
+# --- What several figures share ---
+
+DENSE_METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "vanilla": ("vanilla", {}),
+    "BN": ("BN", {}),
+    "BN+input": ("BN", {"input": True}),
+    "LN": ("LN", {}),
+    "Renorm": ("Renorm", {}),
+    "Renorm, clipped": ("Renorm", {"s_max": 3.0, "d_max": 5.0}),
+    "BNP": ("BNP", {}),
+    "BNP, not the first layer": ("BNP", {"first": False}),
+}
+"""Labels to methods and settings. "BN+input" is the paper's equation (2) from ℓ = 1 on."""
+
+
+def dense_panels(
+    title: str, data: str, batch: int, epochs: int, paper: Mapping[str, float], tuning: Tuning
+) -> list[Panel]:
+    """Return two panels, raw and standardized inputs, with every method that takes the batch size.
+
+    Source: P-19, F-10
+
+    Where the paper has no rate, that of BN or of vanilla serves, with which the method shares most.
+    """
+    rates = {method: paper.get("BN", paper["vanilla"]) for method, _ in DENSE_METHODS.values()}
+    rates |= paper
+    return [
+        Panel(
+            f"{title}, {inputs} inputs",
+            [
+                Run(label, data, "fc3", method, batch, rates[method], epochs, "sgd", inputs, own)
+                for label, (method, own) in DENSE_METHODS.items()
+                if batch > 1 or method not in ("BN", "Renorm")
+            ],
+            tuning,
+        )
+        for inputs in INPUTS
+    ]
+
+
+def convolutional_panel(
+    title: str,
+    batch: int,
+    epochs: int,
+    paper: Mapping[str, float],
+    tuning: Tuning,
+    four_settings: Mapping[str, Any],
+) -> Panel:
+    """Return a panel of the network of five layers on CIFAR-10, with standardized inputs.
+
+    "Adam" is the network without any method, "4 Things" has Adam, too, and a weight decay of
+    0.0001. ``paper`` has the rates, ``four_settings`` groups or ghost minibatches of 4 Things.
+    """
+    methods = {
+        "Adam": ("vanilla", "adam", {}),
+        "4 Things": ("Four", "adam", {**four_settings, "weight_decay": 1e-4}),
+    }
+    runs = []
+    for label, rate in paper.items():
+        method, optimizer, own = methods.get(label, (label, "sgd", {}))
+        last = epochs, optimizer, "standardized", own
+        runs.append(Run(label, "cifar10", "cnn5", method, batch, rate, *last))
+    return Panel(title, runs, tuning)

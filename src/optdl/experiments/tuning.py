@@ -90,19 +90,15 @@ def next_pairs(accuracies: dict[Pair, float], start: float) -> list[Pair]:
     """
     best, index, unchanged = (start, start), 0, 0
     while unchanged < 2:
-        along = {
-            pair: accuracies[pair] for pair in accuracies if pair[1 - index] == best[1 - index]
-        }
-        before, best = best, best_rate(along or {best: 0.0})
-        if missing := [pair for pair in _neighbors(best, index) if pair not in accuracies]:
+        line = [pair for pair in accuracies if pair[1 - index] == best[1 - index]]
+        before, best = best, best_rate({pair: accuracies[pair] for pair in line} or {best: 0.0})
+        rate, other = best[index], best[1 - index]
+        rates = [rate, beyond(rate, up=False), beyond(rate, up=True)]
+        pairs = [(each, other) if index == 0 else (other, each) for each in rates]
+        if missing := [
+            pair for pair in pairs if pair not in accuracies and MIN_RATE <= pair[index] <= MAX_RATE
+        ]:
             return missing
         unchanged = unchanged + 1 if best == before else 1
         index = 1 - index
     return []
-
-
-def _neighbors(pair: Pair, index: int) -> list[Pair]:
-    """Return a pair, and its neighbors with another rate in one place."""
-    rates = (pair[index], beyond(pair[index], up=False), beyond(pair[index], up=True))
-    pairs = [(rate, pair[1]) if index == 0 else (pair[0], rate) for rate in rates]
-    return [each for each in pairs if MIN_RATE <= each[index] <= MAX_RATE]

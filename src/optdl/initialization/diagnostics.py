@@ -28,23 +28,11 @@ Array = Float[np.ndarray, "..."]
 def layer_outputs(model: Any, inputs: Any) -> dict[str, Array]:
     """Return the output of every module without children, in the order of the forward pass.
 
-    Source: F-06
+    The outputs of linear modules are pre-activations, those of activation modules activations. The
+    names are those of ``model.named_modules()``; a module that is called twice appears once, with
+    its last output. The model's mode stays as it is. The outputs are float64 arrays with a row for
+    each example. Source: F-06.
 
-    The outputs of linear modules are pre-activations, those of activation modules activations.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The network. Its mode, training or evaluation, stays as it is.
-
-    Returns
-    -------
-    dict
-        Names, as in ``model.named_modules()``, to arrays of m rows. A module that is called twice
-        appears once, with its last output.
-
-    Examples
-    --------
     >>> import torch
     >>> model = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Flatten())
     >>> layer_outputs(model, torch.tensor([[-1.0, 2.0]]))
@@ -74,16 +62,9 @@ def output_histograms(
 ) -> Float[np.ndarray, "l k"]:
     """Return the share of each layer's outputs in each bin (Source: F-06).
 
-    Parameters
-    ----------
-    outputs : mapping
-        Names of layers to their outputs, such as those of :func:`layer_outputs`.
-    edges : (k + 1,) array
-        Edges of the bins, ascending. A value beyond the first or the last edge counts in the first
-        or the last bin, so that each row adds up to 1.
+    A value beyond the first or the last edge counts in the first or the last bin, so each row adds
+    up to 1. A row belongs to a layer; the ``edges`` of the k bins are k + 1 ascending numbers.
 
-    Examples
-    --------
     >>> outputs = {"tanh": np.array([-0.9, -0.8, 0.1, 7.0])}
     >>> output_histograms(outputs, np.array([-1.0, 0.0, 1.0]))
     array([[0.5, 0.5]])
@@ -103,13 +84,6 @@ def dead_share(activations: Float[np.ndarray, "m h"]) -> float:
     A ReLU unit that is dead on all training examples has zero gradient in its incoming weights
     and in its bias: gradient descent cannot change it while its inputs stay as they are.
 
-    Parameters
-    ----------
-    activations : (m, h) array
-        Activations of one layer, one example in each row.
-
-    Examples
-    --------
     >>> dead_share(np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0]]))
     0.5
     """
@@ -121,20 +95,9 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
 
     .. math:: \frac{\lVert\theta_{t+1} - \theta_t\rVert}{\lVert\theta_t\rVert}
 
-    For stochastic gradient descent this is :math:`\eta\lVert g\rVert / \lVert\theta\rVert`.
+    For stochastic gradient descent this is :math:`\eta\lVert g\rVert / \lVert\theta\rVert`. Raises
+    ValueError where all entries of ``before`` are zero: there is no ratio then.
 
-    Parameters
-    ----------
-    before, after : arrays of the same shape
-        A weight before and after one step.
-
-    Raises
-    ------
-    ValueError
-        If all entries of ``before`` are zero: then the ratio is not defined.
-
-    Examples
-    --------
     >>> update_to_weight_ratio(np.array([3.0, 4.0]), np.array([3.0, 4.5]))
     0.1
     """
@@ -150,15 +113,9 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
 class UpdateRatioHook:
     """Record the update-to-weight ratio of every weight of a network, epoch by epoch.
 
-    Source: F-06
-
     A hook for ``optdl.training.train``. For each parameter with two axes or more it adds the curve
     ``update_ratio NAME``: the median over the steps of an epoch. Biases, which usually start at
-    zero, are left out.
-
-    Examples
-    --------
-    >>> hook = UpdateRatioHook()
+    zero, are left out. Source: F-06.
     """
 
     def __init__(self) -> None:

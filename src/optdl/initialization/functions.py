@@ -46,16 +46,9 @@ Layers = Sequence[Float[np.ndarray, "_ _"]]
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation function with its derivative (Source: L2-10).
+    """An activation φ with its derivative φ′ and the largest value of φ′ (Source: L2-10).
 
-    Parameters
-    ----------
-    name : str
-        Name in tables and figures.
-    value, slope : callables
-        φ and its derivative φ′, each applied entry by entry to an array of pre-activations.
-    steepest : float
-        The largest value of φ′.
+    φ and φ′ are applied to arrays, entry by entry.
     """
 
     name: str
@@ -68,28 +61,12 @@ class Activation:
         return self.value(z)
 
 
-def _sigmoid_slope(z: Array) -> Array:
-    return expit(z) * expit(-z)
-
-
-def _tanh_slope(z: Array) -> Array:
-    return 1 - np.tanh(z) ** 2
-
-
-def _relu(z: Array) -> Array:
-    return np.maximum(z, 0.0)
-
-
-def _relu_slope(z: Array) -> Array:
-    return (z > 0).astype(float)
-
-
 ACTIVATIONS = {
     activation.name: activation
     for activation in (
-        Activation("sigmoid", expit, _sigmoid_slope, 0.25),
-        Activation("tanh", np.tanh, _tanh_slope, 1.0),
-        Activation("relu", _relu, _relu_slope, 1.0),
+        Activation("sigmoid", expit, lambda z: expit(z) * expit(-z), 0.25),
+        Activation("tanh", np.tanh, lambda z: 1 - np.tanh(z) ** 2, 1.0),
+        Activation("relu", lambda z: np.maximum(z, 0.0), lambda z: (z > 0).astype(float), 1.0),
         Activation("linear", np.copy, np.ones_like, 1.0),
     )
 }
@@ -99,21 +76,11 @@ ACTIVATIONS = {
 def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> float:
     r"""Return the share of pre-activations at which the slope of φ is nearly zero.
 
-    Source: L2-12, F-06
-
     .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : \phi'(z_i) < s \max \phi'\}\bigr\rvert
 
-    A saturated unit passes almost no gradient back.
+    Below the fraction s of its largest slope, φ counts as saturated: the unit passes almost no
+    gradient back. Source: L2-12, F-06.
 
-    Parameters
-    ----------
-    activation : Activation
-        φ.
-    slope : float
-        s: below this share of its largest slope, φ counts as saturated.
-
-    Examples
-    --------
     >>> z = np.array([-6.0, -1.0, 0.5, 6.0])
     >>> saturated_share(z, ACTIVATIONS["tanh"]), saturated_share(z, ACTIVATIONS["relu"])
     (0.5, 0.5)
@@ -130,47 +97,39 @@ def gradient_norms(
     upstream: Float[np.ndarray, " k"],
     name: str,
 ) -> Float[np.ndarray, " l"]:
-    r"""Return the norm of the loss's gradient at every layer, from the input to the output.
-
-    Source: L2-10
+    r"""Return the norm of the loss's gradient at every layer, from input to output (Source: L2-10).
 
     The network is :math:`h_0 = x,\ z_l = W_l h_{l-1},\ h_l = \phi(z_l)`. Backwards,
 
     .. math:: \frac{\partial L}{\partial h_{l-1}} =
         W_l^T \Bigl(\phi'(z_l) \odot \frac{\partial L}{\partial h_l}\Bigr)
 
-    Parameters
-    ----------
-    weights : sequence of (fan_out, fan_in) arrays
-        :math:`W_1, \dots, W_L`; there are no biases.
-    upstream : (k,) array
-        :math:`\partial L/\partial h_L`, the gradient at the output.
-    name : str
-        The activation: a key of ``ACTIVATIONS``.
+    Here φ is the activation of this name in ``ACTIVATIONS``, there are no biases, and ``upstream``
+    is the gradient at the output. The norms are those for l = 0, …, L. The weights are (fan_out,
+    fan_in), the first layer first. Raises ValueError where ``ACTIVATIONS`` does not have the name.
 
-    Returns
-    -------
-    (L + 1,) array
-        :math:`\lVert\partial L/\partial h_l\rVert` for l = 0, …, L.
-
-    Examples
-    --------
     >>> halve = [np.array([[0.5]])] * 3
     >>> gradient_norms(halve, np.array([1.0]), np.array([8.0]), "linear")
     array([1., 2., 4., 8.])
     """
+    gradients = _gradients(x[None], upstream[None], weights, name)
+    return np.array([np.linalg.norm(gradient) for gradient in gradients])
+
+
+def _gradients(
+    x: Matrix, upstream: Float[np.ndarray, "m k"], weights: Layers, name: str
+) -> list[Array]:
+    """Return the gradients of the loss with respect to the activations of all layers."""
     activation = _activation(name)
     h, slopes = x, []
     for W in weights:
-        z = W @ h
+        z = h @ W.T
         slopes.append(activation.slope(z))
         h = activation(z)
-    gradient = upstream
-    norms = [np.linalg.norm(gradient)]
+    gradients = [upstream]
     for W, slope in zip(reversed(weights), reversed(slopes), strict=True):
-        gradient = W.T @ (slope * gradient)
-        norms.append(np.linalg.norm(gradient))
-    return np.array(norms[::-1])
+        gradients.append((slope * gradients[-1]) @ W)
+    return gradients[::-1]
 
 
 def gradient_norm_bound(
@@ -182,20 +141,9 @@ def gradient_norm_bound(
         \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
         \qquad c = \max \phi'
 
-    For the sigmoid c is ¼: where ‖W‖ = 1, the bound is divided by 4 at every layer.
+    For the sigmoid c is ¼: where ‖W‖ = 1, the bound is divided by 4 at every layer. Arguments and
+    errors are those of :func:`gradient_norms`.
 
-    Parameters
-    ----------
-    weights, upstream, name
-        As in :func:`gradient_norms`.
-
-    Returns
-    -------
-    (L + 1,) array
-        The bound for l = 0, …, L.
-
-    Examples
-    --------
     >>> gradient_norm_bound([np.eye(2)] * 2, np.array([0.0, 16.0]), "sigmoid")
     array([ 1.,  4., 16.])
     """
@@ -215,28 +163,13 @@ def train_hidden_layer(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t h n"]:
-    r"""Train one hidden layer by gradient descent, and return its weights after every step.
-
-    Source: L1-33
+    r"""Return the weights of one hidden layer after every step of gradient descent (Source: L1-33).
 
     The network is :math:`f(x) = v^T \tanh(Wx)`, the loss
-    :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Units with equal weights, in W and in v, have
-    equal gradients and keep equal weights.
+    :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Both W and v learn. Units with equal weights,
+    in W and in v, have equal gradients and keep equal weights. The result is W at the start and
+    after each step.
 
-    Parameters
-    ----------
-    W : (h, n) array
-        First weights, one row for each unit.
-    steps : int
-        How many steps; both W and v learn.
-
-    Returns
-    -------
-    (steps + 1, h, n) array
-        W at the start and after each step.
-
-    Examples
-    --------
     >>> alike = np.full((2, 1), 0.5)
     >>> path = train_hidden_layer(alike, np.ones(2), np.ones((1, 1)), np.zeros(1), 0.1, 3)
     >>> bool(np.all(path[:, 0] == path[:, 1]))
@@ -259,10 +192,8 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance (Source: L2-11).
 
     Forward, it keeps the variance of a linear layer. The lecture lists it as the first of two
-    choices under Glorot's name.
+    choices under Glorot's name. Raises ValueError where ``fan_in`` or ``fan_out`` is less than 1.
 
-    Examples
-    --------
     >>> W = lecun_normal(400, 300, np.random.default_rng(0))
     >>> W.shape, round(float(W.var() * 400), 1)
     ((300, 400), 1.0)
@@ -274,21 +205,11 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`.
 
-    Source: L2-11
-
     It lies between :math:`1/n_{in}`, which keeps the variance of the activations forward, and
     :math:`1/n_{out}`, which keeps that of the gradient backward: its inverse is the mean of their
-    inverses. The second argument of :math:`\mathcal N` is a variance.
+    inverses. The second argument of :math:`\mathcal N` is a variance. Raises ValueError where
+    ``fan_in`` or ``fan_out`` is less than 1. Source: L2-11.
 
-    Parameters
-    ----------
-    fan_in, fan_out : int
-        Number of inputs and of outputs.
-    rng : numpy.random.Generator
-        Where the numbers come from.
-
-    Examples
-    --------
     >>> W = glorot_normal(300, 500, np.random.default_rng(0))
     >>> W.shape, round(float(W.var() * 400), 1)
     ((500, 300), 1.0)
@@ -305,13 +226,8 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
     .. math:: \frac{a^2}3 = \frac2{n_{in} + n_{out}} \quad\Rightarrow\quad
         a = \sqrt{\frac6{n_{in} + n_{out}}}
 
-    Parameters
-    ----------
-    fan_in, fan_out, rng
-        As in :func:`glorot_normal`.
+    Raises ValueError where ``fan_in`` or ``fan_out`` is less than 1.
 
-    Examples
-    --------
     >>> W = glorot_uniform(2, 1, np.random.default_rng(0))
     >>> bool(np.all(np.abs(W) <= np.sqrt(2)))
     True
@@ -324,17 +240,9 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
 def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from :math:`\mathcal N(0, 2/n_{in})`: He's variance, for the ReLU.
 
-    Source: L2-11
+    The ReLU keeps one half of the second moment of a symmetric variable; the 2 compensates. Raises
+    ValueError where ``fan_in`` or ``fan_out`` is less than 1. Source: L2-11.
 
-    The ReLU keeps one half of the second moment of a symmetric variable; the 2 compensates.
-
-    Parameters
-    ----------
-    fan_in, fan_out, rng
-        As in :func:`glorot_normal`.
-
-    Examples
-    --------
     >>> W = he_normal(400, 300, np.random.default_rng(0))
     >>> round(float(W.var() * 200), 1)
     1.0
@@ -346,9 +254,7 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 def second_moments(
     first: float, fans: Sequence[int], variances: Sequence[float], name: str
 ) -> Float[np.ndarray, " l"]:
-    r"""Predict the mean square of the activations of wide layers, for any activation.
-
-    Source: L2-11
+    r"""Predict the mean square of the activations of wide layers (Source: L2-11).
 
     A pre-activation is a sum of many terms, so it is nearly normal with variance
     :math:`n\operatorname{Var}(W)\,q`:
@@ -356,22 +262,11 @@ def second_moments(
     .. math:: q_l = \mathbb E\, \phi(\sqrt{n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}}\; t)^2,
         \qquad t \sim \mathcal N(0, 1)
 
-    The expectation is a Gauss–Hermite sum. For the ReLU it is half of
-    :math:`n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}`.
+    Here :math:`q_0` is ``first`` and :math:`n_{l-1}` the inputs of layer l. The expectation is a
+    Gauss–Hermite sum. For the ReLU it is half of :math:`n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}`.
+    The result has l = 0, …, L, where L is the number of ``fans`` and ``variances``. Raises
+    ValueError where ``ACTIVATIONS`` does not have the name.
 
-    Parameters
-    ----------
-    first : float
-        :math:`q_0`, the mean square of the inputs.
-    fans : sequence of L int
-        :math:`n_0, \dots, n_{L-1}`, the inputs of each layer.
-    variances : sequence of L float
-        Variance of each layer's weights.
-    name : str
-        The activation: a key of ``ACTIVATIONS``.
-
-    Examples
-    --------
     >>> second_moments(1.0, [100, 100], [1 / 100] * 2, "linear").round(12)
     array([1., 1., 1.])
     """
@@ -387,29 +282,16 @@ def second_moments(
 def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.ndarray, " l"]:
     """Return the mean square of each layer's activations for a batch of examples (Source: L2-11).
 
-    Parameters
-    ----------
-    weights : sequence of (fan_out, fan_in) arrays
-        The layers; there are no biases.
-    name : str
-        The activation: a key of ``ACTIVATIONS``.
+    The first mean square is that of the inputs. The layers have no biases. Weights, name and errors
+    are those of :func:`gradient_norms`.
 
-    Returns
-    -------
-    (L + 1,) array
-        The mean squares for l = 0, …, L; the first is that of the inputs.
-
-    Examples
-    --------
     >>> measured_second_moments(np.array([[3.0]]), [np.array([[2.0]])], "linear")
     array([ 9., 36.])
     """
-    activation = _activation(name)
-    h, moments = x, [np.mean(x**2)]
+    activation, activations = _activation(name), [x]
     for W in weights:
-        h = activation(h @ W.T)
-        moments.append(np.mean(h**2))
-    return np.array(moments)
+        activations.append(activation(activations[-1] @ W.T))
+    return np.array([np.mean(h**2) for h in activations])
 
 
 def backward_second_moments(
@@ -419,37 +301,18 @@ def backward_second_moments(
     name: str,
     first: float = 1.0,
 ) -> Float[np.ndarray, " l"]:
-    r"""Predict the mean square of the loss's gradient by layer, from the input to the output.
-
-    Source: L2-11
+    r"""Predict the mean square of the loss's gradient by layer, from input to output.
 
     With :math:`\tilde q_l = \mathbb E\,(\partial L/\partial h_l)^2` for one unit of layer l,
 
     .. math:: \tilde q_{l-1} = n_l \operatorname{Var}(W_l)\;\mathbb E\,\phi'(z_l)^2\;\tilde q_l,
         \qquad z_l \sim \mathcal N(0,\ n_{l-1} \operatorname{Var}(W_l)\,q_{l-1})
 
-    The gradient is treated as independent of the weights through which it passes.
+    The gradient is treated as independent of the weights through which it passes. Here
+    :math:`\tilde q_L` is ``last``, the ``widths`` are :math:`n_0, \dots, n_L`, and ``first`` is
+    :math:`q_0`. The result has l = 0, …, L. Raises ValueError where ``ACTIVATIONS`` does not have
+    the name. Source: L2-11.
 
-    Parameters
-    ----------
-    last : float
-        :math:`\tilde q_L`, the mean square of the gradient at the output.
-    widths : sequence of L + 1 int
-        :math:`n_0, \dots, n_L`.
-    variances : sequence of L float
-        Variance of each layer's weights.
-    name : str
-        The activation: a key of ``ACTIVATIONS``.
-    first : float
-        :math:`q_0`, the mean square of the inputs.
-
-    Returns
-    -------
-    (L + 1,) array
-        :math:`\tilde q_0, \dots, \tilde q_L`.
-
-    Examples
-    --------
     >>> backward_second_moments(1.0, [100, 400, 100], [1 / 100, 1 / 400], "linear")
     array([1.  , 0.25, 1.  ])
     """
@@ -472,37 +335,15 @@ def measured_backward_moments(
 ) -> Float[np.ndarray, " l"]:
     """Return the mean square of the gradient at each layer for a batch of examples (Source: L2-11).
 
-    Parameters
-    ----------
-    upstream : (m, k) array
-        The gradient at the output, one row for each example.
-    weights : sequence of (fan_out, fan_in) arrays
-        The layers; there are no biases.
-    name : str
-        The activation: a key of ``ACTIVATIONS``.
+    The mean squares are those of ∂L/∂h_l for l = 0, …, L; ``upstream`` is ∂L/∂h_L. There are no
+    biases. Weights, name and errors are those of :func:`gradient_norms`.
 
-    Returns
-    -------
-    (L + 1,) array
-        The mean square of ∂L/∂h_l for l = 0, …, L.
-
-    Examples
-    --------
     >>> layer = [np.array([[2.0]])]
     >>> measured_backward_moments(np.ones((1, 1)), np.full((1, 1), 3.0), layer, "linear")
     array([36.,  9.])
     """
-    activation = _activation(name)
-    h, slopes = x, []
-    for W in weights:
-        z = h @ W.T
-        slopes.append(activation.slope(z))
-        h = activation(z)
-    gradient, moments = upstream, [np.mean(upstream**2)]
-    for W, slope in zip(reversed(weights), reversed(slopes), strict=True):
-        gradient = (slope * gradient) @ W
-        moments.append(np.mean(gradient**2))
-    return np.array(moments[::-1])
+    gradients = _gradients(x, upstream, weights, name)
+    return np.array([np.mean(gradient**2) for gradient in gradients])
 
 
 # --- Inputs -----------------------------------------------------------------------------------
@@ -514,15 +355,8 @@ class InputNormalizer:
 
     .. math:: \hat x_i = \frac{x_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}
 
-    Parameters
-    ----------
-    mean, var : (d,) arrays
-        μ and σ² of the training set; the variance divides by m.
-    eps : float
-        ε, which keeps a constant feature at zero.
+    The variance of the training set divides by m; ε keeps a constant feature at zero.
 
-    Examples
-    --------
     >>> normalizer = InputNormalizer.fit(np.array([[1.0], [3.0]]), eps=0.0)
     >>> normalizer(np.array([[1.0], [2.0], [5.0]]))
     array([[-1.],
@@ -547,19 +381,10 @@ class InputNormalizer:
 def normalize_inputs(
     train: Matrix, other: Float[np.ndarray, "k d"], eps: float
 ) -> tuple[Matrix, Float[np.ndarray, "k d"]]:
-    """Normalize training examples and others, both by the statistics of the training examples.
+    """Normalize training examples and others by the statistics of the training examples.
 
-    Source: L2-13
+    ε is added to the variance, under the root. Source: L2-13.
 
-    Parameters
-    ----------
-    train, other : (m, d) and (k, d) arrays
-        Training examples, and those of validation or test.
-    eps : float
-        What is added to the variance, under the root.
-
-    Examples
-    --------
     >>> normalize_inputs(np.array([[0.0], [2.0]]), np.array([[3.0]]), 0.0)
     (array([[-1.],
            [ 1.]]), array([[2.]]))
@@ -578,8 +403,6 @@ def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
     features' correlations: for two features with correlation ρ its condition number is
     :math:`(1 + \lvert\rho\rvert)/(1 - \lvert\rho\rvert)`.
 
-    Examples
-    --------
     >>> least_squares_hessian(np.array([[-1.0], [1.0]]))
     array([[1., 0.],
            [0., 1.]])

@@ -18,6 +18,12 @@ division by zero, t the number of the step, 1 for the first. The averages keep t
 of the **old** value, as in L1; L2 gives these names to the share of the **new** one, and the
 classmethods ``from_l2`` translate. L1 writes ε for the learning rate.
 
+Constants are checked when a method or a schedule is made: another value raises ValueError, a text
+TypeError. The shares ρ, α, β₁, β₂, ``decrease`` and ``factor`` lie in [0, 1). Rates, δ, ``decay``,
+``damping``, ``increase`` and ``power`` are 0 or more and finite. The counts ``tau``, ``steps`` and
+``repeats`` are 1 or more. ``lr`` is a rate or a schedule k ↦ η_k with k = 0 in the first step,
+whose rates are checked in each step.
+
 * ``sgd``, ``momentum``, ``nesterov``, ``delta_bar_delta``, ``adagrad``, ``rmsprop``,
   ``rmsprop_nesterov``, ``adadelta``, ``adam``, ``adamw``, ``lion``, ``muon``, ``newton``: one
   method each. Its ``update`` is the formula, and it is what runs.
@@ -30,97 +36,33 @@ classmethods ``from_l2`` translate. L1 writes ε for the learning rate.
 * ``base``: ``init`` and ``step``, on ``trees`` and ``validation``; ``loop``: many steps.
 """
 
-from optdl.optimizers.adadelta import AdaDelta
-from optdl.optimizers.adagrad import AdaGrad
-from optdl.optimizers.adam import Adam
-from optdl.optimizers.adamw import AdamW, with_l2_penalty
-from optdl.optimizers.averaging import (
-    averaged_variance,
-    noise_floor,
-)
-from optdl.optimizers.base import FirstOrder, Optimizer
-from optdl.optimizers.cost import measured_seconds, scaling_exponent
-from optdl.optimizers.delta_bar_delta import DeltaBarDelta
-from optdl.optimizers.diagonals import (
-    Diagonals,
-    adaptive_diagonal,
-    fisher_diagonal,
-    network_diagonals,
-)
-from optdl.optimizers.equivalents import torch_equivalent
-from optdl.optimizers.lion import Lion
-from optdl.optimizers.loop import minibatch_gradient, run
-from optdl.optimizers.momentum import Momentum, velocity
-from optdl.optimizers.momentum_theory import (
-    MomentumConstants,
-    momentum_coefficients,
-    momentum_eigenvalues,
-    momentum_matrix,
-    momentum_rate,
-    optimal_momentum,
-    standard_nesterov,
-    steps_to_reduce,
-)
-from optdl.optimizers.muon import Muon, newton_schulz
-from optdl.optimizers.nesterov import Nesterov
-from optdl.optimizers.newton import Newton
-from optdl.optimizers.preconditioning import change_of_variable, preconditioned_descent
-from optdl.optimizers.rmsprop import RMSProp
-from optdl.optimizers.rmsprop_nesterov import RMSPropNesterov
-from optdl.optimizers.schedules import (
-    CosineDecay,
-    ExponentialDecay,
-    LinearDecay,
-    PowerDecay,
-    Warmup,
-)
-from optdl.optimizers.sgd import SGD
-from optdl.optimizers.shampoo import shampoo_direction
+from optdl.optimizers.adadelta import *
+from optdl.optimizers.adagrad import *
+from optdl.optimizers.adam import *
+from optdl.optimizers.adamw import *
+from optdl.optimizers.averaging import *
+from optdl.optimizers.base import *
+from optdl.optimizers.cost import *
+from optdl.optimizers.delta_bar_delta import *
+from optdl.optimizers.diagonals import *
+from optdl.optimizers.equivalents import *
+from optdl.optimizers.lion import *
+from optdl.optimizers.loop import *
+from optdl.optimizers.momentum import *
+from optdl.optimizers.momentum_theory import *
+from optdl.optimizers.muon import *
+from optdl.optimizers.nesterov import *
+from optdl.optimizers.newton import *
+from optdl.optimizers.preconditioning import *
+from optdl.optimizers.rmsprop import *
+from optdl.optimizers.rmsprop_nesterov import *
+from optdl.optimizers.schedules import *
+from optdl.optimizers.sgd import *
+from optdl.optimizers.shampoo import *
 
+# the classes and functions that the modules name in their own __all__
 __all__ = [
-    "SGD",
-    "AdaDelta",
-    "AdaGrad",
-    "Adam",
-    "AdamW",
-    "CosineDecay",
-    "DeltaBarDelta",
-    "Diagonals",
-    "ExponentialDecay",
-    "FirstOrder",
-    "LinearDecay",
-    "Lion",
-    "Momentum",
-    "MomentumConstants",
-    "Muon",
-    "Nesterov",
-    "Newton",
-    "Optimizer",
-    "PowerDecay",
-    "RMSProp",
-    "RMSPropNesterov",
-    "Warmup",
-    "adaptive_diagonal",
-    "averaged_variance",
-    "change_of_variable",
-    "fisher_diagonal",
-    "measured_seconds",
-    "minibatch_gradient",
-    "momentum_coefficients",
-    "momentum_eigenvalues",
-    "momentum_matrix",
-    "momentum_rate",
-    "network_diagonals",
-    "newton_schulz",
-    "noise_floor",
-    "optimal_momentum",
-    "preconditioned_descent",
-    "run",
-    "scaling_exponent",
-    "shampoo_direction",
-    "standard_nesterov",
-    "steps_to_reduce",
-    "torch_equivalent",
-    "velocity",
-    "with_l2_penalty",
+    name
+    for name, value in list(globals().items())
+    if getattr(value, "__module__", "").startswith(f"{__name__}.")
 ]

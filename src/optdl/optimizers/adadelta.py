@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
 
-from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.base import FirstOrder
 from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
+from optdl.optimizers.trees import Array
 
-__all__ = ["AdaDelta", "SquaresSteps"]
+__all__ = ["AdaDelta"]
 
 
-class SquaresSteps(NamedTuple):
-    """State of AdaDelta."""
-
-    t: int
-    r: Tree
-    d: Tree
+SquaresSteps = namedtuple("SquaresSteps", ["t", "r", "d"])
+"""State of AdaDelta."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +27,10 @@ class AdaDelta(FirstOrder):
 
     The order matters: Δ is made of the **new** r and the **old** d. In L2's letters
     :math:`\theta \leftarrow \theta - \eta\, D^{(t-1)} (G^{(t)})^{-1} g`. δ stands inside both
-    roots, as in ``torch.optim.Adadelta(eps=delta)``. d averages Δ as it is, before the rate.
+    roots, as in ``torch.optim.Adadelta(eps=delta)``. d averages Δ as it is, before the rate; η = 1
+    is the method as it was published. With δ = 0, which raises ValueError, the method would never
+    leave its start, where d is 0.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule; 1 is the method as it was published.
-    rho : float
-        ρ in [0, 1), the weight of the old averages.
-    delta : float
-        δ > 0, given by its name. With δ = 0 the method never leaves its start, where d is 0.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = AdaDelta(lr=1.0, rho=0.75, delta=1.0)
@@ -57,12 +42,10 @@ class AdaDelta(FirstOrder):
     rho: float = 0.9
     delta: float = field(default=1e-6, kw_only=True)
 
-    memory: ClassVar[Callable[..., State]] = SquaresSteps
+    memory = SquaresSteps
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share("rho", self.rho, "the newest gradient would not count")
-        require_nonnegative("delta", self.delta, DIVISION)
         if self.delta == 0:
             raise ValueError(
                 "delta must be positive, got 0: the first step would be 0, and all others"
@@ -70,12 +53,10 @@ class AdaDelta(FirstOrder):
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> AdaDelta:
-        """Return the optimizer that L2 writes with γ = 1 − ρ, the share of the **new** value.
+        """Return the optimizer that L2 writes with γ = 1 − ρ, the weight of the new value.
 
         Source: L2-05
 
-        Examples
-        --------
         >>> AdaDelta.from_l2(eta=1.0, gamma=0.25).rho
         0.75
         """

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.base import FirstOrder
 from optdl.optimizers.trees import Array, Tree, tree_map
-from optdl.optimizers.validation import DIVISION, require_nonnegative
 
-__all__ = ["AdaGrad", "DiagonalScaling", "Squares"]
+__all__ = ["AdaGrad"]
 
 
-class Squares(NamedTuple):
-    """State of AdaGrad and RMSProp."""
-
-    t: int
-    r: Tree
+Squares = namedtuple("Squares", ["t", "r"])
+"""State of AdaGrad and RMSProp."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +32,8 @@ class DiagonalScaling(FirstOrder):
         G is diag(δ + √r) in AdaGrad, and diag(√(δ + r)) in RMSProp. It stands where Newton's method
         has the Hessian. L2 prints the lagged :math:`G^{(t-1)}`, which divides by zero in the first
         step, when nothing has been summed yet; the form in use has :math:`G^{(t)}`, with the newest
-        gradient in it.
+        gradient in it. Before the first step it raises ValueError.
 
-        Raises
-        ------
-        ValueError
-            If no step was taken: G would be zero up to δ.
-
-        Examples
-        --------
         >>> import numpy as np
         >>> opt, theta = AdaGrad(lr=0.1, delta=0.5), np.array([1.0])
         >>> _, state = opt.step(theta, opt.init(theta), grad=lambda theta: np.array([3.0]))
@@ -60,24 +49,13 @@ class DiagonalScaling(FirstOrder):
 
 @dataclass(frozen=True)
 class AdaGrad(DiagonalScaling):
-    r"""Gradient descent with a learning rate for each parameter, from its squared gradients.
-
-    Source: L1-29
+    r"""Gradient descent with a learning rate for each parameter, from squared gradients.
 
     .. math:: r \leftarrow r + g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\delta + \sqrt r} \odot g
 
-    δ stands outside the root, as in ``torch.optim.Adagrad(eps=delta)``.
+    δ stands outside the root, as in ``torch.optim.Adagrad(eps=delta)``. Source: L1-29.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    delta : float
-        δ ≥ 0, against division by zero; given by its name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = AdaGrad(lr=1.0, delta=0.0)
@@ -87,11 +65,7 @@ class AdaGrad(DiagonalScaling):
 
     delta: float = field(default=1e-7, kw_only=True)
 
-    memory: ClassVar[Callable[..., State]] = Squares
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_nonnegative("delta", self.delta, DIVISION)
+    memory = Squares
 
     def update(self, t: int, theta: Array, g: Array, r: Array) -> tuple[Array, ...]:
         """Return θ and r after step t."""

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
 
-from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.base import FirstOrder
 from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
+from optdl.optimizers.trees import Array
 
-__all__ = ["Adam", "Moments"]
+__all__ = ["Adam"]
 
 
-class Moments(NamedTuple):
-    """State of Adam."""
-
-    t: int
-    m: Tree
-    r: Tree
+Moments = namedtuple("Moments", ["t", "m", "r"])
+"""State of Adam."""
 
 
 @dataclass(frozen=True)
 class Adam(FirstOrder):
-    r"""A mean gradient over the root of the mean squared gradient, both corrected for their bias.
-
-    Source: L2-06
+    r"""A mean gradient over the root of the mean squared gradient, both bias-corrected.
 
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1)\, g, \qquad
         r \leftarrow \beta_2 r + (1 - \beta_2)\, g \odot g
@@ -36,18 +28,8 @@ class Adam(FirstOrder):
 
     t counts from 1. δ stands outside the root and beside r̂, as in ``torch.optim.Adam(eps=delta)``.
     L2 has no δ, and lags: it steps with m̂ and r̂ of t − 1, which is 0/0 in the first step.
+    Source: L2-06.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    beta1, beta2 : float
-        In [0, 1), the shares of the **old** averages that are kept.
-    delta : float
-        δ ≥ 0, against division by zero; given by its name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = Adam(lr=1.0, beta1=0.5, beta2=0.75, delta=0.0)
@@ -61,27 +43,17 @@ class Adam(FirstOrder):
     beta2: float = 0.999
     delta: float = field(default=1e-8, kw_only=True)
 
-    memory: ClassVar[Callable[..., State]] = Moments
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("beta1", self.beta1, "the newest gradient would not count")
-        require_share("beta2", self.beta2, "the newest gradient would not count")
-        require_nonnegative("delta", self.delta, DIVISION)
+    memory = Moments
 
     @classmethod
     def from_l2(cls, eta: float, beta1: float, beta2: float, delta: float = 1e-8) -> Adam:
-        r"""Return the optimizer that L2 writes with β as the share of the **new** gradient.
-
-        Source: L2-06
+        r"""Return the optimizer that L2 writes with β as the weight of the new gradient.
 
         .. math:: m = \beta_1\, g + (1 - \beta_1)\, m, \qquad
             \hat m = \frac{m}{1 - (1 - \beta_1)^t}
 
-        The usual β₁ = 0.9, β₂ = 0.999 are 0.1 and 0.001 in L2.
+        The usual β₁ = 0.9, β₂ = 0.999 are 0.1 and 0.001 in L2. Source: L2-06.
 
-        Examples
-        --------
         >>> Adam.from_l2(eta=0.01, beta1=0.25, beta2=0.125)
         Adam(lr=0.01, beta1=0.75, beta2=0.875, delta=1e-08)
         """

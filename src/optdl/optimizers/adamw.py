@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from optdl.optimizers.adam import Adam
 from optdl.optimizers.base import Gradient
 from optdl.optimizers.trees import Array, tree_map
-from optdl.optimizers.validation import GROWTH, require_nonnegative
+from optdl.optimizers.validation import require
 
 __all__ = ["AdamW", "with_l2_penalty"]
 
 
 @dataclass(frozen=True)
 class AdamW(Adam):
-    r"""Adam with decoupled weight decay: θ shrinks by itself, beside the step of Adam.
-
-    Source: F-05
+    r"""Adam with decoupled weight decay: θ shrinks beside the step of Adam (Source: F-05).
 
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1)\, g, \qquad
         r \leftarrow \beta_2 r + (1 - \beta_2)\, g \odot g
@@ -29,19 +27,6 @@ class AdamW(Adam):
     multiplied by the learning rate, as in ``torch.optim.AdamW(weight_decay=decay)``; the paper
     writes λ for ω and multiplies it by the schedule's factor alone.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    beta1, beta2 : float
-        In [0, 1), the shares of the **old** averages that are kept.
-    decay : float
-        ω ≥ 0, given by its name.
-    delta : float
-        δ ≥ 0, against division by zero; given by its name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = AdamW(lr=0.5, decay=0.5)
@@ -50,10 +35,6 @@ class AdamW(Adam):
     """
 
     decay: float = field(default=0.01, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_nonnegative("decay", self.decay, GROWTH)
 
     def update(self, t: int, theta: Array, g: Array, m: Array, r: Array) -> tuple[Array, ...]:
         """Return θ, m and r after step t."""
@@ -67,21 +48,13 @@ def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
     .. math:: \nabla\Bigl(J(\theta) + \tfrac\omega2 \lVert\theta\rVert^2\Bigr)
         = \nabla J(\theta) + \omega\,\theta
 
-    ``Adam`` on this gradient is ``torch.optim.Adam(weight_decay=decay)``. ``SGD`` multiplies θ
-    by 1 − ηω in each step on it, as decoupled decay does.
+    ``Adam`` on this gradient is ``torch.optim.Adam(weight_decay=decay)``. ``SGD`` multiplies θ by
+    1 − ηω in each step on it, as decoupled decay does. ``gradient`` maps θ to ∇J, a tree like θ.
+    Raises ValueError where ω, the ``decay``, is negative.
 
-    Parameters
-    ----------
-    gradient : callable
-        θ ↦ ∇J, a tree like θ.
-    decay : float
-        ω ≥ 0.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> with_l2_penalty(lambda theta: 2 * theta, decay=0.5)(np.array([4.0]))
     array([10.])
     """
-    require_nonnegative("decay", decay, GROWTH)
+    require("decay", decay)
     return lambda theta: tree_map(lambda w, g: g + decay * w, theta, gradient(theta))

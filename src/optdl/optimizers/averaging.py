@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from optdl.optimizers.validation import require_count
+from optdl.optimizers.validation import require
 
 __all__ = ["averaged_variance", "noise_floor"]
 
@@ -15,29 +15,15 @@ Path = Float[np.ndarray, "t ..."]
 def noise_floor(lr: float, curvature: float, sigma: float) -> float:
     r"""Return the mean squared error at which SGD with a constant rate stalls.
 
-    Source: L1-25, F-14
-
     On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry noise of variance σ²,
 
     .. math:: \mathbb E[\theta^2] \to \frac{\eta\,\sigma^2}{\lambda\,(2 - \eta\lambda)}
 
-    Parameters
-    ----------
-    lr : float
-        η, below 2/λ.
-    curvature : float
-        λ > 0.
-    sigma : float
-        Standard deviation of the gradient's noise. With minibatches of n examples it is that of
-        one example's gradient divided by √n, so for small ηλ the floor depends on η/n alone.
+    With minibatches of n examples σ is that of one example's gradient divided by √n, so for small
+    ηλ the floor depends on η/n alone. λ > 0 is the ``curvature``, and σ a standard deviation.
+    Raises ValueError where η, the ``lr``, lies outside (0, 2/λ): there is no floor then.
+    Source: L1-25, F-14.
 
-    Raises
-    ------
-    ValueError
-        If the iteration is not stable: η outside (0, 2/λ).
-
-    Examples
-    --------
     >>> noise_floor(lr=1.0, curvature=1.0, sigma=3.0)
     9.0
     """
@@ -58,30 +44,14 @@ def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> 
 
     On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry independent noise of variance σ²
     and a constant rate; s² is :func:`noise_floor`. Neighboring iterates have the correlation a. For
-    large T the variance is σ²/(λ²T), whatever the learning rate.
+    large T the variance is σ²/(λ²T), whatever the learning rate. With T = 1 it is the noise floor.
+    Raises ValueError where η, the ``lr``, lies outside (0, 2/λ), or T, the ``steps``, is less than
+    1.
 
-    Parameters
-    ----------
-    lr : float
-        η, below 2/λ.
-    curvature : float
-        λ > 0.
-    sigma : float
-        Standard deviation of the gradient's noise.
-    steps : int
-        T ≥ 1, the iterates in the mean; with one it is the noise floor.
-
-    Raises
-    ------
-    ValueError
-        If the iteration is not stable, η outside (0, 2/λ), or T is less than 1.
-
-    Examples
-    --------
     >>> [round(averaged_variance(lr=0.5, curvature=1.0, sigma=3.0, steps=T), 3) for T in (1, 9, 90)]
     [3.0, 0.852, 0.099]
     """
-    require_count("steps", steps)
+    require("steps", steps)
     floor, a = noise_floor(lr, curvature, sigma), 1 - lr * curvature
     together = steps * (1 + a) / (1 - a) - 2 * a * (1 - a**steps) / (1 - a) ** 2
     return floor * together / steps**2

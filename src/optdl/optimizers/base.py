@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from optdl.optimizers.schedules import Schedule
 from optdl.optimizers.trees import Array, Tree, require_gradient, tree_map, zeros
-from optdl.optimizers.validation import require_rate
+from optdl.optimizers.validation import require, require_constants
 
-__all__ = ["FirstOrder", "Gradient", "Optimizer", "State", "Steps"]
+__all__ = ["FirstOrder", "Optimizer"]
 
 Gradient = Callable[[Tree], Tree]
 """θ ↦ ∇J(θ), a tree like θ."""
@@ -20,22 +21,15 @@ State = Any
 """A named tuple: ``t`` counts the steps taken, and each other field is a tree like θ."""
 
 
-class Steps(NamedTuple):
-    """State of a method that remembers nothing but its number of steps."""
-
-    t: int
+Steps = namedtuple("Steps", ["t"])
+"""State of a method that remembers nothing but its number of steps."""
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """What all methods share: a learning rate, ``init``, and the point of the gradient.
+    """What all methods share: a learning rate or a schedule, ``init``, and ``step``.
 
-    Source: L1-24
-
-    Parameters
-    ----------
-    lr : float or callable
-        The learning rate η ≥ 0, or a schedule k ↦ η_k with k = 0 in the first step.
+    The learning rate is η ≥ 0, or a schedule k ↦ η_k with k = 0 in the first step. Source: L1-24.
     """
 
     lr: float | Schedule
@@ -43,8 +37,7 @@ class Optimizer:
     memory: ClassVar[Callable[..., State]] = Steps
 
     def __post_init__(self) -> None:
-        if not callable(self.lr):
-            require_rate("lr", self.lr)
+        require_constants(self)
 
     def init(self, theta: Tree) -> State:
         """Return the state before the first step, in which every memory is zero."""
@@ -58,30 +51,17 @@ class Optimizer:
     def step(
         self, theta: Tree, state: State, grad: Gradient, *, check_finite: bool = True
     ) -> tuple[Tree, State]:
-        """Take one step.
+        """Take one step; return new parameters and a new state.
+
+        A gradient that is not finite, or has another structure or shape than θ, raises ValueError;
+        anything but arrays raises TypeError.
 
         Parameters
         ----------
-        theta : tree
-            The parameters θ.
-        state : named tuple
-            What ``init`` or the last step returned.
         grad : callable
             θ ↦ gradient, a tree like θ. It is called once, at ``interim(theta, state)``.
         check_finite : bool
             Look for NaN and infinity in the gradient. On a GPU, a step without it does not wait.
-
-        Returns
-        -------
-        theta, state
-            New ones. The arguments are left as they are.
-
-        Raises
-        ------
-        ValueError
-            If the gradient has another structure or shape than θ, or is not finite.
-        TypeError
-            If θ or the gradient holds anything but arrays.
         """
         raise NotImplementedError
 
@@ -90,7 +70,7 @@ class Optimizer:
         if not callable(self.lr):
             return self.lr
         lr = float(self.lr(t - 1))
-        require_rate(f"lr({t - 1})", lr)
+        require("lr", lr, f"lr({t - 1})")
         return lr
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from optdl.optimizers.validation import require_count
+from optdl.optimizers.validation import require
 
 __all__ = ["measured_seconds", "scaling_exponent"]
 
@@ -15,17 +15,10 @@ Numbers = Sequence[int] | Sequence[float] | np.ndarray
 
 
 def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
-    """Return the exponent p of costs ≈ C · sizeᵖ: the slope of the line in log–log axes.
+    """Return the exponent p of costs ≈ C · sizeᵖ: their slope in log–log axes (Source: L2-08).
 
-    Source: L2-08
+    Raises ValueError where there are fewer than two points, or a number is not positive.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two points, or one is not positive.
-
-    Examples
-    --------
     >>> round(scaling_exponent([10, 20, 40], [5.0, 40.0, 320.0]), 12)
     3.0
     """
@@ -40,15 +33,10 @@ def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
 def measured_seconds(function: Callable[[], object], repeats: int = 5) -> float:
     """Return the shortest of several measured times of a call, in seconds (Source: L2-08).
 
-    Examples
-    --------
+    Raises ValueError where ``repeats`` is less than 1.
+
     >>> 0 < measured_seconds(lambda: sum(range(1000))) < 1
     True
     """
-    require_count("repeats", repeats)
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    require("repeats", repeats)
+    return min(timeit.repeat(function, number=1, repeat=repeats))

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
-from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.base import FirstOrder
 from optdl.optimizers.trees import Array, Tree, tree_map
-from optdl.optimizers.validation import require_rate, require_share
 
-__all__ = ["DeltaBarDelta", "Rates"]
+__all__ = ["DeltaBarDelta"]
 
 
-class Rates(NamedTuple):
-    """State of delta-bar-delta."""
-
-    t: int
-    rates: Tree
-    trend: Tree
+Rates = namedtuple("Rates", ["t", "rates", "trend"])
+"""State of delta-bar-delta."""
 
 
 @dataclass(frozen=True)
 class DeltaBarDelta(FirstOrder):
     r"""A rate for each parameter that grows while its derivative keeps the same sign.
-
-    Source: L1-28
 
     .. math:: \eta_i \leftarrow \begin{cases}
         \eta_i + a & \text{if } \bar g_i\, g_i > 0\\
@@ -35,16 +27,15 @@ class DeltaBarDelta(FirstOrder):
         \theta \leftarrow \theta - \eta \odot g
 
     The sign is compared with the trend ḡ of the earlier steps. The rule is for gradients of the
-    full batch: the signs of noisy ones say nothing.
+    full batch: the signs of noisy ones say nothing. Source: L1-28.
 
     **Erratum.** L1 prints that the rate should *decrease* while the sign persists. A persistent
     sign says that the minimum is still ahead, so the rate should increase; a flip says that the
     step jumped over it, so the rate should decrease. ``as_printed=True`` follows the misprint.
+    ``lr`` is the first rate of every parameter; a schedule raises ValueError.
 
     Parameters
     ----------
-    lr : float
-        The first rate of every parameter.
     increase : float
         a ≥ 0, added after an agreement.
     decrease : float
@@ -68,7 +59,7 @@ class DeltaBarDelta(FirstOrder):
     rho: float = 0.7
     as_printed: bool = False
 
-    memory: ClassVar[Callable[..., State]] = Rates
+    memory = Rates
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,9 +67,6 @@ class DeltaBarDelta(FirstOrder):
             raise ValueError(
                 "lr must be a number, got a schedule: the method sets the later rates itself"
             )
-        require_rate("increase", self.increase)
-        require_share("decrease", self.decrease, "the rate would be gone after one flip")
-        require_share("rho", self.rho, "the trend would never change")
 
     def init(self, theta: Tree) -> Rates:
         """Return the state before the first step: every rate is ``lr``."""

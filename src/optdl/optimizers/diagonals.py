@@ -28,13 +28,8 @@ def fisher_diagonal(gradients: Gradients) -> Vector:
 
     .. math:: \operatorname{diag} F = \frac1m \sum_{i=1}^m g_i \odot g_i
 
-    Parameters
-    ----------
-    gradients : (m, n) array
-        The gradient of the loss of each example, at the labels of the data.
+    Here g_i is the gradient of the loss of example i, at the label of the data.
 
-    Examples
-    --------
     >>> fisher_diagonal(np.array([[1.0, 2.0], [-1.0, 4.0]]))
     array([ 1., 10.])
     """
@@ -44,24 +39,14 @@ def fisher_diagonal(gradients: Gradients) -> Vector:
 def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
     r"""Return the root of the expected squared gradient of a minibatch, at one point.
 
-    Source: F-03
-
     .. math:: G_{jj}^2 = \mathbb E\bigl[(g_B)_j^2\bigr] = \bar g_j^2
         + \frac1b\, \frac{m - b}{m - 1}\, \bigl(F_{jj} - \bar g_j^2\bigr)
 
     It is what the root of RMSProp's average approaches while θ stays in its place. With b = 1 it is
     the root of the Fisher diagonal, with b = m the size of the gradient of the full batch. Neither
-    is a curvature.
+    is a curvature. A ``batch`` of b examples is drawn without repetition. Raises ValueError where b
+    is not in 1 … m. Source: F-03.
 
-    Parameters
-    ----------
-    gradients : (m, n) array
-        The gradient of each example.
-    batch : int
-        b, the examples of a minibatch, drawn without repetition; 1 ≤ b ≤ m.
-
-    Examples
-    --------
     >>> gradients = np.array([[3.0], [-1.0]])
     >>> adaptive_diagonal(gradients, batch=1) ** 2, adaptive_diagonal(gradients, batch=2)
     (array([5.]), array([1.]))
@@ -90,21 +75,9 @@ def network_diagonals(
 ) -> Diagonals:
     """Return the three diagonals of a small network with the cross-entropy loss (Source: F-03).
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        From inputs to scores, of at most a few hundred parameters: each costs a product with the
-        Hessian.
-    batch : int
-        The examples of the minibatches of ``adaptive_diagonal``.
+    They have the order of ``model.parameters()``. Each parameter costs a product with the Hessian.
+    All is computed in float64, and ``batch`` is that of :func:`adaptive_diagonal`, with its error.
 
-    Returns
-    -------
-    Diagonals
-        In the order of ``model.parameters()``, each array in its own order, in float64.
-
-    Examples
-    --------
     >>> import torch
     >>> model = torch.nn.Linear(1, 2, bias=False).double()
     >>> _ = torch.nn.init.zeros_(model.weight)

@@ -22,17 +22,10 @@ __all__ = ["torch_equivalent"]
 def torch_equivalent(opt: Optimizer) -> tuple[str, dict[str, Any]]:
     """Return the class of ``torch.optim``, with its arguments, that takes the same steps.
 
-    Source: L1-24, L1-26, L1-27, L1-29, L1-30, L2-05, L2-06, F-05
-
     For Nesterov what torch calls the parameters is our interim point, ``interim(theta, state)``.
+    Where there is none it raises ValueError, with the reason.
+    Source: L1-24, L1-26, L1-27, L1-29, L1-30, L2-05, L2-06, F-05.
 
-    Raises
-    ------
-    ValueError
-        If there is none, with the reason.
-
-    Examples
-    --------
     >>> torch_equivalent(AdaGrad(lr=0.1, delta=1e-7))
     ('Adagrad', {'lr': 0.1, 'eps': 1e-07})
     """

@@ -25,23 +25,10 @@ def run(
 ) -> Any:
     """Step from ``theta`` and return every iterate, the start first (Source: L1-24, L2-09).
 
-    Parameters
-    ----------
-    objective : Problem or callable
-        What is minimized, or its gradient θ ↦ ∇J.
-    steps : int
-        The largest number of steps, 0 or more.
-    stop : callable, optional
-        The stopping criterion: θ ↦ true when it is good enough.
+    For an (n,) NumPy array the iterates are the rows of an array, otherwise a list of trees. There
+    are ``steps + 1`` of them, or fewer when the criterion ``stop`` was met. The criterion maps θ to
+    true where it is good enough. Raises ValueError where ``steps`` is negative.
 
-    Returns
-    -------
-    (t, n) array or list
-        For an (n,) NumPy array the iterates as rows, otherwise a list of trees. There are
-        ``steps + 1`` of them, or fewer when the criterion was met.
-
-    Examples
-    --------
     >>> from optdl.optimizers import SGD
     >>> run(SGD(lr=0.5), lambda theta: theta, np.array([8.0]), steps=3).ravel()
     array([8., 4., 2., 1.])
@@ -68,17 +55,9 @@ def minibatch_gradient(
 
     .. math:: g = \frac1n \sum_{i \in B} \nabla_\theta L(f(x^{(i)}, \theta), y^{(i)})
 
-    Parameters
-    ----------
-    gradient : callable
-        ``gradient(theta, rows)`` is the mean gradient of the examples with these row numbers.
-    m, n : int
-        Examples in the sample and in a minibatch, 1 ≤ n ≤ m. A minibatch holds no example twice.
-    rng : numpy.random.Generator
-        Draws the minibatches.
+    Here ``gradient(theta, rows)`` is the mean gradient of the examples with these row numbers; a
+    minibatch holds no example twice. Raises ValueError where n is not in 1 … m.
 
-    Examples
-    --------
     >>> from optdl.optimizers import SGD
     >>> y = np.arange(4.0)
     >>> mean = lambda theta, rows: theta - y[rows].mean()

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from optdl.optimizers.base import FirstOrder, State
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import require_share
+from optdl.optimizers.base import FirstOrder
+from optdl.optimizers.trees import Array
+from optdl.optimizers.validation import require
 
-__all__ = ["Momentum", "Velocity", "velocity"]
+__all__ = ["Momentum", "velocity"]
 
 AnyShape = Float[np.ndarray, "..."]
 
 
-class Velocity(NamedTuple):
-    """State of the momentum methods."""
-
-    t: int
-    v: Tree
+Velocity = namedtuple("Velocity", ["t", "v"])
+"""State of the momentum methods."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +30,6 @@ class Momentum(FirstOrder):
     ``torch.optim.SGD(momentum=alpha)`` remembers b = −v/η. It takes the same steps as long as the
     learning rate is constant; when η changes, it rescales the whole velocity at once.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    alpha : float
-        α in [0, 1), the share of the velocity that is kept.
-
-    Examples
-    --------
     >>> from optdl.optimizers import run
     >>> opt = Momentum(lr=1.0, alpha=0.5)
     >>> run(opt, lambda theta: np.array([-1.0]), np.array([0.0]), steps=3).ravel()
@@ -51,11 +38,7 @@ class Momentum(FirstOrder):
 
     alpha: float = 0.9
 
-    memory: ClassVar[Callable[..., State]] = Velocity
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("alpha", self.alpha, "a velocity that is kept whole never dies down")
+    memory = Velocity
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float) -> Momentum:
@@ -66,8 +49,6 @@ class Momentum(FirstOrder):
 
         L2's γ is α here, and its u is v. The larger γ, the *less* friction there is.
 
-        Examples
-        --------
         >>> Momentum.from_l2(eta=0.1, gamma=0.9)
         Momentum(lr=0.1, alpha=0.9)
         """
@@ -80,16 +61,14 @@ class Momentum(FirstOrder):
 
 
 def velocity(t: int, lr: float, alpha: float, g: float | AnyShape) -> float | AnyShape:
-    r"""Return the velocity after t steps of momentum from rest, under a constant gradient.
-
-    Source: L1-26
+    r"""Return the velocity after t steps from rest under a constant gradient (Source: L1-26).
 
     .. math:: v_t = -\eta\, g\, \frac{1 - \alpha^t}{1 - \alpha}
 
-    Examples
-    --------
+    Raises ValueError where α lies outside [0, 1).
+
     >>> velocity(t=3, lr=1.0, alpha=0.5, g=-1.0)
     1.75
     """
-    require_share("alpha", alpha, "a velocity that is kept whole grows without end")
+    require("alpha", alpha)
     return -lr * g * (1 - alpha**t) / (1 - alpha)

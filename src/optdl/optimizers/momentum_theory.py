@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from optdl.optimizers.base import Optimizer
-from optdl.optimizers.validation import require_count, require_rate, require_share
+from optdl.optimizers.validation import require
 from optdl.problems import Problem
 
 __all__ = [
@@ -33,9 +33,7 @@ __all__ = [
 
 
 def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndarray, "2 2"]:
-    r"""Return the matrix that one step of momentum applies to coefficient and velocity.
-
-    Source: F-01
+    r"""Return the matrix of one step of momentum for coefficient and velocity (Source: F-01).
 
     .. math:: \begin{pmatrix} c \\ v \end{pmatrix} \leftarrow
         \begin{pmatrix} 1 - \eta\lambda & \alpha \\ -\eta\lambda & \alpha \end{pmatrix}
@@ -44,19 +42,9 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
     Its determinant is α and its trace 1 + α − ηλ. Its eigenvalues are complex, of modulus √α, for
     :math:`(1 - \sqrt\alpha)^2 < \eta\lambda < (1 + \sqrt\alpha)^2`, where the coefficient
     oscillates while it shrinks. At a bound both are equal, the critical case; outside they are
-    real, and the larger one has a modulus above √α.
+    real, and the larger one has a modulus above √α. Raises ValueError where η is negative, α lies
+    outside [0, 1), or λ is not positive and finite.
 
-    Parameters
-    ----------
-    lr : float
-        η ≥ 0.
-    alpha : float
-        α in [0, 1).
-    eigenvalue : float
-        λ > 0.
-
-    Examples
-    --------
     >>> momentum_matrix(lr=0.5, alpha=0.25, eigenvalue=3.0)
     array([[-0.5 ,  0.25],
            [-1.5 ,  0.25]])
@@ -68,22 +56,11 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
 def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[np.ndarray, " 2"]:
     r"""Return the eigenvalues of the matrix of momentum, that of larger modulus first.
 
-    Source: F-01
-
     .. math:: z^2 - (1 + \alpha - \eta\lambda)\, z + \alpha = 0
 
-    Parameters
-    ----------
-    lr, alpha, eigenvalue : float
-        η ≥ 0, α in [0, 1) and λ > 0.
+    Where they are not real, the one with positive imaginary part comes first. Arguments and errors
+    are those of :func:`momentum_matrix`. Source: F-01.
 
-    Returns
-    -------
-    (2,) complex array
-        Where they are not real, the one with positive imaginary part comes first.
-
-    Examples
-    --------
     >>> momentum_eigenvalues(lr=1.0, alpha=0.25, eigenvalue=1.0)  # modulus √α = ½
     array([0.125+0.48412292j, 0.125-0.48412292j])
     """
@@ -97,21 +74,12 @@ def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[
 def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"]) -> float:
     r"""Return the factor by which momentum shrinks the error per step, in the long run.
 
-    Source: F-01
-
     .. math:: \max_i\, \max\bigl(|z_1(\lambda_i)|,\ |z_2(\lambda_i)|\bigr)
 
     Above 1 the iteration diverges. It converges exactly when 0 < ηλ < 2(1 + α) for every λ.
+    Arguments and errors are those of :func:`momentum_matrix`; with α = 0 it is gradient descent.
+    Source: F-01.
 
-    Parameters
-    ----------
-    lr, alpha : float
-        η ≥ 0 and α in [0, 1); α = 0 is gradient descent.
-    eigenvalues : (n,) array
-        The eigenvalues λᵢ > 0 of the Hessian.
-
-    Examples
-    --------
     >>> momentum_rate(lr=0.25, alpha=0.25, eigenvalues=np.array([1.0, 9.0]))
     0.5
     """
@@ -138,15 +106,9 @@ def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
         \text{rate} = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}
 
     Both ends of the spectrum are then critical, and all eigenvalues between them have complex z of
-    modulus √α*. Gradient descent at its best has the rate (κ − 1)/(κ + 1).
+    modulus √α*. Gradient descent at its best has the rate (κ − 1)/(κ + 1). Raises ValueError unless
+    0 < λ_min ≤ λ_max, which are ``smallest`` and ``largest``.
 
-    Parameters
-    ----------
-    smallest, largest : float
-        0 < λ_min ≤ λ_max.
-
-    Examples
-    --------
     >>> optimal_momentum(smallest=1.0, largest=9.0)
     MomentumConstants(lr=0.25, alpha=0.25, rate=0.5)
     """
@@ -157,23 +119,15 @@ def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
 
 
 def standard_nesterov(smallest: float, largest: float) -> MomentumConstants:
-    r"""Return the standard constants of Nesterov momentum, and what they achieve on a quadratic.
-
-    Source: F-01
+    r"""Return the standard constants of Nesterov momentum and their rate on a quadratic.
 
     .. math:: \eta = \frac{1}{\lambda_{max}}, \qquad
         \alpha = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}, \qquad
         \text{rate} = 1 - \frac{1}{\sqrt\kappa}
 
-    λ_min is then critical; the larger an eigenvalue is, the faster its direction converges.
+    λ_min is then critical; the larger an eigenvalue is, the faster its direction converges. Raises
+    ValueError unless 0 < λ_min ≤ λ_max, which are ``smallest`` and ``largest``. Source: F-01.
 
-    Parameters
-    ----------
-    smallest, largest : float
-        0 < λ_min ≤ λ_max.
-
-    Examples
-    --------
     >>> standard_nesterov(smallest=0.25, largest=4.0)
     MomentumConstants(lr=0.25, alpha=0.6, rate=0.75)
     """
@@ -191,24 +145,13 @@ def momentum_coefficients(
 
     .. math:: \begin{pmatrix} c_k \\ v_k \end{pmatrix} = M^k \begin{pmatrix} 1 \\ 0 \end{pmatrix}
 
-    Parameters
-    ----------
-    lr, alpha, eigenvalue : float
-        η ≥ 0, α in [0, 1) and λ > 0.
-    steps : int
-        The number of steps, 1 or more.
+    There are steps + 1 of them, and M is :func:`momentum_matrix`. Raises ValueError where ``steps``
+    is less than 1.
 
-    Returns
-    -------
-    (steps + 1,) array
-        c₀ = 1, c₁, …
-
-    Examples
-    --------
     >>> momentum_coefficients(lr=0.5, alpha=0.5, eigenvalue=1.0, steps=3)
     array([ 1.  ,  0.5 ,  0.  , -0.25])
     """
-    require_count("steps", steps)
+    require("steps", steps)
     M = momentum_matrix(lr, alpha, eigenvalue)
     pairs = [np.array([1.0, 0.0])]
     for _ in range(steps):
@@ -217,29 +160,14 @@ def momentum_coefficients(
 
 
 def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int = 100_000) -> int:
-    r"""Return the steps after which the error has shrunk by a factor for the first time.
-
-    Source: F-01
+    r"""Return the steps after which the error has first shrunk by a factor (Source: F-01).
 
     .. math:: \min\,\{k :\ \lVert\theta_k - \theta^*\rVert
         \le \text{factor} \cdot \lVert\theta_0 - \theta^*\rVert\}
 
-    Parameters
-    ----------
-    problem : Problem
-        A problem with a known minimum; its start is θ₀.
-    factor : float
-        Between 0 and 1.
-    limit : int
-        So many steps are taken at most.
+    Here θ₀ is the start of the problem, and 0 < factor < 1. Raises ValueError where the minimum is
+    unknown, or ``limit`` steps do not suffice.
 
-    Raises
-    ------
-    ValueError
-        If the minimum is unknown, or the error has not shrunk so far within the limit.
-
-    Examples
-    --------
     >>> from optdl.optimizers import SGD
     >>> from optdl.problems import valley
     >>> steps_to_reduce(SGD(lr=0.5), valley(1.0), factor=0.1)  # ½⁴ < 0.1 < ½³
@@ -262,7 +190,7 @@ def _require_spectrum(smallest: float, largest: float) -> None:
 
 
 def _require_iteration(lr: float, alpha: float, eigenvalue: float) -> None:
-    require_rate("lr", lr)
-    require_share("alpha", alpha, "a velocity that is kept whole never dies down")
+    require("lr", lr)
+    require("alpha", alpha)
     if not 0 < eigenvalue < math.inf:
         raise ValueError(f"eigenvalue must be positive and finite, got {eigenvalue}")

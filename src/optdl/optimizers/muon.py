@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
-from optdl.optimizers.base import FirstOrder, State
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import require_count, require_share
+from optdl.optimizers.base import FirstOrder
+from optdl.optimizers.trees import Array
+from optdl.optimizers.validation import require
 
-__all__ = ["GradientSum", "Muon", "newton_schulz"]
+__all__ = ["Muon", "newton_schulz"]
 
 TINY = 1e-30
 """Keeps a matrix of zeros from 0/0; the norm of any other is the same with it."""
 
 
-class GradientSum(NamedTuple):
-    """State of Muon."""
-
-    t: int
-    m: Tree
+GradientSum = namedtuple("GradientSum", ["t", "m"])
+"""State of Muon."""
 
 
 @dataclass(frozen=True)
 class Muon(FirstOrder):
-    r"""Momentum that is orthogonalized: it moves a matrix by the same amount in every direction.
-
-    Source: F-13
+    r"""Momentum that is orthogonalized: it moves a matrix equally in every direction.
 
     .. math:: m \leftarrow \alpha m + g, \qquad d = g + \alpha m, \qquad
         \theta \leftarrow \theta - \eta\,\sqrt{\max(1, a/b)}\;\mathrm{NS}(d)
 
-    θ is an a × b matrix, and NS is :func:`newton_schulz`: of the singular value decomposition
-    d = UΣVᵀ about UVᵀ remains. With ``nesterov=False`` d is m. Any other array than a matrix, such
-    as a vector of biases, takes the step θ ← θ − ηd, which is that of
-    ``torch.optim.SGD(momentum=alpha, nesterov=nesterov)``.
+    θ is an a × b matrix, and NS is :func:`newton_schulz`: of the singular value decomposition d =
+    UΣVᵀ about UVᵀ remains. With ``nesterov=False`` d is m. Any other array than a matrix, such as a
+    vector of biases, takes the step θ ← θ − ηd, which is that of
+    ``torch.optim.SGD(momentum=alpha, nesterov=nesterov)``. Source: F-13.
 
     On matrices it is ``torch.optim.Muon(momentum=alpha, weight_decay=0)``. That class averages,
     m ← αm + (1 − α)g, which makes no difference, because NS does not depend on the length of d; it
     computes NS in bfloat16; and its ``weight_decay`` is 0.1 when not given.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    alpha : float
-        α in [0, 1), the fraction of the momentum that is kept.
-    nesterov : bool
-        Whether d is g + αm or m.
-    steps : int
-        The iterations of NS, 1 or more.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> opt, theta = Muon(lr=1.0), np.zeros((2, 2))
     >>> theta, _ = opt.step(theta, opt.init(theta), grad=lambda theta: np.diag([3.0, 1.0]))
@@ -66,12 +47,7 @@ class Muon(FirstOrder):
     nesterov: bool = True
     steps: int = 5
 
-    memory: ClassVar[Callable[..., State]] = GradientSum
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("alpha", self.alpha, "a momentum that is kept whole never dies down")
-        require_count("steps", self.steps)
+    memory = GradientSum
 
     def update(self, t: int, theta: Array, g: Array, m: Array) -> tuple[Array, ...]:
         """Return θ and m after step t."""
@@ -86,37 +62,23 @@ class Muon(FirstOrder):
 def newton_schulz(matrix: Array, steps: int = 5) -> Array:
     r"""Return about the polar factor UVᵀ of a matrix UΣVᵀ, by products of matrices alone.
 
-    Source: F-13
-
     .. math:: X_0 = \frac{G}{\lVert G\rVert_F}, \qquad
         X_{k+1} = 3.4445\, X_k - 4.775\, X_k X_k^T X_k + 2.0315\, (X_k X_k^T)^2 X_k
 
     An odd polynomial of a matrix applies to its singular values alone: σ ↦ 3.4445 σ − 4.775 σ³ +
     2.0315 σ⁵. Its slope at zero is steep, so that small values grow fast; it has no fixed point at
     1, so that after 5 steps all values above 0.002 ‖G‖_F are between 0.68 and 1.21, and more steps
-    do not bring them closer to 1.
+    do not bring them closer to 1. The matrix of zeros stays as it is. The result has the kind and
+    the precision of G. Raises ValueError where G is not a matrix, or ``steps`` is less than 1.
+    Source: F-13.
 
-    Parameters
-    ----------
-    matrix : (a, b) array or tensor
-        G. The matrix of zeros stays as it is.
-    steps : int
-        k, 1 or more.
-
-    Returns
-    -------
-    (a, b) array or tensor
-        Of the same kind and precision.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> G = np.array([[0.0, 5.0, 0.0], [1.0, 0.0, 0.0]])
     >>> newton_schulz(G).round(2)
     array([[0.  , 0.72, 0.  ],
            [0.8 , 0.  , 0.  ]])
     """
-    require_count("steps", steps)
+    require("steps", steps)
     if len(matrix.shape) != 2:
         raise ValueError(f"expected a matrix, got an array of shape {tuple(matrix.shape)}")
     rows, columns = matrix.shape

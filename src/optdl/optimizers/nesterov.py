@@ -14,24 +14,14 @@ __all__ = ["Nesterov"]
 class Nesterov(Momentum):
     r"""Momentum with the gradient of the interim point, where the velocity alone would lead.
 
-    Source: L1-27
-
     .. math:: \tilde\theta = \theta + \alpha v, \qquad v \leftarrow \alpha v -
         \eta\, \nabla J(\tilde\theta), \qquad \theta \leftarrow \theta + v
 
     The update is that of :class:`Momentum`; only the point of the gradient is another one.
     ``torch.optim.SGD(nesterov=True)`` keeps θ̃ in place of θ: what it calls the parameters is
     ``interim(theta, state)``. From the same start, where v = 0, both take the same path.
+    Source: L1-27.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    alpha : float
-        α in [0, 1), the share of the velocity that is kept.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = Nesterov(lr=0.5, alpha=0.5)

@@ -12,7 +12,6 @@ import numpy as np
 from optdl.optimizers.base import Gradient, Optimizer, State, Steps
 from optdl.optimizers.schedules import Schedule
 from optdl.optimizers.trees import Array, Tree, require_gradient, tree_map
-from optdl.optimizers.validation import require_nonnegative
 
 __all__ = ["Newton"]
 
@@ -31,21 +30,13 @@ class Newton(Optimizer):
     The step is sure to go downhill only where H is positive definite. Elsewhere it leads to the
     critical point of the quadratic model, which may be a saddle or a maximum. Damping with μ above
     −λ_min makes it a descent direction again; for large μ it is a short step of gradient descent.
+    Raises ValueError where H has another shape or H + μI is singular.
 
     Parameters
     ----------
     hessian : callable
         θ ↦ H, an (n, n) array of the same kind as θ. n counts all entries of θ, in the order
         in which they stand in it.
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    damping : float
-        μ ≥ 0.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range, H has another shape, or H + μI is singular.
 
     Examples
     --------
@@ -61,10 +52,6 @@ class Newton(Optimizer):
     hessian: Callable[[Tree], Array]
     lr: float | Schedule = 1.0
     damping: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_nonnegative("damping", self.damping, "it would lower the curvature")
 
     def step(
         self, theta: Tree, state: State, grad: Gradient, *, check_finite: bool = True

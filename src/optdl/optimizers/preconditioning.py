@@ -28,24 +28,9 @@ def preconditioned_descent(
 
     .. math:: \theta_{k+1} = \theta_k - \eta\, P P^T\, \nabla L(\theta_k)
 
-    Parameters
-    ----------
-    gradient : callable
-        ∇L: (n,) array to (n,) array.
-    preconditioner : (n, n) array
-        P, invertible. The matrix that multiplies the gradient is PPᵀ.
-    start : (n,) array
-        θ₀.
-    lr : float
-        η ≥ 0. P writes α.
+    ``gradient`` maps an (n,) array to ∇L there, θ₀ is ``start``, P is ``preconditioner``, and the
+    paper writes α for η. Raises ValueError where P is singular.
 
-    Raises
-    ------
-    ValueError
-        If P does not fit the start, or is singular.
-
-    Examples
-    --------
     >>> P = np.diag([1.0, 0.5])  # makes the curvatures 1 and 4 equal
     >>> preconditioned_descent(lambda w: np.array([1.0, 4.0]) * w, P, np.ones(2), 1.0, steps=1)
     array([[1., 1.],
@@ -60,22 +45,9 @@ def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
 
     .. math:: z \mapsto L(Pz), \qquad P^T\, \nabla L(Pz), \qquad P^T\, \nabla^2 L(Pz)\, P
 
-    The condition number of the last matrix determines how fast gradient descent in z converges.
+    The condition number of the last matrix determines how fast gradient descent in z converges. A
+    singular P raises ValueError.
 
-    Parameters
-    ----------
-    problem : Problem
-        L with its derivatives.
-    preconditioner : (n, n) array
-        P, invertible.
-
-    Raises
-    ------
-    ValueError
-        If P does not fit the problem, or is singular.
-
-    Examples
-    --------
     >>> from optdl.problems import quadratic
     >>> bowl = change_of_variable(quadratic(np.diag([1.0, 4.0])), np.diag([1.0, 0.5]))
     >>> bowl.hessian(np.zeros(2))

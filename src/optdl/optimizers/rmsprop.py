@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from optdl.optimizers.adagrad import DiagonalScaling, Squares
-from optdl.optimizers.base import State
 from optdl.optimizers.trees import Array
-from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
 
 __all__ = ["RMSProp"]
 
 
 @dataclass(frozen=True)
 class RMSProp(DiagonalScaling):
-    r"""AdaGrad with a moving average in place of the sum, in which old gradients lose weight.
-
-    Source: L1-30, L2-04
+    r"""AdaGrad with a moving average in place of the sum: old gradients lose weight.
 
     .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\sqrt{\delta + r}} \odot g
 
     δ stands **inside** the root. ``torch.optim.RMSprop`` adds its eps outside, √r + eps. Both take
     the same steps when δ = eps = 0. At a zero gradient δ = eps² gives the same scale, and elsewhere
-    no δ does.
+    no δ does. Source: L1-30, L2-04.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    rho : float
-        ρ in [0, 1), the share of the **old** average that is kept.
-    delta : float
-        δ ≥ 0, against division by zero; given by its name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = RMSProp(lr=1.0, rho=0.75, delta=0.0)
@@ -48,24 +31,17 @@ class RMSProp(DiagonalScaling):
     rho: float = 0.9
     delta: float = field(default=1e-6, kw_only=True)
 
-    memory: ClassVar[Callable[..., State]] = Squares
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("rho", self.rho, "the newest gradient would not count")
-        require_nonnegative("delta", self.delta, DIVISION)
+    memory = Squares
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> RMSProp:
-        r"""Return the optimizer that L2 writes with γ as the share of the **new** gradient.
+        r"""Return the optimizer that L2 writes with γ as the weight of the new gradient.
 
         Source: L2-04
 
         .. math:: \mathrm{EMA}^{(t)} = \gamma\, g^2 + (1 - \gamma)\,\mathrm{EMA}^{(t-1)},
             \qquad \rho = 1 - \gamma
 
-        Examples
-        --------
         >>> RMSProp.from_l2(eta=0.01, gamma=0.25).rho
         0.75
         """

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import namedtuple
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
 
 from optdl.optimizers.adagrad import DiagonalScaling
-from optdl.optimizers.base import State
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
+from optdl.optimizers.trees import Array
 
-__all__ = ["RMSPropNesterov", "SquaresVelocity"]
+__all__ = ["RMSPropNesterov"]
 
 
-class SquaresVelocity(NamedTuple):
-    """State of RMSProp with Nesterov momentum."""
-
-    t: int
-    r: Tree
-    v: Tree
+SquaresVelocity = namedtuple("SquaresVelocity", ["t", "r", "v"])
+"""State of RMSProp with Nesterov momentum."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +28,6 @@ class RMSPropNesterov(DiagonalScaling):
     letter, and divides by zero where a gradient is zero in the first step. No optimizer of torch is
     the same: ``torch.optim.RMSprop(momentum=...)`` takes the gradient at θ itself.
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-    rho : float
-        ρ in [0, 1), the weight of the old average.
-    alpha : float
-        α in [0, 1), the share of the velocity that is kept.
-    delta : float
-        δ ≥ 0, inside the root; given by its name.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from optdl.optimizers import run
     >>> opt = RMSPropNesterov(lr=1.0, rho=0.75, alpha=0.5, delta=0.0)
@@ -59,13 +39,7 @@ class RMSPropNesterov(DiagonalScaling):
     alpha: float = 0.9
     delta: float = field(default=1e-6, kw_only=True)
 
-    memory: ClassVar[Callable[..., State]] = SquaresVelocity
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share("rho", self.rho, "the newest gradient would not count")
-        require_share("alpha", self.alpha, "a velocity that is kept whole never dies down")
-        require_nonnegative("delta", self.delta, DIVISION)
+    memory = SquaresVelocity
 
     def look_ahead(self, theta: Array, r: Array, v: Array) -> Array:
         """Return θ̃, where the gradient is taken."""

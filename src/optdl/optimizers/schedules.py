@@ -10,12 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optdl.optimizers.validation import (
-    require_count,
-    require_nonnegative,
-    require_rate,
-    require_share,
-)
+from optdl.optimizers.validation import require_constants
 
 __all__ = [
     "CosineDecay",
@@ -36,17 +31,8 @@ class LinearDecay:
 
     .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
 
-    Parameters
-    ----------
-    first : float
-        η₀ ≥ 0.
-    tau : int
-        τ ≥ 1, the iterations of the descent.
-    last : float, optional
-        η_τ ≥ 0; 1 % of η₀ when not given.
+    Here η₀ is ``first``, and η_τ is ``last``, 1 % of the first when not given.
 
-    Examples
-    --------
     >>> schedule = LinearDecay(first=1.0, tau=4, last=0.2)
     >>> [round(schedule(k), 3) for k in (0, 1, 2, 4, 100)]
     [1.0, 0.8, 0.6, 0.2, 0.2]
@@ -57,9 +43,7 @@ class LinearDecay:
     last: float | None = None
 
     def __post_init__(self) -> None:
-        require_rate("first", self.first)
-        require_rate("last", self.final)
-        require_count("tau", self.tau)
+        require_constants(self)
 
     @property
     def final(self) -> float:
@@ -78,19 +62,9 @@ class PowerDecay:
 
     .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
 
-    It satisfies the conditions of Robbins and Monro exactly when ½ < p ≤ 1.
+    It satisfies the conditions of Robbins and Monro exactly when ½ < p ≤ 1. After τ iterations the
+    rate has fallen by the factor 2^p; η₀ is ``first``, and p ≥ 0 is ``power``.
 
-    Parameters
-    ----------
-    first : float
-        η₀ ≥ 0.
-    power : float
-        p ≥ 0.
-    tau : int
-        τ ≥ 1: after τ iterations the rate has fallen by the factor 2^p.
-
-    Examples
-    --------
     >>> [PowerDecay(1.0, power=1.0)(k) for k in (0, 1, 3)]
     [1.0, 0.5, 0.25]
     """
@@ -100,9 +74,7 @@ class PowerDecay:
     tau: int = 1
 
     def __post_init__(self) -> None:
-        require_rate("first", self.first)
-        require_count("tau", self.tau)
-        require_nonnegative("power", self.power, "the rate would grow")
+        require_constants(self)
 
     def __call__(self, k: int) -> float:
         """Return η_k."""
@@ -115,17 +87,9 @@ class ExponentialDecay:
 
     .. math:: \eta_k = \eta_0\, c^k
 
-    Its sum is finite, so that gradient descent can stop short of the minimum.
+    Its sum is finite, so that gradient descent can stop short of the minimum. Here c is the
+    ``factor``, in [0, 1).
 
-    Parameters
-    ----------
-    first : float
-        η₀ ≥ 0.
-    factor : float
-        c, between 0 and 1.
-
-    Examples
-    --------
     >>> [ExponentialDecay(1.0, factor=0.5)(k) for k in (0, 1, 3)]
     [1.0, 0.5, 0.125]
     """
@@ -134,8 +98,7 @@ class ExponentialDecay:
     factor: float
 
     def __post_init__(self) -> None:
-        require_rate("first", self.first)
-        require_share("factor", self.factor, "the rate would not fall; use a plain number")
+        require_constants(self)
 
     def __call__(self, k: int) -> float:
         """Return η_k."""
@@ -144,9 +107,7 @@ class ExponentialDecay:
 
 @dataclass(frozen=True)
 class CosineDecay:
-    r"""A rate that falls along half a period of the cosine and is constant after τ iterations.
-
-    Source: F-05
+    r"""A rate that falls along half a cosine and is constant after τ iterations (Source: F-05).
 
     .. math:: \eta_k = \eta_\tau + \tfrac12\,(\eta_0 - \eta_\tau)\,(1 + \cos \pi s), \qquad
         s = \min(k/\tau,\ 1)
@@ -154,17 +115,6 @@ class CosineDecay:
     ``torch.optim.lr_scheduler.CosineAnnealingLR(T_max=tau, eta_min=last)`` gives the same rates up
     to iteration τ, and then rises again.
 
-    Parameters
-    ----------
-    first : float
-        η₀ ≥ 0.
-    tau : int
-        τ ≥ 1, the iterations of the descent.
-    last : float
-        η_τ ≥ 0.
-
-    Examples
-    --------
     >>> schedule = CosineDecay(first=1.0, tau=4)
     >>> [round(schedule(k), 3) for k in (0, 1, 2, 3, 4, 100)]
     [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
@@ -175,9 +125,7 @@ class CosineDecay:
     last: float = 0.0
 
     def __post_init__(self) -> None:
-        require_rate("first", self.first)
-        require_rate("last", self.last)
-        require_count("tau", self.tau)
+        require_constants(self)
 
     def __call__(self, k: int) -> float:
         """Return η_k."""
@@ -187,26 +135,16 @@ class CosineDecay:
 
 @dataclass(frozen=True)
 class Warmup:
-    r"""A rate that rises in w equal increments to that of a schedule, which it then follows.
-
-    Source: F-05
+    r"""A rate that rises in w equal increments to that of a schedule, then follows it.
 
     .. math:: \eta_k = \begin{cases}
         \frac{k + 1}{w}\,\eta'_0 & \text{if } k < w\\
         \eta'_{k-w} & \text{otherwise}\end{cases}
 
-    In torch it is ``SequentialLR`` with the milestone w, of ``LinearLR(start_factor=1/w,
-    total_iters=w-1)`` and the other schedule.
+    In torch it is ``SequentialLR`` with the milestone w, of
+    ``LinearLR(start_factor=1/w, total_iters=w-1)`` and the other schedule. Here w ≥ 1 is ``steps``,
+    and the schedule is a number or a function k ↦ η'_k. Source: F-05.
 
-    Parameters
-    ----------
-    schedule : float or callable
-        The rate after the rise: a number, or a schedule k ↦ η'_k.
-    steps : int
-        w ≥ 1, the steps of the rise.
-
-    Examples
-    --------
     >>> schedule = Warmup(CosineDecay(first=1.0, tau=2), steps=4)
     >>> [round(schedule(k), 3) for k in range(8)]
     [0.25, 0.5, 0.75, 1.0, 1.0, 0.5, 0.0, 0.0]
@@ -216,9 +154,7 @@ class Warmup:
     steps: int
 
     def __post_init__(self) -> None:
-        if not callable(self.schedule):
-            require_rate("schedule", self.schedule)
-        require_count("steps", self.steps)
+        require_constants(self)
 
     def __call__(self, k: int) -> float:
         """Return η_k."""

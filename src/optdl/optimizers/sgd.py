@@ -16,13 +16,6 @@ class SGD(FirstOrder):
 
     .. math:: \theta \leftarrow \theta - \eta\, g
 
-    Parameters
-    ----------
-    lr : float or callable
-        η ≥ 0, or a schedule.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> opt, theta = SGD(lr=0.5), {"weight": np.array([4.0])}
     >>> opt.step(theta, opt.init(theta), grad=lambda theta: theta)

@@ -11,22 +11,13 @@ __all__ = ["shampoo_direction"]
 def shampoo_direction(gradient: Float[np.ndarray, "a b"]) -> Float[np.ndarray, "a b"]:
     r"""Return the direction of Shampoo's first step, from one gradient and no memory.
 
-    Source: F-13
-
     .. math:: D = (G G^T)^{-1/4}\; G\; (G^T G)^{-1/4}
 
-    With G = UΣVᵀ the powers are :math:`U \Sigma^{-1/2} U^T` and :math:`V \Sigma^{-1/2} V^T`, and
-    D = UVᵀ, the polar factor of G, which Muon approximates. Shampoo sums GGᵀ and GᵀG over all
-    steps, as AdaGrad sums g ⊙ g. On directions that G maps to zero the powers are zero; the roots
-    see a singular value below 1e-7 of the largest as zero, because they work on its square.
+    With G = UΣVᵀ the powers are :math:`U \Sigma^{-1/2} U^T` and :math:`V \Sigma^{-1/2} V^T`, and D
+    = UVᵀ, the polar factor of G, which Muon approximates. Shampoo sums GGᵀ and GᵀG over all steps,
+    as AdaGrad sums g ⊙ g. On directions that G maps to zero the powers are zero; the roots see a
+    singular value below 1e-7 of the largest as zero, because they work on its square. Source: F-13.
 
-    Parameters
-    ----------
-    gradient : (a, b) array
-        G.
-
-    Examples
-    --------
     >>> shampoo_direction(np.array([[0.0, -5.0, 0.0], [2.0, 0.0, 0.0]])).round(6)
     array([[ 0., -1.,  0.],
            [ 1.,  0.,  0.]])

@@ -1,43 +1,48 @@
-"""What the optimizers refuse, with the reason."""
+"""The range of each constant, by the name that it has in all methods and schedules."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-__all__ = [
-    "DIVISION",
-    "GROWTH",
-    "require_count",
-    "require_nonnegative",
-    "require_rate",
-    "require_share",
-]
+__all__ = ["require", "require_constants"]
 
-DIVISION = "it guards a division"
-GROWTH = "θ would grow by itself"
+CONDITIONS = {
+    "lie in [0, 1)": lambda value: 0 <= value < 1,
+    "be 0 or more and finite": lambda value: 0 <= value < math.inf,
+    "be 1 or more": lambda value: value >= 1,
+}
+FRACTION, NONNEGATIVE, COUNT = CONDITIONS
+RATE = NONNEGATIVE, "a negative rate goes uphill, since the method subtracts the gradient"
+AVERAGE = FRACTION, "the newest gradient would not count"
+
+RANGES = {
+    **dict.fromkeys(("lr", "first", "last", "schedule", "increase"), RATE),
+    **dict.fromkeys(("rho", "beta1", "beta2"), AVERAGE),
+    **dict.fromkeys(("tau", "steps", "repeats"), (COUNT, "")),
+    "alpha": (FRACTION, "a velocity that is kept whole never dies down"),
+    "decrease": (FRACTION, "the rate would be gone after one flip"),
+    "factor": (FRACTION, "the rate would not fall; use a plain number"),
+    "delta": (NONNEGATIVE, "it guards a division"),
+    "decay": (NONNEGATIVE, "θ would grow by itself"),
+    "damping": (NONNEGATIVE, "it would lower the curvature"),
+    "power": (NONNEGATIVE, "the rate would grow"),
+}
 
 
-def require_nonnegative(name: str, value: float, why: str) -> None:
-    """Refuse a number that is negative or not finite."""
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be 0 or more and finite, got {value}: {why}")
-
-
-def require_rate(name: str, value: float | str) -> None:
-    """Refuse a learning rate that is no number, negative or not finite."""
+def require(name: str, value: Any, shown: str = "") -> None:
+    """Refuse a constant outside of its range, with the reason."""
     if isinstance(value, str):
         raise TypeError(f"{name} must be a number or a schedule, got the text {value!r}")
-    why = "a negative rate goes uphill, since the method subtracts the gradient"
-    require_nonnegative(name, value, why)
+    condition, why = RANGES[name]
+    if not CONDITIONS[condition](value):
+        reason = f", got {value}: {why}" if why else f"; got {value}"
+        raise ValueError(f"{shown or name} must {condition}{reason}")
 
 
-def require_share(name: str, value: float, why: str) -> None:
-    """Refuse a share outside [0, 1)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {value}: {why}")
-
-
-def require_count(name: str, value: int) -> None:
-    """Refuse a number of things below 1."""
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more; got {value}")
+def require_constants(method: Any) -> None:
+    """Refuse a method or a schedule with a constant outside of its range."""
+    for name, value in vars(method).items():
+        # a callable is a schedule, which is asked in each step; None, the last rate of LinearDecay
+        if name in RANGES and not callable(value) and value is not None:
+            require(name, value)

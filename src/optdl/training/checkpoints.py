@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from optdl.files import atomic_write
 from optdl.training.hooks import State
@@ -25,7 +24,14 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
     """Write a checkpoint of tensors, numbers, strings, lists and dicts, whole or not at all."""
     with atomic_write(path) as scratch:
         torch.save(dict(content), scratch)
-        _require_readable(scratch)
+        try:  # what could never be read again is refused before it costs an epoch
+            torch.load(scratch, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise TypeError(
+                "the state of a hook or of the optimizer must be made of tensors, numbers, "
+                "strings, lists and dicts, so that a checkpoint can be read without running what "
+                "is in it"
+            ) from error
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -60,17 +66,6 @@ def read(path: Path) -> dict[str, Any]:
             "training. Delete it to start anew, or give the name of another file."
         ) from error
     return content
-
-
-def _require_readable(scratch: Path) -> None:
-    """Refuse a state that could be written and never be read again, before it costs an epoch."""
-    try:
-        torch.load(scratch, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise TypeError(
-            "the state of a hook or of the optimizer must be made of tensors, numbers, strings, "
-            "lists and dicts, so that a checkpoint can be read without running what is in it"
-        ) from error
 
 
 def checksum(*parts: bytes | memoryview) -> str:
@@ -112,7 +107,12 @@ class Checkpoint:
         if not self.path.exists():
             self.save(state, 0.0)
             return 0.0
-        content = self._content()
+        content = read(self.path)
+        if content.get("format") != _FORMAT:
+            raise ValueError(
+                f"{self.path} is not a checkpoint of format {_FORMAT!r}. Give the name of "
+                "another file, or delete this one to start anew."
+            )
         self._require_same_run(content["run"], content["epoch"], epochs)
         state.model.load_state_dict(content["model"])
         state.optimizer.load_state_dict(content["optimizer"])
@@ -120,13 +120,18 @@ class Checkpoint:
             if hook is not None:
                 hook.load_state_dict(saved)
         self.generator.set_state(content["generator"])
-        _set_global_generators(content["global"], content["cuda"])
+        torch.set_rng_state(content["global"])
+        # where there are other devices, their generators stay as they are
+        if len(content["cuda"]) == torch.cuda.device_count() > 0:
+            torch.cuda.set_rng_state_all(content["cuda"])
         state.curves.update(content["curves"])
         state.epoch, state.step, state.stop = content["epoch"], content["step"], content["stop"]
         return float(content["seconds"])
 
     def save(self, state: State, seconds: float) -> None:
         """Write the file, whole or not at all."""
+        # to ask for their states would start CUDA in a run that uses the CPU alone
+        on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         content = {
             "format": _FORMAT,
             "run": self.identity,
@@ -135,7 +140,7 @@ class Checkpoint:
             "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
             "generator": self.generator.get_state(),
             "global": torch.get_rng_state(),
-            "cuda": _cuda_generators(),
+            "cuda": torch.cuda.get_rng_state_all() if on_gpu else [],
             "curves": state.curves,
             "epoch": state.epoch,
             "step": state.step,
@@ -143,15 +148,6 @@ class Checkpoint:
             "seconds": seconds,
         }
         write(self.path, content)
-
-    def _content(self) -> dict[str, Any]:
-        content = read(self.path)
-        if content.get("format") != _FORMAT:
-            raise ValueError(
-                f"{self.path} is not a checkpoint of format {_FORMAT!r}. Give the name of "
-                "another file, or delete this one to start anew."
-            )
-        return content
 
     def _require_same_run(self, saved: Mapping[str, str], done: int, epochs: int) -> None:
         if different := [name for name in self.identity if saved.get(name) != self.identity[name]]:
@@ -167,17 +163,3 @@ class Checkpoint:
                 f"epochs must be at least {done}, so many are done in {self.path}; got {epochs}. "
                 "Training cannot go back: ask for more epochs, or give another file."
             )
-
-
-def _cuda_generators() -> list[Tensor]:
-    # to ask for their states would start CUDA in a run that uses the CPU alone
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return []
-    return torch.cuda.get_rng_state_all()
-
-
-def _set_global_generators(cpu: Tensor, cuda: Sequence[Tensor]) -> None:
-    torch.set_rng_state(cpu)
-    # a run may go on where there are other devices; their generators then stay as they are
-    if len(cuda) == torch.cuda.device_count() > 0:
-        torch.cuda.set_rng_state_all(cuda)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +43,11 @@ class State:
     loss: float | Tensor = math.nan
     stop: str | None = None
 
+    def append(self, **values: SupportsFloat) -> None:
+        """Append one number to each of these curves."""
+        for name, value in values.items():
+            self.curves.setdefault(name, []).append(float(value))
+
 
 class Hook:
     """Something to do at the joints of training. All methods do nothing until overridden.
@@ -70,16 +76,11 @@ class Schedule(Hook):
     optimizer : Optimizer
         Its rates, one for each group of parameters, are those after the warm-up; the hook sets
         them to those of the first step.
-    steps : int
-        Steps in an epoch.
-    decay : sequence of float
-        After so many epochs the rate is divided by ten.
-    warmup : float
-        Steps of the warm-up; 0 for none.
-    start : float
-        The rate at which it begins.
-    linear : bool
-        Whether the rate rises linearly, or jumps at the end of the warm-up.
+    steps, decay
+        Steps in an epoch; and after how many epochs the rate is divided by ten.
+    warmup, start, linear
+        Steps of the warm-up, 0 for none; the rate at which it begins; and whether the rate rises
+        linearly from there, or jumps at the end.
 
     Examples
     --------
@@ -99,16 +100,15 @@ class Schedule(Hook):
         linear: bool = True,
     ) -> None:
         self.full = [float(group["lr"]) for group in optimizer.param_groups]
-        self.steps, self.decay, self.warmup = steps, tuple(decay), warmup
-        self.start, self.linear = start, linear
+        self.steps, self.decay = steps, tuple(decay)
+        self.warmup, self.start, self.linear = warmup, start, linear
         self._set(optimizer, 0)
 
     def rate(self, step: int, group: int = 0) -> float:
         """Return the rate of a step, counted from 0, in one of the groups of parameters."""
         full = self.full[group]
         if step < self.warmup:
-            fraction = step / self.warmup if self.linear else 0.0
-            return self.start + fraction * (full - self.start)
+            return self.start + self.linear * step / self.warmup * (full - self.start)
         return full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
 
     def after_step(self, state: State) -> None:

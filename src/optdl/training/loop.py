@@ -123,10 +123,8 @@ def train(
         m examples; each epoch visits all of them once, in a new order.
     optimizer : Optimizer
         Any optimizer of torch over the parameters of the model.
-    validation : Examples, optional
-        Examples to measure after each epoch: those by which something is chosen.
-    test : Examples, optional
-        Examples to measure after each epoch: those by which nothing is chosen.
+    validation, test : Examples, optional
+        What is measured after each epoch: examples by which something is chosen, or nothing.
     epochs : int
         Passes through the training examples, unless a hook stops earlier.
     batch_size : int
@@ -189,8 +187,7 @@ def train(
 
     Notes
     -----
-    The examples lie on the device of the model. A GPU is waited for once an epoch, if no hook asks
-    for more.
+    The examples lie on the device of the model. A GPU is waited for once an epoch, or as hooks ask.
 
     Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
     do: some on a GPU never give the same twice. On another device it goes on as well, with other
@@ -288,8 +285,7 @@ class _Epoch:
             _require_finite(value, number, state)
         sizes = [len(rows) for rows in torch.split(plan, self.batch_size)][: len(losses)]
         total = sum(value * size for value, size in zip(losses, sizes, strict=True))
-        _append(state.curves, "minibatch_loss", total / sum(sizes))
-        _append(state.curves, "gradient_norm", sum(norms) / len(norms))
+        state.append(minibatch_loss=total / sum(sizes), gradient_norm=sum(norms) / len(norms))
 
     def _plan(self, generator: torch.Generator) -> Tensor:
         """Return the order of the examples, and what the augmentation draws for each."""
@@ -314,7 +310,8 @@ class _Epoch:
             _require_finite(value.item(), state.step, state)
         value.backward()  # type: ignore[no-untyped-call]
         # before the hooks, which may precondition or clip the gradient in place
-        norm = _gradient_norm(state.model)
+        gradients = [p.grad for p in state.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
         _call(self.hooks, "after_backward", state)
         state.optimizer.step()
         return torch.stack([value.detach().double(), norm.double()])
@@ -354,13 +351,9 @@ def _measure(
             losses += loss(scores, ys).double() * len(ys)
             if error is not None:
                 errors += error(scores, ys).sum()
-        _append(state.curves, f"{name}_loss", losses.item() / len(y))
+        state.append(**{f"{name}_loss": losses.item() / len(y)})
         if error is not None:
-            _append(state.curves, f"{name}_error", errors.item() / len(y))
-
-
-def _append(curves: dict[str, list[float]], name: str, value: float) -> None:
-    curves.setdefault(name, []).append(value)
+            state.append(**{f"{name}_error": errors.item() / len(y)})
 
 
 def _call(hooks: Sequence[Any], event: str, state: State) -> None:
@@ -369,21 +362,11 @@ def _call(hooks: Sequence[Any], event: str, state: State) -> None:
             method(state)
 
 
-def _gradient_norm(model: nn.Module) -> Tensor:
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    return torch.nn.utils.get_total_norm(gradients)
-
-
 def _bar(done: int, epochs: int, m: int, progress: bool) -> Any:
     """Return a bar that counts examples and shows epochs: the first one has an estimate too."""
     shown = "{l_bar}{bar}| {n:.3g}/{total:.0f} epochs [{elapsed}<{remaining}{postfix}]"
-    return tqdm(
-        initial=done * m,
-        total=epochs * m,
-        unit_scale=1 / m,
-        bar_format=shown,
-        disable=not progress,
-    )
+    sizes = {"initial": done * m, "total": epochs * m, "unit_scale": 1 / m}
+    return tqdm(**sizes, bar_format=shown, disable=not progress)
 
 
 def _tensors(
@@ -391,13 +374,11 @@ def _tensors(
 ) -> tuple[Tensor | Streamed, Tensor]:
     if len(examples) == 0:
         raise ValueError(f"the {part} examples must be at least one; got none")
-    x: Tensor | Streamed
-    if isinstance(examples, Examples):
-        x = torch.from_numpy(np.ascontiguousarray(examples.x)).to(like)
-    else:
-        x = examples
     y = torch.from_numpy(np.ascontiguousarray(examples.y))
-    return x, y.to(like) if y.is_floating_point() else y.to(like.device, torch.int64)
+    y = y.to(like) if y.is_floating_point() else y.to(like.device, torch.int64)
+    if not isinstance(examples, Examples):
+        return examples, y
+    return torch.from_numpy(np.ascontiguousarray(examples.x)).to(like), y
 
 
 def _require_sense(

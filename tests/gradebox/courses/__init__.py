@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import nbformat
 from nbgrader.apps.api import NbGraderAPI
+from notebooks import name_of
 from traitlets.config.loader import PyFileConfigLoader
 
 from benchmarks.gradebooks import rows, url
@@ -39,7 +40,6 @@ class Assignment(NamedTuple):
     name: str
 
     def copy(self, folder: Path) -> "Assignment":
-        """Return a copy in another folder."""
         return Assignment(Path(shutil.copytree(self.root, folder)), self.name)
 
     def release(self) -> Path:
@@ -55,23 +55,19 @@ class Assignment(NamedTuple):
         return self.root / "release" / self.name
 
     def autograde(self) -> Points:
-        """Return what nbgrader gives."""
         program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
         environment = os.environ | {"PATH": _path()}
         subprocess.run(program, cwd=self.root, check=True, capture_output=True, env=environment)
         return self.points()
 
     def grade(self, *options: str) -> int:
-        """Grade it as a user does, and return the exit status."""
         with contextlib.chdir(self.root):
             return cli.main(["grade", self.name, "-j", "2", *options])
 
     def points(self) -> Points:
-        """Return what the gradebook says of the cells, by student, notebook and cell."""
         return {row[:3]: row[3:] for row in rows(url(self.root))["grades"]}
 
     def report(self) -> dict[str, Any]:
-        """Return what became of the submissions."""
         return report.read(Course(self.root, self.name))
 
 
@@ -79,8 +75,7 @@ def hand_in(file: Path, released: Path, answers: Mapping[str, str]) -> None:
     """Hand in a notebook with the answers filled in; cells without an answer stay as they are."""
     nb = nbformat.read(released, as_version=4)
     for cell in nb.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        cell.source = answers.get(name, cell.source)
+        cell.source = answers.get(name_of(cell), cell.source)
     write(file, nb)
 
 
@@ -90,12 +85,10 @@ def _path() -> str:
 
 
 def write(file: Path, nb: Any) -> None:
-    """Write a notebook."""
     file.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, file)  # type: ignore[no-untyped-call]
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> None:
-    """Write what lies beside a notebook."""
     for name, text in files.items():
         (folder / name).write_text(text)

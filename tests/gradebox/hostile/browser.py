@@ -1,7 +1,6 @@
 """Make pages, and look at them with a browser that reaches no other machine: what ran in them."""
 
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 
 from gradebox.feedback.page import TEMPLATES, FeedbackPage
+from tools.site import pdf
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
-
+PROGRAM = pdf.find_chromium()
 _FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 _FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 

@@ -28,10 +28,9 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell, writes
 
-from hostile.course import NOTHING, POINTS, SECONDS, WRONG, Work, returning
+from hostile.course import NOTHING, POINTS, SECONDS, TESTS, WRONG, Work, returning
 from hostile.texts import HERE, runnable
 
-FULL = POINTS
 FOLDER = HERE / "cases"
 FILES = ("forging", "prying", "edits", "machine", "pages", "faults")
 NAMES = {
@@ -56,22 +55,27 @@ class Case:
     maybe: tuple[str, ...] = ()  # what the instructor may be told besides, as chance has it
     why: str = ""  # a part of the reason why it fails
     outputs: Mapping[str, str] = field(default_factory=dict)  # by cell, a part of its output
-    either: tuple[str, ...] = ()  # the cells whose points are up to chance: none or all
-    late: bool = False  # whether it is late, and loses all points
+    late: str = ""  # "yes" if it is late, and loses all points
     # what is otherwise in WebAssembly: most of what such a case asks for is not there
     in_wasm: Mapping[str, Any] = field(default_factory=dict)
     unrun: str = ""  # why stock nbgrader is not run on it; then `stock` says what its code does
     stock: str = ""
 
     def of(self, sandbox: str) -> "Case":
-        """Return the case as it is in a sandbox."""
         return replace(self, **self.in_wasm) if sandbox == "wasm" else self
 
 
 def _points(value: str) -> dict[str, float] | None:
     lost = value.removeprefix("all but").split()
-    named = {"all": FULL, "none": NOTHING, "refused": None}
-    return named[value] if value in named else {**FULL, **dict.fromkeys(lost, 0.0)}
+    named = {"all": POINTS, "none": NOTHING, "refused": None}
+    return named[value] if value in named else {**POINTS, **dict.fromkeys(lost, 0.0)}
+
+
+def _flags(value: str) -> list[str]:
+    for word, names in {"TESTS": POINTS, "ANSWERS": TESTS}.items():
+        if word in value:
+            return [value.replace(word, name) for name in names]
+    return [] if value == "none" else [value]
 
 
 def _fields(lines: list[str]) -> dict[str, Any]:
@@ -81,21 +85,19 @@ def _fields(lines: list[str]) -> dict[str, Any]:
         key, value = line.split(": ", 1)
         if key == "points":
             said["scores"] = _points(value)
-        elif key in ("flag", "maybe", "either"):
-            name = {"flag": "flags"}.get(key, key)
-            several = () if value == "none" else value.split() if key == "either" else (value,)
-            said[name] = (*said.get(name, ()), *several)
+        elif key in ("flag", "maybe"):
+            name = key.replace("flag", "flags")
+            said[name] = (*said.get(name, ()), *_flags(value))
         elif key.startswith("output"):
             said.setdefault("outputs", {})[key.removeprefix("output ")] = value
         elif not key.startswith("wasm "):
-            said[key] = value == "yes" if key == "late" else value
+            said[key] = value
     if in_wasm := [line.removeprefix("wasm ") for line in lines if line.startswith("wasm ")]:
         said["in_wasm"] = _fields(in_wasm)
     return said
 
 
 def _build(cells: list[tuple[str, str]], work: Work) -> None:
-    """Write a submission, of cells or by Python."""
     kinds = {kind.partition(" ")[0] for kind, _ in cells}
     if not kinds & {"first", "returning", "blank"}:
         work.honest()

@@ -9,7 +9,7 @@ import nbformat
 from courses import Assignment, write
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
-from notebooks import answer, cell
+from notebooks import answer, cell, name_of
 
 from hostile.texts import sections
 
@@ -54,7 +54,6 @@ def returning(value: str) -> dict[str, str]:
 
 
 def assignment() -> Any:
-    """Return the instructor's notebook."""
     cells = [cell("setup", "import numpy")]
     for name, test in TESTS.items():
         text = f"### BEGIN SOLUTION\n{HONEST[name]}\n### END SOLUTION"
@@ -66,7 +65,6 @@ def assignment() -> Any:
 
 
 def create(root: Path, config: str = "") -> None:
-    """Make the course, and release its assignment."""
     reference = "\n\n\n".join(["import numpy", *HONEST.values()][:-1])
     for name, text in {
         "nbgrader_config.py": CONFIG + config,
@@ -98,20 +96,15 @@ class Work:
         self.nb: Any = nbformat.read(self.file, as_version=4)
 
     def cell(self, name: str) -> Any:
-        """Return a cell by its name in nbgrader."""
         return self.nb.cells[self.index(name)]
 
     def index(self, name: str) -> int:
-        """Return where a cell stands."""
-        names = [node.metadata.get("nbgrader", {}).get("grade_id") for node in self.nb.cells]
-        return names.index(name)
+        return [*map(name_of, self.nb.cells)].index(name)
 
     def honest(self) -> None:
-        """Answer everything, and rightly."""
         self.answer(**HONEST)
 
     def answer(self, **texts: str) -> None:
-        """Write answers."""
         for name, text in texts.items():
             self.cell(name).source = text
 
@@ -124,13 +117,11 @@ class Work:
         self.nb.cells.insert(position, new)
 
     def move(self, position: int, cells: Iterable[Any]) -> None:
-        """Move cells, together."""
         moved = [*cells]
         rest = [node for node in self.nb.cells if node not in moved]
         self.nb.cells = [*rest[:position], *moved, *rest[position:]]
 
     def become(self, constructor: Any, node: Any) -> None:
-        """Make a cell into one of another kind, of the same text."""
         new = constructor(node.source, id=node.id, metadata=node.metadata)
         self.nb.cells[self.nb.cells.index(node)] = new
 
@@ -146,6 +137,5 @@ class Work:
             self.file.write_text(nbformat.v4.writes(self.nb))
 
     def raw(self, content: bytes | str) -> None:
-        """Hand in other content in place of the notebook."""
         self.nb = None
         self.file.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,41 +1,32 @@
 """Hears whoever gets out of the barriers, on this machine only."""
 
 import contextlib
-import socket
-import threading
+import socketserver
 from collections.abc import Iterator
-from select import select
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 
-class Listener:
-    """Hears whoever gets out: at a port of this machine, and at an abstract socket."""
+@contextlib.contextmanager
+def listening(name: str) -> Iterator[tuple[int, list[str]]]:
+    """Listen at a port of this machine and at an abstract socket; yield the port, and who came."""
+    heard: list[str] = []
 
-    def __init__(self, name: str) -> None:
-        self.name, self.heard, self._over = name, list[str](), False
+    class Hears(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            heard.append(str(self.server.server_address))
 
-    @contextlib.contextmanager
-    def open(self) -> Iterator[int]:
+    with socketserver.TCPServer(("127.0.0.1", 0), Hears) as stream:
+        address = stream.server_address
         with (
-            socket.create_server(("127.0.0.1", 0)) as stream,
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as packets,
-            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as abstract,
+            socketserver.UDPServer(address, Hears) as packets,
+            socketserver.UnixStreamServer(f"\0{name}", Hears) as abstract,
+            ThreadPoolExecutor(3) as threads,
         ):
-            port = stream.getsockname()[1]
-            packets.bind(("127.0.0.1", port))
-            abstract.bind(f"\0{self.name}")
-            abstract.listen()
-            thread = threading.Thread(target=self._hear, args=(stream, abstract, packets))
-            thread.start()
-            yield port
-            self._over = True
-            thread.join()
-
-    def _hear(self, *ends: Any) -> None:
-        while not self._over:
-            for end in select(ends, (), (), 0.1)[0]:
-                self.heard.append(str(end))
-                if end.type == socket.SOCK_DGRAM:
-                    end.recv(100)
-                else:
-                    end.accept()[0].close()
+            servers = stream, packets, abstract
+            try:
+                for server in servers:
+                    threads.submit(server.serve_forever, 0.1)
+                yield address[1], heard
+            finally:
+                for server in servers:
+                    server.shutdown()

@@ -28,6 +28,12 @@ def lines(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.splitlines())
 
 
+def rows(name: str) -> dict[str, str]:
+    """Return the texts of a file by their names: those of one line stand behind them."""
+    found = sections(name)
+    return lines(found.pop("lines")) | found
+
+
 def cells(text: str) -> list[str]:
     """Return cells that have a line each, in which ``\\n`` begins a new one of theirs."""
     return [line.replace("\\n", "\n") for line in text.splitlines()]

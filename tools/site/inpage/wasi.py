@@ -32,7 +32,14 @@ LAPACK = r"^[sdcz][a-z0-9]{2,}_$"
 """The linear algebra for all of SciPy, of which NumPy calls a part."""
 DATA = "matplotlib/mpl-data"
 """The fonts and settings of matplotlib: an archive in the archive, a folder where it is used."""
-UNUSED = tuple((HERE / "unused.txt").read_text(encoding="utf-8").split())
+
+
+def listed(name: str) -> tuple[str, ...]:
+    """Return the modules and packages that a file of this folder lists."""
+    return tuple((HERE / f"{name}.txt").read_text(encoding="utf-8").split())
+
+
+UNUSED = listed("unused")
 """Modules and packages that nobody uses, or whose C part the interpreter lacks."""
 
 

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.batchnorm import batchnorm_forward
 from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("L1-34, P-01", batchnorm_forward, parts=("y", ("normalized", "factor")))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(x, gamma, beta, eps=1e-5):
+@answer_to("L1-34, P-01", batchnorm_forward, parts=("y", ("normalized", "factor")))
+def exercise(x, gamma, beta, eps=1e-5):
     centered = x - x.mean(axis=0)
     root = np.sqrt((centered**2).mean(axis=0) + eps)
     normalized = centered / root
@@ -31,16 +29,12 @@ def _(function, rng):
     return np.allclose(y.mean(axis=0), beta) and np.allclose(y.std(axis=0), np.abs(gamma))
 
 
-exercise.hints(
-    "Which entries of `x` belong to one feature, and along which axis do you therefore take the "
-    "mean?",
-    "The mean and the variance have one entry for each feature, shape `(d,)`. NumPy combines such "
-    "an array with every row of an array of shape `(m, d)`, so no loop is needed.",
-    r"Subtract the mean along axis 0, average the squared differences along axis 0, add $\epsilon$ "
-    r"and take the root. The differences over this root are $\hat x$; $\gamma$ over it is the "
-    r"factor.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which entries of `x` belong to one feature, and along which axis do you therefore take the mean?
+2. The mean and the variance have one entry for each feature, shape `(d,)`. NumPy combines such an
+   array with every row of an array of shape `(m, d)`, so no loop is needed.
+3. Subtract the mean along axis 0, average the squared differences along axis 0, add $\epsilon$ and
+   take the root. The differences over this root are $\hat x$; $\gamma$ over it is the factor.
 your variance divides by m − 1; batch norm divides by m
     (centered**2).mean(axis=0) → (centered**2).sum(axis=0) / (len(x) - 1)
 your variance is the sum of the squares; divide it by m

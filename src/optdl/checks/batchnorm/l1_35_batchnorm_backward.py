@@ -6,13 +6,11 @@ import numpy as np
 
 from optdl.batchnorm import batchnorm_backward, batchnorm_forward
 from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("L1-35", batchnorm_backward, parts=("grad_x", "grad_gamma", "grad_beta"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(grad, cache):
+@answer_to("L1-35", batchnorm_backward, parts=("grad_x", "grad_gamma", "grad_beta"))
+def exercise(grad, cache):
     normalized, factor = cache
     along = normalized * (grad * normalized).mean(axis=0)
     grad_x = factor * (grad - grad.mean(axis=0) - along)
@@ -56,15 +54,13 @@ def _(function, rng):
     return all(np.allclose(*pair, atol=1e-7) for pair in zip(found, expected, strict=True))
 
 
-exercise.hints(
-    r"`grad` is $\delta$, and `cache` holds $\hat x$ and the factor. Which other quantities does "
-    r"the first formula need, and along which axis do you compute them?",
-    r"It needs two means over the minibatch, each of shape `(d,)`. For $\overline{\delta\hat x}$, "
-    r"multiply $\delta$ and $\hat x$ entry by entry before you take the mean.",
-    r"Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the "
-    r"difference by the factor. The other gradients are the sums of the products and of `grad`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. `grad` is $\delta$, and `cache` holds $\hat x$ and the factor. Which other quantities does the
+   first formula need, and along which axis do you compute them?
+2. It needs two means over the minibatch, each of shape `(d,)`. For $\overline{\delta\hat x}$,
+   multiply $\delta$ and $\hat x$ entry by entry before you take the mean.
+3. Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the
+   difference by the factor. The other gradients are the sums of the products and of `grad`.
 you hold mean and variance constant; both depend on each example
     (grad - grad.mean(axis=0) - along) → grad
 the term of the variance is missing; subtract x̂ · mean(δx̂), with the mean of the products

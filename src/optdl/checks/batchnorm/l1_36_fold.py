@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.batchnorm import batchnorm_inference, fold
 from optdl.checks.batchnorm.shared import away_from_one
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("L1-36:fold", fold, parts=("weight", "bias"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(weight, bias, gamma, beta, mean, var, eps):
+@answer_to("L1-36:fold", fold, parts=("weight", "bias"))
+def exercise(weight, bias, gamma, beta, mean, var, eps):
     scale = gamma / np.sqrt(var + eps)
     return scale[:, None] * weight, scale * (bias - mean) + beta
 
@@ -35,14 +33,12 @@ def _(function, rng):
     return np.allclose(h @ np.asarray(folded).T + shift, expected, rtol=1e-12)
 
 
-exercise.hints(
-    r"What is the right-hand side at $h = 0$, and what does this tell you about $\tilde b$?",
-    r"Let $a = \gamma / \sqrt{\sigma^2 + \epsilon}$. Expand $a \odot (Wh + b - \mu) + \beta$ into "
-    r"a part that contains $h$ and a part that does not.",
-    "Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For "
-    "the bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What is the right-hand side at $h = 0$, and what does this tell you about $\tilde b$?
+2. Let $a = \gamma / \sqrt{\sigma^2 + \epsilon}$. Expand $a \odot (Wh + b - \mu) + \beta$ into a
+   part that contains $h$ and a part that does not.
+3. Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For the
+   bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.
 you do not scale the old bias; it is a part of the value that is normalized
     scale * (bias - mean) → bias - scale * mean
 you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.batchnorm import population_statistics
 from optdl.checks.batchnorm.shared import random_features
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("L1-36:population", population_statistics, parts=("mean", "variance"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(means, variances, m):
+@answer_to("L1-36:population", population_statistics, parts=("mean", "variance"))
+def exercise(means, variances, m):
     return means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
 
 
@@ -31,15 +29,12 @@ def _(function, rng):
     return np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0))
 
 
-exercise.hints(
-    "Which axis of `means` and `variances` counts the minibatches, and which axis counts the "
-    "features?",
-    r"The deviations are measured from the mean of the minibatch itself, so $\sigma_B^2$ is too "
-    r"small on average: $E_B[\sigma_B^2] = \frac{m-1}{m}\,V[x]$. Solve this for $V[x]$.",
-    "Average both arrays along axis 0. Then multiply the second average by $m$ and divide it by "
-    "$m - 1$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which axis of `means` and `variances` counts the minibatches, and which axis counts the features?
+2. The deviations are measured from the mean of the minibatch itself, so $\sigma_B^2$ is too small
+   on average: $E_B[\sigma_B^2] = \frac{m-1}{m}\,V[x]$. Solve this for $V[x]$.
+3. Average both arrays along axis 0. Then multiply the second average by $m$ and divide it by $m -
+   1$.
 your factor is inverted; multiply the variance by m/(m − 1)
     m / (m - 1) → (m - 1) / m
 you correct with the number of minibatches; m is the number of examples in a minibatch

@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.batchnorm import moving_average
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("L2-14", moving_average)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(values, rho, start):
+@answer_to("L2-14", moving_average)
+def exercise(values, rho, start):
     average = values[0] if start is None else start
     averages = []
     for value in values:
@@ -38,15 +36,13 @@ def _(function, rng):
     return np.allclose(weights, expected)
 
 
-exercise.hints(
-    "Which array does each update take from the update before, and which array takes its place in "
-    "the first update?",
-    r"The first value enters by the same formula as all others. If the start is that value "
-    r"itself, the first average equals it, since $\rho + (1 - \rho) = 1$.",
-    r"Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, "
-    r"and append the new average to a list. Turn the list into an array at the end.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which array does each update take from the update before, and which array takes its place in the
+   first update?
+2. The first value enters by the same formula as all others. If the start is that value itself, the
+   first average equals it, since $\rho + (1 - \rho) = 1$.
+3. Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, and
+   append the new average to a list. Turn the list into an array at the end.
 you start from 0; if no start is given, start from the first value
     values[0] if → np.zeros(values.shape[1]) if
 you take a start of 0 for none; test `start is None`

@@ -4,9 +4,8 @@ import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, mode, steps, type_of
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill, mode, type_of
 
 
 @torch.no_grad()
@@ -26,8 +25,18 @@ def evaluate(model, x, y, size):
     return loss / len(y), correct / len(y)
 
 
-@steps()
-def testing(function, x, y, size, training, seed):
+@driver(
+    "LAB-3:evaluate",
+    evaluate,
+    parts=(
+        ("the loss", "the accuracy"),
+        *("the type of what is returned", "the examples of each forward pass"),
+        *("whether the scores have a graph", "the mode afterwards"),
+        ("running_mean", "running_var", "num_batches_tracked"),
+    ),
+    rtol=1e-6,
+)
+def exercise(function, x, y, size, training, seed):
     """Test a network, and watch its forward passes at the first layer."""
     model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     fill(model.double(), seed).train(training)
@@ -37,20 +46,6 @@ def testing(function, x, y, size, training, seed):
     model[0].register_forward_hook(lambda *given: graphs.append(given[2].requires_grad))
     result = function(model, x, y, size)
     return result, type_of(result), seen, any(graphs), mode(model), [*model.buffers()]
-
-
-exercise = Exercise(
-    "LAB-3:evaluate",
-    evaluate,
-    use=testing,
-    parts=(
-        ("the loss", "the accuracy"),
-        *("the type of what is returned", "the examples of each forward pass"),
-        *("whether the scores have a graph", "the mode afterwards"),
-        ("running_mean", "running_var", "num_batches_tracked"),
-    ),
-    rtol=1e-6,
-)
 
 
 @exercise.cases
@@ -74,21 +69,18 @@ def _(function, rng):
     scores, labels = fill(model, seed).eval()(torch.tensor(x)), torch.tensor(y)
     loss = nn.functional.cross_entropy(scores, labels).item()
     right = loss, (scores.argmax(dim=1) == labels).double().mean().item()
-    found = (observe(testing, function, x, y, size, True, seed)[0] for size in (11, 3))
+    found = (exercise.observe(function, x, y, size, True, seed)[0] for size in (11, 3))
     return all(disagreement(right, one, 1e-5, 1e-8) is None for one in found)
 
 
-exercise.hints(
-    "How must the results of minibatches of different sizes be combined if each example is to "
-    "count equally?",
-    'Sum over the examples, and divide once at the end. With `reduction="sum"`, `cross_entropy` '
-    "returns the sum over a minibatch, and correct answers can be counted.",
-    "Remember the mode and switch to evaluation mode. Split `x` and `y` with `torch.split`, add up "
-    "the losses and the matches of `argmax` with the labels, restore the mode, and divide both "
-    "sums by `len(y)`.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How must the results of minibatches of different sizes be combined if each example is to count
+   equally?
+2. Sum over the examples, and divide once at the end. With `reduction="sum"`, `cross_entropy`
+   returns the sum over a minibatch, and correct answers can be counted.
+3. Remember the mode and switch to evaluation mode. Split `x` and `y` with `torch.split`, add up the
+   losses and the matches of `argmax` with the labels, restore the mode, and divide both sums by
+   `len(y)`.
 your network is tested in the mode in which it comes; call `model.eval()` first
     model.eval() → pass
 your results are means over the minibatches, in which the examples of a smaller last minibatch count

@@ -4,10 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import agrees, driver
 
 
 class BatchNorm(nn.Module):
@@ -16,9 +13,7 @@ class BatchNorm(nn.Module):
     y = γ (x − μ) / √(σ² + ε) + β, with the statistics of the minibatch in training, and with
     their running averages in evaluation mode. The averages are those of the mean and of the
     unbiased variance. Each new value has the share ``momentum`` in them; with ``momentum=None``
-    all minibatches count equally.
-
-    Source: LAB-3.
+    all minibatches count equally. Source: LAB-3.
     """
 
     def __init__(self, features, momentum=0.1, eps=1e-5):
@@ -53,8 +48,25 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-@steps("torch.nn.BatchNorm1d", "torch.nn.BatchNorm2d", "torch.batch_norm")
-def normalizing(kind, batches, weight, bias, options):
+@driver(
+    "LAB-3:module",
+    BatchNorm,
+    closed="torch.nn.BatchNorm1d; torch.nn.BatchNorm2d; torch.batch_norm",
+    parts=(
+        "the state of a new module",
+        "its parameters",
+        "outputs in training",
+        "gradients of x in training",
+        ("running_mean", "running_var", "num_batches_tracked"),
+        "whether num_batches_tracked is an integer",
+        "whether the running averages have a graph",
+        "output and gradient of x in evaluation mode",
+        "output after load_state_dict",
+    ),
+    rtol=1e-6,
+    atol=1e-6,  # `1 / num_batches_tracked` is a number in float32
+)
+def exercise(kind, batches, weight, bias, options):
     """Train with minibatches, test the first one, and test it with the state in a new module."""
 
     def made():
@@ -84,26 +96,6 @@ def normalizing(kind, batches, weight, bias, options):
     return begins, trained, outputs, gradients, kept, is_whole, has_graph, tested, resumed
 
 
-exercise = Exercise(
-    "LAB-3:module",
-    BatchNorm,
-    use=normalizing,
-    parts=(
-        "the state of a new module",
-        "its parameters",
-        "outputs in training",
-        "gradients of x in training",
-        ("running_mean", "running_var", "num_batches_tracked"),
-        "whether num_batches_tracked is an integer",
-        "whether the running averages have a graph",
-        "output and gradient of x in evaluation mode",
-        "output after load_state_dict",
-    ),
-    rtol=1e-6,
-    atol=1e-6,  # `1 / num_batches_tracked` is a number in float32
-)
-
-
 def _case(rng, axes, options):
     m, features, *positions = map(int, rng.integers(2, 5, size=2 + axes))
     shape = m + 1, features, *positions
@@ -128,7 +120,7 @@ def _(rng):
 @exercise.fact("one minibatch with momentum 1 leaves its mean and its unbiased variance")
 def _(kind, rng):
     (x, *_), *rest = _case(rng, 0, {"momentum": 1.0}).values()
-    mean, var, _ = observe(normalizing, kind, [x], *rest)[4]
+    mean, var, _ = exercise.observe(kind, [x], *rest)[4]
     return np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0, ddof=1))
 
 
@@ -137,22 +129,19 @@ def _(kind, rng):
     equal = {"momentum": None}
     theirs = (nn.BatchNorm1d, 0, {}), (nn.BatchNorm1d, 0, equal), (nn.BatchNorm2d, 2, {})
     return all(
-        agrees(normalizing, kind, oracle, _case(rng, axes, options).values(), rtol=1e-6, atol=1e-6)
+        agrees(exercise.use, kind, oracle, _case(rng, axes, options).values(), rtol=1e-6, atol=1e-6)
         for oracle, axes, options in theirs
     )
 
 
-exercise.hints(
-    "Which quantities in the formulas are trained, which are remembered from minibatch to "
-    "minibatch, and which are computed anew each time?",
-    "For features and for images, the statistics run over every axis except axis 1. To broadcast a "
-    "vector over `x`, reshape it to its length on axis 1 and to 1 on all other axes.",
-    "In training, compute the mean and the variance of the minibatch and, without autograd, move "
-    "each running average by $s$ times the difference. Otherwise use the averages. In both cases "
-    "normalize, scale and shift.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantities in the formulas are trained, which are remembered from minibatch to minibatch,
+   and which are computed anew each time?
+2. For features and for images, the statistics run over every axis except axis 1. To broadcast a
+   vector over `x`, reshape it to its length on axis 1 and to 1 on all other axes.
+3. In training, compute the mean and the variance of the minibatch and, without autograd, move each
+   running average by $s$ times the difference. Otherwise use the averages. In both cases normalize,
+   scale and shift.
 your running variance averages the biased variance; it is the unbiased one that it averages, with
 count − 1 in the denominator
     var * count / (count - 1) → var

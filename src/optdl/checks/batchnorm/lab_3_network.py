@@ -4,16 +4,12 @@ import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill
 
 
 class Network(nn.Module):
-    """A network of dense layers with ReLU, normalized before each ReLU if asked.
-
-    Source: LAB-3.
-    """
+    """A network of dense layers with ReLU, normalized before each ReLU if asked. Source: LAB-3."""
 
     def __init__(self, widths, normalization=None, momentum=0.1):
         super().__init__()
@@ -44,8 +40,13 @@ class Network(nn.Module):
         return losses
 
 
-@steps()
-def training(kind, widths, normalized, x, y, seed):
+@driver(
+    "LAB-3:network",
+    Network,
+    parts="the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores "
+    "in evaluation mode after them; whether self.layers is an nn.Sequential",
+)
+def exercise(kind, widths, normalized, x, y, seed):
     """Make a network, test it, take three steps with one minibatch, and test it again."""
 
     class Own(nn.BatchNorm1d):
@@ -59,23 +60,16 @@ def training(kind, widths, normalized, x, y, seed):
     with torch.no_grad():
         tested = fill(model, seed).eval()(x)
     losses = model.fit([(x, y)] * 3, lr=0.1)
+    is_sequential = isinstance(getattr(model, "layers", None), nn.Sequential)
     with torch.no_grad():
-        return shapes, tested, losses, model.eval()(x)
-
-
-exercise = Exercise(
-    "LAB-3:network",
-    Network,
-    use=training,
-    parts="the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores "
-    "in evaluation mode after them",
-)
+        return shapes, tested, losses, model.eval()(x), is_sequential
 
 
 @exercise.cases
 def _(rng):
     for hidden, normalized in [(1, False), (1, True), (int(rng.integers(2, 4)), True)]:
         m, *widths = rng.integers(2, 7, size=hidden + 3).tolist()
+        widths[-2] = widths[1]  # two hidden layers are alike
         yield {
             "widths": tuple(widths),
             "normalized": normalized,
@@ -89,7 +83,7 @@ def _(rng):
 def _(kind, rng):
     x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
     plain = fill(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), seed)
-    scores = observe(training, kind, (3, 4, 2), False, x, y, seed)[1]
+    scores = exercise.observe(kind, (3, 4, 2), False, x, y, seed)[1]
     return disagreement(plain(torch.tensor(x)), scores, 1e-6, 1e-7) is None
 
 
@@ -97,23 +91,19 @@ def _(kind, rng):
 def _(kind, rng):
     x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
     small, large = (  # so large that ε does not count
-        observe(training, kind, (3, 4, 2), True, factor * x, y, seed)[2][0] for factor in (1e3, 1e5)
+        exercise.observe(kind, (3, 4, 2), True, factor * x, y, seed)[2][0] for factor in (1e3, 1e5)
     )
     return disagreement(large, small, 1e-6, 1e-7) is None
 
 
-exercise.hints(
-    "Which layers lead from one number in `widths` to the next, and for which pair of numbers is "
-    "the answer different?",
-    "Collect all layers in one list. Each pair of consecutive widths except the last gives a "
-    "linear layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer "
-    "alone.",
-    "Loop over all pairs but the last and append their layers; the linear layer has a bias only if "
-    "there is no normalization. Append the last linear layer, and unpack the list into "
-    "`nn.Sequential`.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which layers lead from one number in `widths` to the next, and for which pair of numbers is the
+   answer different?
+2. Collect all layers in one list. Each pair of consecutive widths except the last gives a linear
+   layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer alone.
+3. Loop over all pairs but the last and append their layers; the linear layer has a bias only if
+   there is no normalization. Append the last linear layer, and unpack the list into
+   `nn.Sequential`.
 your layers before a normalization have a bias, which the mean removes again; leave it out there
 with `bias=False`
     , bias=normalization is None →
@@ -130,6 +120,9 @@ you do not pass `momentum` on to the normalization, which takes its own default
 you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name,
 `momentum=momentum`
     momentum=momentum → momentum
+hidden layers of one width share a normalization, the same module; each layer has its own
+    append(normalization( → append(vars(self).setdefault(widths[k + 1], normalization(
+    momentum=momentum)) → momentum=momentum)))
 your scores go through a ReLU; the last layer has none
     widths[-1])) → widths[-1]))\n        layers.append(nn.ReLU())
 your network ends with a softmax, which cross_entropy applies itself; return the scores
@@ -138,6 +131,9 @@ your dense layers follow one another without a ReLU
     layers.append(nn.ReLU()) →
 your layers are those of a plain list, which a module does not know; put them into `nn.Sequential`
     = nn.Sequential(*layers) → = lambda x, run=nn.Sequential(*layers): run(x)
+your layers stand in an `nn.ModuleList`; the task asks for one `nn.Sequential`
+    nn.Sequential(*layers) → nn.ModuleList(layers)
+    return self.layers(x) → for layer in self.layers:\n            x = layer(x)\n        return x
 each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called `layers.0.0`,
 `layers.0.1`, …; put all of them into one
     layers.append(nn.ReLU()) → layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]

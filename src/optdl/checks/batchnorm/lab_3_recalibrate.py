@@ -3,9 +3,8 @@
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import fill, mode, steps
+from optdl.checks.labs.driver import agrees, driver
+from optdl.labs.drivers.follow import fill, mode
 
 
 @torch.no_grad()
@@ -28,8 +27,14 @@ def recalibrate(model, batches):
         layer.momentum = momentum
 
 
-@steps("torch.optim.swa_utils.update_bn")
-def recalibrating(function, batches, momenta, training, seed):
+@driver(
+    "LAB-3:recalibrate",
+    recalibrate,
+    closed="torch.optim.swa_utils.update_bn",
+    parts="the running averages; num_batches_tracked of each normalization; the momentum of each "
+    "normalization; the mode afterwards; the parameters",
+)
+def exercise(function, batches, momenta, training, seed):
     """Compute the statistics of two normalizations anew, the first within another module."""
     inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
     # of a class that no dense network has, so that no answer looks for certain classes
@@ -44,15 +49,6 @@ def recalibrating(function, batches, momenta, training, seed):
     counts = [norm.num_batches_tracked for norm in norms]
     left = str([norm.momentum for norm in norms])
     return averages, counts, left, mode(model), [*model.parameters()]
-
-
-exercise = Exercise(
-    "LAB-3:recalibrate",
-    recalibrate,
-    use=recalibrating,
-    parts="the running averages; num_batches_tracked of each normalization; the momentum of each "
-    "normalization; the mode afterwards; the parameters",
-)
 
 
 @exercise.cases
@@ -74,20 +70,17 @@ def _(function, rng):
 
     batches = [rng.normal(4, 2, size=(m, 3)) for m in (8, 5, 6)]
     case = batches, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
-    return agrees(recalibrating, function, of_torch, case)
+    return agrees(exercise.use, function, of_torch, case)
 
 
-exercise.hints(
-    "For which value of `momentum` do all minibatches count equally, and which share must the "
-    "first one have if nothing of the old averages is to remain?",
-    "With `momentum=None` the $t$-th minibatch has the share $1/t$. If the count starts again at "
-    "0, the first minibatch has the share 1, and it replaces the old averages.",
-    "Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass "
-    "all minibatches through the network in training mode without gradients, and restore what you "
-    "remembered.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. For which value of `momentum` do all minibatches count equally, and which share must the first
+   one have if nothing of the old averages is to remain?
+2. With `momentum=None` the $t$-th minibatch has the share $1/t$. If the count starts again at 0,
+   the first minibatch has the share 1, and it replaces the old averages.
+3. Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass all
+   minibatches through the network in training mode without gradients, and restore what you
+   remembered.
 your network passes the minibatches in the mode in which it comes; call `model.train()` first
     model.train() → pass
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first

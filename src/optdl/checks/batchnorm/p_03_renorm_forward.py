@@ -7,13 +7,11 @@ from optdl.batchnorm import (
     renorm_forward,
 )
 from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-03", renorm_forward, parts=("y", ("normalized", "factor")))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(x, gamma, beta, mean, std, eps):
+@answer_to("P-03", renorm_forward, parts=("y", ("normalized", "factor")))
+def exercise(x, gamma, beta, mean, std, eps):
     batch_mean = x.mean(axis=0)
     batch_std = np.sqrt(x.var(axis=0) + eps)
     s, d = batch_std / std, (batch_mean - mean) / std
@@ -42,15 +40,13 @@ def _(function, rng):
     return np.allclose(y, batchnorm_inference(x, gamma, beta, mean, std**2, 0.0))
 
 
-exercise.hints(
-    r"Which part of the output is batch normalization as in exercise 1, and what happens to "
-    r"$\hat x$ before $\gamma$ and $\beta$ are applied?",
-    r"For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + "
-    r"\beta)$ is batch normalization with another scale and another shift.",
-    r"Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. "
-    r"The factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which part of the output is batch normalization as in exercise 1, and what happens to $\hat x$
+   before $\gamma$ and $\beta$ are applied?
+2. For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + \beta)$
+   is batch normalization with another scale and another shift.
+3. Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. The
+   factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.
 your s is inverted; it is σ_B/σ
     batch_std / std → std / batch_std
 you divide d by σ_B; divide it by σ, the moving average

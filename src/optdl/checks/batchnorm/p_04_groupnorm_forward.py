@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.batchnorm import groupnorm_forward
 from optdl.checks.batchnorm.shared import away_from_one, random_features
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-04", groupnorm_forward)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(x, gamma, beta, groups=1, eps=1e-5):
+@answer_to("P-04", groupnorm_forward)
+def exercise(x, gamma, beta, groups=1, eps=1e-5):
     grouped = x.reshape(len(x), groups, -1)
     centered = grouped - grouped.mean(axis=2, keepdims=True)
     normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
@@ -37,15 +35,12 @@ def _(function, rng):
     return np.allclose(groups.mean(axis=2), 0) and np.allclose(groups.var(axis=2), 1)
 
 
-exercise.hints(
-    "Which entries of `x` share one mean? How many means are there for $m$ examples and $G$ "
-    "groups?",
-    "Reshape `x` to three axes: the example, the group, and the feature within its group. "
-    "Neighboring features then stay together along the last axis.",
-    r"Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in "
-    r"exercise 1. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which entries of `x` share one mean? How many means are there for $m$ examples and $G$ groups?
+2. Reshape `x` to three axes: the example, the group, and the feature within its group. Neighboring
+   features then stay together along the last axis.
+3. Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in
+   exercise 1. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.
 your statistics of a group are over all examples; each example has its own
     mean(axis=2 → mean(axis=(0, 2)
     var(axis=2 → var(axis=(0, 2)

@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.batchnorm import scale_invariant_gradient
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-08", scale_invariant_gradient)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(W, h, upstream):
+@answer_to("P-08", scale_invariant_gradient)
+def exercise(W, h, upstream):
     z = h @ W.T
     std = z.std(axis=0)
     normalized = (z - z.mean(axis=0)) / std
@@ -37,16 +35,14 @@ def _(function, rng):
     return orthogonal and np.allclose(8 * large, gradient) and np.any(large)
 
 
-exercise.hints(
-    r"The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. "
-    r"Through which of these two steps have you already propagated a gradient?",
-    r"Exercise 2 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k "
-    r"h_{ik} W_{jk}$, the chain rule then gives $\partial f/\partial W_{jk} = \sum_i "
-    r"(\partial f/\partial z_{ij})\, h_{ik}$.",
-    r"Normalize $hW^T$ along axis 0, and apply the formula of exercise 2 to `upstream`, with one "
-    r"over the standard deviation as the factor. Multiply the transpose of the result by `h`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. Through
+   which of these two steps have you already propagated a gradient?
+2. Exercise 2 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k
+   h_{ik} W_{jk}$, the chain rule then gives $\partial f/\partial W_{jk} = \sum_i (\partial
+   f/\partial z_{ij})\, h_{ik}$.
+3. Normalize $hW^T$ along axis 0, and apply the formula of exercise 2 to `upstream`, with one over
+   the standard deviation as the factor. Multiply the transpose of the result by `h`.
 you hold mean and variance constant; both depend on W
     (upstream - upstream.mean(axis=0) - along) → upstream
 you hold the variance constant; it depends on W, so subtract ẑ · mean(δẑ), where ẑ is BN(hWᵀ)

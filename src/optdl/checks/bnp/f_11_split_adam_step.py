@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import preconditioner, split_adam_step
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("F-11", split_adam_step, parts=("change of the weight", "change of the bias"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+@answer_to("F-11", split_adam_step, parts=("change of the weight", "change of the bias"))
+def exercise(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
     def adam(gradient):
         return -lr * gradient / (np.abs(gradient) + eps)
 
@@ -55,16 +53,13 @@ def _(function, rng):
     return np.allclose(np.column_stack([bias, weight]), -0.1 * G / (np.abs(G) + 0.5))
 
 
-exercise.hints(
-    "For one output, what are the components of $P^Tg$: the first one, which belongs to the bias, "
-    "and the one that belongs to input $j$?",
-    r"$P^Tg$ is $G_b(i)/q$ for the bias and "
-    r"$\bigl(G_w(i,j)-\mu(j)\,G_b(i)\bigr)/(q\,\tilde\sigma(j))$ for a weight. Adam acts on each "
-    r"of these numbers, and $P$ acts on what Adam returns.",
-    r"For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide "
-    r"Adam's step by $q$, and subtract the finished change of the weight times `mean`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. For one output, what are the components of $P^Tg$: the first one, which belongs to the bias, and
+   the one that belongs to input $j$?
+2. $P^Tg$ is $G_b(i)/q$ for the bias and $\bigl(G_w(i,j)-\mu(j)\,G_b(i)\bigr)/(q\,\tilde\sigma(j))$
+   for a weight. Adam acts on each of these numbers, and $P$ acts on what Adam returns.
+3. For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide Adam's
+   step by $q$, and subtract the finished change of the weight times `mean`.
 you give P Pᵀ g to Adam; it takes Pᵀ g, whose components it divides, and P comes after it
     adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
     → (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
@@ -103,14 +98,10 @@ you give P Pᵀ g to Adam, and multiply its step by P; Adam takes Pᵀ g
     → w = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2\n
         weight = adam(w) / (q * std)
     adam(grad_bias / q) / q → adam(grad_bias / q**2 - w @ mean) / q
+you give P g to Adam and take Pᵀ of its step; it is the other way around
+    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
+    → grad_weight / (q * std)
+    return weight, adam(grad_bias / q) / q - weight @ mean
+    → bias = adam(grad_bias / q - weight @ mean)\n
+        return (adam(weight) - np.outer(bias, mean)) / (q * std), bias / q
 """)
-
-
-@exercise.mistake("you give P g to Adam and take Pᵀ of its step; it is the other way around")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    def adam(gradient):
-        return -lr * gradient / (np.abs(gradient) + eps)
-
-    weight = grad_weight / (q * std)
-    bias = adam(grad_bias / q - weight @ mean)
-    return (adam(weight) - np.outer(bias, mean)) / (q * std), bias / q

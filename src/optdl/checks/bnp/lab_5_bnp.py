@@ -6,16 +6,12 @@ from torch import nn
 
 import optdl.bnp
 from optdl.checks.compare import disagreement
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, hooks, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill, hooks
 
 
 class BNP:
-    """Batch Normalization Preconditioning for the dense layers of a network.
-
-    Source: LAB-5.
-    """
+    """Batch Normalization Preconditioning for the dense layers of a network. Source: LAB-5."""
 
     def __init__(self, model, rho=0.99, eps1=0.01, eps2=0.0001):
         self.rho, self.eps1, self.eps2 = rho, eps1, eps2
@@ -70,8 +66,18 @@ class BNP:
             self.var[k].copy_(state["var"][k])
 
 
-@steps()
-def followed(kind, x, widths, seed, options, event):
+@driver(
+    "LAB-5:bnp",
+    BNP,
+    parts="the means, then the variances; the gradients after step 1; the gradients after the "
+    "last step; the dtype of the averages at the start; whether the averages have a graph; "
+    "the averages that were saved after step 1, at the end; the exception of a second step "
+    "without a pass; the gradients after a second step without a pass; how many more hooks "
+    "there are after remove() than before BNP; the output of the network after remove()",
+    rtol=1e-4,
+    atol=1e-5,
+)
+def exercise(kind, x, widths, seed, options, event):
     """Train a network with BNP; the event is what happens on the way, if anything."""
 
     def network():
@@ -128,20 +134,6 @@ def followed(kind, x, widths, seed, options, event):
     )
 
 
-exercise = Exercise(
-    "LAB-5:bnp",
-    BNP,
-    use=followed,
-    parts="the means, then the variances; the gradients after step 1; the gradients after the "
-    "last step; the dtype of the averages at the start; whether the averages have a graph; "
-    "the averages that were saved after step 1, at the end; the exception of a second step "
-    "without a pass; the gradients after a second step without a pass; how many more hooks "
-    "there are after remove() than before BNP; the output of the network after remove()",
-    rtol=1e-4,
-    atol=1e-5,
-)
-
-
 @exercise.cases
 def _(rng):
     for event, layers in [
@@ -168,7 +160,7 @@ def _(rng):
 @exercise.fact("one pass leaves the averages (1 − ρ) μ and ρ + (1 − ρ) σ²")
 def _(kind, rng):
     x, options = rng.normal(1, 2, size=(4, 3)), {"rho": 0.7}
-    mean, var = observe(followed, kind, [x], [3, 2], int(rng.integers(1000)), options, "")[0]
+    mean, var = exercise.observe(kind, [x], [3, 2], int(rng.integers(1000)), options, "")[0]
     return np.allclose(mean, 0.3 * x.mean(axis=0)) and np.allclose(var, 0.7 + 0.3 * x.var(axis=0))
 
 
@@ -179,21 +171,18 @@ def _(kind, rng):
             return {"mean": [], "var": []}
 
     case = [*rng.normal(1, 2, size=(5, 4, 3))], [3, 6, 2], int(rng.integers(1000)), {}, ""
-    got, expected = observe(followed, kind, *case), followed(CoursesOwn, *case)
-    return all(disagreement(expected[k], got[k], 1e-7, 1e-9) is None for k in (1, 2, 7, 9))
+    got, expected = exercise.observe(kind, *case), exercise.use(CoursesOwn, *case)
+    return all(disagreement(expected[k], got[k], 1e-7, 1e-9) is None for k in (1, 2, 9))
 
 
-exercise.hints(
-    "What must the object keep for each layer, and which of its methods read or change it?",
-    "For each layer, it keeps two averages, the size of the last minibatch, and the handle of the "
-    "hook. The hook sets the averages and the size; `step` reads them, and sets the size to 0 to "
-    "mark the pass as used.",
-    "The hook returns at once in evaluation mode; otherwise it moves both averages in place, "
-    "without a graph. `step` raises the error if all sizes are 0, and calls `precondition` for "
-    "each layer with gradients.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What must the object keep for each layer, and which of its methods read or change it?
+2. For each layer, it keeps two averages, the size of the last minibatch, and the handle of the
+   hook. The hook sets the averages and the size; `step` reads them, and sets the size to 0 to mark
+   the pass as used.
+3. The hook returns at once in evaluation mode; otherwise it moves both averages in place, without a
+   graph. `step` raises the error if all sizes are 0, and calls `precondition` for each layer with
+   gradients.
 your averages take in what the layers give; they are those of what the layers read
     (self, layer, inputs) → (self, layer, inputs, output)
     inputs[0] → output

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode
 
 
 def input_statistics(model, x):
@@ -31,8 +30,13 @@ def input_statistics(model, x):
     return [seen[layer] for layer in layers]
 
 
-@steps()
-def statistics(function, x, widths, seed, fails):
+@driver(
+    "LAB-5:input_statistics",
+    input_statistics,
+    parts=f"the statistics; whether they have a graph; {HOOKS}; the mode of the network "
+    "afterwards; the exception of a pass that fails",
+)
+def exercise(function, x, widths, seed, fails):
     """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
     layers = []
     for k in range(len(widths) - 1):
@@ -55,15 +59,6 @@ def statistics(function, x, widths, seed, fails):
     return pairs, has_graph, hooks(model), mode(model), raised
 
 
-exercise = Exercise(
-    "LAB-5:input_statistics",
-    input_statistics,
-    use=statistics,
-    parts=f"the statistics; whether they have a graph; {HOOKS}; the mode of the network "
-    "afterwards; the exception of a pass that fails",
-)
-
-
 @exercise.cases
 def _(rng):
     for layers, fails in ((1, False), (2, False), (3, True), (2, True)):
@@ -79,22 +74,19 @@ def _(rng):
 @exercise.fact("the first layer reads x: its mean and its variance are those of NumPy")
 def _(function, rng):
     x = rng.normal(1, 2, size=(5, 3))
-    (mean, var), _ = observe(statistics, function, x, [3, 4, 2], 0, False)[0]
+    (mean, var), _ = exercise.observe(function, x, [3, 4, 2], 0, False)[0]
     found, expected = np.concatenate([mean, var]), [*x.mean(axis=0), *x.var(axis=0)]
     return len(found) == 6 and np.allclose(found, expected)
 
 
-exercise.hints(
-    "At which moment of a forward pass can you see what a layer reads, and what must be undone "
-    "afterwards, even if the pass fails?",
-    "A pre-hook can store the statistics of `inputs[0]` in a dict, with the layer as the key. A "
-    "`try` with a `finally` around the pass removes the hooks in either case.",
-    "Collect the linear layers in a list, register the hook on each, and keep the handles. Run the "
-    "network without gradients, remove the hooks, and look up the statistics of the layers in the "
-    "order of the list.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. At which moment of a forward pass can you see what a layer reads, and what must be undone
+   afterwards, even if the pass fails?
+2. A pre-hook can store the statistics of `inputs[0]` in a dict, with the layer as the key. A `try`
+   with a `finally` around the pass removes the hooks in either case.
+3. Collect the linear layers in a list, register the hook on each, and keep the handles. Run the
+   network without gradients, remove the hooks, and look up the statistics of the layers in the
+   order of the list.
 your statistics are those of what the layers give; they are those of what the layers read,
 `inputs[0]`
     (layer, inputs) → (layer, inputs, output)

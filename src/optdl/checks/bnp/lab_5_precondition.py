@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 import optdl.bnp
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import steps, type_of
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import type_of
 
 
 def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
@@ -22,20 +21,16 @@ def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=
     grad_bias.div_(q2).sub_(grad_weight @ mean)
 
 
-@steps()
-def changed(function, gradients, mean, var, batch_size, options):
-    """Precondition in place; the statistics are to stay."""
-    returned = function(*gradients, mean, var, batch_size, **options)
-    return *gradients, mean, var, type_of(returned)
-
-
-exercise = Exercise(
+@driver(
     "LAB-5:precondition",
     precondition,
-    use=changed,
     parts="grad_weight; grad_bias; mean after the call; var after the call; the type of what is "
     "returned",
 )
+def exercise(function, gradients, mean, var, batch_size, options):
+    """Precondition in place; the statistics are to stay."""
+    returned = function(*gradients, mean, var, batch_size, **options)
+    return *gradients, mean, var, type_of(returned)
 
 
 def _layer(rng, outputs, inputs):
@@ -65,7 +60,7 @@ def _(rng):
 @exercise.fact("at mean 0 and without ε one gradient is divided by q² σ², and the other by q²")
 def _(function, rng):
     (weight, bias), mean, var = _layer(rng, 3, 6).values()
-    got = observe(changed, function, [weight, bias], 0 * mean, var, 4, {"eps1": 0.0, "eps2": 0.0})
+    got = exercise.observe(function, [weight, bias], 0 * mean, var, 4, {"eps1": 0.0, "eps2": 0.0})
     return np.allclose(got[0], weight / (1.5 * var)) and np.allclose(got[1], bias / 1.5)
 
 
@@ -74,25 +69,21 @@ def _(function, rng):
     for dtype, rtol in ((np.float64, 1e-9), (np.float32, 1e-3)):
         gradients, *rest = _layer(rng, 3, 6).values()
         weight, bias, mean, var = (value.astype(dtype) for value in (*gradients, *rest))
-        gradients = observe(changed, function, [weight, bias], mean, var, 4, {})[:2]
+        gradients = exercise.observe(function, [weight, bias], mean, var, 4, {})[:2]
         expected = optdl.bnp.precondition_dense(weight, bias, mean, var, 4)
         if not all(map(partial(np.allclose, rtol=rtol, atol=rtol), gradients, expected)):
             return False
     return True
 
 
-exercise.hints(
-    "Which of the four tensors are to change, and which must stay as they are? Which operations in "
-    "the formulas can therefore be done in place?",
-    r"All products $\mu(j)\,G_b(i)$ together are the `torch.outer` of two vectors, and the sum "
-    r"over $j$ is a product of a matrix and a vector. Compute $\tilde\sigma^2$ and $q^2$ as new "
-    r"values first.",
-    r"In place, subtract the outer product from `grad_weight`, and divide by "
-    r"$q^2\,\tilde\sigma^2$. Then, again in place, divide `grad_bias` by $q^2$, and subtract the "
-    r"new `grad_weight` times `mean`.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which of the four tensors are to change, and which must stay as they are? Which operations in the
+   formulas can therefore be done in place?
+2. All products $\mu(j)\,G_b(i)$ together are the `torch.outer` of two vectors, and the sum over $j$
+   is a product of a matrix and a vector. Compute $\tilde\sigma^2$ and $q^2$ as new values first.
+3. In place, subtract the outer product from `grad_weight`, and divide by $q^2\,\tilde\sigma^2$.
+   Then, again in place, divide `grad_bias` by $q^2$, and subtract the new `grad_weight` times
+   `mean`.
 you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to another
 tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
     grad_weight.sub_( → grad_weight = grad_weight.sub(
@@ -105,6 +96,9 @@ you change the bias gradient before the weight gradient; each needs the other on
 made of the old G_b, and the new G_b of the new G_w
     grad_bias.div_(q2).sub_(grad_weight @ mean) →
     grad_weight.sub_( → grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(
+you divide G_b by q² first; the weight gradient takes the G_b that is given
+    grad_bias.div_(q2) → grad_bias
+    grad_weight.sub_( → grad_bias.div_(q2)\n    grad_weight.sub_(
 you divide by the standard deviation; P and Pᵀ divide by it once each, which makes the variance
     smoothed) → smoothed.sqrt())
 your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of inputs

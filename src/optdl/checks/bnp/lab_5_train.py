@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, steps, type_of
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill, type_of
 
 
 def train(model, optimizer, bnp, batches):
@@ -27,8 +26,13 @@ def train(model, optimizer, bnp, batches):
     return losses
 
 
-@steps()
-def trained(function, x, y, lr, seed, preconditioned):
+@driver(
+    "LAB-5:train",
+    train,
+    parts="the losses; the type of what is returned; the weights at the end; how many gradients "
+    "each bnp.step finds",
+)
+def exercise(function, x, y, lr, seed, preconditioned):
     """Train a network with dropout; BNP's stand-in makes gradients twice as large, plus a tenth."""
     found = []
 
@@ -47,15 +51,6 @@ def trained(function, x, y, lr, seed, preconditioned):
     return losses, type_of(losses), [*model.parameters()], found
 
 
-exercise = Exercise(
-    "LAB-5:train",
-    train,
-    use=trained,
-    parts="the losses; the type of what is returned; the weights at the end; how many gradients "
-    "each bnp.step finds",
-)
-
-
 @exercise.cases
 def _(rng):
     for preconditioned in (True, False, True):
@@ -72,23 +67,19 @@ def _(rng):
 @exercise.fact("at a learning rate of 0 the weights stay, whatever BNP does to the gradients")
 def _(function, rng):
     x, y, seed = rng.normal(size=(2, 4, 3)), rng.integers(0, 3, size=(2, 4)), 5
-    moved, kept = (observe(trained, function, x, y, lr, seed, True)[2] for lr in (0.1, 0.0))
-    start = trained(lambda *_: [], x, y, 0.0, seed, False)[2]
+    moved, kept = (exercise.observe(function, x, y, lr, seed, True)[2] for lr in (0.1, 0.0))
+    start = exercise.use(lambda *_: [], x, y, 0.0, seed, False)[2]
     same = [all(map(np.array_equal, weights, start)) for weights in (moved, kept)]
     return same == [False, True]
 
 
-exercise.hints(
-    "What must exist before `bnp.step()` can do its work, and which part of the loop uses the "
-    "result?",
-    "`bnp.step()` changes the gradients in place, so they have to be there, and the weights must "
-    "not have been changed by them yet. The rest is an ordinary training loop.",
-    "Switch to training mode. For each minibatch, clear the gradients, compute the mean "
-    "cross-entropy, run the backward pass, precondition if there is a `bnp`, take the step, and "
-    "append the loss as a number.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What must exist before `bnp.step()` can do its work, and which part of the loop uses the result?
+2. `bnp.step()` changes the gradients in place, so they have to be there, and the weights must not
+   have been changed by them yet. The rest is an ordinary training loop.
+3. Switch to training mode. For each minibatch, clear the gradients, compute the mean cross-entropy,
+   run the backward pass, precondition if there is a `bnp`, take the step, and append the loss as a
+   number.
 you precondition after the optimizer's step, which has used the plain gradients by then; call
 `bnp.step()` between `backward` and `optimizer.step()`
     if bnp is not None:\n            bnp.step()\n        optimizer.step()

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp import layer_hessian
 from optdl.checks.bnp.shared import random_activations
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-09", layer_hessian)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(H, curvatures):
+@answer_to("P-09", layer_hessian)
+def exercise(H, curvatures):
     extended = np.column_stack([np.ones(len(H)), H])
     S = np.diag(curvatures / len(H))
     return extended.T @ S @ extended
@@ -34,15 +32,13 @@ def _(function, rng):
     return np.allclose(function(h[:, None], curvatures), [means[:2], means[1:]])
 
 
-exercise.hints(
-    r"Which row vector, multiplied by $\hat w = [b; w]$, gives the output $a_j = b + w^Th_j$ of "
-    r"one example?",
-    "Each example contributes its curvature times the outer product of this row with itself. The "
-    "Hessian is the mean of these matrices over the minibatch.",
-    r"Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the "
-    r"diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which row vector, multiplied by $\hat w = [b; w]$, gives the output $a_j = b + w^Th_j$ of one
+   example?
+2. Each example contributes its curvature times the outer product of this row with itself. The
+   Hessian is the mean of these matrices over the minibatch.
+3. Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the
+   diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.
 the bias is a parameter too: Ĥ begins with a column of ones
     np.column_stack([np.ones(len(H)), H]) → H
 your bias comes last; in Ĥ = [e, H] it comes first

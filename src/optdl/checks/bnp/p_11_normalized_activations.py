@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp import normalized_activations
 from optdl.checks.bnp.shared import random_activations
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-11:activations", normalized_activations)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(H):
+@answer_to("P-11:activations", normalized_activations)
+def exercise(H):
     normalized = (H - H.mean(axis=0)) / H.std(axis=0)
     return np.column_stack([np.ones(len(H)), normalized])
 
@@ -30,15 +28,12 @@ def _(function, rng):
     return np.allclose(np.sum(one**2, 0), 9) and np.allclose(one, other, atol=1e-9)
 
 
-exercise.hints(
-    "Which axis of `H` runs over the examples, and how many means does a layer with $n$ features "
-    "need?",
-    "The mean and the standard deviation over the examples are vectors of length $n$. NumPy "
-    "broadcasts them over the rows of `H`, so no loop is needed.",
-    "Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over "
-    "axis 0, and put a column of ones in front of the result with `np.column_stack`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which axis of `H` runs over the examples, and how many means does a layer with $n$ features need?
+2. The mean and the standard deviation over the examples are vectors of length $n$. NumPy broadcasts
+   them over the rows of `H`, so no loop is needed.
+3. Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over axis
+   0, and put a column of ones in front of the result with `np.column_stack`.
 the column of ones is missing: Ĝ = [e, G]
     np.column_stack([np.ones(len(H)), normalized]) → normalized
 your variance divides by N − 1; here it divides by N

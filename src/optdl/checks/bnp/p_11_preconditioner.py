@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import preconditioner
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-11:preconditioner", preconditioner, parts=("U", "D"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(mean, std):
+@answer_to("P-11:preconditioner", preconditioner, parts=("U", "D"))
+def exercise(mean, std):
     U = np.eye(len(mean) + 1)
     U[0, 1:] = -mean
     return U, np.diag(np.concatenate([[1.0], 1 / std]))
@@ -32,21 +30,18 @@ def _(function, rng):
     return np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10)
 
 
-exercise.hints(
-    r"In column $k$ of $[1, h^T]\,U$, which entry of $U$ is multiplied by the leading 1, and what "
-    r"must it be to turn $h_k$ into $h_k - \mu_k$?",
-    "Each matrix differs from the identity in at most $n$ entries: $U$ in its first row, $D$ on "
-    "its diagonal. The entry at the top left, which belongs to the bias, is 1 in both.",
-    "For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in "
-    "front of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. In column $k$ of $[1, h^T]\,U$, which entry of $U$ is multiplied by the leading 1, and what must
+   it be to turn $h_k$ into $h_k - \mu_k$?
+2. Each matrix differs from the identity in at most $n$ entries: $U$ in its first row, $D$ on its
+   diagonal. The entry at the top left, which belongs to the bias, is 1 in both.
+3. For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in front
+   of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.
 your bias comes last; in ŵ = [b; w] it comes first
     U[0, 1:] → U[-1, :-1]
     [1.0], 1 / std → 1 / std, [1.0]
+your matrices lack the row and the column of the bias; each has n + 1 of them
+    len(mean) + 1 → len(mean)
+    U[0, 1:] = -mean →
+    np.concatenate([[1.0], 1 / std]) → 1 / std
 """)
-
-
-@exercise.mistake("your matrices lack the row and the column of the bias; each has n + 1 of them")
-def _(mean, std):
-    return np.eye(len(mean)), np.diag(1 / std)

@@ -4,15 +4,13 @@ import numpy as np
 
 from optdl.bnp import condition_numbers
 from optdl.checks.bnp.shared import random_activations
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 
-exercise = Exercise(
+
+@answer_to(
     "P-12", condition_numbers, parts=("of [e, H]", "of [e, H] U", "of [e, H] U D"), rtol=1e-6
 )
-
-
-@exercise.answer
-def _(H):
+def exercise(H):
     e, mean, std = np.ones(len(H)), H.mean(axis=0), H.std(axis=0)
     kappas = []
     for features in (H, H - mean, (H - mean) / std):
@@ -44,16 +42,14 @@ def _(function, rng):
     return same and np.isclose(plain[2], rescaled[2], rtol=1e-6)
 
 
-exercise.hints(
-    r"What does multiplication by $U$, and then by $D$, do to the feature columns of $\hat H$, and "
-    r"what does it do to the column of ones?",
-    "The column of ones stays the same; $U$ centers the features, and $D$ then scales them. The "
-    "same computation is needed for three versions of the features, so write a loop.",
-    "For each version, put the column of ones in front, call `np.linalg.svd` with "
-    "`compute_uv=False`, keep the values above the threshold, and divide the first by the last: "
-    "they are in descending order.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does multiplication by $U$, and then by $D$, do to the feature columns of $\hat H$, and what
+   does it do to the column of ones?
+2. The column of ones stays the same; $U$ centers the features, and $D$ then scales them. The same
+   computation is needed for three versions of the features, so write a loop.
+3. For each version, put the column of ones in front, call `np.linalg.svd` with `compute_uv=False`,
+   keep the values above the threshold, and divide the first by the last: they are in descending
+   order.
 the column of ones is missing: the matrix is Ĥ = [e, H]
     np.column_stack([e, features]) → features
 you divide by a singular value that is zero up to rounding; divide by the smallest one that is not

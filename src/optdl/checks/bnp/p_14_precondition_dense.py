@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import precondition_dense
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-14:step", precondition_dense, parts=("weight", "bias"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+@answer_to("P-14:step", precondition_dense, parts=("weight", "bias"))
+def exercise(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
     q2 = max(grad_weight.shape[1] / batch_size, 1)
     smoothed = var + eps1 * var.max() + eps2
     weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2
@@ -47,16 +45,14 @@ def _(function, rng):
     return np.allclose(bias + np.asarray(weight) @ h, norm / 3)
 
 
-exercise.hints(
-    "Which of the indices $i$ and $j$ counts the outputs, which counts the inputs, and which axis "
-    "of `grad_weight` does each of them run along?",
-    r"All products $\mu(j)\,G_b(i)$ together form an outer product of shape $(o, n)$, and the sum "
-    r"over $j$ in step 5 is a product of a matrix and a vector.",
-    r"From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide by "
-    r"$q^2\,\tilde\sigma^2$, which broadcasts over the rows. Then subtract the new matrix times "
-    r"`mean` from `grad_bias` over $q^2$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which of the indices $i$ and $j$ counts the outputs, which counts the inputs, and which axis of
+   `grad_weight` does each of them run along?
+2. All products $\mu(j)\,G_b(i)$ together form an outer product of shape $(o, n)$, and the sum over
+   $j$ in step 5 is a product of a matrix and a vector.
+3. From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide by
+   $q^2\,\tilde\sigma^2$, which broadcasts over the rows. Then subtract the new matrix times `mean`
+   from `grad_bias` over $q^2$.
 your step 5 uses the old G_w; use the new one from step 4
     - weight @ mean → - grad_weight @ mean
 you divide by σ̃; step 4 divides by σ̃²

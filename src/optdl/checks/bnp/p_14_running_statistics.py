@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp import running_statistics
 from optdl.checks.bnp.shared import random_activations
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-14:statistics", running_statistics, parts=("means", "variances"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(minibatches, rho=0.99):
+@answer_to("P-14:statistics", running_statistics, parts=("means", "variances"))
+def exercise(minibatches, rho=0.99):
     mean, var = 0.0, 1.0
     means, variances = [], []
     for H in minibatches:
@@ -46,15 +44,13 @@ def _(function, rng):
     )
 
 
-exercise.hints(
-    "Which quantities does each minibatch need from the one before it, and what are their values "
-    "before the first minibatch?",
-    r"Keep one variable for $\mu$, one for $\sigma^2$, and a list of results for each. A minibatch "
-    r"only changes the two variables and adds their new values to the lists.",
-    "In the loop, update the mean, compute the variance of the minibatch (for one row, from the "
-    "updated mean), update the variance, and append both. Finally make each list an array.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantities does each minibatch need from the one before it, and what are their values
+   before the first minibatch?
+2. Keep one variable for $\mu$, one for $\sigma^2$, and a list of results for each. A minibatch only
+   changes the two variables and adds their new values to the lists.
+3. In the loop, update the mean, compute the variance of the minibatch (for one row, from the
+   updated mean), update the variance, and append both. Finally make each list an array.
 your variance starts at 0; it starts at 1
     0.0, 1.0 → 0.0, 0.0
 you start at the first minibatch; start at μ = 0 and σ² = 1

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp import batch_statistics
 from optdl.checks.bnp.shared import random_activations
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-15", batch_statistics, parts=("mean", "variance"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(H, running_mean=None):
+@answer_to("P-15", batch_statistics, parts=("mean", "variance"))
+def exercise(H, running_mean=None):
     mean = H.mean(axis=0)
     if len(H) == 1 and running_mean is not None:
         return mean, (H[0] - running_mean) ** 2
@@ -39,16 +37,14 @@ def _(function, rng):
     return alone and np.allclose(function(H, running)[1], own)
 
 
-exercise.hints(
-    "Which two conditions must both be met before the running mean is used, and which of the two "
-    "results does it affect?",
-    "Apart from the variance of a single example, the results are the usual mean and variance over "
-    "the examples. One `if` with a `return` of its own is enough.",
-    "Take the mean over axis 0. For one row with a running mean, return this mean and the squared "
-    "difference between the row and the running mean; in all other cases, this mean and the "
-    "variance over axis 0.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which two conditions must both be met before the running mean is used, and which of the two
+   results does it affect?
+2. Apart from the variance of a single example, the results are the usual mean and variance over the
+   examples. One `if` with a `return` of its own is enough.
+3. Take the mean over axis 0. For one row with a running mean, return this mean and the squared
+   difference between the row and the running mean; in all other cases, this mean and the variance
+   over axis 0.
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)
 you measure one example from its own mean, so its variance is 0; measure it from the running mean

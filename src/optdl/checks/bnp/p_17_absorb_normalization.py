@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import absorb_normalization
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-17", absorb_normalization, parts=("weight", "bias"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(W, b, mean, std):
+@answer_to("P-17", absorb_normalization, parts=("weight", "bias"))
+def exercise(W, b, mean, std):
     absorbed = W / std
     return absorbed, b - absorbed @ mean
 
@@ -34,14 +32,12 @@ def _(function, rng):
     return np.allclose(h @ np.asarray(absorbed).T + bias, normalized @ W.T + b, rtol=1e-9)
 
 
-exercise.hints(
-    r"If you expand $W\,\dfrac{h-\mu_H}{\sigma_H} + b$, which terms contain $h$, and which do not?",
-    r"Two affine functions of $h$ agree for every $h$ if their coefficients and their constants "
-    r"agree. So $\hat W$ is whatever multiplies $h$, and $\hat b$ is everything else.",
-    "Divide each column of `W` by its own entry of `std`, which broadcasting does by itself. Then "
-    "subtract the product of the new matrix and `mean` from `b`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. If you expand $W\,\dfrac{h-\mu_H}{\sigma_H} + b$, which terms contain $h$, and which do not?
+2. Two affine functions of $h$ agree for every $h$ if their coefficients and their constants agree.
+   So $\hat W$ is whatever multiplies $h$, and $\hat b$ is everything else.
+3. Divide each column of `W` by its own entry of `std`, which broadcasting does by itself. Then
+   subtract the product of the new matrix and `mean` from `b`.
 your bias uses W; μ was divided by σ too, so it takes Ŵ
     absorbed @ mean → W @ mean
 you add Ŵ μ; batch norm subtracts the mean

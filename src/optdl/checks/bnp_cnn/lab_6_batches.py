@@ -4,16 +4,12 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import Operations, steps
+from optdl.checks.labs.driver import agrees, driver
+from optdl.labs.drivers.follow import Operations
 
 
 class Batches:
-    """Minibatches of examples that lie on a device, in a new order in each epoch.
-
-    Source: LAB-6.
-    """
+    """Minibatches of examples that lie on a device, in a new order in each epoch. Source: LAB-6."""
 
     def __init__(self, x, y, size, generator, device="cpu"):
         self.x, self.y = x.to(device), y.to(device)
@@ -28,8 +24,20 @@ class Batches:
             yield self.x[rows], self.y[rows]
 
 
-@steps("torch.utils.data.DataLoader")
-def epochs(kind, x, y, size, seed, device):
+def _epoch(ordinal):
+    return tuple(f"the {what} of the {ordinal} epoch" for what in ("sizes", "images", "labels"))
+
+
+@driver(
+    "LAB-6:batches",
+    Batches,
+    closed="torch.utils.data.DataLoader",
+    parts=(
+        *("len(batches)", _epoch("first"), _epoch("second")),
+        *("where the examples lie in an epoch", "the device that torch.randperm is given"),
+    ),
+)
+def exercise(kind, x, y, size, seed, device):
     """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
     from unittest import mock
 
@@ -46,8 +54,11 @@ def epochs(kind, x, y, size, seed, device):
     torch.rand(1, generator=generator)  # it has been used before
     batches = kind(x, y, size, generator, device)
     if device == "cpu":
-        both = ([*zip(*batches, strict=True)] for _ in range(2))
-        found = [([*map(len, labels)], *map(torch.cat, (xs, labels))) for xs, labels in both]
+        both = ([*zip(*batches, strict=True)] or ([], []) for _ in range(2))
+        found = [
+            ([*map(len, labels)], *(torch.cat(some) if some else None for some in (xs, labels)))
+            for xs, labels in both
+        ]
         return len(batches), *found, "", ""
     with mock.patch("torch.randperm", noted), operations:
         try:
@@ -60,21 +71,6 @@ def epochs(kind, x, y, size, seed, device):
     if operations.moves:
         places.add("moved in the epoch")
     return len(batches), *[(None,) * 3] * 2, ", ".join(sorted(places)), ", ".join(drawn)
-
-
-def _epoch(ordinal):
-    return tuple(f"the {what} of the {ordinal} epoch" for what in ("sizes", "images", "labels"))
-
-
-exercise = Exercise(
-    "LAB-6:batches",
-    Batches,
-    use=epochs,
-    parts=(
-        *("len(batches)", _epoch("first"), _epoch("second")),
-        *("where the examples lie in an epoch", "the device that torch.randperm is given"),
-    ),
-)
 
 
 @exercise.cases
@@ -105,20 +101,16 @@ def _(kind, rng):
             yield from DataLoader(self.data, self.size, sampler=order)
 
     case = rng.normal(size=(11, 2)), np.arange(11), 4, int(rng.integers(1000)), "cpu"
-    return agrees(epochs, kind, Loader, case, rtol=0, atol=0)
+    return agrees(exercise.use, kind, Loader, case, slice(1, 3), rtol=0, atol=0)
 
 
-exercise.hints(
-    "Which work is done once for all epochs, and which is done at the beginning of each loop `for "
-    "x, y in batches`?",
-    "A method `__iter__` that contains `yield` starts from its first line in each new loop, so "
-    "this is where the order is drawn. Pieces of the permutation are the rows of the minibatches.",
-    "Draw the permutation on the device, cut it with its method `split`, and yield `x` and `y` "
-    "indexed with each piece. The length is the number of examples divided by the size, rounded "
-    "up.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which work is done once for all epochs, and which is done at the beginning of each loop `for x, y
+   in batches`?
+2. A method `__iter__` that contains `yield` starts from its first line in each new loop, so this is
+   where the order is drawn. Pieces of the permutation are the rows of the minibatches.
+3. Draw the permutation on the device, cut it with its method `split`, and yield `x` and `y` indexed
+   with each piece. The length is the number of examples divided by the size, rounded up.
 all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a generator
 that goes on
     order = → self.order = order = self.order if hasattr(self, "order") else

@@ -6,16 +6,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
 
 
 class Checkpoint:
-    """A file from which training goes on.
-
-    Source: LAB-6.
-    """
+    """A file from which training goes on. Source: LAB-6."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -42,8 +37,13 @@ class Checkpoint:
         return content["epoch"]
 
 
-@steps()
-def resumed(kind, x, epochs, seed, event):
+@driver(
+    "LAB-6:checkpoint",
+    Checkpoint,
+    parts="what load returns; the losses before save, and after load; where a new file is "
+    "written; the map_location of torch.load, and weights_only",
+)
+def exercise(kind, x, epochs, seed, event):
     """Train with two generators; save after some epochs, load elsewhere, and train three more."""
     import contextlib
     import tempfile
@@ -107,15 +107,6 @@ def resumed(kind, x, epochs, seed, event):
     return str(found), losses, " and ".join(written), "; ".join(calls)
 
 
-exercise = Exercise(
-    "LAB-6:checkpoint",
-    Checkpoint,
-    use=resumed,
-    parts="what load returns; the losses before save, and after load; where a new file is "
-    "written; the map_location of torch.load, and weights_only",
-)
-
-
 @exercise.cases
 def _(rng):
     saved, ended = "loaded by another program", "the program ends while a file replaces the first"
@@ -142,21 +133,18 @@ def _(kind, rng):
         losses.append(np.mean(errors**2))
         velocity = 0.9 * velocity + 2 / 5 * errors @ rows
         theta = theta - 0.1 * 0.5 ** (epoch // 2) * velocity
-    return np.allclose(losses, observe(resumed, kind, x, 4, seed, "")[1])
+    return np.allclose(losses, exercise.observe(kind, x, 4, seed, "")[1])
 
 
-exercise.hints(
-    "Which methods return the state of a network or an optimizer and the state of a generator, and "
-    "which methods put them back?",
-    "Networks and optimizers have `state_dict` and `load_state_dict`; generators have `get_state` "
-    "and `set_state`. One dict can hold the epoch, the states of the parts by name, and a list of "
-    "the generators' states.",
-    "To save, write this dict with `torch.save` under another name in the same folder, and replace "
-    "the old file with it. To load, return 0 without a file; otherwise read it, and restore parts "
-    "by name and generators in order.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which methods return the state of a network or an optimizer and the state of a generator, and
+   which methods put them back?
+2. Networks and optimizers have `state_dict` and `load_state_dict`; generators have `get_state` and
+   `set_state`. One dict can hold the epoch, the states of the parts by name, and a list of the
+   generators' states.
+3. To save, write this dict with `torch.save` under another name in the same folder, and replace the
+   old file with it. To load, return 0 without a file; otherwise read it, and restore parts by name
+   and generators in order.
 your file has the state of the network alone; the momentum is in the optimizer's
     in parts.items()} → in parts.items() if name == "model"}
     part.load_state_dict(content["parts"][name])

@@ -5,17 +5,13 @@ import torch
 from torch import nn
 
 from optdl.bnp import BNP
-from optdl.checks.exercise import Exercise
+from optdl.checks.labs.driver import driver
 from optdl.labs.bnp_cnn import network, precision
-from optdl.labs.drivers.follow import Operations, fill, steps, type_of
-from optdl.observation import observe
+from optdl.labs.drivers.follow import Operations, fill, type_of
 
 
 class Trainer:
-    """A network, its optimizer and its loss scale on a device.
-
-    Source: LAB-6.
-    """
+    """A network, its optimizer and its loss scale on a device. Source: LAB-6."""
 
     def __init__(
         self,
@@ -63,8 +59,17 @@ class Trainer:
         return torch.stack(losses).tolist()
 
 
-@steps()
-def trained(kind, x, y, options, with_bn, seed):
+@driver(
+    "LAB-6:trainer",
+    Trainer,
+    rtol=3e-3,
+    atol=1e-4,
+    parts="the losses; the type of what is returned; the weights; the loss scale; whether the "
+    "loss is in float16; whether the backward pass runs under autocast; the steps before a "
+    "number is read; whether the images lie in memory as self.format says; whether all that "
+    "comes to the device comes with non_blocking=True",
+)
+def exercise(kind, x, y, options, with_bn, seed):
     """Train an epoch in float64, or as the options say; on ``meta`` reading a number ends it."""
     from unittest import mock
 
@@ -116,19 +121,6 @@ def trained(kind, x, y, options, with_bn, seed):
     return losses, type_of(losses), state, scaled, *in_half, *[None] * 3
 
 
-exercise = Exercise(
-    "LAB-6:trainer",
-    Trainer,
-    use=trained,
-    rtol=3e-3,
-    atol=1e-4,
-    parts="the losses; the type of what is returned; the weights; the loss scale; whether the "
-    "loss is in float16; whether the backward pass runs under autocast; the steps before a "
-    "number is read; whether the images lie in memory as self.format says; whether all that "
-    "comes to the device comes with non_blocking=True",
-)
-
-
 @exercise.cases
 def _(rng):
     limit = round(rng.uniform(0.2, 0.5), 2)
@@ -158,23 +150,20 @@ def _(kind, rng):
     x, y = rng.normal(size=(3, 4, 1, 4, 4)), rng.integers(0, 3, size=(3, 4))
     seed = int(rng.integers(1000))
     whole, half = (
-        observe(trained, kind, x, y, {"lr": 0.1, "dtype": dtype}, False, seed)[0]
+        exercise.observe(kind, x, y, {"lr": 0.1, "dtype": dtype}, False, seed)[0]
         for dtype in (None, "float16")
     )
     return np.allclose(half, whole, rtol=0.02, atol=0.01)
 
 
-exercise.hints(
-    "Which of the operations in the five points run under autocast, and which of them need the "
-    "gradients without the scale?",
-    "Only the forward pass and the loss run under autocast. The scaler is needed four times: "
-    "`scale` before the backward pass, then `unscale_`, and at the end `step` and `update`.",
-    "Switch to training mode, and turn each point into one to three lines, in the given order. "
-    "Keep the detached loss of each step in a list, and after the loop stack the losses and "
-    "convert them into numbers at once.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which of the operations in the five points run under autocast, and which of them need the
+   gradients without the scale?
+2. Only the forward pass and the loss run under autocast. The scaler is needed four times: `scale`
+   before the backward pass, then `unscale_`, and at the end `step` and `update`.
+3. Switch to training mode, and turn each point into one to three lines, in the given order. Keep
+   the detached loss of each step in a list, and after the loop stack the losses and convert them
+   into numbers at once.
 you read the loss in the loop, and each time the program waits for the device; keep `loss.detach()`
 there, and read all of them once, behind the loop
     loss.detach() → loss.item()

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import conv_forward
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-21:forward", conv_forward)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h, w, b):
+@answer_to("P-21:forward", conv_forward)
+def exercise(h, w, b):
     o, _, k, _ = w.shape
     m, (N, _, r, s) = (k - 1) // 2, h.shape
     padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
@@ -42,15 +40,13 @@ def _(function, rng):
     return np.allclose(function(h, w, b), h[:, [2, 0]] + b[:, None, None])
 
 
-exercise.hints(
-    r"What shape must the matrix of all kernels have if one product with $\mathcal H$, of shape "
-    r"$(Nrs, ck^2)$, is to give all $o$ output channels?",
-    "Each `w[d]`, flattened, is one column of a $(ck^2, o)$ matrix. The product has one row for "
-    "each position, ordered by image, row and column, and one column for each output channel.",
-    r"Build $\mathcal H$ as in exercise 1, multiply it by this matrix, and add `b`. Reshape the "
-    r"result to $(N, r, s, o)$, and move its last axis to the second position.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What shape must the matrix of all kernels have if one product with $\mathcal H$, of shape $(Nrs,
+   ck^2)$, is to give all $o$ output channels?
+2. Each `w[d]`, flattened, is one column of a $(ck^2, o)$ matrix. The product has one row for each
+   position, ordered by image, row and column, and one column for each output channel.
+3. Build $\mathcal H$ as in exercise 1, multiply it by this matrix, and add `b`. Reshape the result
+   to $(N, r, s, o)$, and move its last axis to the second position.
 you flip the kernel; networks use it as it stands
     w.reshape(o, -1) → w[:, :, ::-1, ::-1].reshape(o, -1)
 you swap rows and columns of the kernel; its third axis runs down the image

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import convolution_matrix
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-21", convolution_matrix)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h, k):
+@answer_to("P-21", convolution_matrix)
+def exercise(h, k):
     m, (N, _, r, s) = (k - 1) // 2, h.shape
     padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
     rows = [
@@ -33,15 +31,13 @@ def _(function, rng):
     return np.array_equal(function(h, 3)[0], expected.ravel())
 
 
-exercise.hints(
-    "Which rows and columns of the padded image does the kernel cover when its center lies at "
-    "position $(u, v)$ of the original image?",
-    r"Padding has moved the image by $\frac{k-1}2$ in both directions, so the window starts at "
-    r"$(u, v)$ of the padded image and covers $k$ rows and $k$ columns.",
-    "Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each "
-    "time, cut the window out of all channels, flatten it, and append it to a list.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which rows and columns of the padded image does the kernel cover when its center lies at position
+   $(u, v)$ of the original image?
+2. Padding has moved the image by $\frac{k-1}2$ in both directions, so the window starts at $(u, v)$
+   of the padded image and covers $k$ rows and $k$ columns.
+3. Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each time,
+   cut the window out of all channels, flatten it, and append it to a list.
 your windows are rotated by 180°, as if you flipped the kernel; use it as it is
     .reshape(-1) → [:, ::-1, ::-1].reshape(-1)
 your columns run down the kernel; w.reshape(-1) reads it row by row

@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import channel_statistics
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-23:channels", channel_statistics, parts=("mean", "var"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h):
+@answer_to("P-23:channels", channel_statistics, parts=("mean", "var"))
+def exercise(h):
     axes = (0, 2, 3)
     return h.mean(axis=axes), h.var(axis=axes)
 
@@ -27,15 +25,12 @@ def _(function, rng):
     return np.allclose(np.array(function(h))[:, 2], np.ravel(function(h[:, [2]])))
 
 
-exercise.hints(
-    "Over which of the four indices $n$, $p$, $u$ and $v$ do the sums run, and which index "
-    "remains?",
-    "The methods `mean` and `var` accept a tuple of axes, and treat all numbers along these axes "
-    "as one sample.",
-    "Call `h.mean` and `h.var`, each with a tuple of three axes: those of the images, the rows and "
-    "the columns.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Over which of the four indices $n$, $p$, $u$ and $v$ do the sums run, and which index remains?
+2. The methods `mean` and `var` accept a tuple of axes, and treat all numbers along these axes as
+   one sample.
+3. Call `h.mean` and `h.var`, each with a tuple of three axes: those of the images, the rows and the
+   columns.
 you average over the images only; the positions are rows of the matrix, too
     (0, 2, 3) → 0
 you average over the channels; each channel has its own mean, over all images

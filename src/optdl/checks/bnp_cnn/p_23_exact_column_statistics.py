@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import exact_column_statistics
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-23:exact", exact_column_statistics, parts=("mean", "var"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h, k):
+@answer_to("P-23:exact", exact_column_statistics, parts=("mean", "var"))
+def exercise(h, k):
     m, (_, c, r, s) = (k - 1) // 2, h.shape
     padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
     columns = [
@@ -33,16 +31,13 @@ def _(function, rng):
     return np.allclose(mean, whole.mean(axis=2)) and np.allclose(var, whole.var(axis=2))
 
 
-exercise.hints(
-    "Which part of the padded maps of channel $p$ does the kernel entry $(i, j)$ meet while the "
-    "kernel visits all positions?",
-    r"In each image, it meets a window of $r$ rows and $s$ columns that starts at row $i$ and "
-    r"column $j$ of the padded map. The numbers in these windows form column $(p, i, j)$ of "
-    r"$\mathcal H$.",
-    "Pad as in exercise 1. Loop over $p$, $i$ and $j$, cut this window out of all images at once, "
-    "take the mean and the variance of all its numbers, and collect them in two arrays.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which part of the padded maps of channel $p$ does the kernel entry $(i, j)$ meet while the kernel
+   visits all positions?
+2. In each image, it meets a window of $r$ rows and $s$ columns that starts at row $i$ and column
+   $j$ of the padded map. The numbers in these windows form column $(p, i, j)$ of $\mathcal H$.
+3. Pad as in exercise 1. Loop over $p$, $i$ and $j$, cut this window out of all images at once, take
+   the mean and the variance of all its numbers, and collect them in two arrays.
 you return the channel's statistics k² times; here each column has its own
     padded[:, p, i : i + r, j : j + s] → h[:, p]
 you leave out the zeros of the padding; they are entries of the matrix, and the mean divides by Nrs

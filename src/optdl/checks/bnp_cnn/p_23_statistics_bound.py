@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import exact_column_statistics, statistics_bound
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-23:bound", statistics_bound)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h, k):
+@answer_to("P-23:bound", statistics_bound)
+def exercise(h, k):
     r, s = h.shape[2:]
     missed = k - 1
     share = missed * (1 / (2 * r) + 1 / (2 * s) - missed / (4 * r * s))
@@ -33,15 +31,13 @@ def _(function, rng):
     return np.allclose(function(h, 3), error)
 
 
-exercise.hints(
-    "Which factor of the bound depends only on the sizes, and which factor depends on the values "
-    "in a channel?",
-    r"$\nu$ is one number for all channels, computed from $k$, $r$ and $s$. The maximum runs over "
-    r"images, rows and columns, so there is one for each channel.",
-    r"Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by "
-    r"the maximum of the absolute values over axes 0, 2 and 3.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which factor of the bound depends only on the sizes, and which factor depends on the values in a
+   channel?
+2. $\nu$ is one number for all channels, computed from $k$, $r$ and $s$. The maximum runs over
+   images, rows and columns, so there is one for each channel.
+3. Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by the
+   maximum of the absolute values over axes 0, 2 and 3.
 you use k in place of k − 1; the center of the kernel misses nothing
     k - 1 → k
 you count the corner twice, in the rows and in the columns; subtract it once

@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import precondition_conv
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-24", precondition_conv, parts=("grad_weight", "grad_bias"))
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
+@answer_to("P-24", precondition_conv, parts=("grad_weight", "grad_bias"))
+def exercise(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
     _, c, k, _ = grad_weight.shape
     q2 = max(c * k**2 / batch_size, np.sqrt(height * width))
     smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
@@ -54,16 +52,14 @@ def _(function, rng):
     return np.allclose(bias + np.sum(np.asarray(weight)[0] * h), norm / np.sqrt(30), rtol=1e-9)
 
 
-exercise.hints(
-    r"Which axis of `grad_weight` belongs to the index $p$ of $\mu(p)$, and which to the index $d$ "
-    r"of $G_b(d)$? What shapes make both vectors broadcast?",
-    "NumPy aligns shapes from the last axis. A vector over the input channels needs the shape $(c, "
-    "1, 1)$, and a vector over the output channels needs the shape $(o, 1, 1, 1)$.",
-    r"From `grad_weight`, subtract `mean` times `grad_bias`, both reshaped, and divide by "
-    r"$q^2\,\tilde\sigma^2$. Then multiply by `mean`, sum over all axes but the first, and "
-    r"subtract the sum from `grad_bias` over $q^2$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which axis of `grad_weight` belongs to the index $p$ of $\mu(p)$, and which to the index $d$ of
+   $G_b(d)$? What shapes make both vectors broadcast?
+2. NumPy aligns shapes from the last axis. A vector over the input channels needs the shape $(c, 1,
+   1)$, and a vector over the output channels needs the shape $(o, 1, 1, 1)$.
+3. From `grad_weight`, subtract `mean` times `grad_bias`, both reshaped, and divide by
+   $q^2\,\tilde\sigma^2$. Then multiply by `mean`, sum over all axes but the first, and subtract the
+   sum from `grad_bias` over $q^2$.
 you divide by σ̃; divide by its square
     / smoothed → / np.sqrt(smoothed)
 you take the old G_w for G_b; the second line uses the new one

@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl.bnp import scale_conv
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-24:scale", scale_conv)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(channels, kernel, examples, positions):
+@answer_to("P-24:scale", scale_conv)
+def exercise(channels, kernel, examples, positions):
     ratio = channels * kernel[0] * kernel[1] / examples
     return max(ratio, np.sqrt(positions))
 
@@ -37,15 +35,13 @@ def _(function, rng):
     return np.isclose(many, side) and np.isclose(one, c * k**2)
 
 
-exercise.hints(
-    "How many numbers does one unit of the layer read at one position, if the kernel need not be "
-    "square?",
-    r"It reads as many numbers as there are input channels times rows times columns of the kernel. "
-    r"This product takes the place of $c\,k^2$, and `positions` is already $rs$.",
-    "Divide the product by the number of images, take the square root of the number of positions, "
-    "and return the larger of the two.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How many numbers does one unit of the layer read at one position, if the kernel need not be
+   square?
+2. It reads as many numbers as there are input channels times rows times columns of the kernel. This
+   product takes the place of $c\,k^2$, and `positions` is already $rs$.
+3. Divide the product by the number of images, take the square root of the number of positions, and
+   return the larger of the two.
 you use rs; take its square root
     np.sqrt(positions) → positions
 you count one side of the kernel; it has height times width entries

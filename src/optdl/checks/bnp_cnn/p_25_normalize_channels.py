@@ -4,13 +4,11 @@ import numpy as np
 
 from optdl.bnp_cnn import normalize_channels
 from optdl.checks.bnp_cnn.shared import image_cases
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("P-25", normalize_channels)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(h):
+@answer_to("P-25", normalize_channels)
+def exercise(h):
     axes = (0, 2, 3)
     mean, std = h.mean(axis=axes, keepdims=True), h.std(axis=axes, keepdims=True)
     return (h - mean) / std
@@ -31,15 +29,13 @@ def _(function, rng):
     return np.allclose(answer.mean((0, 2, 3)), 0) and np.allclose(answer.var((0, 2, 3)), 1)
 
 
-exercise.hints(
-    "How many means does an array of shape $(N, c, r, s)$ need here, and in what shape can they be "
-    "subtracted from it directly?",
-    "The statistics run over the images and both axes of the positions. With `keepdims=True` they "
-    "have the shape $(1, c, 1, 1)$, which broadcasts against `h`.",
-    "Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. "
-    "Subtract the mean from `h`, and divide the difference by the standard deviation.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How many means does an array of shape $(N, c, r, s)$ need here, and in what shape can they be
+   subtracted from it directly?
+2. The statistics run over the images and both axes of the positions. With `keepdims=True` they have
+   the shape $(1, c, 1, 1)$, which broadcasts against `h`.
+3. Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. Subtract
+   the mean from `h`, and divide the difference by the standard deviation.
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
 you normalize each image by itself; all images share a channel's mean

@@ -44,15 +44,13 @@ def _(function, rng):
     return np.allclose(signs, [[1, 1, 1], [-1, -1, -1]])
 
 
-exercise.hints(
-    "Which two gradients does each cosine compare, and how many gradients have to be computed in "
-    "all for `steps` cosines?",
-    r"The cosine of the angle between $g$ and $g'$ is $g^Tg'/(\lVert g\rVert\,\lVert g'\rVert)$. "
-    r"The gradient after one step is the gradient before the next, so compute it only once.",
-    "Compute the gradient at the start. In each round take the step, keep the old gradient under "
-    "a second name, compute the new one, and append the cosine of the two.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which two gradients does each cosine compare, and how many gradients have to be computed in all
+   for `steps` cosines?
+2. The cosine of the angle between $g$ and $g'$ is $g^Tg'/(\lVert g\rVert\,\lVert g'\rVert)$. The
+   gradient after one step is the gradient before the next, so compute it only once.
+3. Compute the gradient at the start. In each round take the step, keep the old gradient under a
+   second name, compute the new one, and append the cosine of the two.
 you return inner products; divide each by the norms of both gradients
     / (np.linalg.norm(last) * np.linalg.norm(g)) →
 you divide by the square of one norm; the gradients before and after a step have different norms
@@ -64,13 +62,8 @@ you return the angles; return their cosines
     → np.arccos(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))
 each of your steps uses the gradient of the start; use that of the present point
     w = w - lr * g → start = g if not cosines else start\n        w = w - lr * start
+you compare the weights before and after a step; compare the gradients there
+    w = w - lr * g → before = w\n        w = w - lr * g
+    last @ g / (np.linalg.norm(last) * np.linalg.norm(g))
+    → before @ w / (np.linalg.norm(before) * np.linalg.norm(w))
 """)
-
-
-@exercise.mistake("you compare the weights before and after a step; compare the gradients there")
-def _(gradient, w, lr, steps):
-    cosines = []
-    for _ in range(steps):
-        last, w = w, w - lr * gradient(w)
-        cosines.append(last @ w / (np.linalg.norm(last) * np.linalg.norm(w)))
-    return np.array(cosines)

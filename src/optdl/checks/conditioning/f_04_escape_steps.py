@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import escape_steps
 
-exercise = Exercise("F-04", escape_steps)
 
-
-@exercise.answer
-def _(distance, radius, lr, curvature):
+@answer_to("F-04", escape_steps)
+def exercise(distance, radius, lr, curvature):
     steps = np.log(radius / distance) / np.log(1 + lr * curvature)
     return max(0, int(np.ceil(steps - 1e-12)))
 
@@ -57,15 +55,13 @@ def _(function, rng):
     return after[0] < 1 <= after[1] * (1 + 1e-9)
 
 
-exercise.hints(
-    r"By what factor does one step multiply the distance along an eigenvector with the eigenvalue "
-    r"$-\lambda$? What is the distance after $k$ steps?",
-    r"The factor is $1-\eta\cdot(-\lambda)$, so the distance after $k$ steps is "
-    r"$d\,(1+\eta\lambda)^k$. Set it equal to $R$, and take logarithms.",
-    "Divide the logarithm of a ratio of distances by the logarithm of the factor. Round the "
-    "quotient as the task says, and think of a start that is already far enough away.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. By what factor does one step multiply the distance along an eigenvector with the eigenvalue
+   $-\lambda$? What is the distance after $k$ steps?
+2. The factor is $1-\eta\cdot(-\lambda)$, so the distance after $k$ steps is $d\,(1+\eta\lambda)^k$.
+   Set it equal to $R$, and take logarithms.
+3. Divide the logarithm of a ratio of distances by the logarithm of the factor. Round the quotient
+   as the task says, and think of a start that is already far enough away.
 you add a constant amount in each step; a step multiplies the distance by 1 + ηλ
     np.log(radius / distance) → (radius - distance)
     np.log(1 + lr * curvature) → (lr * curvature * distance)

@@ -3,14 +3,12 @@
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise
+from optdl.checks.exercise import Case, answer_to
 from optdl.conditioning import steps_needed
 
-exercise = Exercise("L1-17", steps_needed)
 
-
-@exercise.answer
-def _(hessian, q):
+@answer_to("L1-17", steps_needed)
+def exercise(hessian, q):
     values = np.linalg.eigvalsh(hessian)
     values = values[values > 1e-12 * values[-1]]
     low, high = values[0], values[-1]
@@ -58,15 +56,13 @@ def _(function, rng):
     return function(H, q) == count
 
 
-exercise.hints(
-    "Along which eigenvectors does gradient descent move at all? Which two of their eigenvalues "
-    "decide how fast it converges at the best fixed learning rate?",
-    r"Let $\kappa$ be the ratio of the largest to the smallest nonzero eigenvalue. At worst a step "
-    r"multiplies the error by $r=\frac{\kappa-1}{\kappa+1}$. Find the first $k$ with $r^k\le q$.",
-    "Remove the eigenvalues that count as zero, and compute $r$ from the first and the last one "
-    "left. Solve $r^k=q$ with two logarithms, and treat $r=0$ as a case of its own.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Along which eigenvectors does gradient descent move at all? Which two of their eigenvalues decide
+   how fast it converges at the best fixed learning rate?
+2. Let $\kappa$ be the ratio of the largest to the smallest nonzero eigenvalue. At worst a step
+   multiplies the error by $r=\frac{\kappa-1}{\kappa+1}$. Find the first $k$ with $r^k\le q$.
+3. Remove the eigenvalues that count as zero, and compute $r$ from the first and the last one left.
+   Solve $r^k=q$ with two logarithms, and treat $r=0$ as a case of its own.
 you keep eigenvalues that are rounding errors; count all below 1e-12 times the largest as zero
     values > 1e-12 * values[-1] → values > 0
 you count as zero what is below 1e-12; compare with 1e-12 times the largest eigenvalue

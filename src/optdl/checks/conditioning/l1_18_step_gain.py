@@ -3,14 +3,12 @@
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import step_gain
 
-exercise = Exercise("L1-18:gain", step_gain)
 
-
-@exercise.answer
-def _(gradient, hessian, lr, direction):
+@answer_to("L1-18:gain", step_gain)
+def exercise(gradient, hessian, lr, direction):
     return -lr * gradient @ direction + 0.5 * lr**2 * direction @ hessian @ direction
 
 
@@ -33,15 +31,13 @@ def _(function, rng):
     return np.isclose(function(H @ w, H, 0.3, d), after @ H @ after / 2 - w @ H @ w / 2)
 
 
-exercise.hints(
-    "What is the displacement from the old point to the new one, and where does it appear in the "
-    "quadratic model of $J$?",
-    r"For a displacement $v$ the model changes by $g^Tv+\tfrac12\,v^THv$. Insert $v=-\eta d$: in "
-    r"which of the two terms does the minus sign remain?",
-    "Add two terms: one contains the learning rate and an inner product of two vectors, the other "
-    "contains the square of the learning rate and a product of vector, matrix and vector.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What is the displacement from the old point to the new one, and where does it appear in the
+   quadratic model of $J$?
+2. For a displacement $v$ the model changes by $g^Tv+\tfrac12\,v^THv$. Insert $v=-\eta d$: in which
+   of the two terms does the minus sign remain?
+3. Add two terms: one contains the learning rate and an inner product of two vectors, the other
+   contains the square of the learning rate and a product of vector, matrix and vector.
 your curvature term lacks its factor ½; it is ½η² dᵀHd
     0.5 * →
 your curvature term has η; it has η²

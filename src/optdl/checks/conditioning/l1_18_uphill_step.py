@@ -3,14 +3,12 @@
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import uphill_step
 
-exercise = Exercise("L1-18:uphill", uphill_step)
 
-
-@exercise.answer
-def _(gradient, hessian, direction):
+@answer_to("L1-18:uphill", uphill_step)
+def exercise(gradient, hessian, direction):
     slope, curvature = gradient @ direction, direction @ hessian @ direction
     if slope < 0:
         return 0.0
@@ -46,15 +44,13 @@ def _(function, rng):
     return rate > 0 and np.isclose(-rate * g @ d + rate**2 * d @ H @ d / 2, 0)
 
 
-exercise.hints(
-    r"As a function of $\eta$ the predicted change is a parabola through 0. What do the signs of "
-    r"its linear and of its quadratic coefficient say about its shape?",
-    r"The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, it is zero "
-    r"where the bracket is zero.",
-    "Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the "
-    "start, it never rises above 0, or it falls and comes back to 0 at its second zero.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. As a function of $\eta$ the predicted change is a parabola through 0. What do the signs of its
+   linear and of its quadratic coefficient say about its shape?
+2. The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, it is zero
+   where the bracket is zero.
+3. Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the
+   start, it never rises above 0, or it falls and comes back to 0 at its second zero.
 you return the best learning rate along d; a step goes uphill beyond twice that
     2 * →
 you return the bound for a step against the gradient; this one goes against d, so it is 2gᵀd/dᵀHd

@@ -9,15 +9,13 @@ from optdl.checks.conditioning.shared import (
     gradient_of_quartic,
     random_positive,
 )
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import power_iteration
 from optdl.objectives import linear
 
-exercise = Exercise("L1-19", power_iteration)
 
-
-@exercise.answer
-def _(gradient, w, v, step, steps):
+@answer_to("L1-19", power_iteration)
+def exercise(gradient, w, v, step, steps):
     estimates = []
     for _ in range(steps):
         v = v / np.linalg.norm(v)
@@ -50,15 +48,13 @@ def _(function, rng):
     return np.isclose(estimates[-1], -dominant, rtol=1e-4)
 
 
-exercise.hints(
-    "What does a product with $H$ do to the components of $v$ along the eigenvectors? Which "
-    "component dominates after many products?",
-    r"Each product multiplies the component along $u_i$ by $\lambda_i$, and takes two gradients: "
-    r"$Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.",
-    "In each round, scale the vector, compute its product from two gradients, append the inner "
-    "product of the two to a list, and let the product be the next vector.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does a product with $H$ do to the components of $v$ along the eigenvectors? Which component
+   dominates after many products?
+2. Each product multiplies the component along $u_i$ by $\lambda_i$, and takes two gradients:
+   $Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.
+3. In each round, scale the vector, compute its product from two gradients, append the inner product
+   of the two to a list, and let the product be the next vector.
 you do not scale v; make it a unit vector before each product
     / np.linalg.norm(v) →
 your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue

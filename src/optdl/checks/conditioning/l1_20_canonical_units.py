@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import canonical_units
 
-exercise = Exercise("L1-20", canonical_units, parts=("W", "b", "v"))
 
-
-@exercise.answer
-def _(W, b, v):
+@answer_to("L1-20", canonical_units, parts=("W", "b", "v"))
+def exercise(W, b, v):
     norms = np.sqrt(np.sum(W**2, axis=1) + b**2)
     t = np.sqrt(np.abs(v) / norms)
     W, b, v = W * t[:, None], b * t, v / t
@@ -44,15 +42,13 @@ def _(function, rng):
     return all(np.allclose(left, right) for left, right in pairs)
 
 
-exercise.hints(
-    r"Multiply the incoming weights and the bias of a unit by $t>0$. What has to be done to its "
-    r"outgoing weight so that the function stays the same?",
-    r"Let $c$ be the norm of the incoming weights and the bias together. The outgoing weight is "
-    r"divided by $t$, so the condition is $t\,c=|v|/t$. Solve it for $t$.",
-    "Compute one factor for each unit from the norms along the rows, and give it a second axis "
-    "where it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Multiply the incoming weights and the bias of a unit by $t>0$. What has to be done to its
+   outgoing weight so that the function stays the same?
+2. Let $c$ be the norm of the incoming weights and the bias together. The outgoing weight is divided
+   by $t$, so the condition is $t\,c=|v|/t$. Solve it for $t$.
+3. Compute one factor for each unit from the norms along the rows, and give it a second axis where
+   it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.
 you leave the bias as it is; it is part of the unit's input, so scale it, too
     b * t → b
 your norm lacks the bias; a unit's incoming weights are its row of W and its bias

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, Exercise
+from optdl.checks.exercise import Case, answer_to
 from optdl.conditioning import critical_point_kind
 
-exercise = Exercise("L1-21", critical_point_kind)
 
-
-@exercise.answer
-def _(gradient, hessian, tolerance):
+@answer_to("L1-21", critical_point_kind)
+def exercise(gradient, hessian, tolerance):
     if np.linalg.norm(gradient) > tolerance:
         return "not critical"
     values = np.linalg.eigvalsh(hessian)
@@ -67,15 +65,13 @@ def _(function, rng):
     return (function(zero, H, 1e-9), function(zero, -H, 1e-9)) == ("minimum", "maximum")
 
 
-exercise.hints(
-    "Which of the five answers does not depend on the Hessian? For the others, which two "
-    "eigenvalues do you need?",
-    "The smallest and the largest eigenvalue are enough, because all others lie between them. Ask "
-    "for each of the two whether it is positive, negative or zero within the tolerance.",
-    "Test the norm of the gradient first. Then compare the first and the last eigenvalue with plus "
-    "or minus the tolerance, in three tests for three kinds; what remains is degenerate.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which of the five answers does not depend on the Hessian? For the others, which two eigenvalues
+   do you need?
+2. The smallest and the largest eigenvalue are enough, because all others lie between them. Ask for
+   each of the two whether it is positive, negative or zero within the tolerance.
+3. Test the norm of the gradient first. Then compare the first and the last eigenvalue with plus or
+   minus the tolerance, in three tests for three kinds; what remains is degenerate.
 you look at the diagonal entries; at a saddle all may be positive, so compute the eigenvalues
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
 you look for a negative determinant; it says nothing of single signs, so compare the smallest and
@@ -97,19 +93,10 @@ you call every point with a negative eigenvalue a saddle; a strict saddle has a 
     low < -tolerance and high > tolerance → low < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
     if low < -tolerance and → if np.min(np.abs(values)) > tolerance and low < -tolerance and
+you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a
+positive one give a positive determinant, so look at the eigenvalues
+    np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]
+    low < -tolerance and high > tolerance → low < -tolerance
+    low > tolerance → low > tolerance and hessian[0, 0] > 0
+    high < -tolerance → high > tolerance
 """)
-
-
-@exercise.mistake(
-    "you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a "
-    "positive one give a positive determinant, so look at the eigenvalues"
-)
-def _(gradient, hessian, tolerance):
-    if np.linalg.norm(gradient) > tolerance:
-        return "not critical"
-    determinant = np.linalg.det(hessian)
-    if abs(determinant) <= tolerance:
-        return "degenerate"
-    if determinant < 0:
-        return "strict saddle"
-    return "minimum" if hessian[0, 0] > 0 else "maximum"

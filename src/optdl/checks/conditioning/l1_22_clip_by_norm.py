@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import clip_by_norm
 
-exercise = Exercise("L1-22:norm", clip_by_norm)
 
-
-@exercise.answer
-def _(gradients, max_norm):
+@answer_to("L1-22:norm", clip_by_norm)
+def exercise(gradients, max_norm):
     norm = np.sqrt(sum(np.sum(g**2) for g in gradients))
     factor = min(1, max_norm / norm)
     return [g * factor for g in gradients]
@@ -38,15 +36,13 @@ def _(function, rng):
     return np.isclose(cosine, 1) and np.isclose(np.linalg.norm(after), 2.0)
 
 
-exercise.hints(
-    "The arrays are the parts of one long vector. How do you compute its norm without building "
-    "it, and what must happen to all of its entries if its direction is to stay the same?",
-    "The squared norm is a sum over all entries of all arrays. Every entry is multiplied by the "
-    "same factor, which depends on whether the norm is above $c$.",
-    "Compute one norm from the sums of squares of the arrays, then one factor that is at most 1, "
-    "and multiply each array of the sequence by it.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The arrays are the parts of one long vector. How do you compute its norm without building it, and
+   what must happen to all of its entries if its direction is to stay the same?
+2. The squared norm is a sum over all entries of all arrays. Every entry is multiplied by the same
+   factor, which depends on whether the norm is above $c$.
+3. Compute one norm from the sums of squares of the arrays, then one factor that is at most 1, and
+   multiply each array of the sequence by it.
 you clip each array by its own norm, which turns the gradient; take one norm of all arrays together
     g * factor → g * min(1, max_norm / np.linalg.norm(g))
 you lengthen a short gradient; one that is short enough stays as it is

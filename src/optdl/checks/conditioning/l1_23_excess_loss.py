@@ -3,14 +3,12 @@
 import numpy as np
 
 from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.conditioning import excess_loss
 
-exercise = Exercise("L1-23", excess_loss)
 
-
-@exercise.answer
-def _(hessian, bias, lr, sigma):
+@answer_to("L1-23", excess_loss)
+def exercise(hessian, bias, lr, sigma):
     curvatures = np.linalg.eigvalsh(hessian)
     variance = lr * sigma**2 / (curvatures * (2 - lr * curvatures))
     limit = np.linalg.solve(hessian, bias)
@@ -40,15 +38,13 @@ def _(function, rng):
     return np.isclose(found, expected, rtol=0.06)
 
 
-exercise.hints(
-    r"In the eigenbasis the loss is $\tfrac12\sum_i\lambda_i\alpha_i^2$. What are the mean and the "
-    r"variance of each $\alpha_i$ after many steps?",
-    r"$\mathbb E\,\alpha^2=\mu^2+V$, so the expected loss has two parts: the loss at the point to "
-    r"which the bias shifts the mean, and $\tfrac12\sum_i\lambda_iV_i$.",
-    "Solve one linear system for the displacement of the mean, and insert it into the loss. Then "
-    "compute all $V_i$ from the eigenvalues as one array, and add the second part.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. In the eigenbasis the loss is $\tfrac12\sum_i\lambda_i\alpha_i^2$. What are the mean and the
+   variance of each $\alpha_i$ after many steps?
+2. $\mathbb E\,\alpha^2=\mu^2+V$, so the expected loss has two parts: the loss at the point to which
+   the bias shifts the mean, and $\tfrac12\sum_i\lambda_iV_i$.
+3. Solve one linear system for the displacement of the mean, and insert it into the loss. Then
+   compute all $V_i$ from the eigenvalues as one array, and add the second part.
 you add the variances as they are; the loss is ½λα², so weight each with its eigenvalue
     curvatures * variance) → variance)
 you take the bias for the distance from the minimum; that is H⁻¹ē

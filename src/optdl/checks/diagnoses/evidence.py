@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdl.checks.compare import disagreement
+from optdl.checks.compare import disagreement, holds_arrays
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.observation import Observation
 
@@ -166,7 +166,8 @@ def ratio(right: np.ndarray, got: np.ndarray) -> float | None:
     """Return the number that multiplies every entry of a vector, or nothing."""
     if not right.any() or not got.any():
         return None
-    number = float(right @ got / (right @ right))
+    with np.errstate(all="ignore"):
+        number = float(right @ got / (right @ right))
     return number if near(number * right, got) else None
 
 
@@ -229,18 +230,36 @@ class Evidence:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Return the parts of the answer that are numbers; none when its structure is wrong."""
+        """Return the parts of the answer that are numbers, and no others in their place."""
         pairs: dict[str, list[Pair]] = {}
-        try:
-            for one in self.tried:
-                right, got = self.leaves(one.right.value), self.leaves(one.got.value)
-                for name, value in right.items():
-                    # texts, and what else holds no numbers, may be left out where they are right
-                    if _is_numeric(value) or not self.agree(value, got[name]):
-                        pairs.setdefault(name, []).append(Pair(*numbers(value, got[name]), one))
-        except (ValueError, TypeError, KeyError):
-            return ()
+        for one, (right, got) in zip(self.tried, self._leaves, strict=False):
+            for name, value in right.items():
+                # texts, and what else holds no numbers, may be left out where they are right
+                if name not in self.unlike and (
+                    is_numeric(value) or not self.agree(value, got[name])
+                ):
+                    pairs.setdefault(name, []).append(Pair(*numbers(value, got[name]), one))
         return tuple(Part(name, tuple(some)) for name, some in pairs.items())
+
+    @cached_property
+    def unlike(self) -> set[str]:
+        """Return the parts that are wrong and cannot be compared, number by number."""
+        return {
+            name
+            for right, got in self._leaves
+            for name, value in right.items()
+            if not self.agree(value, got[name]) and not _is_comparable(value, got[name])
+        }
+
+    @cached_property
+    def _leaves(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return the parts of the right answer and of this one; none where these lack some."""
+        try:
+            values = [(one.right.value, one.got.value) for one in self.tried]
+            found = [(self.leaves(right), self.leaves(got)) for right, got in values]
+        except (ValueError, TypeError):
+            return []
+        return found if all(right.keys() == got.keys() for right, got in found) else []
 
     @cached_property
     def wrong(self) -> tuple[Part, ...]:
@@ -285,11 +304,11 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
 
 def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected value and the value got as arrays of real numbers."""
-    if isinstance(right, dict | tuple | list) and (isinstance(right, dict) or _holds_arrays(right)):
+    if isinstance(right, dict) or holds_arrays(right):
         if isinstance(right, dict):
             got = {key: got[key] for key in right}
-        two = [_arrays(some) for some in (right, got)]
-        if [array.shape for array in two[0]] != [array.shape for array in two[1]]:
+        two = [arrays(some) for some in (right, got)]
+        if len({str(sorted(array.shape for array in some)) for some in two}) > 1:
             raise ValueError("the arrays have other shapes")
         right, got = (np.concatenate([array.ravel() for array in some]) for some in two)
     pair = np.asarray(right), np.asarray(got)
@@ -298,24 +317,25 @@ def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     return pair
 
 
-def _holds_arrays(value: tuple[Any, ...] | list[Any]) -> bool:
-    return any(
-        isinstance(item, np.ndarray) or (isinstance(item, tuple | list) and _holds_arrays(item))
-        for item in value
-    )
+def _is_comparable(right: Any, got: Any) -> bool:
+    try:
+        numbers(right, got)
+    except (ValueError, TypeError, KeyError):
+        return False
+    return True
 
 
-def _arrays(value: Any) -> list[np.ndarray]:
+def arrays(value: Any) -> list[np.ndarray]:
     """Return the arrays and numbers within lists, tuples and dicts."""
     if isinstance(value, list | tuple | dict):
         items = value.values() if isinstance(value, dict) else value
-        return [array for item in items for array in _arrays(item)]
+        return [array for item in items for array in arrays(item)]
     return [np.asarray(value)]
 
 
-def _is_numeric(value: Any) -> bool:
+def is_numeric(value: Any) -> bool:
     """Return whether there is nothing but real numbers in a value."""
-    return {array.dtype.kind for array in _arrays(value)} <= {*"biuf"}
+    return {array.dtype.kind for array in arrays(value)} <= {*"biuf"}
 
 
 def listed(names: Sequence[str]) -> str:

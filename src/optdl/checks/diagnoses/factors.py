@@ -27,14 +27,19 @@ FORMS: tuple[tuple[str, Callable[[np.ndarray], Any]], ...] = (
 BEFORE = {"": 1.0, "−": -1.0, "2 · ": 2.0, "½ · ": 0.5}
 
 
-def _one(values: str, text: Callable[[float], str], fewest: int = 2) -> Callable[[Part], str]:
+def _one(
+    values: str, text: Callable[[float], str], fewest: int = 2, is_of_all: bool = False
+) -> Callable[[Part], str]:
     """Return what words a condition has for the ratio or difference that is one in all cases.
 
-    At least so many right numbers that differ have to be explained.
+    At least so many right numbers that differ have to be explained. In some of the cases or entries
+    a decimal number is an accident, where only one ``is_of_all`` counts.
     """
 
     def words(part: Part) -> str:
         found = getattr(part, values)
+        if is_of_all and part.scope and found and found[0] % 1:
+            return ""
         alike = (
             len(np.unique(part.rights)) >= fewest
             and found
@@ -153,13 +158,14 @@ def symbols(case: Case) -> Iterator[tuple[str, float]]:
 PART: tuple[tuple[str, Callable[[Part], str]], ...] = (
     ("is {} the expected one", _one("ratios", fraction)),
     ("is {} times the expected one", lambda part: _symbol(part, part.ratios)),
-    ("is always {} times the expected one", _one("ratios", "{:.6g}".format)),
+    ("is always {} times the expected one", _one("ratios", "{:.6g}".format, is_of_all=True)),
     (
         "is the expected one {}",
         _one(
             "differences",
             lambda term: f"{'+' if term > 0 else '−'} {abs(term):.6g}" if term else "",
             fewest=3,
+            is_of_all=True,
         ),
     ),
     ("is the expected one plus {}", lambda part: _symbol(part, part.differences)),

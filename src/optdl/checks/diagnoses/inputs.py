@@ -54,7 +54,7 @@ CALLED: Changes = {
     "{0}/2": lambda g: g / 2,
 }
 CHANGES: tuple[tuple[Any, Changes], ...] = (
-    (bool, {}),
+    (bool, {"not {0}": lambda a: not a}),
     (int, {text: NUMBER[text] for text in ("2 · {0}", "{0} + 1", "1")}),
     (float, NUMBER),
     (np.ndarray, ARRAY),
@@ -91,7 +91,7 @@ def other_call(evidence: Evidence) -> str:
 
 def _differ(evidence: Evidence) -> bool:
     """Return whether every wrong part has numbers further from the right ones than by rounding."""
-    return bool(evidence.wrong) and all(
+    return bool(evidence.wrong and not evidence.unlike) and all(
         part.wrong_pairs and any(pair.got.size for pair in part.pairs) for part in evidence.wrong
     )
 

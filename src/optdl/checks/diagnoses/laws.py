@@ -24,23 +24,18 @@ FACTORS = {
     0.125: "is divided by 8",
 }
 
-
-Form = tuple[str, Callable[[np.ndarray], bool]]
-"""A form, and whether an array has it."""
-
-FORMS: tuple[Form, ...] = (
+FORMS: tuple[tuple[str, Callable[[np.ndarray], bool]], ...] = (
     ("is finite in these cases", lambda a: bool(np.isfinite(a.astype(float)).all())),
     ("adds up to 1", lambda a: a.size > 1 and near(a.sum(), 1.0)),
     ("has only zeros in these cases", lambda a: a.size > 1 and not a.any()),
     ("has entries that add up to 0", lambda a: a.size > 1 and near(a.sum(), 0.0)),
 )
-SIGNS: tuple[Form, ...] = (("is never negative in these cases", lambda a: bool((a >= 0).all())),)
 
 
-def form(evidence: Evidence, forms: tuple[Form, ...] = FORMS) -> str:
+def form(evidence: Evidence) -> str:
     """Name a form that the right numbers have in every case and those got have not."""
     for part in evidence.wrong:
-        for text, holds in forms:
+        for text, holds in FORMS:
             lacking = all(holds(p.right) for p in part.pairs) and not all(
                 holds(p.got) for p in part.pairs
             )
@@ -59,23 +54,29 @@ def _many(exercise: Exercise, name: str) -> list[np.ndarray]:
     return [numbers(value, value)[0] for value in found]
 
 
-NEUTRAL: tuple[tuple[str, type, float], ...] = (
-    ("`{}` is 0", float, 0.0),
-    ("every entry of `{}` is 0", np.ndarray, 0.0),
-    ("`{}` is 1", int, 1),
-    ("every entry of `{}` is 1", np.ndarray, 1.0),
+Neutral = tuple[tuple[str, type, Callable[[Any], Any]], ...]
+
+ZERO: Neutral = (
+    ("`{}` is 0", float, lambda a: 0.0),
+    ("every entry of `{}` is 0", np.ndarray, np.zeros_like),
 )
-"""What an argument of a type may be, so that it plays no part."""
+SPECIAL: Neutral = (
+    ("`{}` is 1", int, lambda a: 1),
+    ("no entry of `{}` is negative", np.ndarray, np.abs),
+    ("all entries of `{}` are equal", np.ndarray, lambda a: np.full_like(a, a.ravel()[:1].sum())),
+    ("every entry of `{}` is 1", np.ndarray, np.ones_like),
+)
+"""What an argument of a type may be, so that it plays no part, or a smaller one."""
 
 
-def neutral(evidence: Evidence, number: float) -> str:
-    """Name an argument whose use is in doubt: the answer is right where it is a number."""
+def neutral(evidence: Evidence, table: Neutral) -> str:
+    """Name an argument whose use is in doubt: the answer is right where it is special."""
     for name in evidence.arguments:
         kinds = {type(case[name]) for case in evidence.cases}
-        for text, kind, neutral in NEUTRAL:
-            if neutral != number or kinds != {kind}:
+        for text, kind, special in table:
+            if kinds != {kind}:
                 continue
-            where, change = text.format(name), partial(_fixed, name, number)
+            where, change = text.format(name), partial(_changed, name, special)
             if not _is_counted(evidence, name) and _is_right(evidence, where, change):
                 return f"in the cases tried your answer is right where {where}"
     return ""
@@ -88,10 +89,8 @@ def _is_counted(evidence: Evidence, name: str) -> bool:
     return all(type(n) is int and rows in ((n,), (n + 1,)) for rows, n in counts)
 
 
-def _fixed(name: str, number: float, case: Case) -> Case:
-    value = case[name]
-    is_array = isinstance(value, np.ndarray)
-    return {**case, name: np.full(value.shape, number) if is_array else number}
+def _changed(name: str, change: Callable[[Any], Any], case: Case) -> Case:
+    return {**case, name: change(case[name])}
 
 
 def single(evidence: Evidence) -> str:

@@ -8,7 +8,7 @@ import dis
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -57,24 +57,13 @@ def stale(function: Callable[..., Any]) -> str:
 
     Python kept the function of an earlier run then, and that is the one a check sees.
     """
-    own = shell()
-    name = getattr(function, "__name__", "")
+    own, name = shell(), getattr(function, "__name__", "")
     if own is None or getattr(function, "__module__", "") != "__main__":
         return ""
-    return error_of(own.user_ns.get("In", ()), name, own.transform_cell)
-
-
-def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = str) -> str:
-    r"""Return in words the syntax error of the last cell that defines a function, if it has one.
-
-    Examples
-    --------
-    >>> error_of(["def f(x):\n    return x", "def f(x)\n    return 2 * x"], "f")
-    'the cell of `f` has a syntax error in line 1, so an earlier `f` was checked: fix ...'
-    """
-    own = [cell for cell in cells if re.search(rf"^def {re.escape(name)}\b", cell, re.M)]
+    defines = re.compile(rf"^def {re.escape(name)}\b", re.M)
+    cells = [cell for cell in own.user_ns.get("In", ()) if defines.search(cell)]
     try:
-        ast.parse(transform(own[-1]) if own else "")
+        ast.parse(own.transform_cell(cells[-1]) if cells else "")
     except SyntaxError as error:
         return (
             f"the cell of `{name}` has a syntax error in line {error.lineno}, so an earlier "

@@ -10,8 +10,10 @@ from optdl.checks.diagnoses.evidence import (
     Evidence,
     Pair,
     Part,
+    arrays,
     differing,
     flat,
+    is_numeric,
     listed,
     near,
     ratio,
@@ -193,6 +195,20 @@ def branch(evidence: Evidence) -> str:
     return f"in every case that differs, the right answer is {show(wrong[0])}" if others else ""
 
 
+def argument(evidence: Evidence) -> str:
+    """Name the argument that is to be returned as it is wherever the answer errs."""
+    for name in evidence.arguments:
+        found = [
+            isinstance(one.case[name], float | list | tuple | np.ndarray)
+            and evidence.agree(one.right.value, one.case[name])
+            for one in evidence.tried
+        ]
+        is_told = not all(found) and all(compress(found, evidence.wrong_cases))
+        if is_told and sum(evidence.wrong_cases) >= 2:
+            return f"in every case that differs, the right answer is `{name}` as it is"
+    return ""
+
+
 def _is_special(right: Any) -> bool:
     is_number = isinstance(right, int | float)
     return isinstance(right, str) or (is_number and (right in (-1, 0, 1) or np.isinf(right)))
@@ -211,6 +227,20 @@ def _conditions(case: Case) -> dict[str, bool]:
             found[f"`{name}` is {value!r}"] = True
         elif isinstance(value, tuple) and len(value) == 2 and {*map(type, value)} == {int}:
             found[f"`{name}` has two different entries"] = value[0] != value[1]
+        elif isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+            found |= _conditions_of_entries(name, value)
+    return found
+
+
+def _conditions_of_entries(name: str, value: Any) -> dict[str, bool]:
+    """Return conditions on the entries of an array, or of a list of numbers or arrays."""
+    if not len(value) or not is_numeric([*value]):
+        return {}
+    missing = [any(np.isnan(one).any() for one in arrays([item])) for item in value]
+    found = {f"`{name}[0]` is nan": missing[0], f"`{name}` has entries that are nan": any(missing)}
+    if isinstance(value, np.ndarray) and value.ndim == 2 and near(value, value.T):
+        rank = np.linalg.matrix_rank(value, tol=1e-12 * np.abs(value).max())
+        found[f"`{name}` is singular up to rounding"] = rank < len(value)
     return found
 
 

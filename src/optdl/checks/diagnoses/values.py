@@ -1,6 +1,6 @@
 """What one part of an answer has to do with the right one: values, order, shape, a factor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -114,7 +114,6 @@ def _tells(array: np.ndarray) -> bool:
 PART: tuple[Row, ...] = (
     ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
     ("is 0", lambda part: part.constant == 0),
-    ("is inf", lambda part: part.constant == np.inf),
     ("has its first row in every row: all rows are alike", _copied(lambda right: right[0])),
     (
         "has the last row in every row: the same array is appended each time; append a copy of it",
@@ -135,7 +134,7 @@ PART: tuple[Row, ...] = (
         _of_all(lambda pair: pair.got.dtype == np.float32 and _close(pair)),
     ),
     ("has the opposite sign", _mapped(np.negative)),
-    ("has no signs: it is the absolute value of the expected one", _mapped(np.abs)),
+    ("has 0 wherever the expected one is negative", _mapped(partial(np.maximum, 0))),
     ("is transposed", _moved(lambda right: right.T if right.ndim > 1 else None)),
     (
         "has its rows in the opposite order",
@@ -158,10 +157,6 @@ PART: tuple[Row, ...] = (
         "lacks the first row; the others are right",
         _shaped(lambda right, got: len(got) == len(right) - 1 and near(right[1:], got)),
     ),
-    (
-        "is the largest of the entries that are expected",
-        _shaped(lambda right, got: near(np.max(right), got)),
-    ),
     *factors.PART,
     (NOT_EXACT, _of_all(_close)),
 )
@@ -179,7 +174,12 @@ def first(table: tuple[Row, ...], part: Part) -> str:
     """Return the first sentence that is true of a part, or of its wrong cases or entries alone."""
     if not part.wrong_pairs:  # every change that changes next to nothing would explain it
         table = tuple(row for row in table if row[0] == NOT_EXACT)
-    for narrowed in part.narrowed:
+    return of_some(table, part.narrowed)
+
+
+def of_some(table: tuple[Row, ...], parts: Sequence[Part]) -> str:
+    """Return the first sentence that is true of the first of some parts, or of the next one."""
+    for narrowed in parts:
         for sentence, condition in table:
             if found := condition(narrowed):
                 return f"{narrowed.scope}{{}} {sentence.format(found)}"

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import dropout_forward
 from optdl.observation import generators
 
-exercise = Exercise("L2-16:forward", dropout_forward, parts=("y", "mask"))
 
-
-@exercise.answer
-def _(x, p, rng, training):
+@answer_to("L2-16:forward", dropout_forward, parts=("y", "mask"))
+def exercise(x, p, rng, training):
     mask = (rng.random(x.shape) >= p) / (1 - p) if training else np.ones(x.shape)
     return x * mask, mask
 
@@ -39,16 +37,13 @@ def _(function, rng):
     return [*exercise.outcomes(function, [case])[0].states] == generators(case.values())
 
 
-exercise.hints(
-    "What differs between training and inference: how the mask is made, how the output follows "
-    "from it, or both?",
-    "Only the mask differs: in training it is made from random draws as in exercise 1, and at "
-    "inference every entry is 1. The output is always the product of `x` and the mask.",
-    "In training, draw one number for each entry of `x`; set the entries with a draw below `p` to "
-    "0 and the others to the scale. At inference, use `np.ones`. Return the product, then the "
-    "mask.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What differs between training and inference: how the mask is made, how the output follows from
+   it, or both?
+2. Only the mask differs: in training it is made from random draws as in exercise 1, and at
+   inference every entry is 1. The output is always the product of `x` and the mask.
+3. In training, draw one number for each entry of `x`; set the entries with a draw below `p` to 0
+   and the others to the scale. At inference, use `np.ones`. Return the product, then the mask.
 you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p
     >= p → < 1 - p
 you take p for the probability of keeping; here it is the probability of dropping

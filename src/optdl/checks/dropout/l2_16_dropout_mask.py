@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import dropout_mask
 
-exercise = Exercise("L2-16:mask", dropout_mask)
 
-
-@exercise.answer
-def _(u, p):
+@answer_to("L2-16:mask", dropout_mask)
+def exercise(u, p):
     return (u >= p) / (1 - p)
 
 
@@ -29,14 +27,12 @@ def _(function, rng):
     return np.allclose(means, 1.0)
 
 
-exercise.hints(
-    "What does NumPy return if you compare the whole array `u` with the number `p`?",
-    "The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. "
-    "Up to the scale, such an array is already the mask.",
-    "Compare so that the entries to be kept are `True`, and divide the whole array by the "
-    "probability that an entry is kept.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does NumPy return if you compare the whole array `u` with the number `p`?
+2. The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. Up
+   to the scale, such an array is already the mask.
+3. Compare so that the entries to be kept are `True`, and divide the whole array by the probability
+   that an entry is kept.
 you divide by p, the probability of dropping; divide by 1 − p
     (1 - p) → p
 you take p for the probability of keeping; here it is the probability of dropping

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import dropout_moments
 
-exercise = Exercise("L2-16:moments", dropout_moments, parts=("mean", "var"))
 
-
-@exercise.answer
-def _(x, p):
+@answer_to("L2-16:moments", dropout_moments, parts=("mean", "var"))
+def exercise(x, p):
     return 1.0 * x, p / (1 - p) * x**2
 
 
@@ -27,14 +25,12 @@ def _(function, rng):
     return np.allclose(var + mean**2, (1 - p) * (x / (1 - p)) ** 2)
 
 
-exercise.hints(
-    "Which two values can $y_i$ take, and what is the probability of each?",
-    "The mean is the sum of the two values, each multiplied by its probability. The variance is "
-    "the mean of the squares minus the square of the mean.",
-    "The mean of $y_i^2$ is $x_i^2/(1 - p)$, since the value 0 contributes nothing. Subtract the "
-    "square of the mean, and write both terms over the denominator $1 - p$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which two values can $y_i$ take, and what is the probability of each?
+2. The mean is the sum of the two values, each multiplied by its probability. The variance is the
+   mean of the squares minus the square of the mean.
+3. The mean of $y_i^2$ is $x_i^2/(1 - p)$, since the value 0 contributes nothing. Subtract the
+   square of the mean, and write both terms over the denominator $1 - p$.
 your variance is the mean of y²; subtract the square of the mean of y
     p / (1 - p) → 1 / (1 - p)
 """)

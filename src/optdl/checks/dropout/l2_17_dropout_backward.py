@@ -28,14 +28,12 @@ def _(function, rng):
     return np.isclose(np.sum(grad * (x * mask)), np.sum(function(grad, mask) * x))
 
 
-exercise.hints(
-    "By how much does $y_i$ change if $x_i$ grows by a small amount? Does any other entry of $y$ "
-    "change?",
-    r"The mask does not depend on $x$, so $\partial y_i/\partial x_i$ is the entry $M_i$. The "
-    r"chain rule multiplies it by $\partial L/\partial y_i$.",
-    "Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. By how much does $y_i$ change if $x_i$ grows by a small amount? Does any other entry of $y$
+   change?
+2. The mask does not depend on $x$, so $\partial y_i/\partial x_i$ is the entry $M_i$. The chain
+   rule multiplies it by $\partial L/\partial y_i$.
+3. Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)
 you divide by the scale; multiply by it, as the forward pass does

@@ -3,15 +3,13 @@
 import numpy as np
 
 from optdl.checks.dropout.shared import layer_cases
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import geometric_ensemble
 from optdl.observation import effort, observe
 
-exercise = Exercise("L2-17:geometric", geometric_ensemble)
 
-
-@exercise.answer
-def _(W, b, x, keep):
+@answer_to("L2-17:geometric", geometric_ensemble)
+def exercise(W, b, x, keep):
     logarithm = np.zeros(len(b))
     for k in range(2 ** len(x)):
         mask = np.array([(k >> i) & 1 for i in range(len(x))])
@@ -33,21 +31,21 @@ def _(function, rng):
     return np.allclose(function(W, b, x, 0.3), product / product.sum())
 
 
-@exercise.fact("your function goes through all masks, which are 1,024 for ten inputs")
+@exercise.fact(
+    "your function goes through all masks, which are 1,024 for ten inputs", is_visible=True
+)
 def _(function, rng):
     arguments = rng.normal(size=(2, 10)), rng.normal(size=2), rng.normal(size=10), 0.3
     lines, peak = observe(effort, function, *arguments)
     return lines >= 1024 or peak is None or peak >= 1024 * 8
 
 
-exercise.hints(
-    "With two inputs, which four masks are there, and what is the probability $q_M$ of each?",
-    r"A logarithm turns the product into a sum: $\ln\tilde\pi_k = \sum_M q_M \ln\pi_{M,k}$. So "
-    r"each mask contributes one vector of length $c$.",
-    "Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the "
-    "logarithm of its prediction to a total. At the end, take the exponential and normalize.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. With two inputs, which four masks are there, and what is the probability $q_M$ of each?
+2. A logarithm turns the product into a sum: $\ln\tilde\pi_k = \sum_M q_M \ln\pi_{M,k}$. So each
+   mask contributes one vector of length $c$.
+3. Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the
+   logarithm of its prediction to a total. At the end, take the exponential and normalize.
 you average the probabilities; average their logarithms
     np.log(scores / scores.sum()) → scores / scores.sum()
     np.exp(logarithm) → logarithm

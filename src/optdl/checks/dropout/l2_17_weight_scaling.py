@@ -3,14 +3,12 @@
 import numpy as np
 
 from optdl.checks.dropout.shared import layer_cases
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import weight_scaling
 
-exercise = Exercise("L2-17:scaling", weight_scaling)
 
-
-@exercise.answer
-def _(W, b, x, keep):
+@answer_to("L2-17:scaling", weight_scaling)
+def exercise(W, b, x, keep):
     scores = np.exp(W @ (keep * x) + b)
     return scores / scores.sum()
 
@@ -24,14 +22,12 @@ def _(function, rng):
     return np.allclose(function(W, b, np.zeros(3), 0.3), np.exp(b) / np.exp(b).sum())
 
 
-exercise.hints(
-    "How does this prediction differ from that of the same layer without dropout?",
-    "Only the inputs differ: each is multiplied by `keep` before the weight is applied. A softmax "
-    "divides the exponential of each score by the sum of all exponentials.",
-    "Multiply the scaled inputs by the weight, and add the bias. Take the exponentials of these "
-    "scores, and divide them by their sum.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How does this prediction differ from that of the same layer without dropout?
+2. Only the inputs differ: each is multiplied by `keep` before the weight is applied. A softmax
+   divides the exponential of each score by the sum of all exponentials.
+3. Multiply the scaled inputs by the weight, and add the bias. Take the exponentials of these
+   scores, and divide them by their sum.
 you divide by `keep`, as inverted dropout does in training; multiply by it here
     keep * x → x / keep
 you multiply by 1 − `keep`; `keep` is 1 − p already

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.dropout import dropout_sgd
 
-exercise = Exercise("L2-18", dropout_sgd, parts=("W", "V"))
 
-
-@exercise.answer
-def _(W, V, x, y, masks, lr):
+@answer_to("L2-18", dropout_sgd, parts=("W", "V"))
+def exercise(W, V, x, y, masks, lr):
     for inputs, labels, mask in zip(x, y, masks, strict=True):
         z = inputs @ W.T
         hidden = mask * np.maximum(z, 0)
@@ -61,17 +59,13 @@ def _(function, rng):
     return all(map(np.allclose, function(*case.values()), ended))
 
 
-exercise.hints(
-    "What are the shapes of $X_t$, $H$ and $(P - Y)/m$? Which two of them, one of them "
-    "transposed, have a product with the shape of $V$?",
-    r"The rows of the identity matrix at the labels form $Y$. With $\delta = (P - Y)/m$, the "
-    r"gradient with respect to $V$ is $\delta^T H$, and the gradient with respect to $H$ is "
-    r"$\delta V$.",
-    r"Multiply $\delta V$ entry by entry by the mask, and set it to 0 where $Z \le 0$. The "
-    r"transpose of the result times $X_t$ is the gradient with respect to $W$. Then update both "
-    r"weights.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What are the shapes of $X_t$, $H$ and $(P - Y)/m$? Which two of them, one of them transposed,
+   have a product with the shape of $V$?
+2. The rows of the identity matrix at the labels form $Y$. With $\delta = (P - Y)/m$, the gradient
+   with respect to $V$ is $\delta^T H$, and the gradient with respect to $H$ is $\delta V$.
+3. Multiply $\delta V$ entry by entry by the mask, and set it to 0 where $Z \le 0$. The transpose of
+   the result times $X_t$ is the gradient with respect to $W$. Then update both weights.
 the mask is missing in your gradient of W; multiply by it
     * mask →
 your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it

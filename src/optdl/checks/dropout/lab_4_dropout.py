@@ -4,9 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
 
 
 class Dropout(nn.Module):
@@ -28,8 +26,14 @@ class Dropout(nn.Module):
         return x * kept / (1 - self.p)
 
 
-@steps("torch.nn.Dropout", "torch.nn.functional.dropout")
-def outputs(kind, x, p, seed, modes, dtype):
+@driver(
+    "LAB-4:dropout",
+    Dropout,
+    closed="torch.nn.Dropout; torch.nn.functional.dropout",
+    parts="the outputs of both layers, call by call; the gradient of x in training; the dtype of "
+    "the outputs; x after the calls; the number of parameters",
+)
+def exercise(kind, x, p, seed, modes, dtype):
     """Call two layers in each mode; the gradients are those of the first one, in training."""
     torch.manual_seed(seed + 5)
     layers = kind(p, seed), kind(p, seed + 1)
@@ -41,15 +45,6 @@ def outputs(kind, x, p, seed, modes, dtype):
         (y * (1 + x)).sum().backward()
     dtypes = ", ".join(sorted({str(y.dtype) for y in called}))
     return called, graded.grad, dtypes, given, len([*layers[0].parameters()])
-
-
-exercise = Exercise(
-    "LAB-4:dropout",
-    Dropout,
-    use=outputs,
-    parts="the outputs of both layers, call by call; the gradient of x in training; the dtype of "
-    "the outputs; x after the calls; the number of parameters",
-)
 
 
 @exercise.cases
@@ -77,7 +72,7 @@ def _(rng):
 @exercise.fact("about p of the entries are dropped, and the others are divided by 1 − p")
 def _(kind, rng):
     p, seed = float(rng.uniform(0.2, 0.8)), int(rng.integers(1000))
-    y = observe(outputs, kind, np.ones((200, 200)), p, seed, ("train",), "float64")[0][0]
+    y = exercise.observe(kind, np.ones((200, 200)), p, seed, ("train",), "float64")[0][0]
     # six standard deviations of a share of 40000 draws
     return abs((y == 0).mean() - p) < 0.015 and np.allclose(y[y != 0], 1 / (1 - p))
 
@@ -85,22 +80,19 @@ def _(kind, rng):
 @exercise.fact("an entry is kept where u ≥ p, for the draws u of a generator with this seed")
 def _(kind, rng):
     x, p, seed = rng.normal(size=(20, 30)), float(rng.uniform(0.2, 0.8)), int(rng.integers(1000))
-    y, _, evaluated, _ = observe(outputs, kind, x, p, seed, ("train", "eval"), "float64")[0]
+    y, _, evaluated, _ = exercise.observe(kind, x, p, seed, ("train", "eval"), "float64")[0]
     draws = torch.rand(20, 30, generator=torch.Generator().manual_seed(seed)).numpy()
     return np.array_equal(y != 0, draws >= p) and np.array_equal(evaluated, x)
 
 
-exercise.hints(
-    "What has to be made once, together with the layer, and what has to be drawn anew in each "
-    "forward pass in training?",
-    "Make and seed the generator in `__init__`; each call of `forward` in training draws further "
-    "numbers from it. Comparing the draws $u$ with $p$ gives a mask of truth values, by which `x` "
-    "can be multiplied.",
-    "In evaluation mode, return `x` at once. Otherwise draw $u$ in the shape of `x`, compare it "
-    "with $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What has to be made once, together with the layer, and what has to be drawn anew in each forward
+   pass in training?
+2. Make and seed the generator in `__init__`; each call of `forward` in training draws further
+   numbers from it. Comparing the draws $u$ with $p$ gives a mask of truth values, by which `x` can
+   be multiplied.
+3. In evaluation mode, return `x` at once. Otherwise draw $u$ in the shape of `x`, compare it with
+   $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.
 you drop an entry whose u equals p; it is dropped only where u < p
     >= self.p → > self.p
 you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and always

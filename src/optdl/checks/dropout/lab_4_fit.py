@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, mode, steps, type_of
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill, mode, type_of
 
 
 def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
@@ -39,8 +38,17 @@ def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
     return losses, checked
 
 
-@steps()
-def trained(function, x, y, epochs, lr, batch, seed, last):
+@driver(
+    "LAB-4:fit",
+    fit,
+    parts=(
+        ("the training losses", "the validation losses"),
+        *("the type of each list", "the weights at the end", "the mode of the network at the end"),
+        *("the losses that the stopper sees", "calls of restore after the last loss"),
+        "whether a network in evaluation mode makes a graph",
+    ),
+)
+def exercise(function, x, y, epochs, lr, batch, seed, last):
     """Train a network with dropout; a stopper says stop in the epoch ``last``, if it is not 0."""
     seen = []
     restored = 0
@@ -72,19 +80,6 @@ def trained(function, x, y, epochs, lr, batch, seed, last):
     return curves, kind, [*model.parameters()], mode(model), seen, restored, any(graphs)
 
 
-exercise = Exercise(
-    "LAB-4:fit",
-    fit,
-    use=trained,
-    parts=(
-        ("the training losses", "the validation losses"),
-        *("the type of each list", "the weights at the end", "the mode of the network at the end"),
-        *("the losses that the stopper sees", "calls of restore after the last loss"),
-        "whether a network in evaluation mode makes a graph",
-    ),
-)
-
-
 @exercise.cases
 def _(rng):
     for epochs, stops in [(2, 0), (3, 0), (3, 9), (4, 2)]:
@@ -104,32 +99,29 @@ def _(rng):
 @exercise.fact("minibatches that could hold more than all examples give the losses of one of all")
 def _(function, rng):
     x, y = rng.normal(size=(9, 3)), rng.integers(0, 2, size=9)
-    exact, larger = (observe(trained, function, x, y, 2, 0.1, n, 5, 0)[0] for n in (6, 60))
+    exact, larger = (exercise.observe(function, x, y, 2, 0.1, n, 5, 0)[0] for n in (6, 60))
     return np.allclose(exact, larger)
 
 
 @exercise.fact("at a learning rate of 0 the validation loss of each epoch is that of the network")
 def _(function, rng):
     seed, x, y = int(rng.integers(1000)), rng.normal(size=(11, 4)), rng.integers(0, 2, size=11)
-    (_, checked), _, weights, *_ = observe(trained, function, x, y, 3, 0.0, 3, seed, 0)
+    (_, checked), _, weights, *_ = exercise.observe(function, x, y, 3, 0.0, 3, seed, 0)
     W, b, V, c = map(torch.tensor, weights)
     scores = torch.tanh(torch.tensor(x[:3]) @ W.T + b) @ V.T + c
     loss = nn.functional.cross_entropy(scores, torch.tensor(y[:3]))
     return np.allclose(checked, float(loss))
 
 
-exercise.hints(
-    "Which statements are executed once, which of them once for each epoch, and which once for "
-    "each minibatch?",
-    "Once: make the optimizer, and restore the best weights. For each epoch: switch both modes, "
-    "draw the order, compute both losses, ask the stopper. For each minibatch: clear the "
-    "gradients, run both passes, take the step.",
-    "Cut the order with `torch.split`, and index `x` and `y` with each piece. Add up the losses "
-    "times the lengths of their pieces, divide by `len(y)` after the epoch, and then compute the "
-    "validation loss.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which statements are executed once, which of them once for each epoch, and which once for each
+   minibatch?
+2. Once: make the optimizer, and restore the best weights. For each epoch: switch both modes, draw
+   the order, compute both losses, ask the stopper. For each minibatch: clear the gradients, run
+   both passes, take the step.
+3. Cut the order with `torch.split`, and index `x` and `y` with each piece. Add up the losses times
+   the lengths of their pieces, divide by `len(y)` after the epoch, and then compute the validation
+   loss.
 you compute the validation loss with dropout; call `model.eval()` first
     model.eval() →
 after the first validation your network stays in evaluation mode; call `model.train()` in each epoch

@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from optdl.checks.dropout.lab_4_dropout import Dropout
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill
 
 
 def with_dropout(model, p, seed):
@@ -25,8 +24,14 @@ def with_dropout(model, p, seed):
     return nn.Sequential(*layers)
 
 
-@steps()
-def inserted(function, x, sizes, p, seed):
+@driver(
+    "LAB-4:network",
+    with_dropout,
+    parts="the layers of your network; the layers of the given network afterwards; whether all "
+    "layers but Dropout are those of the given network; what the dropout layers make of "
+    "ones; the scores in evaluation mode",
+)
+def exercise(function, x, sizes, p, seed):
     """Look at the layers of the new network and of the given one; x passes in evaluation mode."""
     before = [nn.Linear(*sizes[:2])]
     for k in range(1, len(sizes) - 1):
@@ -40,16 +45,6 @@ def inserted(function, x, sizes, p, seed):
     kept = [layer for layer in layers if layer not in dropped] == before
     names = (" ".join(type(layer).__name__ for layer in network) for network in (layers, given))
     return *names, kept, masks, model.eval()(x)
-
-
-exercise = Exercise(
-    "LAB-4:network",
-    with_dropout,
-    use=inserted,
-    parts="the layers of your network; the layers of the given network afterwards; whether all "
-    "layers but Dropout are those of the given network; what the dropout layers make of "
-    "ones; the scores in evaluation mode",
-)
 
 
 @exercise.cases
@@ -67,22 +62,18 @@ def _(rng):
 @exercise.fact("in evaluation mode the rate and the seed have no effect on the scores")
 def _(function, rng):
     x, sizes, seed = rng.normal(size=(5, 4)), [4, 6, 6, 3], int(rng.integers(1000))
-    *_, scores = observe(inserted, function, x, sizes, 0.7, seed)
-    *_, expected = observe(inserted, lambda model, *_: model, x, sizes, 0.0, seed)
+    *_, scores = exercise.observe(function, x, sizes, 0.7, seed)
+    *_, expected = exercise.observe(lambda model, *_: model, x, sizes, 0.0, seed)
     return np.allclose(scores, expected)
 
 
-exercise.hints(
-    "An `nn.Sequential` can be iterated like a list. How do you recognize, in such a loop, a layer "
-    "that a dropout layer must follow?",
-    "Build a new list: each layer of the network goes into it, and each ReLU is followed by a new "
-    "`Dropout`. A counter of the ReLUs gives the seeds.",
-    "Loop over `model` and append each layer. If `isinstance` says that it is a ReLU, append a "
-    "dropout layer with its own seed, and increase the counter. Finally unpack the list into "
-    "`nn.Sequential`.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. An `nn.Sequential` can be iterated like a list. How do you recognize, in such a loop, a layer
+   that a dropout layer must follow?
+2. Build a new list: each layer of the network goes into it, and each ReLU is followed by a new
+   `Dropout`. A counter of the ReLUs gives the seeds.
+3. Loop over `model` and append each layer. If `isinstance` says that it is a ReLU, append a dropout
+   layer with its own seed, and increase the counter. Finally unpack the list into `nn.Sequential`.
 all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k
     count += 1 → pass
 you put one and the same layer behind each ReLU; make a new one for each

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import fill, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import fill
 
 
 @torch.no_grad()
@@ -26,8 +25,17 @@ def monte_carlo(model, x, passes):
     return found.mean(dim=0), found.std(dim=0)
 
 
-@steps()
-def passes_of(function, x, p, passes, seed, comes):
+@driver(
+    "LAB-4:passes",
+    monte_carlo,
+    parts=(
+        *(("the mean", "the standard deviation"), "whether they have a graph"),
+        "which modules are in training mode afterwards",
+        "the running mean of the normalization afterwards",
+    ),
+    atol=1e-7,  # the root of a difference of sums of squares has half their digits
+)
+def exercise(function, x, p, passes, seed, comes):
     """Average over passes of a network with two kinds of dropout, a normalization, and a block."""
 
     class Dropout(nn.AlphaDropout):
@@ -44,19 +52,6 @@ def passes_of(function, x, p, passes, seed, comes):
     result = function(model, x, passes)
     has_graph = "grad" in repr(result)  # whatever was returned
     return result, has_graph, [module.training for module in model.modules()], norm.running_mean
-
-
-exercise = Exercise(
-    "LAB-4:passes",
-    monte_carlo,
-    use=passes_of,
-    parts=(
-        *(("the mean", "the standard deviation"), "whether they have a graph"),
-        "which modules are in training mode afterwards",
-        "the running mean of the normalization afterwards",
-    ),
-    atol=1e-7,  # the root of a difference of sums of squares has half their digits
-)
 
 
 @exercise.cases
@@ -76,7 +71,7 @@ def _(function, rng):
     x, seed = rng.normal(size=(1, 2)), int(rng.integers(1000))
     model = fill(nn.Sequential(nn.Linear(2, 2)).double(), seed)
     for p, passes in ((0.5, 4000), (0.0, 3)):
-        mean, deviation = observe(passes_of, function, x, p, passes, seed, "dropout alone")[0]
+        mean, deviation = exercise.observe(function, x, p, passes, seed, "dropout alone")[0]
         masks = torch.tensor([[0.0, 0], [0, 2], [2, 0], [2, 2]]).double() if p else torch.ones(1, 2)
         exact = model(torch.tensor(x) * masks).softmax(dim=1).detach().numpy()
         # the error of the mean is at most 0.5 / √4000; that of a deviation of 0 is √ε or less
@@ -88,17 +83,14 @@ def _(function, rng):
     return True
 
 
-exercise.hints(
-    "Which modules must be in training mode during the passes, and what must you know to restore "
-    "the modes of all modules afterwards?",
-    "Store the mode of every module in `model.modules()` first. Then put the whole network into "
-    "evaluation mode, and only the dropout layers back into training mode.",
-    "Without gradients, take the softmax over the classes in each pass, and stack the results "
-    "along a new first axis. Take the mean and the standard deviation over this axis, and give "
-    "each module its old mode.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which modules must be in training mode during the passes, and what must you know to restore the
+   modes of all modules afterwards?
+2. Store the mode of every module in `model.modules()` first. Then put the whole network into
+   evaluation mode, and only the dropout layers back into training mode.
+3. Without gradients, take the softmax over the classes in each pass, and stack the results along a
+   new first axis. Take the mean and the standard deviation over this axis, and give each module its
+   old mode.
 your whole network is in training mode, and its normalization uses and changes the statistics of the
 minibatch; switch on the dropout layers alone
     model.eval() → model.train()

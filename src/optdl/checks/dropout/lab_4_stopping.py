@@ -4,16 +4,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
 
 
 class EarlyStopping:
     """Stop after ``patience`` epochs without a new best loss; keep the weights of the best one.
 
     A loss is a new best one when it is below the best so far by more than ``min_delta``.
-
     Source: LAB-4.
     """
 
@@ -36,8 +33,13 @@ class EarlyStopping:
         model.load_state_dict(self.state)
 
 
-@steps()
-def stop(kind, losses, patience, min_delta):
+@driver(
+    "LAB-4:stopping",
+    EarlyStopping,
+    parts="what update returns, epoch by epoch (−1 for None); the epoch whose weights are "
+    "restored; the epoch whose running averages are restored",
+)
+def exercise(kind, losses, patience, min_delta):
     """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
     model, first, other = (nn.BatchNorm1d(2).double() for _ in range(3))
 
@@ -64,15 +66,6 @@ def stop(kind, losses, patience, min_delta):
     return said, *(torch.unique(torch.cat(values)) for values in restored)
 
 
-exercise = Exercise(
-    "LAB-4:stopping",
-    EarlyStopping,
-    use=stop,
-    parts="what update returns, epoch by epoch (−1 for None); the epoch whose weights are "
-    "restored; the epoch whose running averages are restored",
-)
-
-
 @exercise.cases
 def _(rng):
     nan = float("nan")
@@ -86,6 +79,7 @@ def _(rng):
         ([nan, 3, 2, 2.5, 2.6, 1], 2, 0.0),
         ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
         ([3, 2, 1, 0.9999], 1, 0.0),
+        ([3e40, 2e40, 2.5e40, 2.6e40, 1e40], 2, 0.0),
     ]
     for losses, patience, min_delta in histories:
         scale = float(rng.choice([0.5, 1.0, 2.0]))  # a power of two: nothing is rounded
@@ -107,25 +101,21 @@ def _(kind, rng):
     patience, losses = int(rng.integers(1, 4)), rng.permutation(8).astype(float)
     best = [int(np.argmin(losses[: k + 1])) for k in range(8)]
     last = next((k for k in range(8) if k - best[k] >= patience), 7)
-    returned, weights, averages = observe(stop, kind, losses.tolist(), patience, 0.0)
+    returned, weights, averages = exercise.observe(kind, losses.tolist(), patience, 0.0)
     restored = [1 + best[last]]
     stops = bool(last - best[last] >= patience)
     said = [False] * last + [stops] * (1 + stops)
     return returned == said and [*weights] == restored == [*averages]
 
 
-exercise.hints(
-    "What must the object remember from epoch to epoch to tell whether a loss is a new best loss, "
-    "and whether it is time to stop?",
-    "It needs the best loss, infinite at first, the number of epochs since then, and a copy of the "
-    "state from that epoch. A new best loss changes all three; any other loss changes only the "
-    "number.",
-    "If the loss is less than the best loss minus `min_delta`, store the loss and a copy of the "
-    "state, and set the counter to 0; otherwise increase the counter. Return whether it has "
-    "reached `patience`.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What must the object remember from epoch to epoch to tell whether a loss is a new best loss, and
+   whether it is time to stop?
+2. It needs the best loss, infinite at first, the number of epochs since then, and a copy of the
+   state from that epoch. A new best loss changes all three; any other loss changes only the number.
+3. If the loss is less than the best loss minus `min_delta`, store the loss and a copy of the state,
+   and set the counter to 0; otherwise increase the counter. Return whether it has reached
+   `patience`.
 you keep the network's own tensors, which training goes on to change: `state_dict()` gives no
 copies; clone each value, or use `copy.deepcopy`
     value.clone() → value
@@ -162,6 +152,8 @@ you keep the weights once, at the first loss; keep them at each new best loss
     self.state = {name → self.state = self.state or {name
 you return True once; it is True as long as there is no new best loss
     >= self.patience → == self.patience
+your best loss begins with a number, and a first loss may be larger; begin with `float("inf")`
+    float("inf") → 1e9
 your `update` returns nothing; `return` whether training should stop
     return self.waited >= self.patience → pass
 your `restore` gives away the tensors that you keep, which training goes on to change; let

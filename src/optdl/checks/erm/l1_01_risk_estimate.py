@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import risk_estimate
 from optdl.objectives import line, pinball, squared_error
 
-exercise = Exercise("L1-01", risk_estimate, parts=("estimate", "deviation"))
 
-
-@exercise.answer
-def _(loss, model, theta, x, y):
+@answer_to("L1-01", risk_estimate, parts=("estimate", "deviation"))
+def exercise(loss, model, theta, x, y):
     losses = loss(model(x, theta), y)
     return np.mean(losses), np.std(losses) / np.sqrt(len(y))
 
@@ -32,15 +30,13 @@ def _(estimate, rng):
     return np.allclose(copies, [once[0], once[1] / 2])
 
 
-exercise.hints(
-    "The risk is an expected value. Of which random quantity is it the expected value, and how "
-    "many independent values of this quantity does the test set give you?",
-    "The mean of $m$ independent losses is an unbiased estimate. Its variance is the variance of "
-    "a single loss, divided by $m$.",
-    "Keep the array of the $m$ losses in a variable. Return its mean, and its standard deviation "
-    "over the square root of its length.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The risk is an expected value. Of which random quantity is it the expected value, and how many
+   independent values of this quantity does the test set give you?
+2. The mean of $m$ independent losses is an unbiased estimate. Its variance is the variance of a
+   single loss, divided by $m$.
+3. Keep the array of the $m$ losses in a variable. Return its mean, and its standard deviation over
+   the square root of its length.
 you pass label and prediction in the wrong order; it is L(f(x, θ), y)
     loss(model(x, theta), y) → loss(y, model(x, theta))
 you return the loss of the worst example; the risk is a mean

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import hinge_risk_gradient
 
-exercise = Exercise("L1-03:hinge", hinge_risk_gradient)
 
-
-@exercise.answer
-def _(w, x, y):
+@answer_to("L1-03:hinge", hinge_risk_gradient)
+def exercise(w, x, y):
     active = y * (x @ w) < 1
     return -x.T @ (active * y) / len(y)
 
@@ -45,15 +43,13 @@ def _(gradient, rng):
     return np.allclose(gradient(w, x, y), slope, atol=1e-6)
 
 
-exercise.hints(
-    r"For which margins does $\max(0,\,1-y\,w^Tx)$ have a nonzero slope, and what is the gradient "
-    r"of the loss of one such example with respect to $w$?",
-    r"By the chain rule this gradient is the derivative of the hinge with respect to the margin, "
-    r"$-1$ or $0$, times the gradient of the margin $y\,w^Tx$ with respect to $w$.",
-    "Compute all margins and compare them with the threshold. Multiply the mask by the labels, "
-    "let one product with the transposed `x` add up the examples, and take the mean.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. For which margins does $\max(0,\,1-y\,w^Tx)$ have a nonzero slope, and what is the gradient of
+   the loss of one such example with respect to $w$?
+2. By the chain rule this gradient is the derivative of the hinge with respect to the margin, $-1$
+   or $0$, times the gradient of the margin $y\,w^Tx$ with respect to $w$.
+3. Compute all margins and compare them with the threshold. Multiply the mask by the labels, let one
+   product with the transposed `x` add up the examples, and take the mean.
 you count only misclassified examples; all with a margin below 1 contribute to the hinge
     < 1 → < 0
 you count an example with a margin of exactly 1; it contributes nothing

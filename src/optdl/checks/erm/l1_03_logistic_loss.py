@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import logistic_loss
 
-exercise = Exercise("L1-03", logistic_loss, parts=("values", "derivatives"))
 
-
-@exercise.answer
-def _(margin):
+@answer_to("L1-03", logistic_loss, parts=("values", "derivatives"))
+def exercise(margin):
     values = np.logaddexp(0, -margin) / np.log(2)
     derivatives = -0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
     return values, derivatives
@@ -33,15 +31,13 @@ def _(loss, rng):
     return np.allclose(loss(margin)[1], slope, atol=1e-7)
 
 
-exercise.hints(
-    r"Write $-\log_2$ of the probability of the right label for $y=+1$ and for $y=-1$. Which "
-    r"single function of $yf$ gives both?",
-    r"It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form "
-    r"$\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.",
-    r"For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to "
-    r"bits. For the derivatives, insert $\tanh$ of half the margin.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Write $-\log_2$ of the probability of the right label for $y=+1$ and for $y=-1$. Which single
+   function of $yf$ gives both?
+2. It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form
+   $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
+3. For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to
+   bits. For the derivatives, insert $\tanh$ of half the margin.
 you use the natural logarithm, so the loss is 0.69 at margin 0 and no bound; divide by ln 2
     -margin) / np.log(2) → -margin)
     margin / 2)) / np.log(2) → margin / 2))

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import early_stopping
 
-exercise = Exercise("L1-05", early_stopping, parts=("best", "halt"))
 
-
-@exercise.answer
-def _(validation_errors, patience):
+@answer_to("L1-05", early_stopping, parts=("best", "halt"))
+def exercise(validation_errors, patience):
     best, bad = 0, 0
     for epoch in range(1, len(validation_errors)):
         if validation_errors[epoch] < validation_errors[best]:
@@ -55,14 +53,12 @@ def _(rule, rng):
     return tuple(stopped) == tuple(rule([*errors, 0.0, 0.0], 4))
 
 
-exercise.hints(
-    "When an epoch has ended, what do you have to remember of the earlier epochs in order to "
-    "decide whether training halts now?",
-    "Two numbers are enough: the best epoch so far, and how many epochs have passed since then.",
-    "In a loop over the epochs, first update the best epoch, then compare the number of epochs "
-    "since then with `patience`. If the loop ends without a halt, the halt is the last epoch.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. When an epoch has ended, what do you have to remember of the earlier epochs in order to decide
+   whether training halts now?
+2. Two numbers are enough: the best epoch so far, and how many epochs have passed since then.
+3. In a loop over the epochs, first update the best epoch, then compare the number of epochs since
+   then with `patience`. If the loop ends without a halt, the halt is the last epoch.
 you never reset the count of bad epochs; patience counts the epochs in a row since the best one
     best, bad = epoch, 0 → best = epoch
 you treat a tie as an improvement; an epoch improves only if its error is lower
@@ -83,10 +79,8 @@ you keep the last epoch; keep the one with the lowest error, which early stoppin
     return best, len(validation_errors) → return len(validation_errors) - 1, len(validation_errors)
 where the rule never halts, you return the number of epochs; the last epoch's number is one less
     len(validation_errors) - 1 → len(validation_errors)
+you use errors after the halt; at epoch t the later ones are not known yet
+    best, bad = 0, 0
+    → best = int(np.argmin(validation_errors))\n
+        return best, min(best + patience, len(validation_errors) - 1)
 """)
-
-
-@exercise.mistake("you use errors after the halt; at epoch t the later ones are not known yet")
-def _(validation_errors, patience):
-    best = int(np.argmin(validation_errors))
-    return best, min(best + patience, len(validation_errors) - 1)

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import softmax_noise
 from optdl.observation import effort, observe
 
-exercise = Exercise("L1-06", softmax_noise, parts=("norm", "spread"))
 
-
-@exercise.answer
-def _(weights, x, labels):
+@answer_to("L1-06", softmax_noise, parts=("norm", "spread"))
+def exercise(weights, x, labels):
     scores = np.exp(x @ weights)
     p = scores / scores.sum(axis=1, keepdims=True)
     residual = np.eye(weights.shape[1])[labels] - p
@@ -38,7 +36,7 @@ def _(noise, rng):
     return np.allclose([norm, spread], [np.linalg.norm(x.T * residual), 0], atol=1e-7)
 
 
-@exercise.fact("arrays of the size (m, d) or (m, c) are enough")
+@exercise.fact("arrays of the size (m, d) or (m, c) are enough", is_visible=True)
 def _(noise, rng):
     m, d, c = 1000, 40, 30
     W, x = rng.normal(size=(d, c)) / d, rng.normal(size=(m, d))
@@ -47,15 +45,13 @@ def _(noise, rng):
     return peak is None or peak < 15 * x.nbytes
 
 
-exercise.hints(
-    r"The gradient of one example is an outer product $x\,r^T$. What is $r$, what shape does "
-    r"the array of all $r$ have, and which product of it with `x` adds up the $m$ gradients?",
-    r"$\lVert x\,r^T\rVert=\lVert x\rVert\,\lVert r\rVert$ gives the norm of each gradient. For "
-    r"vectors, as for numbers, the variance is the mean square minus the square of the mean.",
-    "Subtract the softmax of each row of scores from the one-hot row of its label. The sums of "
-    "squares along the rows of this array and of `x`, multiplied, are the squared norms.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The gradient of one example is an outer product $x\,r^T$. What is $r$, what shape does the array
+   of all $r$ have, and which product of it with `x` adds up the $m$ gradients?
+2. $\lVert x\,r^T\rVert=\lVert x\rVert\,\lVert r\rVert$ gives the norm of each gradient. For
+   vectors, as for numbers, the variance is the mean square minus the square of the mean.
+3. Subtract the softmax of each row of scores from the one-hot row of its label. The sums of squares
+   along the rows of this array and of `x`, multiplied, are the squared norms.
 your softmax sums to 1 over the examples; it must sum to 1 over the classes
     axis=1, keepdims → axis=0, keepdims
 you subtract the scores Wᵀx themselves; subtract their softmax

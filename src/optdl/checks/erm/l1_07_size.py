@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import examples_needed
 
-exercise = Exercise("L1-07:size", examples_needed)
 
-
-@exercise.answer
-def _(error, sigma, population=None):
+@answer_to("L1-07:size", examples_needed)
+def exercise(error, sigma, population=None):
     n = (sigma / error) ** 2
     if population is not None:
         n = n * population / (population - 1 + n)
@@ -58,15 +56,13 @@ def _(needed, rng):
     return True
 
 
-exercise.hints(
-    "Suppose that $n$ need not be a whole number. For which $n$ is the standard error exactly "
-    "`error`, first without a population?",
-    r"Let $n_0$ be this number. With $N$ members and without replacement the condition is "
-    r"$n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.",
-    "Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once "
-    "the terms are collected. Make the result a whole number at the very end.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Suppose that $n$ need not be a whole number. For which $n$ is the standard error exactly `error`,
+   first without a population?
+2. Let $n_0$ be this number. With $N$ members and without replacement the condition is
+   $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.
+3. Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once the
+   terms are collected. Make the result a whole number at the very end.
 you round down, so the error is a little too large; round up
     np.ceil(n) → n
 where the size is a whole number, yours is one too many: "at most" includes equality, so round up

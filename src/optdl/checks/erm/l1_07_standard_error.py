@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import standard_error
 
-exercise = Exercise("L1-07", standard_error)
 
-
-@exercise.answer
-def _(sigma, n, population=None):
+@answer_to("L1-07", standard_error)
+def exercise(sigma, n, population=None):
     error = sigma / np.sqrt(n)
     if population is None:
         return error
@@ -39,14 +37,12 @@ def _(error, rng):
     return np.isclose(error(float(values.std()), 2, 6), np.std(means))
 
 
-exercise.hints(
-    "What varies in a minibatch of one, and what remains of it in the mean of $n$ values?",
-    "For independent values, the variance of a mean of $n$ is the variance of one value, divided "
-    "by $n$. In a finite population a further factor falls from 1 at $n=1$ to 0 at $n=N$.",
-    "Divide `sigma` by one square root. For a population, multiply by another root, that of a "
-    "quotient: the members that are not drawn, over all members but one.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What varies in a minibatch of one, and what remains of it in the mean of $n$ values?
+2. For independent values, the variance of a mean of $n$ is the variance of one value, divided by
+   $n$. In a finite population a further factor falls from 1 at $n=1$ to 0 at $n=N$.
+3. Divide `sigma` by one square root. For a population, multiply by another root, that of a
+   quotient: the members that are not drawn, over all members but one.
 your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
 you divide by n and leave out the population; the standard error is σ / √n, times a factor for one

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import minibatches
 
-exercise = Exercise("L1-09", minibatches)
 
-
-@exercise.answer
-def _(m, n, rng):
+@answer_to("L1-09", minibatches)
+def exercise(m, n, rng):
     order = rng.permutation(m)
     return [order[start : start + n] for start in range(0, m, n)]
 
@@ -29,15 +27,13 @@ def _(cut, rng):
     return sorted(np.concatenate(parts)) == [*range(23)] and sizes == [5, 5, 5, 5, 3]
 
 
-exercise.hints(
-    "At which positions of the shuffled indices do the minibatches begin, and where does the last "
-    "one begin if $n$ does not divide $m$?",
-    r"They begin at $0, n, 2n, \dots$, below $m$. A slice that reaches beyond the end of an array "
-    r"is simply shorter; it raises no error.",
-    "Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n` "
-    "that begins there, and collect the slices in a list.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. At which positions of the shuffled indices do the minibatches begin, and where does the last one
+   begin if $n$ does not divide $m$?
+2. They begin at $0, n, 2n, \dots$, below $m$. A slice that reaches beyond the end of an array is
+   simply shorter; it raises no error.
+3. Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n`
+   that begins there, and collect the slices in a list.
 you drop the remaining examples; they form a last, smaller minibatch
     range(0, m, n) → range(0, m - n + 1, n)
 you shuffle only within each minibatch, so its members are always the same; shuffle all examples

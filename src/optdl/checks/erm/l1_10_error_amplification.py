@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import error_amplification
 from optdl.observation import without_inverse
 
-exercise = Exercise("L1-10", error_amplification, use=without_inverse)
 
-
-@exercise.answer
-def _(hessian, gradient, error, damping):
+@answer_to("L1-10", error_amplification, use=without_inverse)
+def exercise(hessian, gradient, error, damping):
     norm = np.linalg.norm
     solve = np.linalg.solve
     H = hessian + damping * np.eye(len(gradient))
@@ -45,15 +43,13 @@ def _(amplify, rng):
     return np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0], 3.0), bound)
 
 
-exercise.hints(
-    "Which linear system does the exact step solve, and which one does the step from $g+e$ solve? "
-    "What is the difference between the two steps?",
-    r"The error of the step solves $(H+\mu I)\,u=e$, and the exact step solves $(H+\mu I)\,v=g$. "
-    r"Compare $\lVert u\rVert/\lVert v\rVert$ with $\lVert e\rVert/\lVert g\rVert$.",
-    "Build the damped matrix and solve with it for `error` and for `gradient`. Form two ratios of "
-    "norms, one for the step and one for the gradient, and divide the first by the second.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which linear system does the exact step solve, and which one does the step from $g+e$ solve? What
+   is the difference between the two steps?
+2. The error of the step solves $(H+\mu I)\,u=e$, and the exact step solves $(H+\mu I)\,v=g$.
+   Compare $\lVert u\rVert/\lVert v\rVert$ with $\lVert e\rVert/\lVert g\rVert$.
+3. Build the damped matrix and solve with it for `error` and for `gradient`. Form two ratios of
+   norms, one for the step and one for the gradient, and divide the first by the second.
 you add μ to every entry of H; add it to the diagonal, μI
     np.eye(len(gradient)) → 1
 you multiply by H + μI; the step solves a linear system with it
@@ -74,11 +70,6 @@ you compute the inverse; solve the two linear systems, with np.linalg.solve
     solve = np.linalg.solve → solve = lambda H, b: np.linalg.inv(H) @ b
 you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e
     solve(H, error) → solve(H, gradient + error)
+you return the bound; compute the amplification of this error, which may be smaller
+    after / (norm(error) / norm(gradient)) → np.linalg.cond(H)
 """)
-
-
-@exercise.mistake(
-    "you return the bound; compute the amplification of this error, which may be smaller"
-)
-def _(hessian, gradient, error, damping):
-    return np.linalg.cond(hessian + damping * np.eye(len(gradient)))

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.erm import stream_sgd
 from optdl.observation import calls, observe
 
-exercise = Exercise("L1-11", stream_sgd)
 
-
-@exercise.answer
-def _(w, x, y, lr, n):
+@answer_to("L1-11", stream_sgd)
+def exercise(w, x, y, lr, n):
     path = [w]
     for start in range(0, len(y), n):
         now = slice(start, start + n)
@@ -40,15 +38,13 @@ def _(run, rng):
     return abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100)
 
 
-exercise.hints(
-    "Which rows of `x` and which entries of `y` does step number $t$ use, and at which weights "
-    "is its gradient taken?",
-    r"The gradient of $\tfrac12(w^Tx-y)^2$ is $(w^Tx-y)\,x$. One product of the transposed rows "
-    r"with the residuals adds up the gradients of a minibatch.",
-    "In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the "
-    "residuals at the newest weights, and append these weights minus `lr` times the mean gradient.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which rows of `x` and which entries of `y` does step number $t$ use, and at which weights is its
+   gradient taken?
+2. The gradient of $\tfrac12(w^Tx-y)^2$ is $(w^Tx-y)\,x$. One product of the transposed rows with
+   the residuals adds up the gradients of a minibatch.
+3. In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the residuals
+   at the newest weights, and append these weights minus `lr` times the mean gradient.
 you add up the gradients of a minibatch; take their mean
     / n →
 you use all the data in each step; a stream gives n new examples for each step

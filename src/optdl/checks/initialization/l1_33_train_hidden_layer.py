@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.initialization import train_hidden_layer
 
-exercise = Exercise("L1-33", train_hidden_layer)
 
-
-@exercise.answer
-def _(W, v, x, y, lr, steps):
+@answer_to("L1-33", train_hidden_layer)
+def exercise(W, v, x, y, lr, steps):
     path = [W]
     for _ in range(steps):
         hidden = np.tanh(x @ W.T)
@@ -45,15 +43,13 @@ def _(function, rng):
     return np.allclose(first, W - 0.1 * np.reshape(slope, (2, 2)), rtol=0, atol=1e-8)
 
 
-exercise.hints(
-    "Through which intermediate quantities does an entry of $W$ affect the loss, and through which "
-    "does an entry of $v$? Write down the chain rule for one example.",
-    r"Let $h=\tanh(Wx)$. One example contributes $(f(x)-y)\,h$ to the gradient of $v$, and "
-    r"$(f(x)-y)\,\bigl(v\odot(1-h^2)\bigr)\,x^T$ to the gradient of $W$.",
-    "For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, "
-    "has one row for each example. Its transpose times `x`, divided by $m$, is the gradient.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Through which intermediate quantities does an entry of $W$ affect the loss, and through which
+   does an entry of $v$? Write down the chain rule for one example.
+2. Let $h=\tanh(Wx)$. One example contributes $(f(x)-y)\,h$ to the gradient of $v$, and
+   $(f(x)-y)\,\bigl(v\odot(1-h^2)\bigr)\,x^T$ to the gradient of $W$.
+3. For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, has
+   one row for each example. Its transpose times `x`, divided by $m$, is the gradient.
 you compute the gradient of W after v was updated; compute both gradients first
     back = np.outer(residual, v) * (1 - hidden**2)\n
             W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual

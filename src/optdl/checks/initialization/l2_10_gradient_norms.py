@@ -4,14 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.initialization import gradient_norms
 
-exercise = Exercise("L2-10", gradient_norms)
 
-
-@exercise.answer
-def _(weights, x, upstream, name):
+@answer_to("L2-10", gradient_norms)
+def exercise(weights, x, upstream, name):
     activation, slope = {
         "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), lambda z: np.exp(-z) / (1 + np.exp(-z)) ** 2),
         "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
@@ -54,15 +52,13 @@ def _(function, rng):
     return np.all(norms[:-1] <= norms[1:] / 4 + 1e-12)
 
 
-exercise.hints(
-    "Which quantities of the forward pass does the backward formula need, and in which order does "
-    "it go through the layers?",
-    r"Go forward once and keep the slopes $\phi'(z_\ell)$ of every layer: $\phi(1-\phi)$ for the "
-    r"sigmoid, $1-\phi^2$ for tanh. Then apply the formula from layer $L$ down to layer 1.",
-    "Begin a list with the norm of `upstream`. For each layer, from last to first, multiply by the "
-    "slopes entry by entry, then by the transposed weight, and append the norm. Reverse the list.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantities of the forward pass does the backward formula need, and in which order does it
+   go through the layers?
+2. Go forward once and keep the slopes $\phi'(z_\ell)$ of every layer: $\phi(1-\phi)$ for the
+   sigmoid, $1-\phi^2$ for tanh. Then apply the formula from layer $L$ down to layer 1.
+3. Begin a list with the norm of `upstream`. For each layer, from last to first, multiply by the
+   slopes entry by entry, then by the transposed weight, and append the norm. Reverse the list.
 you go back through the weights alone; multiply by the slope φ′(z), too
     delta = s * upstream → delta = upstream
 you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.initialization.shared import weight_cases
 from optdl.initialization import glorot_uniform
 
-exercise = Exercise("L2-11:glorot-uniform", glorot_uniform)
 
-
-@exercise.answer
-def _(fan_in, fan_out, rng):
+@answer_to("L2-11:glorot-uniform", glorot_uniform)
+def exercise(fan_in, fan_out, rng):
     a = np.sqrt(6 / (fan_in + fan_out))
     return rng.uniform(-a, a, size=(fan_out, fan_in))
 
@@ -28,15 +26,13 @@ def _(function, rng):
     )
 
 
-exercise.hints(
-    r"What is the variance of the uniform distribution on $[-a, a]$? Its mean is 0, so this is the "
-    r"mean of $z^2$ over the interval.",
-    r"The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Compute this integral, set it equal to "
-    r"Glorot's variance, and solve for $a$.",
-    "The variance is a third of the square of $a$. One square root gives $a$; the array has one "
-    "row for each output and one column for each input.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What is the variance of the uniform distribution on $[-a, a]$? Its mean is 0, so this is the mean
+   of $z^2$ over the interval.
+2. The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Compute this integral, set it equal to Glorot's
+   variance, and solve for $a$.
+3. The variance is a third of the square of $a$. One square root gives $a$; the array has one row
+   for each output and one column for each input.
 your bound is the standard deviation; the uniform distribution on [−a, a] has the variance a²/3
     6 / (fan_in + fan_out) → 2 / (fan_in + fan_out)
 your bound is √(3/(fan_in + fan_out)); a² is three times the variance: 6 / (fan_in + fan_out)

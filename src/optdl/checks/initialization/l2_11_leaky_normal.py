@@ -1,21 +1,15 @@
-"""Draw the weight of a layer whose units are leaky ReLUs."""
+"""Draw the weight of a layer whose units are leaky ReLUs. Source: L2-11."""
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.initialization.shared import weight_cases
 
 
-def leaky_normal(fan_in: int, fan_out: int, slope: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw normal weights that keep the mean square through leaky ReLUs.
-
-    Source: L2-11.
-    """
+@answer_to("L2-11:leaky", "leaky_normal")
+def exercise(fan_in, fan_out, slope, rng):
     std = np.sqrt(2 / ((1 + slope**2) * fan_in))
     return rng.normal(0, std, size=(fan_out, fan_in))
-
-
-exercise = Exercise("L2-11:leaky", leaky_normal)
 
 
 @exercise.cases
@@ -33,15 +27,13 @@ def _(function, rng):
     return np.isclose(np.mean(np.maximum(z, 0.6 * z) ** 2), np.mean(x**2), rtol=0.05)
 
 
-exercise.hints(
-    r"Positive and negative $z$ contribute one half each to $\mathbb E\,z^2$. What does the leaky "
-    r"ReLU leave of the first half, and what does it leave of the second?",
-    r"A layer multiplies the mean square by $n_{in}\,\mathrm{Var}(W)$ and by the fraction that the "
-    r"leaky ReLU keeps. The product of these two factors must be 1.",
-    "Solve this equation for the variance. `rng.normal` takes the mean, the square root of the "
-    "variance and the shape, with one row for each output.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Positive and negative $z$ contribute one half each to $\mathbb E\,z^2$. What does the leaky ReLU
+   leave of the first half, and what does it leave of the second?
+2. A layer multiplies the mean square by $n_{in}\,\mathrm{Var}(W)$ and by the fraction that the
+   leaky ReLU keeps. The product of these two factors must be 1.
+3. Solve this equation for the variance. `rng.normal` takes the mean, the square root of the
+   variance and the shape, with one row for each output.
 you count the negative half with a; squares are multiplied by a²
     slope**2 → slope
 the 2 is missing; each half of the signal holds half of the mean square

@@ -1,25 +1,18 @@
 """Predict mean squares through a ReLU network: activations forward, gradients backward."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 
 
-def relu_moments(
-    widths: Sequence[int], variances: Sequence[float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean squares of activations, from 1, and those of gradients, to 1."""
+@answer_to("L2-11:moments", "relu_moments", parts=("forward", "backward"))
+def exercise(widths, variances):
     forward, backward = [1.0], [1.0]
     for layer, variance in enumerate(variances):
         forward.append(0.5 * widths[layer] * variance * forward[-1])
     for layer in reversed(range(len(variances))):
         backward.append(0.5 * widths[layer + 1] * variances[layer] * backward[-1])
     return np.array(forward), np.array(backward[::-1])
-
-
-exercise = Exercise("L2-11:moments", relu_moments, parts=("forward", "backward"))
 
 
 @exercise.cases
@@ -38,15 +31,13 @@ def _(function, rng):
     return np.allclose(forward, 1) and np.allclose(backward[0], widths[-1] / widths[0])
 
 
-exercise.hints(
-    r"The weights of layer $\ell$ connect $n_{\ell-1}$ units to $n_\ell$ units. Over which units "
-    r"does a sum run in the forward direction, and over which in the backward direction?",
-    r"Forward, $q_\ell=\tfrac12\,n_{\ell-1}\mathrm{Var}(W_\ell)\,q_{\ell-1}$. For $p_{\ell-1}$ "
-    r"the formula is similar, because the slope, 0 or 1, has the mean square $\tfrac12$.",
-    "Begin two lists with 1. Two loops append the last entry times a half, a width and a variance, "
-    "one from the first layer to the last, one from the last layer to the first.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The weights of layer $\ell$ connect $n_{\ell-1}$ units to $n_\ell$ units. Over which units does a
+   sum run in the forward direction, and over which in the backward direction?
+2. Forward, $q_\ell=\tfrac12\,n_{\ell-1}\mathrm{Var}(W_\ell)\,q_{\ell-1}$. For $p_{\ell-1}$ the
+   formula is similar, because the slope, 0 or 1, has the mean square $\tfrac12$.
+3. Begin two lists with 1. Two loops append the last entry times a half, a width and a variance, one
+   from the first layer to the last, one from the last layer to the first.
 you treat the ReLU as linear forward; it keeps half of the mean square
     0.5 * widths[layer] * → widths[layer] *
 you treat the ReLU as linear backward; its slope is zero for half of the units

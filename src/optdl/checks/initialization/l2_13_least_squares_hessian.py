@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.initialization import least_squares_hessian
 
-exercise = Exercise("L2-13:hessian", least_squares_hessian)
 
-
-@exercise.answer
-def _(x):
+@answer_to("L2-13:hessian", least_squares_hessian)
+def exercise(x):
     extended = np.column_stack([np.ones(len(x)), x])
     return extended.T @ extended / len(x)
 
@@ -30,15 +28,13 @@ def _(function, rng):
     return np.isclose(u @ function(x) @ u, loss(p + u) - 2 * loss(p) + loss(p - u))
 
 
-exercise.hints(
-    r"Write the prediction $b+w^Tx$ as one inner product of the parameter vector $(b, w)$ with "
-    r"another vector. What are the entries of this vector?",
-    r"With $\hat x=(1, x)$ the Hessian of the loss of one example is $\hat x\hat x^T$, whatever "
-    r"$y$ is. The Hessian of the mean loss is the mean of these matrices.",
-    r"Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one "
-    r"factor transposed, adds up the $m$ matrices; then divide by $m$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Write the prediction $b+w^Tx$ as one inner product of the parameter vector $(b, w)$ with another
+   vector. What are the entries of this vector?
+2. With $\hat x=(1, x)$ the Hessian of the loss of one example is $\hat x\hat x^T$, whatever $y$ is.
+   The Hessian of the mean loss is the mean of these matrices.
+3. Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one
+   factor transposed, adds up the $m$ matrices; then divide by $m$.
 the bias is a parameter, too; add a column of ones
     np.column_stack([np.ones(len(x)), x]) → x
 your bias is the last parameter; put it first

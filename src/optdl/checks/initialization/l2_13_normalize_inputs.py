@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.initialization import normalize_inputs
 
-exercise = Exercise("L2-13:inputs", normalize_inputs, parts=("train", "other"))
 
-
-@exercise.answer
-def _(train, other, eps):
+@answer_to("L2-13:inputs", normalize_inputs, parts=("train", "other"))
+def exercise(train, other, eps):
     mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)
     return (train - mean) / std, (other - mean) / std
 
@@ -38,15 +36,13 @@ def _(function, rng):
     return centered and np.array_equal(one, again)
 
 
-exercise.hints(
-    "How many means and how many variances are there for $d$ features, and which examples do they "
-    "describe?",
-    "The means and the variances are arrays with $d$ entries, taken along the axis of the "
-    "examples. Broadcasting applies them to every row of an array, so no loop is needed.",
-    "Along the first axis of `train`, compute the mean, and the root of the variance plus `eps`. "
-    "Then subtract and divide in the same way for both arrays.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How many means and how many variances are there for $d$ features, and which examples do they
+   describe?
+2. The means and the variances are arrays with $d$ entries, taken along the axis of the examples.
+   Broadcasting applies them to every row of an array, so no loop is needed.
+3. Along the first axis of `train`, compute the mean, and the root of the variance plus `eps`. Then
+   subtract and divide in the same way for both arrays.
 you normalize the other examples by their own statistics; use the training set's
     (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
 you divide the other examples by their own standard deviation; use the training set's

@@ -4,19 +4,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import STILL, are_same, fill, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import agrees, driver
+from optdl.labs.drivers.follow import STILL, are_same, fill
 
 
 @torch.no_grad()
 def initialize(model, gain, generator):
     """Draw the weights of linear and convolutional layers from N(0, gain² / fan_in).
 
-    Biases are zero; other layers stay as they are.
-
-    Source: LAB-2.
+    Biases are zero; other layers stay as they are. Source: LAB-2.
     """
     for layer in model.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
@@ -26,8 +22,14 @@ def initialize(model, gain, generator):
                 layer.bias.zero_()
 
 
-@steps()
-def drawing(function, kind, sizes, gain, seed):
+@driver(
+    "LAB-2:initialize",
+    initialize,
+    parts=f"the weights; the biases; the parameters of other layers; {STILL}",
+    rtol=1e-5,
+    atol=1e-7,
+)
+def exercise(function, kind, sizes, gain, seed):
     """Initialize a network: dense, nested, convolutional, or with groups."""
     a, b, c = sizes
     if kind == "dense":
@@ -53,16 +55,6 @@ def drawing(function, kind, sizes, gain, seed):
     )
 
 
-exercise = Exercise(
-    "LAB-2:initialize",
-    initialize,
-    use=drawing,
-    parts=f"the weights; the biases; the parameters of other layers; {STILL}",
-    rtol=1e-5,
-    atol=1e-7,
-)
-
-
 @exercise.cases
 def _(rng):
     for kind in ("dense", "dense", "nested", "convolutional", "groups"):
@@ -72,7 +64,7 @@ def _(rng):
 
 @exercise.fact("the weights of each layer have the standard deviation gain / √fan_in")
 def _(function, rng):
-    weights = observe(drawing, function, "dense", [90, 80, 70], 1.5, int(rng.integers(1000)))[0]
+    weights = exercise.observe(function, "dense", [90, 80, 70], 1.5, int(rng.integers(1000)))[0]
     deviations = [np.std(weight) * np.sqrt(weight.shape[1]) for weight in weights]
     return np.allclose(deviations, 1.5, rtol=0.05)  # 5 standard errors
 
@@ -85,20 +77,17 @@ def _(function, rng):
             nn.init.zeros_(layer.bias)
 
     case = "groups", [2, 3, 4], nn.init.calculate_gain("relu"), int(rng.integers(1000))
-    return agrees(drawing, function, torchs, case, rtol=1e-5, atol=1e-8)
+    return agrees(exercise.use, function, torchs, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
-exercise.hints(
-    "How many inputs does one unit of an `nn.Linear` add up, and how many does one output channel "
-    "of an `nn.Conv2d` add up at one position?",
-    r"In layers of both kinds, `weight[0]` holds all weights of the first unit, so its number of "
-    r"entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.",
-    "Go through `model.modules()`. For each linear or convolutional layer, draw the weight in "
-    "place, with mean 0, this standard deviation and the generator; then set the bias, if there is "
-    "one, to zero.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. How many inputs does one unit of an `nn.Linear` add up, and how many does one output channel of
+   an `nn.Conv2d` add up at one position?
+2. In layers of both kinds, `weight[0]` holds all weights of the first unit, so its number of
+   entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.
+3. Go through `model.modules()`. For each linear or convolutional layer, draw the weight in place,
+   with mean 0, this standard deviation and the generator; then set the bias, if there is one, to
+   zero.
 you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root
     gain / fan_in**0.5 → gain**2 / fan_in
 you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in

@@ -6,18 +6,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.labs.drivers.follow import HOOKS, STILL, are_same, fill, hooks, steps
-from optdl.observation import observe
+from optdl.checks.labs.driver import driver
+from optdl.labs.drivers.follow import HOOKS, STILL, are_same, fill, hooks
 
 
 @torch.no_grad()
 def mend(model, x, generator):
     """Scale the linear layers, from first to last, so that their outputs have deviation 1.
 
-    Biases become zero, and a layer whose weights are all equal is drawn anew before.
-
-    Source: LAB-2.
+    Biases become zero, and a layer whose weights are all equal is drawn anew before. Source: LAB-2.
     """
 
     def repair(layer, inputs):
@@ -36,8 +33,14 @@ def mend(model, x, generator):
             handle.remove()
 
 
-@steps()
-def mending(function, equal, widths, x, seed):
+@driver(
+    "LAB-2:mend",
+    mend,
+    parts=f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
+    rtol=1e-4,
+    atol=1e-5,
+)
+def exercise(function, equal, widths, x, seed):
     """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
     layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
     for inputs, units in pairwise(widths):
@@ -63,16 +66,6 @@ def mending(function, equal, widths, x, seed):
     return weights, biases, deviations, are_same(before, model), left
 
 
-exercise = Exercise(
-    "LAB-2:mend",
-    mend,
-    use=mending,
-    parts=f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
-    rtol=1e-4,
-    atol=1e-5,
-)
-
-
 @exercise.cases
 def _(rng):
     for equal, depth in [(0.0, 2), (0.5, 2), (round(rng.uniform(0.2, 0.9), 2), 4)]:
@@ -87,22 +80,18 @@ def _(rng):
 @exercise.fact("all linear outputs have the standard deviation 1 afterwards")
 def _(function, rng):
     case = 0.1, [8] * 6, rng.normal(size=(20, 5)), int(rng.integers(1000))
-    deviations = observe(mending, function, *case)[2]
+    deviations = exercise.observe(function, *case)[2]
     return len(deviations) == 7 and bool(np.allclose(deviations, 1, rtol=1e-3))
 
 
-exercise.hints(
-    "If you divide the weights of one layer, what changes in the layers after it? At which moment "
-    "of a forward pass must a layer be repaired?",
-    "A pre-hook receives the layer and its input just before the layer computes its output with "
-    "the weights that the hook has left. So one forward pass can repair all layers, one after "
-    "another.",
-    "In the hook, draw equal weights anew, set the bias to zero, compute the output for this input "
-    "with `nn.functional.linear`, and divide the weight in place by the standard deviation of this "
-    "output.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. If you divide the weights of one layer, what changes in the layers after it? At which moment of a
+   forward pass must a layer be repaired?
+2. A pre-hook receives the layer and its input just before the layer computes its output with the
+   weights that the hook has left. So one forward pass can repair all layers, one after another.
+3. In the hook, draw equal weights anew, set the bias to zero, compute the output for this input
+   with `nn.functional.linear`, and divide the weight in place by the standard deviation of this
+   output.
 you measure all layers first and scale them afterwards, and each factor changes the inputs of the
 layers behind; scale a layer before you measure the next
     layer.weight.div_( → layer.scale = (

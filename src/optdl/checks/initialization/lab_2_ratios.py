@@ -3,16 +3,12 @@
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import fill, steps, type_of
+from optdl.checks.labs.driver import agrees, driver
+from optdl.labs.drivers.follow import fill, type_of
 
 
 def update_ratios(model, optimizer, x, y):
-    """Take one training step, and return its size relative to each weight matrix.
-
-    Source: LAB-2.
-    """
+    """Take one training step, and return its size relative to each weight matrix. Source: LAB-2."""
     model.train()
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
@@ -25,8 +21,13 @@ def update_ratios(model, optimizer, x, y):
     }
 
 
-@steps()
-def stepping(function, x, y, seed, optimizer, last):
+@driver(
+    "LAB-2:ratios",
+    update_ratios,
+    parts="the ratios of the first step; the ratios of the second step; the order of the names; "
+    "the type of what is returned; the parameters afterwards",
+)
+def exercise(function, x, y, seed, optimizer, last):
     """Take two steps with a network that has batch normalization and comes in evaluation mode."""
     layers = [nn.Linear(x.shape[2], 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)]
     if last == "convolution":
@@ -38,15 +39,6 @@ def stepping(function, x, y, seed, optimizer, last):
     first, second = (function(model, rule, *batch) for batch in zip(x, y, strict=True))
     names = [*first] if isinstance(first, dict) else None
     return first, second, str(names), type_of(first), [*model.parameters()]
-
-
-exercise = Exercise(
-    "LAB-2:ratios",
-    update_ratios,
-    use=stepping,
-    parts="the ratios of the first step; the ratios of the second step; the order of the names; "
-    "the type of what is returned; the parameters afterwards",
-)
 
 
 @exercise.cases
@@ -72,21 +64,16 @@ def _(function, rng):
 
     # in the first step momentum has no effect
     case = rng.normal(size=(2, 6, 3)), rng.integers(0, 3, size=(2, 6)), 3, "SGD", "linear"
-    return agrees(stepping, function, of_gradients, case, slice(1), rtol=1e-5, atol=1e-8)
+    return agrees(exercise.use, function, of_gradients, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
-exercise.hints(
-    "Which quantities do you need from before `optimizer.step()`, and do they still exist after "
-    "it?",
-    "The step changes the weights in place, by a rule that you do not know. What you can measure "
-    "for any optimizer is the difference between the weights after the step and copies from before "
-    "it.",
-    "After `backward`, copy each parameter with two axes or more, and take the step. For each of "
-    "them, divide the norm of its change by the norm of its copy, and return the ratio as a number "
-    "under its name.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantities do you need from before `optimizer.step()`, and do they still exist after it?
+2. The step changes the weights in place, by a rule that you do not know. What you can measure for
+   any optimizer is the difference between the weights after the step and copies from before it.
+3. After `backward`, copy each parameter with two axes or more, and take the step. For each of them,
+   divide the norm of its change by the norm of its copy, and return the ratio as a number under its
+   name.
 you keep the weights before the step without a copy, and they change with it; `detach()`, `.data`
 and `state_dict()` share memory, so add `clone()`
     detach().clone() → detach()

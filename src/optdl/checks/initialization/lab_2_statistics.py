@@ -5,10 +5,9 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
+from optdl.checks.labs.driver import agrees, driver
 from optdl.initialization import dead_share, layer_outputs
-from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, steps, type_of
+from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, type_of
 
 
 def activation_statistics(model, x):
@@ -43,8 +42,15 @@ def activation_statistics(model, x):
     return found
 
 
-@steps()
-def watching(function, widths, x, seed, training):
+@driver(
+    "LAB-2:statistics",
+    activation_statistics,
+    parts="what is returned; the order of the names; the type of what is returned; the mode "
+    f"afterwards; the mode of a part that was in evaluation mode; {HOOKS}; the number of "
+    "hooks after a forward pass that fails; forward passes",
+    rtol=1e-6,
+)
+def exercise(function, widths, x, seed, training):
     """Look at two networks, where a module behind a ReLU overwrites its output."""
 
     def made(widths, seed):
@@ -80,17 +86,6 @@ def watching(function, widths, x, seed, training):
     return found, str(names), type_of(found), *left_in, left, late, count
 
 
-exercise = Exercise(
-    "LAB-2:statistics",
-    activation_statistics,
-    use=watching,
-    parts="what is returned; the order of the names; the type of what is returned; the mode "
-    f"afterwards; the mode of a part that was in evaluation mode; {HOOKS}; the number of "
-    "hooks after a forward pass that fails; forward passes",
-    rtol=1e-6,
-)
-
-
 @exercise.cases
 def _(rng):
     for depth, training in [(2, True), (2, False), (int(rng.integers(3, 5)), True)]:
@@ -115,21 +110,18 @@ def _(function, rng):
         }
 
     case = [4, 3, 5], rng.normal(size=(8, 3)), int(rng.integers(1000)), False
-    return agrees(watching, function, of_outputs, case, slice(1), rtol=1e-5, atol=1e-8)
+    return agrees(exercise.use, function, of_outputs, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
-exercise.hints(
-    "What must be prepared before the forward pass, what is measured during it, and what must be "
-    "restored afterwards, even if it fails?",
-    "Before: register a hook on each `nn.ReLU`, keep the handles, and remember the mode. During: "
-    "each hook measures its output and stores the numbers. Afterwards, in `finally`: undo what you "
-    "did before.",
-    "Each hook stores, under the name of its module, the mean and the standard deviation of all "
-    "values. For `dead`, test for each column whether it is zero in all rows, and take the mean of "
-    "these truth values.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What must be prepared before the forward pass, what is measured during it, and what must be
+   restored afterwards, even if it fails?
+2. Before: register a hook on each `nn.ReLU`, keep the handles, and remember the mode. During: each
+   hook measures its output and stores the numbers. Afterwards, in `finally`: undo what you did
+   before.
+3. Each hook stores, under the name of its module, the mean and the standard deviation of all
+   values. For `dead`, test for each column whether it is zero in all rows, and take the mean of
+   these truth values.
 all your hooks use the name of the last ReLU; give each hook a name of its own, by a function that
 makes the hook
     found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]

@@ -51,8 +51,6 @@ class RecordCheck:
         function that finds it in a record.
     steps : int
         So many first losses of each run in the record are compared with those of the new one.
-    rtol : float
-        They agree up to this part of them, as two machines round differently.
     """
 
     key: str
@@ -62,7 +60,6 @@ class RecordCheck:
     level: float
     readings: Mapping[str, tuple[str, Callable[[LabRecord], float]]]
     steps: int = 3
-    rtol: float = 1e-3
 
 
 def check_record(key: str, user: Any, predictions: Any, **parts: Any) -> None:
@@ -272,7 +269,7 @@ def _other_steps(check: RecordCheck, record: LabRecord) -> Iterator[str]:
             return
         losses = kept.curves.get("loss") if isinstance(kept.curves, dict) else None
         got, expected = losses or [], run.curves["loss"][: check.steps]
-        if len(got) < len(expected) or not all(map(_close(check.rtol), got, expected)):
+        if len(got) < len(expected) or not all(map(_close, got, expected)):
             yield (
                 f"the first losses with {_told(run.setting)} are {_numbers(got[: check.steps])} "
                 f"in the record, and {_numbers(expected)} with your functions and your seed: if "
@@ -280,9 +277,9 @@ def _other_steps(check: RecordCheck, record: LabRecord) -> Iterator[str]:
             )
 
 
-def _close(rtol: float) -> Callable[[float, float], bool]:
-    """Return whether two losses agree."""
-    return lambda got, expected: abs(got - expected) <= rtol * max(1e-3, abs(expected))
+def _close(got: float, expected: float) -> bool:
+    """Return whether two losses agree, as two machines round differently."""
+    return abs(got - expected) <= 1e-3 * max(1e-3, abs(expected))
 
 
 def _too_little(check: RecordCheck, weights: Mapping[str, Tensor]) -> Iterator[str]:

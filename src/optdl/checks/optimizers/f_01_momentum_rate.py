@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl import optimizers
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("F-01", optimizers.momentum_rate, rtol=1e-7)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(lr, alpha, eigenvalues):
+@answer_to("F-01", optimizers.momentum_rate, rtol=1e-7)
+def exercise(lr, alpha, eigenvalues):
     rates = []
     for e in eigenvalues:
         a = lr * e
@@ -47,14 +45,17 @@ def _(function, rng):
     return bool(np.isclose(rate, best.rate, atol=1e-5))  # double roots lose half of the digits
 
 
-exercise.hints(
-    "How can you write the new $c$ in terms of the old $c$ and the old $v$ alone?",
-    "Substitute the new $v$ into the second line. The coefficients of the old $c$ and $v$ there "
-    "are the first row of the matrix; the coefficients in the first line are the second row.",
-    r"For each $\lambda$, compute the eigenvalues of its matrix with `np.linalg.eigvals`, and keep "
-    r"the larger modulus. Return the largest of these moduli over all $\lambda$.",
-)
-exercise.mistakes(r"""
+@exercise.fact("it is at least √α, as the product of both z is α")
+def _(function, rng):
+    return all(function(lr, 0.5, np.array([rng.uniform(0.9, 1.1)])) > 0.7 for lr in (0.05, 1.0))
+
+
+exercise.help(r"""
+1. How can you write the new $c$ in terms of the old $c$ and the old $v$ alone?
+2. Substitute the new $v$ into the second line. The coefficients of the old $c$ and $v$ there are
+   the first row of the matrix; the coefficients in the first line are the second row.
+3. For each $\lambda$, compute the eigenvalues of its matrix with `np.linalg.eigvals`, and keep the
+   larger modulus. Return the largest of these moduli over all $\lambda$.
 your result is always √α; that is the modulus of complex eigenvalues only
     np.max(np.abs(np.linalg.eigvals(M))) → np.sqrt(alpha)
 you return the factor of the fastest direction; the slowest one decides, so take the largest

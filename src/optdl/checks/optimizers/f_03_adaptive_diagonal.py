@@ -3,13 +3,11 @@
 import numpy as np
 
 from optdl import optimizers
-from optdl.checks.exercise import Exercise
-
-exercise = Exercise("F-03", optimizers.adaptive_diagonal)
+from optdl.checks.exercise import answer_to
 
 
-@exercise.answer
-def _(gradients, batch):
+@answer_to("F-03", optimizers.adaptive_diagonal)
+def exercise(gradients, batch):
     m, mean = len(gradients), np.mean(gradients, axis=0)
     variance = np.var(gradients, axis=0) / batch * (m - batch) / (m - 1)
     return np.sqrt(mean**2 + variance)
@@ -37,15 +35,13 @@ def _(function, rng):
     return np.allclose(function(gradients, 2), expected, rtol=1e-9)
 
 
-exercise.hints(
-    "Each row of `gradients` belongs to one example. What is the expected value of $g_B$ in terms "
-    "of these rows?",
-    r"Every example is equally likely to be in $B$, so $\mathbb E\,g_B$ is the mean of all rows. "
-    r"Take the mean and the variance along axis 0, separately for each parameter.",
-    "`np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it "
-    "by $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Each row of `gradients` belongs to one example. What is the expected value of $g_B$ in terms of
+   these rows?
+2. Every example is equally likely to be in $B$, so $\mathbb E\,g_B$ is the mean of all rows. Take
+   the mean and the variance along axis 0, separately for each parameter.
+3. `np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it by
+   $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.
 you return the size of the mean gradient; under the root, add the variance of a minibatch
     mean**2 + variance → mean**2
 you leave out the square of the mean gradient; E[g²] = (E g)² + variance

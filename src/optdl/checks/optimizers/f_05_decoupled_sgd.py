@@ -1,28 +1,22 @@
 """Compute the path of momentum in PyTorch's form with decoupled weight decay."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_start
 from optdl.objectives import constant
 
 
-def decoupled_sgd(
-    gradient: Gradient, start: np.ndarray, rates: Sequence[float], alpha: float, decay: float
-) -> np.ndarray:
-    """Return every iterate; the velocity is a sum of gradients, without rates and decay."""
+@answer_to("F-05:decoupled", "decoupled_sgd")
+def exercise(gradient, start, rates, alpha, decay):
     theta, b, path = start, np.zeros_like(start), [start]
     for lr in rates:
         b = alpha * b + gradient(theta)
         theta = (1 - lr * decay) * theta - lr * b
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("F-05:decoupled", decoupled_sgd)
 
 
 @exercise.cases
@@ -44,15 +38,13 @@ def _(function, rng):
     return np.allclose(path, np.outer(factors, start), rtol=1e-9)
 
 
-exercise.hints(
-    r"Both $b$ and $\theta$ change in a step. In which of the two updates does $\omega$ occur, and "
-    r"in which does $\eta_k$ occur?",
-    r"Begin with the step without decay, $\theta \leftarrow \theta - \eta_k b$. The decay changes "
-    r"a single factor in it, the factor of the old $\theta$.",
-    r"Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by "
-    r"its new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Both $b$ and $\theta$ change in a step. In which of the two updates does $\omega$ occur, and in
+   which does $\eta_k$ occur?
+2. Begin with the step without decay, $\theta \leftarrow \theta - \eta_k b$. The decay changes a
+   single factor in it, the factor of the old $\theta$.
+3. Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by its
+   new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.
 you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls
 weight_decay; let θ shrink outside the velocity
     gradient(theta) → gradient(theta) + decay * theta

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl import optimizers
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 
 
 def warmup_cosine(k: int, first: float, warmup: int, tau: int) -> float:
@@ -11,11 +11,8 @@ def warmup_cosine(k: int, first: float, warmup: int, tau: int) -> float:
     return optimizers.Warmup(optimizers.CosineDecay(first, tau), warmup)(k)
 
 
-exercise = Exercise("F-05:schedule", warmup_cosine)
-
-
-@exercise.answer
-def _(k, first, warmup, tau):
+@answer_to("F-05:schedule", warmup_cosine)
+def exercise(k, first, warmup, tau):
     if k < warmup:
         return first * (k + 1) / warmup
     s = min((k - warmup) / tau, 1)
@@ -37,16 +34,13 @@ def _(function, rng):
     return np.isclose(rates[0], 0.8) and np.allclose(np.add(rates, rates[::-1]), 0.8, rtol=1e-9)
 
 
-exercise.hints(
-    "The schedule has three parts: the warm-up, the cosine and a constant. For which $k$ does each "
-    "part apply, and what is $s$ at the beginning and at the end of the cosine?",
-    r"At $s = 1$ the formula gives 0. If $s$ is never allowed to exceed 1, the formula therefore "
-    r"covers the part after iteration $w + \tau$, too.",
-    r"In the warm-up, return the fraction $(k + 1)/w$ of $\eta_0$. Otherwise let $s$ be the "
-    r"smaller of 1 and $(k - w)/\tau$, and return half of $\eta_0$ times one plus the cosine of "
-    r"$\pi s$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The schedule has three parts: the warm-up, the cosine and a constant. For which $k$ does each
+   part apply, and what is $s$ at the beginning and at the end of the cosine?
+2. At $s = 1$ the formula gives 0. If $s$ is never allowed to exceed 1, the formula therefore covers
+   the part after iteration $w + \tau$, too.
+3. In the warm-up, return the fraction $(k + 1)/w$ of $\eta_0$. Otherwise let $s$ be the smaller of
+   1 and $(k - w)/\tau$, and return half of $\eta_0$ times one plus the cosine of $\pi s$.
 your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀
     (k + 1) → k
 your warm-up is one iteration too long; iteration w is the first of the cosine, with η₀

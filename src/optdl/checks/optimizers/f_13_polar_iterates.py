@@ -2,20 +2,17 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 
 
-def polar_iterates(matrix: np.ndarray, steps: int) -> np.ndarray:
-    """Return the matrix over its Frobenius norm, and what each step makes of it."""
+@answer_to("F-13", "polar_iterates")
+def exercise(matrix, steps):
     X = matrix / np.linalg.norm(matrix)
     path = [X]
     for _ in range(steps):
         X = 1.5 * X - 0.5 * X @ X.T @ X
         path.append(X)
     return np.array(path)
-
-
-exercise = Exercise("F-13", polar_iterates)
 
 
 @exercise.cases
@@ -34,19 +31,19 @@ def _(function, rng):
     return np.allclose(np.asarray(path)[-1], U @ V.T, atol=1e-9)
 
 
-@exercise.fact("it decomposes nothing: what is not a number is multiplied like a number")
+@exercise.fact(
+    "it decomposes nothing: what is not a number is multiplied like a number", is_visible=True
+)
 def _(function, rng):
     return np.isnan(np.asarray(function(np.full((2, 3), np.nan), 2))).all()
 
 
-exercise.hints(
-    "Which two equations for $a$ and $b$ follow from $p(1) = 1$ and $p'(1) = 0$?",
-    "With $p(s) = as + bs^3$ the derivative is $p'(s) = a + 3bs^2$, so $a + b = 1$ and "
-    "$a + 3b = 0$. Subtract one equation from the other to find $b$.",
-    "Before the loop, divide the matrix by its Frobenius norm, which `np.linalg.norm` returns. In "
-    "each step, add $a$ times $X$ and $b$ times the matrix product of $X$, $X^T$ and $X$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which two equations for $a$ and $b$ follow from $p(1) = 1$ and $p'(1) = 0$?
+2. With $p(s) = as + bs^3$ the derivative is $p'(s) = a + 3bs^2$, so $a + b = 1$ and $a + 3b = 0$.
+   Subtract one equation from the other to find $b$.
+3. Before the loop, divide the matrix by its Frobenius norm, which `np.linalg.norm` returns. In each
+   step, add $a$ times $X$ and $b$ times the matrix product of $X$, $X^T$ and $X$.
 you start with the matrix as it is; divide by its Frobenius norm: no singular value above 1
     matrix / np.linalg.norm(matrix) → matrix
 you divide by the largest singular value; divide by the Frobenius norm, which costs less

@@ -4,21 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_paths, random_start
 from optdl.objectives import constant, named, times
 
 
-def lion(
-    gradient: Gradient,
-    start: np.ndarray,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    decay: float,
-    steps: int,
-) -> np.ndarray:
-    """Return every iterate of Lion, with decoupled decay."""
+@answer_to("F-18", "lion")
+def exercise(gradient, start, lr, beta1, beta2, decay, steps):
     theta, m, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -27,9 +19,6 @@ def lion(
         m = beta2 * m + (1 - beta2) * g
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("F-18", lion)
 
 
 @exercise.cases
@@ -50,16 +39,13 @@ def _(function, rng):
     return np.allclose(function(gradient, *settings), scaled, rtol=1e-9)
 
 
-exercise.hints(
-    "Which lines of the pseudo-code use $m_{t-1}$? Where in the loop may you therefore overwrite "
-    "it?",
-    "$c_t$ and $m_t$ are two different averages of $m_{t-1}$ and $g_t$. Only the sign of $c_t$ is "
-    "used, and only $m_t$ is kept for the next step.",
-    r"Compute the gradient and the sign of the average with $\beta_1$. Add $\lambda$ times the old "
-    r"$\theta$ to this sign, subtract $\eta$ times the sum from $\theta$, and update $m$ with "
-    r"$\beta_2$ last.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which lines of the pseudo-code use $m_{t-1}$? Where in the loop may you therefore overwrite it?
+2. $c_t$ and $m_t$ are two different averages of $m_{t-1}$ and $g_t$. Only the sign of $c_t$ is
+   used, and only $m_t$ is kept for the next step.
+3. Compute the gradient and the sign of the average with $\beta_1$. Add $\lambda$ times the old
+   $\theta$ to this sign, subtract $\eta$ times the sum from $\theta$, and update $m$ with $\beta_2$
+   last.
 you update m before the step; the sign is taken with the old m
     m = beta2 * m + (1 - beta2) * g →
     u = np.sign → m = beta2 * m + (1 - beta2) * g\n        u = np.sign

@@ -1,24 +1,16 @@
 """Compute the path of SGD whose iterates are averaged once the learning rate stays."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import random_start
 from optdl.objectives import constant, example_gradient, named
 
 
-def averaged_sgd(
-    gradient: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    start: np.ndarray,
-    batches: Sequence[np.ndarray],
-    first: float,
-    last: float,
-    tau: int,
-) -> np.ndarray:
-    """Return θ after each step of SGD, and from step τ on the mean of the iterates since then."""
+@answer_to("L1-24, L1-25, F-15", "averaged_sgd")
+def exercise(gradient, start, batches, first, last, tau):
     theta, path = start, [start]
     for k, batch in enumerate(batches):
         s = min(k / tau, 1)
@@ -27,9 +19,6 @@ def averaged_sgd(
         path.append(theta)
     means = [np.mean(path[tau : t + 1], axis=0) for t in range(tau, len(path))]
     return np.array(path[:tau] + means)
-
-
-exercise = Exercise("L1-24, L1-25, F-15", averaged_sgd)
 
 
 @exercise.cases
@@ -57,15 +46,13 @@ def _(function, rng):
     return np.allclose(path.ravel(), expected, rtol=1e-9)
 
 
-exercise.hints(
-    "Does the averaging ever influence a step of SGD? If not, what can you compute completely "
-    "before you average anything?",
-    r"If $s$ is never allowed to exceed 1, one formula gives the learning rate both before and "
-    r"after iteration $\tau$.",
-    r"Keep rows 0 to $\tau - 1$ of the path of SGD. For each $t \ge \tau$, append the mean along "
-    r"axis 0 of rows $\tau$ to $t$ of that path; a slice that stops at $t + 1$ includes row $t$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Does the averaging ever influence a step of SGD? If not, what can you compute completely before
+   you average anything?
+2. If $s$ is never allowed to exceed 1, one formula gives the learning rate both before and after
+   iteration $\tau$.
+3. Keep rows 0 to $\tau - 1$ of the path of SGD. For each $t \ge \tau$, append the mean along axis 0
+   of rows $\tau$ to $t$ of that path; a slice that stops at $t + 1$ includes row $t$.
 you go on from the mean; SGD goes on from its own iterate, the mean is for you
     path.append(theta)
     → theta = theta if k < tau else path[-1] + (theta - path[-1]) / (k - tau + 2)\n

@@ -4,21 +4,16 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_start
 from optdl.objectives import constant, linear
 
 
-def momentum_step(
-    gradient: Gradient, theta: np.ndarray, v: np.ndarray, lr: float, alpha: float, nesterov: bool
-) -> tuple[np.ndarray, ...]:
-    """Return θ and v after a step; Nesterov's takes the gradient at the interim point."""
+@answer_to("L1-26, L1-27:step", "momentum_step", parts=("θ", "v"))
+def exercise(gradient, theta, v, lr, alpha, nesterov):
     g = gradient(theta + alpha * v if nesterov else theta)
     v = alpha * v - lr * g
     return theta + v, v
-
-
-exercise = Exercise("L1-26, L1-27:step", momentum_step, parts=("θ", "v"))
 
 
 @exercise.cases
@@ -46,13 +41,11 @@ def _(function, rng):
     return np.allclose(function(*given, 0.5, True), function(*given, 0.3, False), rtol=1e-9)
 
 
-exercise.hints(
-    "At which point does each of the two methods take the gradient?",
-    r"Nesterov's point is $\theta + \alpha v$ with the old $v$. All else is the same in both.",
-    r"Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. "
-    r"Return $\theta$ plus the new $v$, and $v$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. At which point does each of the two methods take the gradient?
+2. Nesterov's point is $\theta + \alpha v$ with the old $v$. All else is the same in both.
+3. Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. Return
+   $\theta$ plus the new $v$, and $v$.
 you take the gradient at θ in both methods; Nesterov takes it at the interim point θ + αv
     theta + alpha * v if nesterov else theta → theta
 you take the gradient at θ + αv in both methods; momentum takes it at θ

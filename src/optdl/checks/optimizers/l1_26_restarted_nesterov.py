@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_start
 from optdl.objectives import constant, linear, named
 
 
-def restarted_nesterov(gradient: Gradient, start: np.ndarray, lr: float, steps: int) -> np.ndarray:
-    """Return every iterate; α = k/(k + 3) in the k-th step after the start or a restart."""
+@answer_to("L1-26, L1-27", "restarted_nesterov")
+def exercise(gradient, start, lr, steps):
     theta, v, k, path = start, np.zeros_like(start), 0, [start]
     for _ in range(steps):
         alpha = k / (k + 3)
@@ -22,9 +22,6 @@ def restarted_nesterov(gradient: Gradient, start: np.ndarray, lr: float, steps: 
             v, k = np.zeros_like(v), 0
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L1-26, L1-27", restarted_nesterov)
 
 
 @exercise.cases
@@ -54,16 +51,12 @@ def _(function, rng):
     return np.allclose(np.diff(path, axis=0), expected, rtol=1e-9)
 
 
-exercise.hints(
-    "Which three quantities does one step hand on to the next, and what are their values at the "
-    "start?",
-    "$k$ is one of them. It counts the steps since the start or the last restart, so the number "
-    "of the step in your loop cannot replace it.",
-    r"Compute $\alpha$ from $k$, then $g$ at the interim point, the new $v$ and the new $\theta$, "
-    r"and add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ "
-    r"to zero.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which three quantities does one step hand on to the next, and what are their values at the start?
+2. $k$ is one of them. It counts the steps since the start or the last restart, so the number of the
+   step in your loop cannot replace it.
+3. Compute $\alpha$ from $k$, then $g$ at the interim point, the new $v$ and the new $\theta$, and
+   add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ to zero.
 you take the gradient at θ; Nesterov takes it at the interim point θ + αv
     gradient(theta + alpha * v) → gradient(theta)
 you never restart; where g·v > 0 the velocity leads uphill, and is set to zero

@@ -2,22 +2,17 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import random_start
 
 
-def adaptive_step(
-    theta: np.ndarray, g: np.ndarray, r: np.ndarray, lr: float, delta: float, rho: float | None
-) -> tuple[np.ndarray, ...]:
-    """Return θ and r after a step of RMSProp; of AdaGrad where ρ is None."""
+@answer_to("L1-29, L1-30:step", "adaptive_step", parts=("θ", "r"))
+def exercise(theta, g, r, lr, delta, rho):
     if rho is None:
         r = r + g * g
         return theta - lr / (delta + np.sqrt(r)) * g, r
     r = rho * r + (1 - rho) * g * g
     return theta - lr / np.sqrt(delta + r) * g, r
-
-
-exercise = Exercise("L1-29, L1-30:step", adaptive_step, parts=("θ", "r"))
 
 
 @exercise.cases
@@ -30,7 +25,7 @@ def _(rng):
         yield {**case, "rho": None if fraction is None else fraction * rho}
 
 
-@exercise.fact("under a constant gradient AdaGrad's step number t has the length η/√t")
+@exercise.fact("under a constant gradient each entry of AdaGrad's step number t has size η/√t")
 def _(function, rng):
     g, theta, r = random_start(rng, 3), np.zeros(3), np.zeros(3)
     for t in range(1, 6):
@@ -40,20 +35,18 @@ def _(function, rng):
     return True
 
 
-@exercise.fact("the first step of RMSProp has the length η/√(1 − ρ)")
+@exercise.fact("each entry of RMSProp's first step has size η/√(1 − ρ)")
 def _(function, rng):
     g, rho = random_start(rng, 3), rng.uniform(0.5, 0.95)
     theta, _ = function(np.zeros(3), g, np.zeros(3), 0.1, 0.0, rho)
     return np.allclose(theta, -0.1 / np.sqrt(1 - rho) * np.sign(g), rtol=1e-9)
 
 
-exercise.hints(
-    "Both methods change $r$ first. Which of them adds, and which averages?",
-    r"AdaGrad divides by $\delta + \sqrt r$, RMSProp by $\sqrt{\delta + r}$, with the new $r$.",
-    r"Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times "
-    r"`g * g`. Then subtract $\eta$ over the method's divisor, times `g`.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Both methods change $r$ first. Which of them adds, and which averages?
+2. AdaGrad divides by $\delta + \sqrt r$, RMSProp by $\sqrt{\delta + r}$, with the new $r$.
+3. Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times `g * g`.
+   Then subtract $\eta$ over the method's divisor, times `g`.
 your AdaGrad forgets the earlier gradients; add their squares
     r + g * g → g * g
 you give the fraction ρ to the new gradient; the old average keeps ρ

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_paths, random_start
 
 
-def full_adagrad(
-    gradient: Gradient, start: np.ndarray, lr: float, delta: float, steps: int
-) -> np.ndarray:
-    """Return every iterate of AdaGrad with the root of δI + Σ g gᵀ."""
+@answer_to("L1-29", "full_adagrad")
+def exercise(gradient, start, lr, delta, steps):
     theta, path = start, [start]
     S = delta * np.eye(len(start))
     for _ in range(steps):
@@ -19,9 +17,6 @@ def full_adagrad(
         theta = theta - lr * vectors @ ((vectors.T @ g) / np.sqrt(values))
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L1-29", full_adagrad)
 
 
 @exercise.cases
@@ -38,14 +33,12 @@ def _(function, rng):
     return np.allclose(rotated, path @ Q.T, rtol=1e-8)
 
 
-exercise.hints(
-    "What does $S^{-1/2}$ do to a vector that points along an eigenvector of $S$?",
-    r"Let the columns of $Q$ be the eigenvectors and $\Lambda$ the diagonal matrix of the "
-    r"eigenvalues. Then $S = Q \Lambda Q^T$ and $S^{-1/2} g = Q \Lambda^{-1/2} Q^T g$.",
-    r"Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, "
-    r"divide entry by entry by the roots of the eigenvalues, and multiply by $Q$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does $S^{-1/2}$ do to a vector that points along an eigenvector of $S$?
+2. Let the columns of $Q$ be the eigenvectors and $\Lambda$ the diagonal matrix of the eigenvalues.
+   Then $S = Q \Lambda Q^T$ and $S^{-1/2} g = Q \Lambda^{-1/2} Q^T g$.
+3. Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, divide
+   entry by entry by the roots of the eigenvalues, and multiply by $Q$.
 you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
 you use Cholesky's factor of S, which depends on the axes; take the symmetric root (eigenvectors)

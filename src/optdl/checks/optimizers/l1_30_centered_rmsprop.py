@@ -4,21 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, random_paths
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import random_paths
 from optdl.objectives import constant
 
 
-def centered_rmsprop(
-    gradient: Gradient,
-    start: np.ndarray,
-    lr: float,
-    rho: float,
-    delta: float,
-    alpha: float,
-    steps: int,
-) -> np.ndarray:
-    """Return every iterate of RMSProp with Nesterov momentum, divided by a standard deviation."""
+@answer_to("L1-30, L1-31", "centered_rmsprop")
+def exercise(gradient, start, lr, rho, delta, alpha, steps):
     theta, path = start, [start]
     m, r, v = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start)
     for _ in range(steps):
@@ -29,9 +21,6 @@ def centered_rmsprop(
         theta = theta + v
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L1-30, L1-31", centered_rmsprop)
 
 
 @exercise.cases
@@ -48,15 +37,13 @@ def _(function, rng):
     return np.allclose(path[-1] - path[-2], -0.5 * g, rtol=1e-7)
 
 
-exercise.hints(
-    "What does RMSProp with Nesterov momentum keep between steps, and which new quantity do you "
-    "have to keep in addition?",
-    r"Both averages have the same form: $\rho$ times the old average plus $1 - \rho$ times a new "
-    r"value, which is $g$ for $m$ and $g \odot g$ for $r$.",
-    r"Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the "
-    r"root, use the updated averages: $\delta$ plus $r$ minus the square of $m$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does RMSProp with Nesterov momentum keep between steps, and which new quantity do you have
+   to keep in addition?
+2. Both averages have the same form: $\rho$ times the old average plus $1 - \rho$ times a new value,
+   which is $g$ for $m$ and $g \odot g$ for $r$.
+3. Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the root,
+   use the updated averages: $\delta$ plus $r$ minus the square of $m$.
 you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m first
     delta + r - m * m → delta + r
 you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m

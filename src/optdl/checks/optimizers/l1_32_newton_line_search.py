@@ -1,12 +1,11 @@
 """Compute the path of damped Newton steps that are halved until the loss falls enough."""
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import random_start
 from optdl.objectives import (
     affine,
     constant,
@@ -18,15 +17,8 @@ from optdl.objectives import (
 )
 
 
-def newton_line_search(
-    value: Callable[[np.ndarray], float],
-    gradient: Gradient,
-    hessian: Callable[[np.ndarray], np.ndarray],
-    start: np.ndarray,
-    damping: float,
-    steps: int,
-) -> np.ndarray:
-    """Return every iterate of Newton's method with a line search."""
+@answer_to("L1-32, L2-07", "newton_line_search")
+def exercise(value, gradient, hessian, start, damping, steps):
     theta, path = start, [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -37,9 +29,6 @@ def newton_line_search(
         theta = theta + lr * d
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L1-32, L2-07", newton_line_search)
 
 
 @exercise.cases
@@ -67,7 +56,8 @@ def _(rng):
 
 
 @exercise.fact(
-    "the residual of its linear system has the size of rounding errors, unlike with an inverse"
+    "the residual of its linear system has the size of rounding errors, unlike with an inverse",
+    is_visible=True,
 )
 def _(function, rng):
     row = np.arange(9)
@@ -79,15 +69,12 @@ def _(function, rng):
     return residual < 1e-12 or residual > 0.01  # then the step is wrong for another reason
 
 
-exercise.hints(
-    r"Which quantities in the test depend on $\theta$ alone, and which depend on $\eta$, too?",
-    r"Compute everything that depends on $\theta$ alone before the halving. How often you must "
-    r"halve $\eta$ is not known in advance, so use a `while` loop.",
-    r"Let `np.linalg.solve` solve the system with the matrix $H + \mu I$ and the right-hand side "
-    r"$-g$. Set $\eta$ to 1, halve it while the inequality of the task is true, and move by "
-    r"$\eta d$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantities in the test depend on $\theta$ alone, and which depend on $\eta$, too?
+2. Compute everything that depends on $\theta$ alone before the halving. How often you must halve
+   $\eta$ is not known in advance, so use a `while` loop.
+3. Let `np.linalg.solve` solve the system with the matrix $H + \mu I$ and the right-hand side $-g$.
+   Set $\eta$ to 1, halve it while the inequality of the task is true, and move by $\eta d$.
 you take the whole step always; halve it until the test of the task holds
     while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n            lr = lr / 2 →
 you accept a smaller decrease than the task; the loss must fall by a quarter of −η g·d

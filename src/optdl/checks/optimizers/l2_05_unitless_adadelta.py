@@ -4,15 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_paths, random_start
 from optdl.objectives import times
 
 
-def unitless_adadelta(
-    gradient: Gradient, start: np.ndarray, length: float, lr: float, rho: float, steps: int
-) -> np.ndarray:
-    """Return every iterate of AdaDelta whose averages start at the first g² and at ℓ²."""
+@answer_to("L2-05", "unitless_adadelta")
+def exercise(gradient, start, length, lr, rho, steps):
     theta, path = start, [start]
     r, d = gradient(start) ** 2, length**2 * np.ones_like(start)
     for _ in range(steps):
@@ -23,9 +21,6 @@ def unitless_adadelta(
         theta = theta + lr * change
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L2-05", unitless_adadelta)
 
 
 @exercise.cases
@@ -48,15 +43,13 @@ def _(function, rng):
     return np.allclose(4 * np.asarray(other), path, rtol=1e-9)
 
 
-exercise.hints(
-    "What do $r$ and $d$ hold before the first step, and what shape does each of them have?",
-    r"In the first step $g$ is $g_0$ again. An update with $g_0 \odot g_0$ does not change an $r$ "
-    r"that already equals it, so the first step needs no special case.",
-    r"Update $r$ with $g \odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with "
-    r"$\Delta \odot \Delta$, and add $\eta \Delta$ to $\theta$. Each average keeps the fraction "
-    r"$\rho$ of its old value.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What do $r$ and $d$ hold before the first step, and what shape does each of them have?
+2. In the first step $g$ is $g_0$ again. An update with $g_0 \odot g_0$ does not change an $r$ that
+   already equals it, so the first step needs no special case.
+3. Update $r$ with $g \odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with $\Delta
+   \odot \Delta$, and add $\eta \Delta$ to $\theta$. Each average keeps the fraction $\rho$ of its
+   old value.
 your r starts at zero, so the first step is too long; it starts at the first gradient's square
     gradient(start) ** 2 → np.zeros_like(start)
 your r starts at the first gradient; it starts at its square, g ⊙ g

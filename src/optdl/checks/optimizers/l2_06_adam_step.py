@@ -2,29 +2,16 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import random_start
 
 
-def adam_step(
-    theta: np.ndarray,
-    g: np.ndarray,
-    m: np.ndarray,
-    r: np.ndarray,
-    t: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    delta: float,
-) -> tuple[np.ndarray, ...]:
-    """Return θ, m and r after step t, which counts from 1."""
+@answer_to("L2-06:step", "adam_step", parts=("θ", "m", "r"))
+def exercise(theta, g, m, r, t, lr, beta1, beta2, delta):
     m = beta1 * m + (1 - beta1) * g
     r = beta2 * r + (1 - beta2) * g * g
     m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
     return theta - lr * m_hat / (np.sqrt(r_hat) + delta), m, r
-
-
-exercise = Exercise("L2-06:step", adam_step, parts=("θ", "m", "r"))
 
 
 @exercise.cases
@@ -38,7 +25,7 @@ def _(rng):
         yield {**case, "t": t, **dict(zip(("lr", "beta1", "beta2", "delta"), numbers, strict=True))}
 
 
-@exercise.fact("under a constant gradient each step has the length η, from the first one on")
+@exercise.fact("under a constant gradient every entry of a step has size η, from the first one on")
 def _(function, rng):
     g, (theta, m, r) = random_start(rng, 3), np.zeros((3, 3))
     for t in range(1, 6):
@@ -48,14 +35,12 @@ def _(function, rng):
     return True
 
 
-exercise.hints(
-    "Which two averages does the next step need, and which two are for this step only?",
-    r"The averages $m$ and $r$ are returned as they are. $\hat m$ and $\hat r$ are they over "
-    r"$1 - \beta^t$, each with its own $\beta$.",
-    r"Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus "
-    r"its β to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which two averages does the next step need, and which two are for this step only?
+2. The averages $m$ and $r$ are returned as they are. $\hat m$ and $\hat r$ are they over $1 -
+   \beta^t$, each with its own $\beta$.
+3. Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus its β
+   to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.
 you correct neither average; both start at zero, so divide them by 1 − βᵗ
     m / (1 - beta1**t), r / (1 - beta2**t) → m, r
 you do not correct m; divide it by 1 − β₁ᵗ

@@ -2,21 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.checks.exercise import answer_to
+from optdl.checks.optimizers.shared import objective, random_paths, random_start
 from optdl.objectives import linear, named
 
 
-def amsgrad(
-    gradient: Gradient,
-    start: np.ndarray,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    delta: float,
-    steps: int,
-) -> np.ndarray:
-    """Return every iterate of Adam with the largest corrected average of squares so far."""
+@answer_to("L2-06", "amsgrad")
+def exercise(gradient, start, lr, beta1, beta2, delta, steps):
     theta, path = start, [start]
     m, r, largest = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start)
     for t in range(1, steps + 1):
@@ -29,9 +21,6 @@ def amsgrad(
         theta = theta - lr * m_hat / (np.sqrt(largest) + delta)
         path.append(theta)
     return np.array(path)
-
-
-exercise = Exercise("L2-06", amsgrad)
 
 
 @exercise.cases
@@ -53,14 +42,12 @@ def _(function, rng):
     return np.all(np.diff(factors, axis=0) < 1e-9) and np.all(factors > 0)
 
 
-exercise.hints(
-    "Which lines of Adam stay as they are, and what do you have to keep between steps in addition?",
-    r"The largest $\hat r$ so far is a running maximum, one number for each parameter. If it "
-    r"starts at zero, the first step needs no special case, since $\hat r$ is never negative.",
-    r"After both bias corrections, keep for each entry the larger of the old maximum and $\hat r$. "
-    r"Add $\delta$ to the root of the result, divide $\hat m$ by the sum, and multiply by $\eta$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which lines of Adam stay as they are, and what do you have to keep between steps in addition?
+2. The largest $\hat r$ so far is a running maximum, one number for each parameter. If it starts at
+   zero, the first step needs no special case, since $\hat r$ is never negative.
+3. After both bias corrections, keep for each entry the larger of the old maximum and $\hat r$. Add
+   $\delta$ to the root of the result, divide $\hat m$ by the sum, and multiply by $\eta$.
 your path is that of Adam; divide by the root of the largest r̂ so far
     np.maximum(largest, r_hat) → r_hat
 you correct the bias of the largest r, as torch does; correct first, and keep the largest r̂

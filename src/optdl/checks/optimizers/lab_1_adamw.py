@@ -11,9 +11,7 @@ class AdamW(torch.optim.Optimizer):
     """Adam with decoupled weight decay.
 
     m ← β₁ m + (1 − β₁) g, r ← β₂ r + (1 − β₂) g², θ ← (1 − η ω) θ − η m̂ / (√r̂ + δ), where
-    m̂ = m / (1 − β₁ᵗ) and r̂ = r / (1 − β₂ᵗ).
-
-    Source: LAB-1.
+    m̂ = m / (1 − β₁ᵗ) and r̂ = r / (1 − β₂ᵗ). Source: LAB-1.
     """
 
     def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
@@ -44,11 +42,10 @@ exercise = Exercise("LAB-1:adamw", AdamW, use=path, parts=PARTS)
 
 
 @exercise.cases
-@paths
 def _(rng):
     decay = rng.uniform(0.1, 0.6, size=4).round(2).tolist()
     beta1, beta2, eps = rng.uniform(0.1, 0.9, size=3).round(2).tolist()
-    return [
+    settings = [
         {"weight_decay": 0.0},
         {"weight_decay": decay[0]},
         {"betas": (beta1, beta2), "eps": eps, "weight_decay": decay[1]},
@@ -56,6 +53,7 @@ def _(rng):
         {"betas": (beta2, beta1), "weight_decay": decay[3]},
         {"betas": (beta1, beta2), "eps": eps},
     ]
+    return paths(rng, settings)
 
 
 @exercise.fact("without weight decay the first step is −η where g is positive, and η elsewhere")
@@ -73,17 +71,14 @@ def _(kind, rng):
 
 exercise.fact("ten steps are those of torch.optim.AdamW")(agrees_with_torch(torch.optim.AdamW))
 
-exercise.hints(
-    r"Which three quantities must be remembered for each parameter from step to step, and are "
-    r"$\hat m$ and $\hat r$ among them?",
-    r"The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which "
-    r"begin at 0. $\hat m$ and $\hat r$ are only needed within one step.",
-    r"Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. "
-    r"Then multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ divided by "
-    r"$\sqrt{\hat r}+\delta$ from it.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which three quantities must be remembered for each parameter from step to step, and are $\hat m$
+   and $\hat r$ among them?
+2. The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which begin
+   at 0. $\hat m$ and $\hat r$ are only needed within one step.
+3. Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. Then
+   multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ divided by $\sqrt{\hat r}+\delta$
+   from it.
 your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
 factor 1 − η ω, and the gradient stays as it is
     g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,

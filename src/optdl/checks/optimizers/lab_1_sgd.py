@@ -8,10 +8,7 @@ from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, first_s
 
 
 class SGD(torch.optim.Optimizer):
-    """Gradient descent with momentum: v ← α v − η g, θ ← θ + v.
-
-    Source: LAB-1.
-    """
+    """Gradient descent with momentum: v ← α v − η g, θ ← θ + v. Source: LAB-1."""
 
     def __init__(self, params, lr, momentum=0.9):
         super().__init__(params, {"lr": lr, "momentum": momentum})
@@ -34,17 +31,9 @@ exercise = Exercise("LAB-1:sgd", SGD, use=path, parts=PARTS)
 
 
 @exercise.cases
-@paths
 def _(rng):
     first, second = rng.uniform(0.3, 0.8, size=2).round(2).tolist()
-    return [
-        {},
-        {"momentum": first},
-        {"momentum": second},
-        {},
-        {"momentum": first},
-        {"momentum": second},
-    ]
+    return paths(rng, [{}, {"momentum": first}, {"momentum": second}] * 2)
 
 
 @exercise.fact("the first step is −η g")
@@ -57,17 +46,14 @@ exercise.fact("ten steps at one rate are those of torch.optim.SGD with momentum 
     agrees_with_torch(torch.optim.SGD, momentum=0.9)
 )
 
-exercise.hints(
-    "Which quantity must be remembered for each parameter from one call of `step` to the next, and "
-    "where does it belong?",
-    'Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty '
-    "dict at first: put a tensor of zeros with the shape of `p` into it then.",
-    "For each parameter with a gradient, multiply its velocity by the momentum and subtract the "
-    "learning rate of its group times the gradient. Then add the velocity to `p`. Do all of it "
-    "in place.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Which quantity must be remembered for each parameter from one call of `step` to the next, and
+   where does it belong?
+2. Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty
+   dict at first: put a tensor of zeros with the shape of `p` into it then.
+3. For each parameter with a gradient, multiply its velocity by the momentum and subtract the
+   learning rate of its group times the gradient. Then add the velocity to `p`. Do all of it in
+   place.
 you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above
 `step`
     @torch.no_grad() →
@@ -98,6 +84,9 @@ your velocity is forgotten from step to step; keep it in `self.state[p]`
 your step is α v − η g with the velocity that is updated already, as in Nesterov momentum; here the
 step is v
     p.add_(state["v"]) → p.add_(group["momentum"] * state["v"] - group["lr"] * p.grad)
+your learning rate is the one of the beginning, the same for all groups; read `group["lr"]` in each
+step, as schedules and groups change it
+    group["lr"] → self.defaults["lr"]
 your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
 your step is the gradient itself; multiply the gradient by the learning rate: v ← α v − η g

@@ -3,9 +3,8 @@
 import torch
 from torch import nn
 
-from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracle import agrees
-from optdl.labs.drivers.follow import steps, type_of
+from optdl.checks.labs.driver import agrees, driver
+from optdl.labs.drivers.follow import type_of
 
 
 def train(model, optimizer, batches):
@@ -24,8 +23,12 @@ def train(model, optimizer, batches):
     return losses
 
 
-@steps()
-def training(function, x, y, seed, momentum, given):
+@driver(
+    "LAB-1:train",
+    train,
+    parts="the losses; the type of what is returned; the weights; forward passes",
+)
+def exercise(function, x, y, seed, momentum, given):
     """Train a network that has dropout and comes in evaluation mode, as after a test."""
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(x[0].shape[1], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
@@ -40,14 +43,6 @@ def training(function, x, y, seed, momentum, given):
     if isinstance(losses, torch.Tensor):  # its values have less precision, which tells nothing
         raise TypeError("expected a list of numbers, got a tensor")
     return losses, type_of(losses), [*model.parameters()], len(passes)
-
-
-exercise = Exercise(
-    "LAB-1:train",
-    train,
-    use=training,
-    parts="the losses; the type of what is returned; the weights; forward passes",
-)
 
 
 @exercise.cases
@@ -75,19 +70,16 @@ def _(function, rng):
         return [-model.train()(x).softmax(dim=1)[range(len(y)), y].log().mean().item()]
 
     case = rng.normal(size=(1, 6, 3)), rng.integers(0, 3, size=(1, 6)), 5, 0.0, "a list"
-    return agrees(training, function, by_hand, case, slice(1))
+    return agrees(exercise.use, function, by_hand, case, slice(1))
 
 
-exercise.hints(
-    "What does each of `zero_grad`, `backward` and `step` read, and what does it change?",
-    "Each minibatch is one step. The network turns the examples into scores, "
-    "`nn.functional.cross_entropy` turns scores and labels into one loss, and `backward` puts its "
-    "gradients where the optimizer reads them.",
-    "Switch to training mode. For each minibatch, do the four things of the task in their order, "
-    "and append the loss, as a number, to a list that you return after the loop.",
-)
-
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What does each of `zero_grad`, `backward` and `step` read, and what does it change?
+2. Each minibatch is one step. The network turns the examples into scores,
+   `nn.functional.cross_entropy` turns scores and labels into one loss, and `backward` puts its
+   gradients where the optimizer reads them.
+3. Switch to training mode. For each minibatch, do the four things of the task in their order, and
+   append the loss, as a number, to a list that you return after the loop.
 you do not clear the gradients before each backward pass, and `backward` adds to them; call
 `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →

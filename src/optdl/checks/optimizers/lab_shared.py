@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.oracle import agrees
+from optdl.checks.labs.driver import agrees
 from optdl.labs.drivers.follow import steps
 from optdl.observation import observe
 
@@ -60,22 +60,18 @@ EVENTS = (
 )
 
 
-def paths(draw):
-    """Return a function that draws a path of an optimizer for each of six options."""
-
-    def cases(rng):
-        for options, event in zip(draw(rng), EVENTS, strict=True):
-            sizes = rng.integers(1, 4, size=5)
-            shapes = [tuple(sizes[:2]), *((size,) for size in sizes[2:])]
-            falling = [0.1, 0.1, *([0.05] * rng.integers(1, 3)), 0.02, 0.02]
-            yield {
-                "start": [rng.normal(size=shape).round(2) for shape in shapes],
-                "options": options,
-                "rates": falling if event else [0.1] * int(rng.integers(3, 6)),
-                "event": event,
-            }
-
-    return cases
+def paths(rng, settings):
+    """Yield the path of an optimizer for each of six settings."""
+    for options, event in zip(settings, EVENTS, strict=True):
+        sizes = rng.integers(1, 4, size=5)
+        shapes = [tuple(sizes[:2]), *((size,) for size in sizes[2:])]
+        falling = [0.1, 0.1, *([0.05] * rng.integers(1, 3)), 0.02, 0.02]
+        yield {
+            "start": [rng.normal(size=shape).round(2) for shape in shapes],
+            "options": options,
+            "rates": falling if event else [0.1] * int(rng.integers(3, 6)),
+            "event": event,
+        }
 
 
 def agrees_with_torch(theirs, **options):

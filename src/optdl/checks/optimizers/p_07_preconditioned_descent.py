@@ -3,15 +3,13 @@
 import numpy as np
 
 from optdl import optimizers
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import objective, random_start
 from optdl.optimizers import preconditioned_descent, run
 
-exercise = Exercise("P-07", preconditioned_descent)
 
-
-@exercise.answer
-def _(gradient, preconditioner, start, lr, steps):
+@answer_to("P-07", preconditioned_descent)
+def exercise(gradient, preconditioner, start, lr, steps):
     P = preconditioner
     theta, path = start, [start]
     for _ in range(steps):
@@ -38,15 +36,13 @@ def _(function, rng):
     return np.allclose(function(*case.values()), z @ P.T, rtol=1e-8)
 
 
-exercise.hints(
-    r"With $\theta_i = \sum_j P_{ij} z_j$, what is $\partial \theta_i / \partial z_j$, and what "
-    r"does the chain rule give for $\partial L / \partial z_j$?",
-    r"In $\partial L / \partial z_j = \sum_i P_{ij}\, \partial L / \partial \theta_i$ the sum runs "
-    r"over the first index of $P$. Which matrix must therefore multiply $\nabla L(\theta)$?",
-    r"Multiply the step of $z$ by $P$ from the left, and replace $Pz$ by $\theta$. Two matrices "
-    r"then multiply the gradient at $\theta$: first the matrix of the chain rule, then $P$.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. With $\theta_i = \sum_j P_{ij} z_j$, what is $\partial \theta_i / \partial z_j$, and what does
+   the chain rule give for $\partial L / \partial z_j$?
+2. In $\partial L / \partial z_j = \sum_i P_{ij}\, \partial L / \partial \theta_i$ the sum runs over
+   the first index of $P$. Which matrix must therefore multiply $\nabla L(\theta)$?
+3. Multiply the step of $z$ by $P$ from the left, and replace $Pz$ by $\theta$. Two matrices then
+   multiply the gradient at $\theta$: first the matrix of the chain rule, then $P$.
 you multiply by P alone; by the chain rule it is PPᵀ∇L
     P @ P.T @ → P @
 your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L

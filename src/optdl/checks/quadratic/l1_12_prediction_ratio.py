@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.objectives import (
     affine,
@@ -19,11 +19,9 @@ from optdl.objectives import (
 )
 from optdl.quadratic import prediction_ratio
 
-exercise = Exercise("L1-12", prediction_ratio)
 
-
-@exercise.answer
-def _(value, gradient, hessian, center, w):
+@answer_to("L1-12", prediction_ratio)
+def exercise(value, gradient, hessian, center, w):
     d = w - center
     g, H = gradient(center), hessian(center)
     predicted = d @ g + 0.5 * d @ H @ d
@@ -66,15 +64,13 @@ def _(function, rng):
     return np.isclose(ratio, 1.0, rtol=1e-9)
 
 
-exercise.hints(
-    r"What value does the quadratic model have at $w$, and what value at $\hat w$? Which terms are "
-    r"left in the difference?",
-    r"With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$, because its constant "
-    r"term cancels.",
-    "Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the "
-    "denominator, and two calls of `value` give the numerator.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What value does the quadratic model have at $w$, and what value at $\hat w$? Which terms are left
+   in the difference?
+2. With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$, because its constant term
+   cancels.
+3. Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the
+   denominator, and two calls of `value` give the numerator.
 your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)
     0.5 * →
 your g and H are taken at w; the model uses both at the center ŵ

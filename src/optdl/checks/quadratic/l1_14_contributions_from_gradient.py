@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import contributions_from_gradient
 
-exercise = Exercise("L1-14", contributions_from_gradient)
 
-
-@exercise.answer
-def _(hessian, gradient):
+@answer_to("L1-14", contributions_from_gradient)
+def exercise(hessian, gradient):
     eigenvalues, U = np.linalg.eigh(hessian)
     slopes = U.T @ gradient
     return 0.5 * slopes**2 / eigenvalues
@@ -30,15 +28,13 @@ def _(function, rng):
     return np.isclose(np.sum(function(H, H @ displacement)), above, rtol=1e-9)
 
 
-exercise.hints(
-    r"The gradient of a quadratic is $g=H(w-w^*)$. What does $u_i^Tg$ become if you insert "
-    r"$w-w^*=\sum_j\alpha_ju_j$ and use $Hu_j=\lambda_ju_j$?",
-    r"It becomes $\lambda_i\alpha_i$. Solve for $\alpha_i$, insert it into "
-    r"$\tfrac12\lambda_i\alpha_i^2$, and simplify.",
-    "Compute eigenvalues and eigenvectors with `np.linalg.eigh`. One matrix product gives all "
-    "numbers $u_i^Tg$; the rest is a square and a quotient, entry by entry.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. The gradient of a quadratic is $g=H(w-w^*)$. What does $u_i^Tg$ become if you insert
+   $w-w^*=\sum_j\alpha_ju_j$ and use $Hu_j=\lambda_ju_j$?
+2. It becomes $\lambda_i\alpha_i$. Solve for $\alpha_i$, insert it into
+   $\tfrac12\lambda_i\alpha_i^2$, and simplify.
+3. Compute eigenvalues and eigenvectors with `np.linalg.eigh`. One matrix product gives all numbers
+   $u_i^Tg$; the rest is a square and a quotient, entry by entry.
 you treat the gradient as α; it is λα, so divide by λ where the formula of the lesson multiplies
     / eigenvalues → * eigenvalues
 your α is right and its square too, but the term is ½λα²: one factor λ is missing

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import spectrum, spectrum_cases
 from optdl.quadratic import largest_stable_step
 
-exercise = Exercise("L1-15:limit", largest_stable_step)
 
-
-@exercise.answer
-def _(eigenvalues):
+@answer_to("L1-15:limit", largest_stable_step)
+def exercise(eigenvalues):
     return 2 / np.max(eigenvalues)
 
 
@@ -26,15 +24,13 @@ def _(function, rng):
     return below < 1 < above
 
 
-exercise.hints(
-    r"For which values of $1-\eta\lambda$ does a coefficient shrink? Which coefficient is the "
-    r"first to stop shrinking as $\eta$ grows?",
-    r"The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must be satisfied for "
-    r"every $i$.",
-    r"Solve the right-hand inequality for $\eta$. Each eigenvalue gives an upper bound; return the "
-    r"strictest of these bounds.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. For which values of $1-\eta\lambda$ does a coefficient shrink? Which coefficient is the first to
+   stop shrinking as $\eta$ grows?
+2. The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must be satisfied for every
+   $i$.
+3. Solve the right-hand inequality for $\eta$. Each eigenvalue gives an upper bound; return the
+   strictest of these bounds.
 your limit is 1/λ_max, the best for that direction; gradient descent is stable up to 2/λ_max
     2 / → 1 /
 your limit follows λ_min; the steepest direction, λ_max, is the first to diverge

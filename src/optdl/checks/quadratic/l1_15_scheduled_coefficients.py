@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import spectrum
 from optdl.quadratic import scheduled_coefficients
 
-exercise = Exercise("L1-15", scheduled_coefficients)
 
-
-@exercise.answer
-def _(alpha0, eigenvalues, lrs):
+@answer_to("L1-15", scheduled_coefficients)
+def exercise(alpha0, eigenvalues, lrs):
     rows = [alpha0]
     for lr in lrs:
         rows.append((1 - lr * eigenvalues) * rows[-1])
@@ -33,15 +31,13 @@ def _(function, rng):
     return np.allclose(rows[-1], 0, atol=1e-9)
 
 
-exercise.hints(
-    r"By what factor does one step with learning rate $\eta_t$ multiply the coefficient "
-    r"$\alpha_i$, and what does the next step start from?",
-    r"One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ at once and with "
-    r"one learning rate.",
-    "Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the "
-    "list, entry by entry, by the factors of this step, and append the result.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. By what factor does one step with learning rate $\eta_t$ multiply the coefficient $\alpha_i$, and
+   what does the next step start from?
+2. One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ at once and with one
+   learning rate.
+3. Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the list,
+   entry by entry, by the factors of this step, and append the result.
 each of your steps starts at alpha0; a step multiplies what the step before has left
     rows[-1] → alpha0
 your steps subtract ηλα⁽⁰⁾; a step subtracts ηλ times what it finds: factors 1 − ηλ multiply

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import search_along
 
-exercise = Exercise("L1-16", search_along)
 
-
-@exercise.answer
-def _(hessian, start, directions):
+@answer_to("L1-16", search_along)
+def exercise(hessian, start, directions):
     path = [start]
     for v in directions:
         g = hessian @ path[-1]
@@ -38,15 +36,12 @@ def _(function, rng):
     return np.abs((gradients * directions).sum(axis=1)).max() < 1e-9
 
 
-exercise.hints(
-    r"Write $J(w+\eta v)$ as a polynomial in $\eta$. What are its linear and its quadratic "
-    r"coefficient?",
-    r"It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$, where $g=Hw$ is the gradient at the current "
-    r"point. Set its derivative with respect to $\eta$ to zero.",
-    r"For each row of `directions`, compute the gradient at the last point of the path, then "
-    r"$\eta$ as a quotient of two numbers, and append the point that you reach.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Write $J(w+\eta v)$ as a polynomial in $\eta$. What are its linear and its quadratic coefficient?
+2. It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$, where $g=Hw$ is the gradient at the current point.
+   Set its derivative with respect to $\eta$ to zero.
+3. For each row of `directions`, compute the gradient at the last point of the path, then $\eta$ as
+   a quotient of two numbers, and append the point that you reach.
 your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv
     -(g @ v) → (g @ g)
 your curvature is gᵀHg, that along the gradient; the line runs along v, so it is vᵀHv

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.observation import observe, products
 from optdl.quadratic import eigen_power
 
-exercise = Exercise("L2-01", eigen_power, rtol=1e-8, atol=1e-10)
 
-
-@exercise.answer
-def _(weight, k):
+@answer_to("L2-01", eigen_power, rtol=1e-8, atol=1e-10)
+def exercise(weight, k):
     eigenvalues, V = np.linalg.eig(weight)
     power = V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)
     return power.real
@@ -37,20 +35,18 @@ def _(function, rng):
     return np.allclose(function(W, 1), W)
 
 
-@exercise.fact("two or three products of matrices are enough for every power")
+@exercise.fact("two or three products of matrices are enough for every power", is_visible=True)
 def _(function, rng):
     return observe(products, function, 0.5 * rng.normal(size=(4, 4)), 1000) < 6
 
 
-exercise.hints(
-    r"Write $W^2$ as $V\,\mathrm{diag}(\lambda)\,V^{-1}\;V\,\mathrm{diag}(\lambda)\,V^{-1}$. What "
-    r"cancels in the middle, and what is the $k$-th power of a diagonal matrix?",
-    r"Between the factors of $W^k$ each product $V^{-1}V$ cancels, so $W^k$ is the product of $V$, "
-    r"a diagonal matrix of powers, and $V^{-1}$.",
-    "Compute the eigenvalues and eigenvectors of a general square matrix, raise the eigenvalues to "
-    "the power, multiply the three matrices, and take the real part at the very end.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Write $W^2$ as $V\,\mathrm{diag}(\lambda)\,V^{-1}\;V\,\mathrm{diag}(\lambda)\,V^{-1}$. What
+   cancels in the middle, and what is the $k$-th power of a diagonal matrix?
+2. Between the factors of $W^k$ each product $V^{-1}V$ cancels, so $W^k$ is the product of $V$, a
+   diagonal matrix of powers, and $V^{-1}$.
+3. Compute the eigenvalues and eigenvectors of a general square matrix, raise the eigenvalues to the
+   power, multiply the three matrices, and take the real part at the very end.
 you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹
     np.linalg.inv(V) → V.T
 you multiply the eigenvalues by k; raise them to the power k
@@ -66,11 +62,6 @@ you drop the imaginary parts of eigenvalues and V before you multiply; only the 
     )\n    power → )\n    eigenvalues, V = eigenvalues.real, V.real\n    power
 you drop the eigenvalues' imaginary parts before you raise them to k; only the product is real
     eigenvalues**k → eigenvalues.real**k
+you raise each entry of W to the power k; the matrix power multiplies k factors W
+    V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → weight**k
 """)
-
-
-@exercise.mistake(
-    "you raise each entry of W to the power k; the matrix power multiplies k factors W"
-)
-def _(weight, k):
-    return weight**k

@@ -27,15 +27,13 @@ def _(function, rng):
     return np.isclose(function(lr, np.linalg.eigvalsh(H)), norm, rtol=1e-9)
 
 
-exercise.hints(
-    "If the start differs from the minimum along a single eigenvector, by what factor does one "
-    "step multiply the distance? Which eigenvector is the worst one to start along?",
-    r"Along $u_i$ the distance is multiplied by $|1-\eta\lambda_i|$. A start that mixes directions "
-    r"is never worse than the worst single direction.",
-    "Compute the factors of all eigenvalues as one array, and reduce this array to the number that "
-    "belongs to the worst start.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. If the start differs from the minimum along a single eigenvector, by what factor does one step
+   multiply the distance? Which eigenvector is the worst one to start along?
+2. Along $u_i$ the distance is multiplied by $|1-\eta\lambda_i|$. A start that mixes directions is
+   never worse than the worst single direction.
+3. Compute the factors of all eigenvalues as one array, and reduce this array to the number that
+   belongs to the worst start.
 you look only at λ_min; at a large learning rate λ_max is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.min(eigenvalues))
 you look only at λ_max; at a small learning rate λ_min is the slower direction

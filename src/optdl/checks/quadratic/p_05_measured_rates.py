@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import measured_rates
 
-exercise = Exercise("P-05:measured", measured_rates)
 
-
-@exercise.answer
-def _(hessian, start, lrs, steps):
+@answer_to("P-05:measured", measured_rates)
+def exercise(hessian, start, lrs, steps):
     rates = []
     for lr in lrs:
         w = start
@@ -38,15 +36,13 @@ def _(function, rng):
     return np.allclose(rates, [0.9, 0.7, 0.8], atol=1e-6)
 
 
-exercise.hints(
-    r"What is the gradient of $\tfrac12w^T Hw$, and which two iterates does the factor of the last "
-    r"step compare?",
-    r"One step is $w\leftarrow w-\eta Hw$. Only the last two iterates of a run are needed, so "
-    r"remember what $w$ was before each step.",
-    "Use two nested loops, over the learning rates and over the steps. In the inner loop keep the "
-    "old `w` under a second name; after it, append the quotient of the two norms.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. What is the gradient of $\tfrac12w^T Hw$, and which two iterates does the factor of the last step
+   compare?
+2. One step is $w\leftarrow w-\eta Hw$. Only the last two iterates of a run are needed, so remember
+   what $w$ was before each step.
+3. Use two nested loops, over the learning rates and over the steps. In the inner loop keep the old
+   `w` under a second name; after it, append the quotient of the two norms.
 you average over all steps; early steps are faster, so use the last step alone
     np.linalg.norm(w) / np.linalg.norm(before)
     → (np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from optdl.checks.exercise import Exercise
+from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import spectrum, spectrum_cases
 from optdl.quadratic import optimal_step
 
-exercise = Exercise("P-05:step", optimal_step)
 
-
-@exercise.answer
-def _(eigenvalues):
+@answer_to("P-05:step", optimal_step)
+def exercise(eigenvalues):
     return 2 / (np.min(eigenvalues) + np.max(eigenvalues))
 
 
@@ -25,14 +23,12 @@ def _(function, rng):
     return rates[1] < rates[0] and rates[1] < rates[2]
 
 
-exercise.hints(
-    r"Sketch $|1-\eta\lambda|$ against $\eta$, for the smallest and for the largest eigenvalue. "
-    r"Where is the higher of the two curves lowest?",
-    r"It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.",
-    r"Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in it, whatever "
-    r"the order of the array.",
-)
-exercise.mistakes(r"""
+exercise.help(r"""
+1. Sketch $|1-\eta\lambda|$ against $\eta$, for the smallest and for the largest eigenvalue. Where
+   is the higher of the two curves lowest?
+2. It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.
+3. Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in it, whatever the
+   order of the array.
 you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum
     + → *
 your step is 1/λ_max, for the steepest direction alone; the best one balances both ends

@@ -3,13 +3,13 @@
 A line ``=== name`` begins a row. Lines ``--- kind`` begin its cells: ``answer`` is the student's,
 ``plain`` and ``locked`` are the instructor's, ``tagged`` is plain with the tag *train*, ``test``
 is worth a point. Other kinds say something of the cell above them: ``wrong`` is handed in in its
-place, ``why`` is why the test fails. A row that begins with no such line begins with what is handed
-in in the place of the answer ``def f(x): return x * x``.
+place, ``why`` is why the test fails. ``f`` begins what is handed in in the place of the answer
+``def f(x): return x * x``, and so does a row that begins with no such line.
 """
 
+import copy
 import re
 from ast import literal_eval
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ CELLS: dict[str, Any] = {
 }
 
 SQUARE = "--- answer\ndef f(x): return x * x\n--- wrong\n"
+"""What ``--- f`` stands for."""
 
 
 class Table(NamedTuple):
@@ -45,13 +46,12 @@ class Table(NamedTuple):
     names: list[str]
 
 
-def table(name: str, without: Collection[str] = ()) -> Table:
-    """Return what a table says, without some of its rows."""
+def table(name: str) -> Table:
+    """Return what a table says."""
     made = Table([], {"wrong": {}, "why": {}}, [])
     for number, (row, text) in enumerate(sections(f"tables/{name}.txt").items()):
-        if row in without:
-            continue
-        whole = text if text.startswith("---") else SQUARE + text
+        whole = text if text.startswith("---") else f"--- f\n{text}"
+        whole = whole.replace("--- f\n", SQUARE)
         for kind, lines in split(re.sub(NAMES, rf"\1_{number}", whole), "---"):
             if kind in made.said:
                 made.said[kind][len(made.cells) - 1] = lines
@@ -62,16 +62,28 @@ def table(name: str, without: Collection[str] = ()) -> Table:
     return made
 
 
+def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
+    """Return by attack the points of the right answers and of those that try to get them.
+
+    The last attack exchanges the student's names, so what stands behind it would prove nothing.
+    """
+    made = table("attacks")
+    runs = [
+        executed(
+            folder,
+            *(said.get(place, copy.deepcopy(node)) for place, node in enumerate(made.cells)),
+            source=made.cells,
+            **options,
+        )[1].scores
+        for said in ({}, made.said["wrong"])
+    ]
+    return {name: tuple(scores[name] for scores in runs) for name in made.names}
+
+
 LINES = sections("tables/sent.txt")["lines"]
 RECORD = "calls = []\ndef h(x):\n    calls.append(x)\n    return x"
 SQUARE_OF_G = {"answer": "def g(x): return x * x", "test": "assert g(2) == 4"}
 """What stands in cells of which nothing is said."""
-
-
-def not_in_wasm(test: str, rows: dict[str, str]) -> dict[str, str]:
-    """Return why some of the rows that a test executes are not for the other sandbox."""
-    found = {row: re.match(r"not in WebAssembly: ([^;\n]*)", text) for row, text in rows.items()}
-    return {f"{test}[{row}]": why[1] for row, why in found.items() if why}
 
 
 def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
@@ -88,7 +100,6 @@ def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[A
         text = text.replace(name, named)
     head, *parts = re.split(r"^--- (.*)\n", f"{text}\n", flags=re.M)
     fields = dict(part.split(": ", 1) for part in head.strip().split("; ") if part)
-    fields.pop("not in WebAssembly", None)
     if "grace" in fields:
         monkeypatch.setattr("gradebox.workers.client.GRACE", float(fields.pop("grace")))
     expected = {name: fields.pop(name, "") for name in ("events", "changed")}
