@@ -79,6 +79,11 @@ def linear(A: np.ndarray, w: np.ndarray) -> np.ndarray:
     return A @ w
 
 
+def ramp(w: np.ndarray) -> np.ndarray:
+    """Return max(w, 0), the gradient of a loss that is flat where w is negative."""
+    return np.maximum(w, 0)
+
+
 def affine(c: np.ndarray, A: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return c + Aw."""
     return c + A @ w

@@ -58,9 +58,10 @@ def exercise(kind, losses, patience, min_delta):
             break
     fill(model, 99)
     fill(other, -1)
-    stopper.restore(first)
-    fill(first, -2)  # training goes on
-    stopper.restore(other)
+    if any(loss < float("inf") for loss in losses):  # else nothing was kept
+        stopper.restore(first)
+        fill(first, -2)  # training goes on
+        stopper.restore(other)
     said = [-1 if value is None else bool(value) for value in returned]
     restored = [*other.parameters()], [*other.buffers()][:2]
     return said, *(torch.unique(torch.cat(values)) for values in restored)
@@ -68,7 +69,7 @@ def exercise(kind, losses, patience, min_delta):
 
 @exercise.cases
 def _(rng):
-    nan = float("nan")
+    nan, inf = float("nan"), float("inf")
     histories = [
         ([3, 2, 2.5, 2.4, 2.3, 2.6, 1], 3, 0.0),
         ([3, 2, 2.5, 1.5, 1.8, 1.9, 1], 2, 0.0),
@@ -77,6 +78,8 @@ def _(rng):
         ([3, 2.5, nan, 2.6, nan, 1.5], 2, 0.0),
         ([3, 2, nan, nan, nan], 4, 0.0),
         ([nan, 3, 2, 2.5, 2.6, 1], 2, 0.0),
+        ([inf, 20, inf, 30, 4], 2, 0.0),
+        ([inf, inf, inf, inf], 2, 0.0),
         ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
         ([3, 2, 1, 0.9999], 1, 0.0),
         ([3e40, 2e40, 2.5e40, 2.6e40, 1e40], 2, 0.0),
@@ -146,6 +149,8 @@ leave `best` as it is until it is beaten by more than `min_delta`
 you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask whether the
 loss is smaller, not whether it is not larger
     if loss < → if not loss >=
+an infinite first loss is no new best one; count it among the epochs without one
+    if loss < → if (not self.state and loss == loss) or loss <
 an epoch whose loss is NaN is one without a new best loss; count it
     else: → elif loss == loss:
 you keep the weights once, at the first loss; keep them at each new best loss

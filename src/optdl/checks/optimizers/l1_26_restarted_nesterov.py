@@ -6,7 +6,7 @@ import numpy as np
 
 from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import objective, random_start
-from optdl.objectives import constant, linear, named
+from optdl.objectives import constant, linear, named, ramp
 
 
 @answer_to("L1-26, L1-27", "restarted_nesterov")
@@ -41,6 +41,12 @@ def _(rng):
         gradient, lr = objective(rng, n), round(rng.uniform(low, high), 3)
         case = {"gradient": gradient, "start": random_start(rng, n), "lr": lr}
         yield {**case, "steps": steps + int(rng.integers(3))}
+    # it runs into a flat part, where gᵀv is 0
+    case = {
+        "gradient": named("w ↦ maximum(w, 0)", ramp),
+        "start": rng.uniform(1, 2, size=2).round(1),
+    }
+    yield {**case, "lr": round(rng.uniform(0.1, 0.2), 3), "steps": 12 + int(rng.integers(3))}
 
 
 @exercise.fact("under a constant gradient g it never restarts, and step t is −ηg (t + 3)/4")
@@ -61,6 +67,8 @@ you take the gradient at θ; Nesterov takes it at the interim point θ + αv
     gradient(theta + alpha * v) → gradient(theta)
 you never restart; where g·v > 0 the velocity leads uphill, and is set to zero
     if g @ v > 0:\n            v, k = np.zeros_like(v), 0 →
+you restart where g·v is 0, too; the loss is flat there, and the velocity goes on
+    g @ v > 0 → g @ v >= 0
 your velocity is lost in each step; α is k/(k + 3), and only g·v > 0 restarts it
     g @ v > 0 → g @ v < 0
 your α is one step ahead; the first step after a restart has k = 0, the second k = 1
