@@ -57,6 +57,9 @@ you keep the mean of which you took the sign; m is a mean of its own, with β₂
     u = np.sign(beta1 * m + (1 - beta1) * g) → m = beta1 * m + (1 - beta1) * g
     (u + decay → (np.sign(m) + decay
     m = beta2 * m + (1 - beta2) * g →
+where the mean is 0, so is its sign: that entry only decays
+    u = np.sign(beta1 * m + (1 - beta1) * g)
+    → u = np.where(beta1 * m + (1 - beta1) * g >= 0, 1.0, -1.0)
 your step has no sign; only the sign of the mean counts
     np.sign(beta1 * m + (1 - beta1) * g) → beta1 * m + (1 - beta1) * g
 the decay stands inside your sign; θ shrinks outside it

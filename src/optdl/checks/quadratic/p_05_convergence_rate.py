@@ -40,6 +40,8 @@ you look only at λ_max; at a small learning rate λ_min is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.max(eigenvalues))
 your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|
     np.abs(1.0 - lr * eigenvalues) → (1 - lr * eigenvalues)
+your rate is never above 1; at a large learning rate the error grows, and the rate says by how much
+    np.abs(1.0 - lr * eigenvalues).max() → min(1.0, np.abs(1.0 - lr * eigenvalues).max())
 you take the fastest direction; the slowest direction determines the rate
     eigenvalues).max() → eigenvalues).min()
 you average the directions; after many steps only the slowest is left
