@@ -38,9 +38,6 @@ def heights(name: str) -> dict[str, dict[float, float]]:
     return levels
 
 
-# --- Empirical risk ---------------------------------------------------------------------------
-
-
 @pytest.mark.row("L1-04")
 def test_margins_grow_after_the_last_training_error():
     names = "train_error", "normalized_margin", "validation_error"
@@ -59,9 +56,6 @@ def test_gradient_is_smallest_where_validation_is_worst():
     assert norm.argmin() == len(norm) - 1
     assert error[-1] > 1.8 * error.min()
     assert norm[erm.early_stopping(error.tolist(), 10)[1]] > 0.5 * norm[0]
-
-
-# --- Conditioning -----------------------------------------------------------------------------
 
 
 @pytest.mark.row("L1-19")
@@ -132,9 +126,6 @@ def test_most_weights_beyond_30_are_still_growing():
     assert np.mean(later > 1.01 * weights[far]) > 0.6
 
 
-# --- Optimizers -------------------------------------------------------------------------------
-
-
 @cache
 def methods() -> list[str]:
     """Return the optimizers that were compared, each at its best learning rate."""
@@ -176,9 +167,6 @@ def test_nesterov_and_momentum_end_within_each_others_range():
     ends = [curves("optimizers-curves", f"{name}, ")[:, -1] for name in ("Momentum", "Nesterov")]
     for one, other in (ends, ends[::-1]):
         assert other.min() < one.mean() < other.max()
-
-
-# --- Initialization ---------------------------------------------------------------------------
 
 
 @pytest.mark.row("L2-12")
