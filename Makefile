@@ -5,7 +5,7 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python
 # figures 6 and 7 need a GPU: experiments/README.md
-F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
+F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded
 
 # what students handed in, and their marks
 CLASS := class submitted autograded feedback exchange gradebook.db archive
@@ -55,8 +55,8 @@ release: .venv/ready ## make exercises/ from solutions/ (A=erm for one, DUE="202
 handout: .venv/ready ## pack a copy for students (HOW=upload, exchange or hub to hand in)
 	@$(PY) -m tools.classroom.handout $(if $(HOW),--how "$(HOW)") $(if $(ID),--id "$(ID)")
 
-class: .venv/ready ## enter a class list (LIST=class.csv), or take the last one back (UNDO=yes)
-	@$(PY) -m tools.classroom.roster $(if $(UNDO),--undo,"$(LIST)") $(if $(ID),--id "$(ID)")
+class: .venv/ready ## enter a class list (LIST=class.csv)
+	@$(PY) -m tools.classroom.roster "$(LIST)" $(if $(ID),--id "$(ID)")
 
 extend: .venv/ready ## give a student more time (A=erm STUDENT=ada UNTIL="2027-03-08 23:59")
 	@$(PY) -m tools.classroom.extend "$(A)" "$(STUDENT)" "$(UNTIL)"
@@ -67,8 +67,8 @@ collect: .venv/ready ## take in a zip of Moodle's or Canvas's (A=erm ZIP=submiss
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.classroom.grade $(A)
 
-report: .venv/ready ## write pages about the class, with names and without (A=erm for one)
-	@$(PY) -m tools.classroom.report $(A)
+report: .venv/ready ## tell how the class did, and write the page about it (A=erm for one)
+	@$(PY) -m tools.classroom.gradebook $(A)
 
 feedback: .venv/ready ## give graded pages back to the students (A=erm)
 	@$(PY) -m tools.classroom.feedback $(A)

@@ -63,8 +63,9 @@ def main() -> None:
             found[case.name] = control(case, released, Path(folder).resolve() / case.name / "c")
             print(case.name, json.dumps(found[case.name]), flush=True)
     known = [case.name for case in CASES if not case.unrun]
-    kept = {name: found[name] for name in known if name in found}
-    FILE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    # a line for each case
+    lines = ",\n".join(f"{json.dumps(n)}: {json.dumps(found[n])}" for n in known if n in found)
+    FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 def control(case: Case, released: Path, root: Path) -> dict[str, Any]:

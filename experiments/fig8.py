@@ -10,8 +10,8 @@ and of the minibatch's own statistics; with ε₁ = 0.01 and with ε₁ = 0. ::
 import numpy as np
 from matplotlib import pyplot as plt
 
-from optdl.experiments import Panel, Run, draw_spreads, main
-from optdl.plotting import plot_curves, use_style
+from optdl.experiments import Panel, Run, draw_curves, main
+from optdl.plotting import plot_curves
 
 RUNS = [
     Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20),
@@ -26,23 +26,13 @@ KINDS = {
 }
 
 
-def gains(record):
-    """Return for each kind of P the gain κ(H)/κ(PᵀHP) and κ(D), step by step."""
-    before = np.array(record.curves["hessian"])
-    return {
-        kind: (before / record.curves[kind], np.array(record.curves[kind.replace(" P ", " D ")]))
-        for kind in KINDS
-    }
-
-
 def table(experiment):
     """Return medians over the steps of all seeds, and the range of the seeds' medians, as rows."""
-    [watched] = [run for run in experiment.panels[0].runs if run.watch_every]
-    records, rows = experiment.records()[watched.name], []
+    records, rows = experiment.records()[RUNS[1].name], []
     for kind in KINDS:
-        pairs = [gains(record)[kind] for record in records]
-        medians = [np.median(gain) for gain, _ in pairs]
-        gain, kappa = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        gains = [np.divide(r.curves["hessian"], r.curves[kind]) for r in records]
+        kappa = np.concatenate([r.curves[kind.replace(" P ", " D ")] for r in records])
+        medians, gain = [np.median(each) for each in gains], np.concatenate(gains)
         averages, _, least = kind.split()
         rows.append([
             "of the step (running averages)" if averages == "running" else "of the minibatch",
@@ -57,23 +47,14 @@ def table(experiment):
 
 def draw(experiment):
     """Draw training curves, and the condition numbers of the first seed."""
-    use_style()
-    fig, ((above, first), (below, second)) = plt.subplots(2, 2, figsize=(10, 6.4))
-    by_run = experiment.records()
-    runs = [(run, by_run[run.name]) for run in experiment.panels[0].runs if run.name in by_run]
-    draw_spreads(above, runs, "test_error", "test accuracy")
-    draw_spreads(below, runs, "minibatch_loss", "training loss")
-    records = next(records for run, records in runs if run.watch_every)
-    curves = records[0].curves
+    draw_curves(experiment)
+    curves = experiment.records()[experiment.panels[0].runs[1].name][0].curves
     shown = {"Hessian": curves["hessian"]} | {KINDS[kind]: curves[kind] for kind in KINDS}
-    deviations = {KINDS[kind]: curves[kind.replace(" P ", " D ")] for kind in KINDS}
-    for ax, each, name in ((first, shown, "condition number"), (second, deviations, "κ(D)")):
-        plot_curves(each, ax, x=curves["watched_step"], xlabel="step", ylabel=name)
-        ax.set_yscale("log")
-        ax.locator_params(axis="x", nbins=5)
-        for line in ax.lines:
-            line.set(linewidth=0.8, linestyle="-")
-    return experiment.save(fig)
+    ax = plt.subplots()[1]
+    plot_curves(shown, ax, x=curves["watched_step"], xlabel="step", ylabel="condition number")
+    ax.set_yscale("log")
+    plt.setp(ax.lines, linewidth=0.8, linestyle="-")
+    experiment.save(ax.figure, "fig8-condition-numbers")
 
 
 if __name__ == "__main__":

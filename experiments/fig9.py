@@ -6,6 +6,7 @@ The two methods take turns, epoch by epoch. ::
     python experiments/fig9.py
 """
 
+import itertools
 import math
 import time
 
@@ -39,33 +40,25 @@ def perform_in_turns(experiment):
 
     A disturbance of the machine then meets all of them. The curve is ``epoch_seconds``.
     """
-    for panel in [] if experiment.options.draw else experiment.panels:
-        for seed in experiment.seeds:
-            files = [experiment.file(run, seed) for run in panel.runs]
-            if all(is_done(file, run) for file, run in zip(files, panel.runs, strict=True)):
-                continue
-            seconds = epoch_seconds(experiment, panel.runs, seed)
-            for file, run, each in zip(files, panel.runs, seconds, strict=True):
-                curves = {"epoch_seconds": each}
-                record = Record(curves, run.config(), seed, f"all {len(each)} epochs")
-                experiment.save_record(record, file)
-
-
-def epoch_seconds(experiment, runs, seed):
-    """Return the seconds of each epoch, a list for each run."""
-    parts, device = experiment.parts(runs[0]), experiment.device
-    x = torch.from_numpy(parts.train.x).to(device)
-    y = torch.from_numpy(parts.train.y).to(device)
-    epochs = [plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in runs]
-    seconds = [[] for _ in runs]
-    for number in tqdm(range(runs[0].epochs), desc=f"{runs[0].batch}, seed {seed}"):
-        order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
-        rows = torch.split(order.to(device), runs[0].batch)
-        for epoch, times in zip(epochs, seconds, strict=True):
-            if number == 0:
-                epoch(rows[:3])  # libraries start
-            times.append(epoch(rows))
-    return seconds
+    panels = [] if experiment.options.draw else experiment.panels
+    for panel, seed in itertools.product(panels, experiment.seeds):
+        files = {run: experiment.file(run, seed) for run in panel.runs}
+        if all(is_done(file, run) for run, file in files.items()):
+            continue
+        parts, device, first = experiment.parts(panel.runs[0]), experiment.device, panel.runs[0]
+        x, y = (torch.from_numpy(each).to(device) for each in (parts.train.x, parts.train.y))
+        epochs = [plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in files]
+        seconds = [[] for _ in files]
+        for number in tqdm(range(first.epochs), desc=f"{first.batch}, seed {seed}"):
+            order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
+            rows = torch.split(order.to(device), first.batch)
+            for epoch, times in zip(epochs, seconds, strict=True):
+                if number == 0:
+                    epoch(rows[:3])  # libraries start
+                times.append(epoch(rows))
+        for (run, file), times in zip(files.items(), seconds, strict=True):
+            stop = f"all {len(times)} epochs"
+            experiment.save_record(Record({"epoch_seconds": times}, run.config(), seed, stop), file)
 
 
 def network(run, parts, seed):
@@ -84,7 +77,7 @@ def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
     bnp = BNP(model, check_finite=False) if run.method.startswith("BNP") else None
     optimizer = torch.optim.SGD(model.parameters(), run.rate)
     forward = model if whole else way(model)
-    precondition = None if bnp is None else bnp.step if whole else way(bnp.step)
+    precondition = bnp and (bnp.step if whole else way(bnp.step))
 
     def step(rows):
         optimizer.zero_grad()
@@ -92,7 +85,7 @@ def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
             scores = forward(x[rows])
         loss = functional.cross_entropy(scores.float(), y[rows])
         loss.backward()
-        if precondition is not None:
+        if precondition:
             precondition()
         optimizer.step()
         return loss.detach()
@@ -141,16 +134,11 @@ def draw_times(experiment, axes):
         ax.set_ylim(0, None)
 
 
-def draw(experiment):
-    """Draw the figure, and save it."""
-    use_style()
-    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
-    draw_times(experiment, axes)
-    return experiment.save(fig)
-
-
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     perform_in_turns(experiment)
     print("batch, BN/s, BNP/s, ratio, the paper's ratio on a V100", *table(experiment), sep="\n")
-    draw(experiment)
+    use_style()
+    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
+    draw_times(experiment, axes)
+    experiment.save(fig)

@@ -7,7 +7,6 @@ in the later layers, with plain gradient descent and with LN. ::
     python experiments/first_layer.py
 """
 
-from dataclasses import replace
 from itertools import product
 
 from optdl.experiments import DENSE_METHODS, Panel, Run, Tuning, main
@@ -35,38 +34,25 @@ GRIDS = {
 }
 
 
-def run_of(label: str, inputs: str, batch: int, rate: float) -> Run:
-    """Return a run as figures 3 and 4 have it."""
-    method, settings = DENSE_METHODS[label]
-    epochs = SCHEDULES[batch][1]
-    return Run(label, "cifar10", "fc3", method, batch, rate, epochs, "sgd", inputs, settings)
+def panel(inputs, batch, rates, suffix="", title="", grid=None):
+    """Return the methods at these rates, or pairs of rates, with a search where there is a grid."""
+    _, epochs, short = SCHEDULES[batch]
+    runs = []
+    for label, rate in zip(METHODS, rates, strict=True):
+        last = epochs, "sgd", inputs, DENSE_METHODS[label][1]
+        run = Run(label + suffix, "cifar10", "fc3", DENSE_METHODS[label][0], batch, 1.0, *last)
+        runs.append(run.at(rate))
+    tuning = None if grid is None else Tuning(grid, epochs=short, paper=0, pairs=True)
+    return Panel(f"minibatches of {batch}, {inputs} inputs{title}", runs, tuning)
 
 
-PANELS = [
-    Panel(
-        f"minibatches of {batch}, {inputs} inputs",
-        [run_of(label, inputs, batch, rate) for label, rate in zip(METHODS, rates, strict=True)],
-        Tuning((), epochs=SCHEDULES[batch][2], paper=0, pairs=True),
-    )
-    for (inputs, batch), rates in COMMON.items()
+PANELS = [panel(*where, rates, grid=()) for where, rates in COMMON.items()]
+PANELS += [
+    panel(*where, (1.0,) * 3, ", grid", ", best pairs of a grid", [*product(*grid)])
+    for where, grid in GRIDS.items()
 ]
 PANELS += [
-    Panel(
-        f"minibatches of {batch}, {inputs} inputs, best pairs of a grid",
-        [replace(run_of(label, inputs, batch, 1.0), label=f"{label}, grid") for label in METHODS],
-        Tuning([*product(*grid)], epochs=SCHEDULES[batch][2], paper=0, pairs=True),
-    )
-    for (inputs, batch), grid in GRIDS.items()
-]
-PANELS += [
-    Panel(
-        f"minibatches of {batch}, {inputs} inputs, second-best pairs",
-        [
-            replace(run_of(label, inputs, batch, 1.0).at(pair), label=f"{label}, second")
-            for label, pair in zip(METHODS, pairs, strict=True)
-        ],
-    )
-    for (inputs, batch), pairs in SECOND.items()
+    panel(*where, pairs, ", second", ", second-best pairs") for where, pairs in SECOND.items()
 ]
 
 if __name__ == "__main__":

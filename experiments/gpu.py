@@ -11,25 +11,21 @@ one log; what did not fit is listed. No network is needed, but Linux or macOS::
 """
 
 import argparse
-import importlib.util
-import itertools
 import logging
 import math
 import os
 import platform
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from importlib import import_module
+from itertools import pairwise, product
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NEEDED = ("torch", "numpy", "jaxtyping", "matplotlib", "tqdm", "PIL", "pytest")
-if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-    sys.exit(f"gpu.py needs {', '.join(missing)}: install what is missing, then begin again")
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]  # it needs no installation
 
 # ruff: noqa: E402
@@ -40,7 +36,7 @@ import pytest
 import torch
 
 from optdl.data import load, pack
-from optdl.experiments import Experiment, draw_curves, models
+from optdl.experiments import Experiment, accuracy, draw_curves, models
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.labs import bnp_cnn as lab
 from optdl.records import Record
@@ -48,8 +44,7 @@ from optdl.training import graphed
 
 say = logging.getLogger("gpu").info
 RESNET, LAB = "ResNet-110", "augment batches checkpoint trainer"
-ROUNDS = 4
-"""So often the methods of Figure 6 take turns."""
+ROUNDS = 4  # so often the methods of Figure 6 take turns
 
 
 class OutOfTime(BaseException):
@@ -60,16 +55,13 @@ class Loan:
     """The time that there is, and what is still planned in the present part."""
 
     def __init__(self, options):
-        self.tiny, self.seconds, self.planned = options.tiny, 60 * options.minutes, []
-        self.device = "cpu" if options.tiny else "cuda"
+        self.tiny, self.device = options.tiny, "cpu" if options.tiny else "cuda"
         self.folder = Path(options.results or HERE / "results" / "gpu").resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.began, self.end = time.monotonic(), 0.0
+        self.began, self.seconds = time.monotonic(), 60 * options.minutes
         log = logging.FileHandler(self.folder / "gpu.log", "w", "utf-8")
-        shown = "%(relativeCreated)7d ms  %(message)s"
-        logging.basicConfig(
-            level="INFO", format=shown, handlers=[log, logging.StreamHandler(sys.stdout)]
-        )
+        kept = {"handlers": [log, logging.StreamHandler(sys.stdout)], "level": "INFO"}
+        logging.basicConfig(format="%(relativeCreated)7d ms  %(message)s", **kept)
 
     def left(self):
         """Return the seconds that the present part has left."""
@@ -85,10 +77,10 @@ class Loan:
         options = ["--device", self.device, "--seeds", "1", "--results", str(self.folder)]
         return Experiment(module.__file__, panels, options + ["--smoke"] * self.tiny)
 
-    def perform(self, name, part, share):
+    def perform(self, part, share):
         """Do a part until a share of the time is used; what goes wrong ends this part alone."""
         self.end, self.planned = share * self.seconds, []
-        say(f"--- {name}: {self.left():.0f} s")
+        say(f"--- {part.__name__}: {self.left():.0f} s")
         signal.setitimer(signal.ITIMER_REAL, max(self.left(), 0.01))
         try:
             part(self)
@@ -127,77 +119,75 @@ def cuda_tests(loan):
 def table_1(loan):
     """Time an epoch of BN, BNP and vanilla, and steps of ResNet-110; all of a size take turns."""
     torch._dynamo.config.skip_nnmodule_hook_guards = False  # BNP has hooks
-    backend = "eager" if loan.tiny else "inductor"
+    backend, depth = ("eager", 8) if loan.tiny else ("inductor", None)
     ways = {"": lambda given: given, ", CUDA graph": graphed,
             ", compiled": lambda given: torch.compile(given, backend=backend)}  # fmt: skip
     dense, deep = loan.experiment(fig9, fig9.PANELS), loan.experiment(fig6, [fig6.large(RESNET)])
-    runs = [[*p.runs, replace(p.runs[0], label="vanilla", method="vanilla")] for p in dense.panels]
-    groups = [[(run, way) for way in ways for run in each] for each in runs]
+    groups = [
+        product(ways, [*panel.runs, replace(panel.runs[0], label="vanilla", method="vanilla")])
+        for panel in dense.panels
+    ]
     trained = [run for run in deep.panels[0].runs if run.method != "BNP"]
-    groups += [[(run, way) for way in ("", ", CUDA graph") for run in trained]]
-    loan.planned = [replace(r, label=r.label + way).name for group in groups for r, way in group]
+    groups += [product(("", ", CUDA graph"), trained)]
+    groups = [{replace(run, label=run.label + way): way for way, run in each} for each in groups]
+    loan.planned = [run.name for group in groups for run in group]
     for number, group in enumerate(groups):
         torch.compiler.reset()
         until = loan.left() * (1 - 1 / (len(groups) - number))
-        first = group[0][0]
+        first = next(iter(group))
         narrow = None if first.network in FULLY_CONNECTED else torch.bfloat16
         parts = (deep if narrow else dense).parts(first)
         x, y = (torch.from_numpy(each).to(loan.device) for each in (parts.train.x, parts.train.y))
         rows = torch.split(torch.arange(len(y), device=loan.device), first.batch)
         rows = [each for each in rows if len(each) == first.batch][: 20 if narrow else None]
-        entrants = {}
-        for run, way in group:
-            depth = 8 if loan.tiny else None
+        epochs, times = {}, {run: [] for run in group}
+        for run, way in group.items():
             model = (models.build(run, parts.shape, parts.classes, 0, depth) if narrow
-                     else fig9.network(run, parts, 0)).to(loan.device)  # fmt: skip
-            model.to(memory_format=torch.channels_last)
-            epoch = fig9.plain_epoch(run, model, x, y, ways[way], narrow)
-            entrants[replace(run, label=run.label + way)] = (epoch, [])
+                     else fig9.network(run, parts, 0))  # fmt: skip
+            model.to(loan.device).to(memory_format=torch.channels_last)
+            epochs[run] = fig9.plain_epoch(run, model, x, y, ways[way], narrow)
         for turn in range(1 if loan.tiny else 20):
             if turn and loan.left() < until:
                 break
-            for run, (epoch, times) in list(entrants.items()):
+            for run, epoch in list(epochs.items()):
                 try:
                     if turn == 0:
                         epoch((5 * rows)[:5])  # compiles, captures, starts libraries
-                    times.append(epoch(rows))
+                    times[run].append(epoch(rows))
                 except Exception as error:  # of a compiler, say: the others go on
                     say(f"{run.name}: {type(error).__name__}: {error}")
-                    del entrants[run]
+                    del epochs[run]
                     continue
                 config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
-                record = Record({"epoch_seconds": times}, config, 0, f"all {turn + 1} epochs")
+                curves = {"epoch_seconds": times[run]}
+                record = Record(curves, config, 0, f"all {turn + 1} epochs")
                 dense.save_record(record, dense.file(run, 0))
-        for run, (_, times) in entrants.items():
-            once = float(np.median(times))
+        for run in epochs:
+            once = float(np.median(times[run]))
             loan.done(run.name, f"{once:.3f} s, {1e3 * once / len(rows):.2f} ms a step")
     print(*fig9.table(dense), sep="\n")
 
 
 def lab_on_gpu(loan):
-    """Do the lab with its sections for a GPU: the CNN, images a second, then ResNet-110."""
+    """Do the lab with its sections for a GPU: images a second, then an epoch of each run."""
     full, speeds = lab.SMALL if loan.tiny else lab.FULL, {}
-    loan.planned = [full.kinds[0], "images a second", full.kinds[1]]
+    loan.planned = ["images a second", "lab.json"]
     modules = (import_module(f"optdl.checks.bnp_cnn.lab_6_{name}") for name in LAB.split())
     parts = {name: value for module in modules for name, value in vars(module).items()}
-    checkpoints = loan.folder / "lab-checkpoints"
 
     def told(name, speed):
         speeds[name] = [speed]
         Record(speeds, {"network": full.kinds[-1]}).save(loan.folder / "lab-speeds.json")
         say(f"{name}: {speed:.0f} images a second")
 
-    for kind in full.kinds:
-        path = loan.folder / f"lab-{kind}.json"
-        path.unlink(missing_ok=True)
-        shutil.rmtree(checkpoints, ignore_errors=True)
-        size = replace(full, kinds=(kind,), epochs=1, drops=())
-        who = {"user": "gpu", "predictions": {}}
-        lab.perform_full(parts, **who, path=path, folder=checkpoints, size=size)
-        loan.done(kind, lab.full_report(path))
-        if not speeds:
-            lab.measure(parts, full, steps=1 if loan.tiny else 10, told=told)
-            loan.done("images a second", "measured")
+    lab.measure(parts, full, steps=1 if loan.tiny else 10, told=told)
+    loan.done("images a second", "measured")
+    path, size = loan.folder / "lab.json", replace(full, epochs=1, drops=())
+    path.unlink(missing_ok=True)
+    who = {"user": "gpu", "predictions": {}, "path": path}
+    with tempfile.TemporaryDirectory() as checkpoints:
+        lab.perform_full(parts, **who, folder=checkpoints, size=size)
+    loan.done("lab.json", lab.full_report(path))
 
 
 def figure_6(loan):
@@ -212,25 +202,24 @@ def figure_6(loan):
         old.unlink()
     start = epoch = 0.0
     for run in panel.runs:
-        trial, seconds = replace(run, label=f"{run.label} first epoch", epochs=1), []
+        trial, began = replace(run, label=f"{run.label} first epoch", epochs=1), [time.monotonic()]
         for _ in range(2):  # the second time nothing is left to train: what it takes is the start
-            began = time.monotonic()
             experiment.advance(trial)
-            seconds.append(time.monotonic() - began)
-        start, epoch = start + seconds[1], epoch + seconds[0] - seconds[1]
-        say(f"{run.label}: {seconds[1]:.1f} s to begin, {seconds[0] - seconds[1]:.1f} s more")
+            began.append(time.monotonic())
+        whole, again = np.diff(began)
+        start, epoch = start + again, epoch + whole - again
+        say(f"{run.label}: {again:.1f} s to begin, {whole - again:.1f} s more")
     whole = fig6.LARGE[RESNET][2]
-    epochs = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
-    epochs = max(0, min(epochs, 2 if loan.tiny else whole))
+    fit = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
+    epochs = max(0, min(fit, 2 if loan.tiny else whole))
     say(f"{epochs} epochs of {whole} fit")
     marks = sorted({math.ceil(epochs * part / ROUNDS) for part in range(ROUNDS + 1)})
-    for before, upto in itertools.pairwise(marks):
+    for before, upto in pairwise(marks):
         if loan.left() < start + epoch * (upto - before):
             break  # none has an epoch more than the others
         for run in panel.runs:
             record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
-            error = record.curves.get("test_error", [math.nan])[-1]
-            say(f"{run.label}, epoch {upto}: test accuracy {100 * (1 - error):.1f} %")
+            say(f"{run.label}, epoch {upto}: test accuracy {accuracy([record], 'test_error')} %")
             if upto == epochs:
                 loan.done(run.name, "all epochs")
     draw_curves(experiment)
@@ -260,10 +249,8 @@ def main():
         sys.exit(print(f"{part}: {part.stat().st_size / 1e6:.1f} MB"))
     if not options.tiny and not torch.cuda.is_available():
         sys.exit(f"no GPU that torch {torch.__version__} can use; --tiny tries all on the CPU")
-    try:
-        options.tiny or load("cifar10")
-    except (ImportError, OSError, ValueError) as error:
-        sys.exit(f"CIFAR-10 or a part of it must lie in the folder OPTDL_DATA. {error}")
+    if not options.tiny:
+        load("cifar10")  # where it is missing, the error tells what to do
 
     def ring(*_):
         raise OutOfTime
@@ -271,11 +258,9 @@ def main():
     signal.signal(signal.SIGALRM, ring)
     loan = Loan(options)
     # each with the share of the time at which it ends: what one leaves, the next has
-    loan.perform("the machine", machine, 0.03)
-    loan.perform("tests that need CUDA", cuda_tests, 0.12)
-    loan.perform("Table 1", table_1, 0.37)
-    loan.perform("the lab", lab_on_gpu, 0.52)
-    loan.perform("Figure 6", figure_6, 0.97)
+    parts = {machine: 0.03, cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}
+    for part, share in parts.items():
+        loan.perform(part, share)
 
 
 if __name__ == "__main__":

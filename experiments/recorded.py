@@ -4,14 +4,14 @@
 
     python experiments/recorded.py                   # what is missing, or has another configuration
     python experiments/recorded.py erm               # what the page needs
-    python experiments/recorded.py bnp-minibatch-6   # by name; --again repeats what is there
+    python experiments/recorded.py bnp-averages     # by name; --again repeats what is there
 """
 
-import copy
 import itertools
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -22,8 +22,9 @@ from optdl.data import Examples, load
 from optdl.experiments.recorded_runs import RecordedRun, main
 from optdl.initialization import InputNormalizer
 from optdl.networks import cnn5, fully_connected
+from optdl.optimizers.in_torch import Rotated, Stepped
 from optdl.records import Record
-from optdl.training import Hook, Schedule, State, order_seed, train
+from optdl.training import Schedule, State, order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS = range(3)
@@ -38,13 +39,14 @@ def product(label, rows=({},), seeds=SEEDS, **axes):
     return {label.format(**one): one for one in found}
 
 
-def by_rates(label, grids, seeds=SEEDS, of=("method",), **axes):
-    """Return the trainings of what has learning rates of its own: values of the names ``of``."""
-    keys = {own: own if isinstance(own, tuple) else (own,) for own in grids}
-    rows = [
-        {**dict(zip(of, keys[own], strict=True)), "lr": lr} for own in grids for lr in grids[own]
-    ]
-    return product(label, rows, seeds, **axes)
+def by_rate(grids, *names):
+    """Return a row for each rate of each grid, whose key are values of the names, or a method."""
+
+    def several(value):
+        return value if isinstance(value, tuple) else (value,)
+
+    rows = [(several(key), lr) for key, grid in grids.items() for lr in several(grid)]
+    return [dict(zip(names or ["method"], key, strict=True)) | {"lr": lr} for key, lr in rows]
 
 
 def recorded(name, settings, trainings, curves, digits=6):
@@ -79,17 +81,22 @@ def stepwise(steps):
     return training
 
 
-def by_sgd(network, lr, parts, hooks, guess=False, **loop):
-    """Train by SGD on the first part, validate on the other; ``guess`` is what diverging means."""
+def fitted(network, opt, parts, hooks, guess=False, **loop):
+    """Train on the first part, validate on the other; ``guess`` is what diverging means."""
     examples, validation = parts
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
     try:
-        return train(network, examples, sgd, validation=validation, hooks=hooks, **loop)
+        return train(network, examples, opt, validation=validation, hooks=hooks, **loop)
     except FloatingPointError:
         if not guess:
             raise
-        guesses = {"train_loss": np.log(10), "validation_error": 0.9}
+        chance = np.log(10)
+        guesses = {"train_loss": chance, "minibatch_loss": chance, "validation_error": 0.9}
         return Record({name: [value] * loop["epochs"] for name, value in guesses.items()})
+
+
+def by_sgd(network, lr, *data_and_hooks, **loop):
+    """Train by SGD."""
+    return fitted(network, torch.optim.SGD(network.parameters(), lr=lr), *data_and_hooks, **loop)
 
 
 def digits(count=None, validation=300):
@@ -116,10 +123,8 @@ def one_hidden_layer(seed, hidden, activation, bias=True):
 def all_digits(seed):
     """Return the features and labels of all digits, in a random order."""
     data = load("digits")
-    x, y = (
-        np.concatenate(parts)
-        for parts in ((data.x_train, data.x_test), (data.y_train, data.y_test))
-    )
+    x = np.concatenate((data.x_train, data.x_test))
+    y = np.concatenate((data.y_train, data.y_test))
     order = np.random.default_rng(seed).permutation(len(y))
     return x[order], y[order]
 
@@ -141,8 +146,8 @@ def train_past_zero(seed, few, hidden, lr, hooks, **loop):
 
 @recorded(
     "erm-without-halt",
-    {"wrong": 100, "hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
-    product("seed {seed}", seeds=[0]),
+    {"hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
+    product("seed {seed}", wrong=[100]) | product("right labels, seed {seed}", wrong=[0]),
     ("train_error", "validation_error", "batch_gradient_norm"),
 )
 def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
@@ -167,15 +172,12 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
 )
 @stepwise
 def fit_students(seed, units, epochs):
-    """Fit students to one teacher, each epoch from another start, and describe where each ends.
-
-    The losses that the hooks see are those of the first students after 5 evaluations.
-    """
+    """Fit students to one teacher, each epoch from another start, and describe where each ends."""
     x, y, _ = conditioning.student_teacher(seed)
     problem = conditioning.tanh_regression(x, y, units)
     for start in np.random.default_rng([seed, units]).normal(size=(epochs, 4 * units)):
         early = conditioning.fit_from(x, y, start[None], evaluations=5)
-        yield problem.value(early[0])
+        yield problem.value(early[0])  # what the hooks see
         [end] = conditioning.fit_from(x, y, early, evaluations=3000)
         yield {
             "loss": problem.value(end),
@@ -188,25 +190,24 @@ def fit_students(seed, units, epochs):
 @recorded(
     "conditioning-saddles",
     {"epochs": 300},
-    product("teacher {seed}", seeds=range(8)),
+    product("teacher {seed}", seeds=range(8))
+    | product("teacher {seed}, {units} units", seeds=range(8), units=[4]),
     ("loss", "negative_eigenvalues"),
 )
 @stepwise
-def search_critical_points(seed, epochs):
-    """Solve ∇J = 0 for a student with 3 units, each epoch from another point of a descent.
-
-    ``negative_eigenvalues`` is −1 where no solution with weights below 20 was found.
-    """
+def search_critical_points(seed, epochs, units=3):
+    """Solve ∇J = 0 for a student network, each epoch from another point of a descent."""
     x, y, _ = conditioning.student_teacher(seed)
-    problem, rng = conditioning.tanh_regression(x, y, 3), np.random.default_rng(seed)
+    problem, rng = conditioning.tanh_regression(x, y, units), np.random.default_rng(seed)
     for epoch in range(epochs):
-        point = rng.normal(size=12)
+        point = rng.normal(size=4 * units)
         for _ in range((0, 5, 20, 60, 200)[epoch % 5]):
             point = point - 0.3 * problem.gradient(point)
-        point = point + 0.1 * rng.normal(size=12)
+        point = point + 0.1 * rng.normal(size=4 * units)
         yield (start := problem.value(point))
         solution = conditioning.critical_points(problem, point[None])
         found = len(solution.points) == 1 and np.abs(solution.points).max() < 20
+        # an index of −1: no solution with weights below 20
         loss, index = (solution.losses[0], solution.indices[0]) if found else (start, -1)
         yield {"loss": loss, "negative_eigenvalues": index}
 
@@ -214,22 +215,30 @@ def search_critical_points(seed, epochs):
 def tanh_network(seed):
     """Return a network with 16 tanh units, and 300 digits to train it on."""
     few = digits(300)[0]
-    return one_hidden_layer(seed, 16, torch.nn.Tanh()).double(), Examples(
-        few.x.astype(float), few.y
-    )
+    examples = Examples(few.x.astype(float), few.y)
+    return one_hidden_layer(seed, 16, torch.nn.Tanh()).double(), examples
+
+
+LOSSES = {"squared": conditioning.squared_error, "cross-entropy": cross_entropy}
 
 
 @recorded(
     "conditioning-minibatches",
-    {"batch_size": 10, "epochs": 60},
-    product("{lr}, seed {seed}", lr=(0.02, 0.05, 0.2), drop=[[]])
-    | product("0.05 and 0.005, seed {seed}", lr=[0.05], drop=[[40]]),
+    {"epochs": 60},
+    product("{lr}, seed {seed}", [{"batch_size": 10, "drop": []}], lr=(0.02, 0.05, 0.2))
+    | product("0.05 and 0.005, seed {seed}", [{"batch_size": 10, "drop": [40]}], lr=[0.05])
+    | product(
+        "{loss} {lr}, seed {seed}",
+        [{"batch_size": 10, "drop": [], "loss": "cross-entropy"}],
+        lr=(0.01, 0.05),
+    )
+    | product("{batch_size} examples, seed {seed}", [{"lr": 0.05, "drop": []}], batch_size=[50]),
     ("train_loss", "gradient_norm", "slope", "curvature"),
 )
-def train_with_curvature(seed, lr, drop, hooks, **loop):
+def train_with_curvature(seed, lr, drop, hooks, loss="squared", **loop):
     """Train by minibatches, and predict the effect of each step on the loss of all digits."""
     network, examples = tanh_network(seed)
-    sgd, loss = torch.optim.SGD(network.parameters(), lr=lr), conditioning.squared_error
+    sgd, loss = torch.optim.SGD(network.parameters(), lr=lr), LOSSES[loss]
     curvature = conditioning.CurvatureHook(*tensors(examples), loss)
     hooks = [curvature, Schedule(sgd, steps=30, decay=drop), *hooks]
     return train(network, examples, sgd, hooks=hooks, seed=seed, loss=loss, **loop)
@@ -238,14 +247,15 @@ def train_with_curvature(seed, lr, drop, hooks, **loop):
 @recorded(
     "conditioning-edge",
     {"epochs": 50},
-    product("{lr}, seed {seed}", lr=(0.05, 0.15, 0.25)),
+    product("{lr}, seed {seed}", lr=(0.05, 0.15, 0.25))
+    | product("{loss} {lr}, seed {seed}", lr=(0.3, 1.2), loss=["cross-entropy"]),
     ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"),
 )
 @stepwise
-def descend_to_the_edge(seed, lr, epochs, every=30):
+def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
     """Train by full-batch gradient descent, and describe each stretch of a few steps."""
     network, examples = tanh_network(seed)
-    data = *tensors(examples), conditioning.squared_error
+    data = *tensors(examples), LOSSES[loss]
     for _ in range(epochs):
         run = conditioning.track_descent(network, *data, lr, steps=every, every=every)
         yield from run.losses[:-1]
@@ -263,53 +273,46 @@ def descend_to_the_edge(seed, lr, epochs, every=30):
 # --- Optimizers -------------------------------------------------------------------------------
 
 
-METHOD_RATES = {
-    "SGD": (0.03, 0.1, 0.3, 1, 3),
-    "Momentum": (0.01, 0.03, 0.1, 0.3, 1),
-    "Nesterov": (0.01, 0.03, 0.1, 0.3, 1),
-    "AdaGrad": (0.01, 0.03, 0.1, 0.3, 1),
-    "RMSProp": (0.001, 0.003, 0.01, 0.03, 0.1),
-    "RMSPropNesterov": (0.0003, 0.001, 0.003, 0.01, 0.03),
-    "AdaDelta": (0.3, 1, 3, 10, 30),
-    "Adam": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "AdamW": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "Lion": (0.0003, 0.001, 0.003, 0.01, 0.03),
-    "Muon": (0.003, 0.01, 0.03, 0.1, 0.3),
-}
+GRID = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+
+
+def five_rates(**least):
+    """Return for each method its least rate and the next four of the grid."""
+    starts = {method: GRID.index(rate) for method, rate in least.items()}
+    return {method: GRID[start : start + 5] for method, start in starts.items()}
+
+
+METHOD_RATES = five_rates(
+    SGD=0.03, Momentum=0.01, Nesterov=0.01, AdaGrad=0.01, RMSProp=0.001, RMSPropNesterov=0.0003,
+    AdaDelta=0.3, Adam=0.003, AdamW=0.003, Lion=0.0003, Muon=0.003,
+)  # fmt: skip
 CHOSEN_RATES = {  # the lowest mean validation error in optimizers-rates
     "SGD": 0.3, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.1, "RMSProp": 0.01,
     "AdaDelta": 3, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.003, "Muon": 0.01,
 }  # fmt: skip
-TURNED_RATES = {
-    "SGD": (0.03, 0.1, 0.3, 1, 3),
-    "Adagrad": (0.01, 0.03, 0.1, 0.3, 1),
-    "RMSprop": (0.0003, 0.001, 0.003, 0.01, 0.03),
-    "Adam": (0.001, 0.003, 0.01, 0.03, 0.1),
-}
-
-
-class Stepped(torch.optim.Optimizer):
-    """One of the course's optimizers as one of torch, whose parameters are the interim points."""
-
-    def __init__(self, parameters, opt):
-        super().__init__(parameters, {"lr": opt.lr})
-        self.opt, self.leaves = opt, self.param_groups[0]["params"]
-        self.theta = [leaf.detach().clone() for leaf in self.leaves]
-        self.memory = opt.init(self.theta)
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        """Take a step with the gradients of the interim points."""
-        g = [leaf.grad for leaf in self.leaves]
-        self.theta, self.memory = self.opt.step(self.theta, self.memory, lambda theta: g)
-        for leaf, ahead in zip(self.leaves, self.opt.interim(self.theta, self.memory), strict=True):
-            leaf.copy_(ahead)
+NORMALIZED_RATES = five_rates(
+    SGD=0.03, Momentum=0.003, Nesterov=0.003, AdaGrad=0.01, RMSProp=0.001, AdaDelta=0.3,
+    Adam=0.001, AdamW=0.001, Lion=0.0003, Muon=0.001,
+)  # fmt: skip
+CHOSEN_NORMALIZED = {  # the lowest mean validation error in optimizers-normalized
+    "SGD": 1, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.03, "RMSProp": 0.01,
+    "AdaDelta": 10, "Adam": 0.03, "AdamW": 0.01, "Lion": 0.001, "Muon": 0.01,
+}  # fmt: skip
+NORMALIZED_INPUTS = {"inputs": ["normalized"]}
+TURNED_RATES = five_rates(SGD=0.03, Adagrad=0.01, RMSprop=0.0003, Adam=0.001)
 
 
 @recorded(
     "optimizers-rates",
     {"batch_size": 32, "epochs": 10},
-    by_rates("{method}, {lr:g}, {seed}", METHOD_RATES, range(5)),
+    product("{method}, {lr:g}, {seed}", by_rate(METHOD_RATES), range(5)),
+    ("train_loss", "validation_error"),
+    digits=4,
+)
+@recorded(
+    "optimizers-normalized",
+    {"batch_size": 32, "epochs": 10},
+    product("{inputs} {method}, {lr:g}, {seed}", by_rate(NORMALIZED_RATES), **NORMALIZED_INPUTS),
     ("train_loss", "validation_error"),
     digits=4,
 )
@@ -317,37 +320,22 @@ class Stepped(torch.optim.Optimizer):
 @recorded(
     "optimizers-curves",
     {"batch_size": 32, "epochs": 10},
-    by_rates("{method}, seed {seed}", {m: [lr] for m, lr in CHOSEN_RATES.items()}, range(5, 10))
-    | by_rates("SGD at {lr:g}, seed {seed}", {"SGD": (0.03, 1, 3)}, range(5, 10)),
+    product("{method}, seed {seed}", by_rate(CHOSEN_RATES), range(5, 10))
+    | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), range(5, 10))
+    | product(
+        "{inputs} {method}, seed {seed}",
+        by_rate(CHOSEN_NORMALIZED),
+        range(5, 10),
+        **NORMALIZED_INPUTS,
+    ),
     ("train_loss", "validation_error"),
 )
-def train_by_method(seed, method, lr, hooks, **loop):
-    """Train one hidden layer on digits by an optimizer of the course.
-
-    Biases have the rule of the weights, except with ``Muon``, which is made for matrices: they
-    have momentum 0.95 in Nesterov's form, with the same rate, as in ``optimizers.Muon``.
-    """
-    network, (examples, validation) = fully_connected((64, 32, 10), seed=seed), digits()
+def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
+    """Train one hidden layer on digits by an optimizer of the course."""
+    network = fully_connected((64, 32, 10), seed=seed)
     opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
-    return train(network, examples, opt, validation=validation, hooks=hooks, seed=seed, **loop)
-
-
-class Turned(torch.optim.Optimizer):
-    """A method that is given the parameters in turned coordinates: θ = Qz, and it moves z."""
-
-    def __init__(self, parameters, method, turn):
-        super().__init__(parameters, {})
-        self.leaves, self.turn = self.param_groups[0]["params"], turn
-        flat = torch.nn.utils.parameters_to_vector(self.leaves).detach()
-        self.z = torch.nn.Parameter(turn.T @ flat)
-        self.method = method([self.z])
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        """Take a step of the method with the gradient Qᵀg."""
-        self.z.grad = self.turn.T @ torch.cat([leaf.grad.flatten() for leaf in self.leaves])
-        self.method.step()
-        torch.nn.utils.vector_to_parameters(self.turn @ self.z, self.leaves)
+    loop |= {"guess": True, "seed": seed}
+    return fitted(network, opt, prepared_digits(inputs), hooks, **loop)
 
 
 @lru_cache(maxsize=5)
@@ -361,113 +349,99 @@ def random_turn(n, seed):
 @recorded(
     "optimizers-rotation",
     {"batch_size": 32, "epochs": 10},
-    by_rates("{method}, straight, {lr:g}, {seed}", TURNED_RATES, turned=[False])
-    | by_rates("{method}, turned, {lr:g}, {seed}", TURNED_RATES, turned=[True]),
+    product("{method}, straight, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[False])
+    | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True]),
     ("train_loss",),
 )
 def train_turned(seed, method, lr, turned, hooks, **loop):
-    """Train one hidden layer on digits, in its own or in randomly turned coordinates.
-
-    The trainings are named ``METHOD, straight, RATE, SEED`` and ``METHOD, turned, RATE, SEED``.
-    A seed has its own turn, the same for all methods and rates. In exact arithmetic SGD does not
-    notice it: the difference between the two is rounding, enlarged by the training.
-    """
+    """Train one hidden layer on digits, in its own coordinates or in those of the seed's turn."""
     network = fully_connected((64, 32, 10), seed=seed)
     parameters, rule = list(network.parameters()), partial(getattr(torch.optim, method), lr=lr)
     turn = random_turn(sum(p.numel() for p in parameters), seed)
-    opt = Turned(parameters, rule, turn) if turned else rule(parameters)
+    opt = Rotated(parameters, rule, turn) if turned else rule(parameters)
     return train(network, digits()[0], opt, hooks=hooks, seed=seed, **loop)
 
 
-class GradientNoise(Hook):
-    """Measure the gradient and the noise of a minibatch after each epoch.
+def gradient_noise(model, x, y, batch_size):
+    """Return ‖∇J‖ over all examples, and the root mean square of ‖g − ∇J‖ for a minibatch."""
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
 
-    ``batch_gradient_norm`` is ‖∇J‖ over all m examples. ``gradient_noise`` is the root mean square
-    of ‖g − ∇J‖, g the gradient of n examples that are drawn without replacement: the square is
-    (m − n) / (m − 1) / n times the mean of ‖gᵢ − ∇J‖² over the examples.
-    """
+    def loss(parameters, x, y):
+        return cross_entropy(torch.func.functional_call(model, parameters, x[None]), y[None])
 
-    def __init__(self, examples, batch_size):
-        self.data, m = tensors(examples), len(examples)
-        self.factor = (m - batch_size) / (m - 1) / batch_size
-
-    def after_epoch(self, state):
-        """Append to the curves."""
-        parameters = {name: p.detach() for name, p in state.model.named_parameters()}
-
-        def loss(parameters, x, y):
-            scores = torch.func.functional_call(state.model, parameters, x[None])
-            return cross_entropy(scores, y[None])
-
-        each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, *self.data)
-        rows = torch.cat([g.flatten(1) for g in each.values()], dim=1).double()
-        mean = rows.mean(0)
-        noise = (self.factor * (rows - mean).square().sum(1).mean()).sqrt()
-        state.append(batch_gradient_norm=mean.norm(), gradient_noise=noise)
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, x, y)
+    gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
+    noise = erm.standard_error(erm.gradient_spread(gradients), batch_size, len(y))
+    return {"batch_gradient_norm": np.linalg.norm(gradients.mean(0)), "gradient_noise": noise}
 
 
 @recorded(
     "optimizers-interpolation",
-    {"lr": 0.2, "batch_size": 32, "epochs": 200},
-    product("{hidden} hidden units, seed {seed}", hidden=(32, 4)),
+    {"batch_size": 32, "epochs": 200},
+    product("{hidden} hidden units, seed {seed}", hidden=(32, 4), lr=[0.2])
+    | product("{hidden} hidden units, seed {seed}", hidden=(64, 2), lr=[0.2], seeds=[0])
+    | product("{hidden} hidden units at {lr}, seed {seed}", hidden=(32, 4), lr=[0.1], seeds=[0]),
     ("train_loss", "batch_gradient_norm", "gradient_noise"),
 )
 def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
-    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise.
-
-    With 32 hidden units the network interpolates: it fits all examples, so all gradients vanish
-    together. With 4 it cannot, and at the minimum gradients of examples remain that cancel.
-    """
+    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise."""
     examples, _ = prepared_digits("normalized")
     network = fully_connected((64, hidden, 10), seed=seed)
-    hooks = [GradientNoise(examples, loop["batch_size"]), *hooks]
+
+    def watch(state):
+        state.append(**gradient_noise(state.model, *tensors(examples), loop["batch_size"]))
+
+    hooks = [SimpleNamespace(after_epoch=watch), *hooks]
     return by_sgd(network, lr, (examples, None), hooks, seed=seed, **loop)
+
+
+STEP_COUNTS = {"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}
 
 
 @recorded(
     "optimizers-batches",
-    {"target": 0.1, "limit": 3000, "epochs": 7},
+    {"target": 0.1, "limit": 3000},
     product(
         "{method}, {batch_size}, seed {seed}",
-        [{"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}],
+        STEP_COUNTS,
         batch_size=(1, 2, 4, 8, 16, 32, 128, 512),
+        epochs=[7],
+    )
+    | product(
+        "{inputs} {method}, {batch_size}, seed {seed}",
+        STEP_COUNTS,
+        batch_size=(1, 4, 32, 512),
+        epochs=[8],
+        **NORMALIZED_INPUTS,
     ),
     ("rate", "steps"),
 )
 @stepwise
-def count_steps(seed, method, batch_size, target, limit, smallest, epochs):
+def count_steps(seed, method, batch_size, target, limit, smallest, epochs, inputs="raw"):
     """Count the steps to a training loss, at each of several rates; an "epoch" is a rate.
 
-    The curve ``rate`` is ``smallest``, 2 and 4 times ``smallest``, and so on. The curve ``steps``
-    is the number of the first step after which the loss of all 1,024 examples is ``target`` or
-    less; it is 0 if ``limit`` steps were not enough, or the loss was no longer finite.
-    The loss is computed whenever 32 examples were seen, or after each step of a larger minibatch.
+    Each rate is twice the one before. ``steps`` is the first step after which the loss of all
+    1,024 examples is at most ``target``, or 0 if it diverged or ``limit`` steps were not enough.
+    That loss is computed whenever 32 examples were seen, or after a step of a larger minibatch.
     """
-    x, y = tensors(digits(1024)[0])
+    x, y = tensors(prepared_digits(inputs)[0].first(1024))
     for lr in smallest * 2.0 ** np.arange(epochs):
         network = fully_connected((64, 32, 10), seed=seed)
         opt = getattr(torch.optim, method)(network.parameters(), lr=lr)
-        steps = 0
-        for step, rows in enumerate(minibatches(len(y), batch_size, limit, seed), 1):
+        generator = torch.Generator().manual_seed(seed)
+        orders = (torch.randperm(1024, generator=generator) for _ in itertools.count())
+        batches = (rows for order in orders for rows in order.split(batch_size))
+        for step, rows in enumerate(itertools.islice(batches, limit), 1):
             loss = cross_entropy(network(x[rows]), y[rows])
             opt.zero_grad()
             loss.backward()
             opt.step()
             yield loss.item()
-            if not loss.isfinite():
-                break
             with torch.no_grad():
-                if step * batch_size % 32 == 0 and cross_entropy(network(x), y) <= target:
-                    steps = step
-                    break
-        yield {"rate": lr, "steps": steps}
-
-
-def minibatches(m, size, limit, seed):
-    """Return so many minibatches of m examples, in a new order in each epoch."""
-    generator = torch.Generator().manual_seed(seed)
-    orders = (torch.randperm(m, generator=generator).split(size) for _ in itertools.count())
-    return itertools.islice(itertools.chain.from_iterable(orders), limit)
+                reached = step * batch_size % 32 == 0 and cross_entropy(network(x), y) <= target
+            if reached or not loss.isfinite():
+                break
+        yield {"rate": lr, "steps": step if reached else 0}
 
 
 # --- Initialization ---------------------------------------------------------------------------
@@ -502,67 +476,95 @@ DEEP_RATES = {
     ("ReLU", 2): (0.00025, 0.0005, 0.001),  # at twice the largest rate all runs diverge
     ("ReLU", 4): (1e-8, 1e-7, 1e-6),
 }
+OTHER_NETWORKS = {"1 layer": {"depth": 1}, "20 units": {"width": 20}, "raw": {"inputs": "raw"}}
+OTHER_RATES = {
+    "tanh": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
+    "ReLU": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
+}
 HIDDEN_CURVES = ("train_loss", "validation_error")
-ON_NORMALIZED = {"inputs": "normalized", "batch_size": 32, "epochs": 8}
+NORMALIZED = {"inputs": "normalized"}
+BY_ACTIVATION = "{activation}, rate {lr:g}, seed {seed}"
 BY_FACTOR = "{activation}, {factor}, rate {lr:g}, seed {seed}"
 
 
-def prepared_digits(inputs):
+def prepared_digits(inputs, count=None):
     """Return training and validation digits with raw, centered or normalized inputs."""
-    parts = digits()
+    parts = digits(count)
     known = InputNormalizer.fit(parts[0].x.astype(float), eps=1e-3)
-    return [
-        Examples(INPUTS[inputs](part.x.astype(float), known).astype(np.float32), part.y)
-        for part in parts
-    ]
+    changed = (INPUTS[inputs](part.x.astype(float), known) for part in parts)
+    return [Examples(x.astype(np.float32), part.y) for x, part in zip(changed, parts, strict=True)]
 
 
 @recorded(
     "initialization-factors",
-    ON_NORMALIZED | {"depth": 3},
-    by_rates(BY_FACTOR, FACTOR_RATES, range(5), ("activation", "factor")),
+    NORMALIZED | {"batch_size": 32, "epochs": 8, "depth": 3},
+    product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), range(5)),
     HIDDEN_CURVES,
 )
 @recorded(
     "initialization-deep",
-    ON_NORMALIZED | {"depth": 10},
-    by_rates(BY_FACTOR, DEEP_RATES, range(5), ("activation", "factor")),
+    NORMALIZED | {"batch_size": 32, "depth": 10},
+    product(
+        BY_FACTOR,
+        [
+            row | {"epochs": 30 if row["factor"] == 1 else 8}
+            for row in by_rate(DEEP_RATES, "activation", "factor")
+        ],
+        range(5),
+    ),
     HIDDEN_CURVES,
 )
 @recorded(
     "initialization-rates",
-    ON_NORMALIZED | {"factor": 1},
-    by_rates("{activation}, rate {lr:g}, seed {seed}", ACTIVATION_RATES, range(5), ("activation",)),
+    {"factor": 1, "batch_size": 32, "epochs": 8},
+    product(
+        BY_ACTIVATION,
+        by_rate(ACTIVATION_RATES, "activation"),
+        range(5),
+        inputs=["normalized"],
+    )
+    | product(
+        "{activation}, {problem}, rate {lr:g}, seed {seed}",
+        [
+            NORMALIZED | other | {"problem": name} | row
+            for name, other in OTHER_NETWORKS.items()
+            for row in by_rate(OTHER_RATES, "activation")
+        ],
+        range(5),
+    ),
     HIDDEN_CURVES,
 )
 @recorded(
     "initialization-inputs",
     {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
-    product("{inputs}, rate {lr:g}, seed {seed}", inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8)),
+    product(
+        "{inputs}, rate {lr:g}, seed {seed}",
+        seeds=range(5),
+        inputs=INPUTS,
+        lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2),
+    )
+    | product(
+        "{inputs}, {depth} hidden, rate {lr:g}, seed {seed}",
+        inputs=INPUTS,
+        depth=(0, 1),
+        lr=(0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8),
+    ),
     HIDDEN_CURVES,
 )
-def train_hidden_layers(seed, activation, factor, inputs, lr, hooks, depth=3, **loop):
-    """Train hidden layers of 64 units, with the initial weights of their activation times a factor.
-
-    A run that diverges counts as a guess.
-    """
+def train_hidden_layers(
+    seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
+):
+    """Train hidden layers of one width, with the weights of their activation times a factor."""
     function, gain = HIDDEN[activation]
     torch.manual_seed(seed)
-    parts = []
-    for _ in range(depth):
-        parts += [torch.nn.Linear(64, 64), function()]
-        torch.nn.init.xavier_normal_(parts[-2].weight, gain * factor)
-    parts.append(torch.nn.Linear(64, 10))
-    torch.nn.init.xavier_normal_(parts[-1].weight)
-    network = torch.nn.Sequential(*parts)
-    for layer in dense(network):
+    parts, widths = [], [64, *[width] * depth, 10]
+    for number, sizes in enumerate(itertools.pairwise(widths)):
+        layer = torch.nn.Linear(*sizes)
+        torch.nn.init.xavier_normal_(layer.weight, gain * factor if number < depth else 1.0)
         torch.nn.init.zeros_(layer.bias)
+        parts += [layer, function()]
+    network = torch.nn.Sequential(*parts[:-1])
     return by_sgd(network, lr, prepared_digits(inputs), hooks, guess=True, seed=seed, **loop)
-
-
-def dense(network):
-    """Return the dense layers of a network."""
-    return [layer for layer in network if isinstance(layer, torch.nn.Linear)]
 
 
 # --- Batch normalization ----------------------------------------------------------------------
@@ -571,148 +573,163 @@ def dense(network):
 RELATIVES = {
     "none": None,
     "BN": batchnorm.BatchNorm,
-    "ghost BN": lambda features: batchnorm.GhostBatchNorm(features, ghost_size=16),
+    "ghost BN": partial(batchnorm.GhostBatchNorm, ghost_size=16),
     "LN": "ln",
     "GN": lambda features: torch.nn.GroupNorm(5, features),
-    "four things": lambda features: batchnorm.FourThingsNorm(
-        features, groups=5, ghost_size=16, example_share=0.1
-    ),
+    "four things": partial(batchnorm.FourThingsNorm, groups=5, ghost_size=16, example_share=0.1),
 }
-BY_SIZE = "{normalization}, {batch_size}, seed {seed}"
+BOTH = ("none", "bn")
+RAW_OR_NOT = ("raw", "normalized")
+BY_SIZE = "{normalization}, {batch_size}, {times:g} times the rate, seed {seed}"
+ONE_NETWORK = "{normalization}, {inputs}, "
 OF_ONE = [name for name in RELATIVES if name not in ("BN", "ghost BN")]
 AHEAD = (0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-AHEAD_CURVES = {
-    f"{what} {r:g}": (what, k) for what in ("loss", "change") for k, r in enumerate(AHEAD)
-}
 FEW = 1024  # without a last minibatch of one
 
 
 @recorded(
     "batchnorm-sizes",
-    {"epochs": 5},
-    product(BY_SIZE, normalization=RELATIVES, batch_size=(2, 4, 8, 16, 32, 64))
-    | product(BY_SIZE, normalization=OF_ONE, batch_size=[1]),
+    {"inputs": "raw", "epochs": 5},
+    product(BY_SIZE, normalization=RELATIVES, batch_size=(2, 8, 32), times=(0.3, 1, 3, 10, 30))
+    | product(BY_SIZE, normalization=RELATIVES, batch_size=(4, 16, 64), times=[1])
+    | product(BY_SIZE, normalization=OF_ONE, batch_size=[1], times=[1]),
     ("validation_error",),
 )
-def train_by_size(seed, normalization, batch_size, hooks, **loop):
-    """Train two hidden layers at a rate in proportion to the minibatch."""
+@recorded(
+    "batchnorm-normalized",
+    {"inputs": "normalized", "epochs": 5},
+    product(BY_SIZE, normalization=RELATIVES, batch_size=(8, 32), times=(0.3, 1, 3, 10, 30)),
+    ("validation_error",),
+)
+def train_by_size(seed, normalization, inputs, batch_size, times, hooks, **loop):
+    """Train two hidden layers at multiples of a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
-    loop |= {"batch_size": batch_size, "seed": seed}
-    return by_sgd(network, 0.1 * batch_size / 32, digits(FEW), hooks, **loop)
+    loop |= {"batch_size": batch_size, "seed": seed, "guess": True}
+    lr = 0.1 * batch_size / 32 * times
+    return by_sgd(network, lr, prepared_digits(inputs, FEW), hooks, **loop)
 
 
 @recorded(
     "batchnorm-rates",
     {"batch_size": 32, "epochs": 5},
     product(
-        "{normalization}, rate {lr:g}, seed {seed}",
-        normalization=("none", "bn"),
+        ONE_NETWORK + "rate {lr:g}, seed {seed}",
+        seeds=range(5),
+        normalization=BOTH,
+        inputs=RAW_OR_NOT,
         lr=(0.01, 0.03, 0.1, 0.3, 1, 3),
         factor=[1],
-        seeds=range(5),
     )
     | product(
-        "{normalization}, factor {factor:g}, seed {seed}",
-        normalization=("none", "bn"),
+        ONE_NETWORK + "factor {factor:g}, seed {seed}",
+        seeds=range(5),
+        normalization=BOTH,
+        inputs=RAW_OR_NOT,
         lr=[0.1],
         factor=(0.03, 0.1, 0.3, 1, 3, 10),
+    )
+    | product(
+        ONE_NETWORK + "rate {lr:g}, {part} at {own:g}, seed {seed}",
+        [
+            {"normalization": name, "lr": 0.3, "part": "hidden layers", "own": own}
+            for name, own in (("none", 3), ("bn", 3), ("bn", 30), ("bn", 300))
+        ]
+        + [
+            {"normalization": "bn", "lr": 3, "part": part, "own": 0.3}
+            for part in ("last layer", "γ and β")
+        ],
         seeds=range(5),
+        inputs=RAW_OR_NOT,
+        factor=[1],
     ),
     ("validation_error",),
 )
-def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
-    """Train two hidden layers, all initial weights times a factor; who diverges guesses."""
+def train_by_rate(
+    seed, normalization, inputs, lr, factor, hooks, part="hidden layers", own=None, **loop
+):
+    """Train two hidden layers, all initial weights times a factor; who diverges guesses.
+
+    A part of the parameters may have its own rate.
+    """
     make = {"none": None, "bn": lambda features: batchnorm.BatchNorm(features, 0.9, 1e-3)}
     network = fully_connected((64, 50, 50, 10), make[normalization], seed=seed)
+    *hidden, last = [layer for layer in network if isinstance(layer, torch.nn.Linear)]
+    norms = [layer for layer in network if isinstance(layer, batchnorm.BatchNorm)]
     with torch.no_grad():
-        for layer in dense(network):
+        for layer in (*hidden, last):
             layer.weight *= factor
+    parts = {"hidden layers": hidden, "last layer": [last], "γ and β": norms}
+
+    def scale_gradients(state):  # the same as a rate of its own
+        for parameter in torch.nn.ModuleList(parts[part]).parameters():
+            parameter.grad *= own / lr
+
+    hooks = [SimpleNamespace(after_backward=scale_gradients), *hooks] if own else hooks
     loop |= {"guess": True, "seed": order_seed(seed)}
-    return by_sgd(network, lr, digits(FEW), hooks, **loop)
-
-
-class WeightVectors(Hook):
-    """Follow the weight vectors of the units.
-
-    ``turned K`` is the angle to the start in degrees after an epoch, mean over the units of layer
-    K. ``longer`` is by how many percent a step of η = 1.6 along the gradient of all examples would
-    lengthen the vectors of the normalized units, with their bias, after the first step of an epoch.
-    """
-
-    def __init__(self, examples, every):
-        self.x, self.y = tensors(examples)
-        self.every, self.start = every, []
-
-    def after_backward(self, state):
-        """Remember the vectors before the first step."""
-        self.start = self.start or [layer.weight.detach().clone() for layer in dense(state.model)]
-
-    def after_step(self, state):
-        """Append to the curve of lengths."""
-        if state.step % self.every != 1:
-            return
-        model = copy.deepcopy(state.model)  # whose averages and gradients may change
-        cross_entropy(model(self.x), self.y).backward()
-        growth = []
-        for layer in dense(model)[:-1]:
-            rows = torch.column_stack((layer.weight, layer.bias))
-            slopes = torch.column_stack((layer.weight.grad, layer.bias.grad))
-            growth.append((rows - 1.6 * slopes).norm(dim=1) / rows.norm(dim=1) - 1)
-        state.append(longer=100 * torch.cat(growth).mean().item())
-
-    def after_epoch(self, state):
-        """Append to the curves of angles."""
-        for number, layer in enumerate(dense(state.model)):
-            cosines = torch.cosine_similarity(self.start[number], layer.weight, dim=1)
-            turned = cosines.clamp(max=1).arccos().rad2deg().mean().item()
-            state.append(**{f"turned {number + 1}": turned})
+    return by_sgd(network, lr, prepared_digits(inputs, FEW), hooks, **loop)
 
 
 @recorded(
     "batchnorm-weights",
     {"batch_size": 32},
     product(
-        "factor {factor}, seed {seed}", [{"factor": 1, "epochs": 10}, {"factor": 10, "epochs": 40}]
+        "{inputs}, factor {factor}, seed {seed}",
+        [{"factor": 1, "epochs": 10}, {"factor": 10, "epochs": 40}],
+        inputs=RAW_OR_NOT,
+    )
+    | product(
+        "{inputs}, factor {factor}, hidden layers at {own:g}, seed {seed}",
+        inputs=RAW_OR_NOT,
+        factor=[10],
+        own=(1, 10),
+        epochs=[10],
     ),
     ("validation_error", "longer", "turned 1", "turned 2", "turned 3"),
 )
-def train_and_turn(seed, factor, hooks, **loop):
+def train_and_turn(seed, inputs, factor, hooks, **loop):
     """Train with batch normalization, and watch the weight vectors."""
-    hooks = [WeightVectors(digits(FEW)[0], every=32), *hooks]
-    return train_by_rate(seed, "bn", 0.1, factor, hooks, **loop)
+    data = tensors(prepared_digits(inputs, FEW)[0])
+    hooks = [batchnorm.WeightVectorHook(*data, rate=1.6, every=32), *hooks]
+    return train_by_rate(seed, "bn", inputs, 0.1, factor, hooks, **loop)
 
 
 @recorded(
     "batchnorm-smoothness",
     {"batch_size": 32, "epochs": 10},
-    product("{normalization}, seed {seed}", normalization=("none", "bn"), seeds=range(5)),
-    list(AHEAD_CURVES),
+    product(
+        ONE_NETWORK + "rate {lr:g}, seed {seed}",
+        seeds=range(5),
+        normalization=BOTH,
+        inputs=INPUTS,
+        lr=[0.1],
+    )
+    | product(
+        ONE_NETWORK + "rate {lr:g}, seed {seed}",
+        normalization=BOTH,
+        inputs=INPUTS,
+        lr=[0.3],
+    ),
+    [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD],
 )
-def train_along_steps(seed, normalization, hooks, **loop):
+def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
     """Train two hidden layers, and look along the gradient after the first step of each epoch."""
     network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
-    examples, _ = digits(FEW)
+    examples, _ = prepared_digits(inputs, FEW)
     along = batchnorm.AlongStepHook(*tensors(examples), AHEAD, every=FEW // loop["batch_size"])
-    by_sgd(network, 0.1, (examples, None), [along, *hooks], seed=seed, **loop)
-    return Record(
-        {
-            name: [float(getattr(step, what)[k]) for step in along.results]
-            for name, (what, k) in AHEAD_CURVES.items()
-        }
-    )
+    return by_sgd(network, lr, (examples, None), [along, *hooks], seed=seed, **loop)
 
 
 # --- Dropout ----------------------------------------------------------------------------------
 
 
-def relabelled_digits(seed):
-    """Return 300 digits, a tenth with a random label, those that are wrong, and all others.
+def relabelled_digits(seed, count, wrong):
+    """Return some digits, a part with a random label, those that are wrong, and all others.
 
     The first half of the others chooses the epoch, and the second half measures the error.
     """
     data = load("digits")
-    split, rng = data.split(len(data.y_train) - 300, seed=seed), np.random.default_rng(seed)
-    labels = np.where(rng.random(300) < 0.1, rng.integers(10, size=300), split.train.y)
+    split, rng = data.split(len(data.y_train) - count, seed=seed), np.random.default_rng(seed)
+    labels = np.where(rng.random(count) < wrong, rng.integers(10, size=count), split.train.y)
     wrong, others = labels != split.train.y, split.validation
     half = len(others) // 2
     return (
@@ -723,26 +740,51 @@ def relabelled_digits(seed):
     )
 
 
+PROBLEMS = {
+    "30 % random": {"wrong": 0.3},
+    "none random": {"wrong": 0.0},
+    "600 digits": {"count": 600},
+    **{f"rate {lr:g}": {"lr": lr} for lr in (0.02, 0.2, 0.4, 0.8)},
+}
+
+
 @recorded(
     "dropout-digits",
     {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
     product("p = {p:g}, seed {seed}", p=(0.0, 0.25, 0.5, 0.75, 0.95), seeds=range(8)),
     ("train_loss", "wrong_error", "validation_loss", "validation_error", "test_error"),
 )
+@recorded(
+    "dropout-problems",
+    {"batch_size": 20, "epochs": 60},
+    product(
+        "{problem}, p = {p:g}, seed {seed}",
+        [{"problem": name, "lr": 0.1} | own for name, own in PROBLEMS.items()],
+        p=(0.0, 0.5),
+        seeds=range(8),
+    ),
+    ("validation_error", "test_error"),
+    digits=4,
+)
+@recorded(
+    "dropout-masks",
+    {"masks": 20, "p": 0.5, "lr": 0.1, "batch_size": 20, "epochs": 16},
+    product("seed {seed}", seeds=range(8)),
+    ("validation_loss", "train_loss"),
+    digits=4,
+)
 @stepwise
-def train_dropped(seed, p, epochs, **network):
-    """Train with dropout, and measure the whole network on several sets of digits.
-
-    The losses that the hooks see are those of the training digits before each epoch.
-    """
-    examples, *parts = relabelled_digits(seed)
-    yield from dropout.train_with_dropout(
-        examples, parts[0], p, seed, epochs=9, **network
-    ).train_loss
+def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
+    """Train with dropout, and measure the whole network on several sets of digits."""
+    examples, *parts = relabelled_digits(seed, count, wrong)
+    if not len(parts[0]):
+        parts[0] = parts[1]  # no label is wrong
+    first = dropout.train_with_dropout(examples, parts[0], p, seed, epochs=9, **network)
+    yield from first.train_loss  # what the hooks see: the loss before each epoch
     for name, part in zip(("wrong", "validation", "test"), parts, strict=True):
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
-        found = curves.validation_loss, curves.validation_error
-        for loss, error in list(zip(*found, strict=True))[1:]:
+        losses, errors = curves.validation_loss[1:], curves.validation_error[1:]
+        for loss, error in zip(losses, errors, strict=True):
             yield {f"{name}_loss": loss, f"{name}_error": error}
     for loss in curves.train_loss[1:]:
         yield {"train_loss": loss}
@@ -751,27 +793,114 @@ def train_dropped(seed, p, epochs, **network):
 # --- Batch normalization preconditioning ------------------------------------------------------
 
 
-RATES = {
-    60: {"vanilla": 0.3, "BN": 0.3, "BNP": 0.3, "BNP, ρ = 0.9": 0.3},
-    6: {"vanilla": 0.1, "BN": 0.03, "BNP": 0.3, "BNP, ρ = 0.9": 0.3},
-    1: {"vanilla": 0.01, "LN": 0.003, "BNP": 0.3},
+DENSE_RATES = {  # the rates that are compared, by the size of the minibatch
+    60: {"vanilla": (0.1, 0.3, 1), "BN": (0.1, 0.3, 1, 3), "BNP": (0.1, 0.3, 1, 3)},
+    6: {"vanilla": (0.03, 0.1, 0.3), "BN": (0.01, 0.03, 0.1, 0.3), "BNP": (0.1, 0.3, 1, 3)},
+    1: {"vanilla": (0.003, 0.01, 0.03), "LN": (0.001, 0.003, 0.01), "BNP": (0.1, 0.3, 1)},
 }
 EPOCHS = {60: 15, 6: 6, 1: 3}
+FORMS = {"Algorithm 2": False, "corrected": True}
+AVERAGES = [
+    {"form": form, "rho": rho, "batch_size": size, "epochs": EPOCHS[size], "lr": lr}
+    for form, rho, size in itertools.product(FORMS, (0.99, 0.9), (60, 6))
+    for lr in ((0.1, 0.3, 1, 3) if form == "Algorithm 2" else (0.03, 0.1, 0.3))
+]
 
 
-def train_dense(seed, method, lr, hooks, **loop):
+@recorded(
+    "bnp-averages",
+    {"method": "BNP"},
+    product("{form}, ρ = {rho}, {batch_size}, {lr:g}, {seed}", AVERAGES),
+    ("minibatch_loss", "validation_error"),
+    digits=4,
+)
+def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
     """Train three hidden layers of 100 units on digits by one of the methods."""
     layers = {"BN": "bn", "LN": "ln"}.get(method)
     network = fully_connected((64, 100, 100, 100, 10), layers, seed=seed)
-    if method.startswith("BNP"):
-        hooks = [bnp.BNP(network, 0.9 if "ρ" in method else 0.99), *hooks]
-    return by_sgd(network, lr, digits(validation=238), hooks, seed=seed, **loop)
+    if method == "BNP":
+        hooks = [bnp.BNP(network, rho, corrected=FORMS[form]), *hooks]
+    return by_sgd(network, lr, digits(validation=238), hooks, guess=True, seed=seed, **loop)
 
 
-for size, rates in RATES.items():
-    trainings = by_rates("{method}, seed {seed}", {method: [lr] for method, lr in rates.items()})
+for size, rates in DENSE_RATES.items():
+    trainings = product("{method}, {lr:g}, {seed}", by_rate(rates), range(4 if size == 1 else 6))
     shared = {"batch_size": size, "epochs": EPOCHS[size]}
     recorded(f"bnp-minibatch-{size}", shared, trainings, ("validation_error",))(train_dense)
+
+
+def whole_hessian(net, x, y):
+    """Return the Hessian of the mean loss with respect to all parameters."""
+    named = dict(net.named_parameters())
+    start = torch.nn.utils.parameters_to_vector(named.values()).detach()
+
+    def loss(theta):
+        parts = theta.split([p.numel() for p in named.values()])
+        moved = {n: v.reshape(p.shape) for (n, p), v in zip(named.items(), parts, strict=True)}
+        return cross_entropy(torch.func.functional_call(net, moved, x), y)
+
+    return torch.autograd.functional.hessian(loss, start, vectorize=True).numpy()
+
+
+def unit_blocks(net, x):
+    """Yield the place of each unit's block in the Hessian, the bias first, and its P / q."""
+    first = 0
+    for part in net:
+        if isinstance(part, torch.nn.Linear):
+            o, n = part.weight.shape
+            mean, var = bnp.batch_statistics(x.detach().numpy())
+            U, D = bnp.preconditioner(mean, np.sqrt(bnp.smoothed_variance(var)))
+            for i in range(o):
+                place = np.r_[first + o * n + i, first + i * n : first + (i + 1) * n]
+                yield place, U @ D / np.sqrt(bnp.scale_dense(n, len(x)))
+            first += o * (n + 1)
+        x = part(x)
+
+
+@recorded(
+    "bnp-hessians",
+    {"epochs": 3},
+    product(
+        "{widths}, {inputs}, seed {seed}",
+        ({"widths": (6, 6)}, {"widths": (12,)}),
+        range(6),
+        inputs=("raw", "normalized"),
+    ),
+    ("steepness", "directions", "steepness with P", "directions with P"),
+    digits=4,
+)
+@stepwise
+def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
+    """Train a small network on digits, and describe the Hessian of all parameters three times.
+
+    Steepness is λmax over that of the steepest unit; directions are eigenvalues above 1 % of λmax.
+    """
+    split = load("digits").split(validation=238, seed=0)
+    known = InputNormalizer.fit(split.train.x.astype(float), eps=1e-3)
+    X = torch.from_numpy(INPUTS[inputs](split.train.x.astype(float), known))
+    Y = torch.from_numpy(split.train.y)
+    net = fully_connected((64, *widths, 10), seed=seed).double()
+    drawn = torch.Generator().manual_seed(seed)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(max(steps) + 1):
+        if step in steps[:epochs]:
+            M, blocks = whole_hessian(net, X[:120], Y[:120]), list(unit_blocks(net, X[:120]))
+            P = np.zeros_like(M)
+            for place, own in blocks:
+                P[np.ix_(place, place)] = own
+            for name, A in (("", M), (" with P", P.T @ M @ P)):
+                values = np.linalg.eigvalsh(A)
+                steepest = max(np.linalg.norm(A[np.ix_(k, k)], 2) for k, _ in blocks)
+                yield {
+                    f"steepness{name}": values[-1] / steepest,
+                    f"directions{name}": np.sum(values > values[-1] / 100),
+                }
+        batch = torch.randint(len(X), (60,), generator=drawn)
+        sgd.zero_grad()
+        loss = cross_entropy(net(X[batch]), Y[batch])
+        yield loss.item()
+        loss.backward()
+        sgd.step()
 
 
 # --- Its convolutions -------------------------------------------------------------------------
@@ -783,11 +912,13 @@ CNN_METHODS = {
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
     "BNP": None,
 }
-CNN_TRAININGS = {  # minibatch: the rates of the methods, and what they share
-    32: (0.1, 0.3, 0.1, 1.0, {"epochs": 10, "seed": 0}),
-    2: (0.03, 0.03, 0.01, 0.3, {"epochs": 5, "seed": 0}),
-    1: (0.03, None, 0.003, 1.0, {"epochs": 4, "seed": 0}),
+CNN_RATES = {  # by the size of the minibatch; thrice and 0.3 times as much are tried as well
+    32: {"vanilla": 0.1, "BN": 0.3, "BN, groups": 0.1, "BNP": 1.0},
+    2: {"vanilla": 0.03, "BN": 0.03, "BN, groups": 0.01, "BNP": 0.3},
+    1: {"vanilla": 0.03, "BN, groups": 0.003, "BNP": 1.0},
 }
+CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
+BY_MULTIPLE = "{method}, {batch_size}, {times:g} times the rate, seed {seed}"
 
 
 def large_digits():
@@ -800,21 +931,24 @@ def large_digits():
 @recorded(
     "bnp_cnn-minibatches",
     {},
-    {
-        f"{method}, {size}": own | {"method": method, "lr": lr, "batch_size": size}
-        for size, (*rates, own) in CNN_TRAININGS.items()
-        for method, lr in zip(CNN_METHODS, rates, strict=True)
-        if lr is not None
-    },
+    product(
+        BY_MULTIPLE,
+        [
+            row | {"batch_size": size, "epochs": CNN_EPOCHS[size]}
+            for size, rates in CNN_RATES.items()
+            for row in by_rate(rates)
+        ],
+        seeds=range(2),
+        times=(0.3, 1, 3),
+    ),
     ("validation_error",),
 )
-def train_convolutions(method, lr, hooks, **loop):
+def train_convolutions(method, lr, times, hooks, **loop):
     """Train the network of five layers by one of the methods."""
     network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
-    if method == "BNP":
-        hooks = [bnp.BNP(network), *hooks]
-    return by_sgd(network, lr, large_digits(), hooks, **loop)
+    hooks = [bnp.BNP(network), *hooks] if method == "BNP" else hooks
+    return by_sgd(network, lr * times, large_digits(), hooks, guess=True, **loop)
 
 
 if __name__ == "__main__":
-    sys.exit(main(RUNS, FOLDER, sys.argv[1:]))
+    main(RUNS, FOLDER, sys.argv[1:])

@@ -16,18 +16,8 @@ from optdl.experiments import Panel, Run, Tuning, main
 SPLIT = {"split": True}
 HIDDEN = {"split": True, "first": False}
 METHODS = {
-    "cnn5": {
-        "vanilla": ("vanilla", {}),
-        "BN": ("BN", {}),
-        "LN": ("LN", {}),
-        "BNP": ("BNP", SPLIT),
-        "hidden BNP": ("BNP", HIDDEN),
-    },
-    "resnet14": {
-        "GN": ("GN", {}),
-        "BNP+GN": ("BNP+GN", SPLIT),
-        "hidden BNP+GN": ("BNP+GN", HIDDEN),
-    },
+    "cnn5": {"vanilla": {}, "BN": {}, "LN": {}, "BNP": SPLIT, "hidden BNP": HIDDEN},
+    "resnet14": {"GN": {}, "BNP+GN": SPLIT, "hidden BNP+GN": HIDDEN},
 }
 EPOCHS = {"cnn5": 3, "resnet14": 1}
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
@@ -35,11 +25,10 @@ RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
 
 def panel(network: str, name: str) -> Panel:
     """Return the methods of a network with one optimizer."""
-    rates, last = RATES[name], (EPOCHS[network], name, "standardized")
-    runs = [
-        Run(f"{label}, {name}", "cifar10", network, method, 8, rates[1], *last, settings)
-        for label, (method, settings) in METHODS[network].items()
-    ]
+    rates, last, runs = RATES[name], (EPOCHS[network], name, "standardized"), []
+    for label, own in METHODS[network].items():
+        method = label.removeprefix("hidden ")
+        runs.append(Run(f"{label}, {name}", "cifar10", network, method, 8, rates[1], *last, own))
     tuning = Tuning(rates, epochs=1, seeds=2, examples=15_000, paper=0)
     return Panel(f"{network}, {name}", runs, tuning)
 
@@ -61,20 +50,13 @@ PARTS = Panel(  # what of P the lead comes from
     ],
     ADAM.tuning,
 )
-LONGER = Panel(  # whether the lead lasts
-    "resnet14, adam, four epochs",
-    [
-        replace(
-            run.at(rate),
-            label=f"{run.method}, adam, four epochs",
-            epochs=4,
-            settings=run.settings | {"decay": (3,)},
-        )
-        for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
-    ],
-)
+LONGER = [  # whether the lead lasts
+    replace(run.at(rate), label=f"{run.method}, adam, four epochs", epochs=4,
+            settings=run.settings | {"decay": (3,)})
+    for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
+]  # fmt: skip
 PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum")]
-PANELS += [RESIDUAL, OTHER_RATES, ADAM, PARTS, LONGER]
+PANELS += [RESIDUAL, OTHER_RATES, ADAM, PARTS, Panel("resnet14, adam, four epochs", LONGER)]
 
 if __name__ == "__main__":
     main(__file__, PANELS, __doc__)

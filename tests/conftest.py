@@ -61,6 +61,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
     if session.config.getoption("loadgroup", False):
         spread = [
             item.nodeid

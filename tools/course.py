@@ -18,7 +18,7 @@ from tools.classroom import grade, gradebook, release, report, sample_class
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages, each
 from tools.site import book
-from tools.terminal import ToolError, argument, command, console, explained, need_disk
+from tools.terminal import ToolError, argument, command, console, explained
 
 TIMEOUT = 2
 """Seconds of own time for a cell of the sample class: answers take milliseconds or never end."""
@@ -120,10 +120,10 @@ def _build(
 def _show_class(course: Course, summary: grade.Summary, steps: Steps) -> Path | None:
     """Print how the sample class did, and return the report; work is broken on purpose, too."""
     console.print(sample_class.table())
-    pages, class_ = None, steps.run("gradebook", report.gather, course)
+    page, class_ = None, steps.run("gradebook", report.gather, course)
     if class_:
         gradebook.show(class_)
-        pages = steps.run("report", report.write, course, [], class_)
+        page = steps.run("report", report.write, course, [], class_)
     broken = {student.id for student in sample_class.STUDENTS if student.is_broken}
     on_purpose = [row for row in summary.refused if row[0] in broken]
     summary.refused = [row for row in summary.refused if row[0] not in broken]
@@ -131,7 +131,7 @@ def _show_class(course: Course, summary: grade.Summary, steps: Steps) -> Path | 
     if on_purpose:
         student, number = on_purpose[0][0], len(on_purpose)
         console.print(f"{student} hands in broken files on purpose: {number} were not graded.")
-    return pages[0] if pages else None
+    return page
 
 
 @command(argument("--no-site", action="store_true", help="leave the site as it is"))
@@ -139,7 +139,6 @@ def main(no_site: bool, course: Course = HERE) -> int:
     """Do all of it, and say where everything is and what failed."""
     start = time.monotonic()
     topics = course.choose([])
-    need_disk(course.root, 500)
     steps = Steps(course)
     summary, pages = _build(course, topics, steps, with_site=not no_site)
     class_page = _show_class(course, summary, steps) if course.has_gradebook else None

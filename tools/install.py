@@ -6,15 +6,12 @@ With ``--dev`` it adds to .venv what only tests and lint need. This file needs n
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FREE_GIGABYTES = 6
-"""What must be free on the disk: the packages take about 5 GB, and pip unpacks them beside it."""
 PIPS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -54,11 +51,6 @@ def install(python: str, *parts: list[str]) -> bool:
 
 def main(dev: bool) -> str | None:
     """Make the environment; return what went wrong, and what to do about it."""
-    if not dev and shutil.disk_usage(ROOT).free < FREE_GIGABYTES * 2**30:
-        return (
-            f"Less than {FREE_GIGABYTES} GB of disk are free here; the packages need about 5. "
-            "Free some space, then run the same command again."
-        )
     version = ".".join(str(part) for part in sys.version_info[:3])
     what = "what tests and lint need" if dev else "the pinned packages, most of it torch"
     print(f"Python {version}: .venv gets {what} ...", flush=True)
@@ -72,8 +64,8 @@ def main(dev: bool) -> str | None:
     pinned = ["-r", str(ROOT / ("requirements-dev.txt" if dev else "requirements.txt"))]
     if not install(python, pinned, *([] if dev else [["-q", "--no-deps", *own]])):
         return (
-            "The packages could not be installed: see the message above (no network, or no "
-            "disk?). Then run the same command again: what was downloaded is kept."
+            "The packages could not be installed: see the message above (no network, or less "
+            "than 6 GB of disk?). Then run the same command again: what was downloaded is kept."
         )
     built = [python, "-m", "tools.site.wasm_wheel"]
     if not dev and folders[-1].is_dir() and subprocess.run(built, cwd=ROOT).returncode:

@@ -1,9 +1,8 @@
-"""What every command shares: the console, errors with what fixes them, a look at the disk."""
+"""What every command shares: the console, and errors with what fixes them."""
 
 import argparse
 import contextlib
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +21,6 @@ console = Console(
     soft_wrap=not sys.stdout.isatty(),
     width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH,
 )
-
-FREE_MEGABYTES = 200
 
 LOGS = Path(__file__).resolve().parent.parent / "build" / "logs"
 """Where the tracebacks of unexpected errors are written."""
@@ -111,12 +108,3 @@ def tell(lists: Mapping[str, str]) -> None:
     for title, text in lists.items():
         if text:
             console.print(Text(f"{title}: {text}"))
-
-
-def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:
-    """Raise unless the disk that holds ``folder`` has this much free space."""
-    free = shutil.disk_usage(folder).free // 2**20
-    if free < megabytes:
-        problem = f"only {free} MB are free on the disk of {folder}, {megabytes} MB are needed"
-        remedy = "free some space (`make clean` removes all that was built), then run it again"
-        raise ToolError(problem, remedy)

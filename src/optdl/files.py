@@ -17,13 +17,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     A reader never sees half a file: until the end there is the old one or none. After an error the
     old one stays, and what was written is removed. Folders are made as needed.
 
-    >>> import tempfile
+    >>> import contextlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "results" / "run.txt"
     ...     with atomic_write(path) as scratch:
     ...         _ = scratch.write_text("all of it")
-    ...     path.read_text()
-    'all of it'
+    ...     with contextlib.suppress(OSError), atomic_write(path) as scratch:
+    ...         _ = scratch.write_text("half of")
+    ...         raise OSError("no space left")
+    ...     path.read_text(), len(list(path.parent.iterdir()))
+    ('all of it', 1)
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

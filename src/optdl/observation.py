@@ -16,7 +16,7 @@ import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
@@ -105,17 +105,24 @@ def outcomes(
     """
     printed = io.StringIO()
     with silence(printed):
-        return [*map(partial(_outcome, answer, use, printed), cases)]
+        return [*map(partial(outcome, answer, use, printed), cases)]
 
 
-def _outcome(
+def outcome(
     answer: Any, use: Callable[..., Any] | None, printed: io.StringIO, case: Mapping[str, Any]
 ) -> Observation:
+    """Return what came of one case, as :func:`outcomes` does of all."""
     printed.seek(0)
     printed.truncate()
     arguments = _arguments(case)
     try:
-        value = answer(*arguments) if use is None else use(answer, *arguments)
+        given = arguments
+        if use is None and any(map(callable, arguments)):
+            given = [
+                _limited(name, value) if callable(value) else value
+                for name, value in zip(case, arguments, strict=True)
+            ]
+        value = use(answer, *given) if use else answer(*given)
     except (Exception, SystemExit) as error:
         raised = type(error).__name__, str(error)
         if use is None or _is_of_student(error, answer):
@@ -292,6 +299,24 @@ def _compact(value: list[Any]) -> Any:
         array = np.asarray(value)
         return array if array.dtype.kind in "biuf" else value
     return value
+
+
+MAX_CALLS = 1000
+"""No answer needs so many calls of a function that it is given, such as a gradient."""
+
+
+def _limited(name: str, function: Any) -> Any:
+    """Return a function that ends a loop which would call it for ever."""
+    number = 0
+
+    def limited(*arguments: Any, **named: Any) -> Any:
+        nonlocal number
+        number += 1
+        if number > MAX_CALLS:
+            raise RuntimeError(f"a loop does not end: it has called `{name}` {MAX_CALLS} times")
+        return function(*arguments, **named)
+
+    return update_wrapper(limited, function)
 
 
 _IMMUTABLE = {type(None), bool, int, float, str, FunctionType}

@@ -39,7 +39,7 @@ __all__ = [
     "scheduled_coefficients",
     "search_along",
     "second_moment",
-    "threes_and_eights",
+    "two_digits",
     "zigzag",
 ]
 
@@ -532,19 +532,21 @@ def depth_norms(
 # --- A real objective -------------------------------------------------------------------------
 
 
-def threes_and_eights() -> tuple[Float[np.ndarray, "m 65"], Float[np.ndarray, " m"]]:
-    """Return the training images of threes and eights with labels +1 and −1 (Source: L1-12, F-08).
+def two_digits(
+    first: int = 3, second: int = 8
+) -> tuple[Float[np.ndarray, "m 65"], Float[np.ndarray, " m"]]:
+    """Return the training images of two digits with labels +1 and −1 (Source: L1-12, F-08).
 
     A row has the 64 pixels of an image and a one, whose weight is the bias.
 
-    >>> x, y = threes_and_eights()
+    >>> x, y = two_digits(3, 8)
     >>> x.shape, int(np.sum(y == 1))
     ((258, 65), 131)
     """
     digits = load("digits")
-    chosen = np.isin(digits.y_train, [3, 8])
+    chosen = np.isin(digits.y_train, [first, second])
     pixels = digits.x_train[chosen].astype(float)
-    y = np.where(digits.y_train[chosen] == 3, 1.0, -1.0)
+    y = np.where(digits.y_train[chosen] == first, 1.0, -1.0)
     return np.column_stack([pixels, np.ones(len(y))]), y
 
 

@@ -13,6 +13,8 @@ from tools.layout import ROOT
 from tools.site import book, chapters, pages, static_figures
 
 REPOSITORY = "https://github.com/ada/course"
+LASTING: dict[str, Any] = {}
+"""The pages that `tabs` gives, by the options of their contexts."""
 
 
 @pytest.fixture(scope="session")
@@ -53,20 +55,39 @@ def toy_server(toy_site: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def contexts(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Return a function that gives a browser without a memory; errors on its pages are refused."""
-    opened, errors = [], []
+def tabs(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Return a function that gives a page on which nothing is kept; errors on it are refused.
 
-    def context(**options: Any) -> Any:
-        new = browser.new_context(**options)
-        new.set_default_timeout(60_000)  # only what hangs takes so long
-        new.on("weberror", lambda error: errors.append(error.error.stack or str(error.error)))
-        opened.append(new)
-        return new
+    Tests have it one after the other: a context of its own costs as much as four visits.
+    """
+    used, errors = {}, []
 
-    yield context
-    for one in opened:
-        one.close()
+    def tab(
+        viewport: Any = None, color_scheme: str = "light", script: str = "", **more: Any
+    ) -> Any:
+        # the worker that keeps pages for a time without a network doubles the cost of each visit
+        options = {"service_workers": "block"} | more
+        key = str([script, options, len(used)])
+        if key not in LASTING:
+            LASTING[key] = browser.new_context(**options).new_page()
+            LASTING[key].context.set_default_timeout(60_000)  # only what hangs takes so long
+            LASTING[key].context.add_init_script(script)
+        used[key] = page = LASTING[key]
+        page.context.on("weberror", lambda event: errors.append(event.error.stack or event.error))
+        page.set_viewport_size(viewport or {"width": 1280, "height": 720})
+        page.emulate_media(media="screen", color_scheme=color_scheme)
+        return page
+
+    yield tab
+    for page in used.values():
+        for other in {*page.context.pages} - {page}:
+            other.close()
+        page.unroute_all()
+        page.context.unroute_all()
+        origin = page.evaluate("origin").replace("null", "file://")
+        page.goto("about:blank")
+        every = {"origin": origin, "storageTypes": "all"}
+        page.context.new_cdp_session(page).send("Storage.clearDataForOrigin", every)
     assert errors == []
 
 

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from bs4 import BeautifulSoup
 
+from tools import vary
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT
 from tools.site import book, execution, imported_modules, pages
@@ -113,6 +114,37 @@ def test_pages_share_all_that_extensions_import() -> None:
                 names.add(name)
                 waiting.append(ROOT / name)
     assert names == {name for name in book.EXTENSIONS if name.startswith("tools")}
+
+
+def test_verdicts_are_asked_at_each_value_of_a_knob(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cell(
+        "import matplotlib.pyplot as plt", "n = 2  # vary: 1..3", "kind = 'up'  # vary: down"
+    )
+    code += cell("sign = 1 if kind == 'up' else -1", "plt.plot([n]);")
+    verdict = (
+        ":tags: [verdict, remove-cell]",
+        "assert n < 3, 'few'",
+        "assert sign * n > 0, 'above 0'",
+    )
+    toy.write(index=code + cell(*verdict) + cell("1"))
+    varied = vary.variants(toy.page())
+    assert [page.setting for page in varied] == ["n = 1", "n = 3", "kind = 'down'"]
+    assert execution.execute(varied, toy.store, lambda *_: None, threading.Event()) == []
+    first = toy.page().path.read_text().splitlines().index("assert n < 3, 'few'") + 1
+    assert vary.overturned(varied, toy.store) == [
+        f"book/index.md:{first}: with n = 3, it is not so: few",
+        f"book/index.md:{first + 1}: with kind = 'down', it is not so: above 0",
+    ]
+    with pytest.raises(ToolError, match="with n = 3, it is not so: few"):
+        book.build(out=toy.root)
+    monkeypatch.setattr(vary, "ROOT", toy.root)
+    assert vary.main("index") == 1
+    assert capsys.readouterr().out.count("NOT SO") == 2
+    toy.write(index=cell("n = 2") + cell(*verdict))
+    with pytest.raises(ToolError, match="a verdict and no knob"):
+        vary.variants(toy.page())
 
 
 def test_executions_are_kept_for_each_page(toy: Toy) -> None:

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.xdist_group("toy")
 class Reader:
     """A reader with a browser, a clock and a keyboard."""
 
-    def __init__(self, context: Any, book: str) -> None:
-        self.context, self.book, self.page = context, book, context.new_page()
+    def __init__(self, page: Any, book: str) -> None:
+        self.page, self.context, self.book = page, page.context, book
 
     def on(self, time: str) -> "Reader":
         self.context.clock.set_fixed_time(datetime.fromisoformat(f"{time}+00:00"))
@@ -69,28 +69,20 @@ class Reader:
         return str(message.inner_text())
 
 
-New = Callable[..., Reader]
-
-
 @pytest.fixture
-def reader(contexts: Callable[..., Any], toy_server: Server) -> New:
-
-    def new(script: str = "", zone: str = "UTC", **options: Any) -> Reader:
-        context = contexts(timezone_id=zone, **options)
-        if script:
-            context.add_init_script(script)
-        return Reader(context, toy_server.at("book").removesuffix(".html"))
-
-    return new
+def reader(tabs: Callable[..., Any], toy_server: Server) -> Callable[..., Reader]:
+    book = toy_server.at("book").removesuffix(".html")
+    return lambda zone="UTC", **options: Reader(tabs(timezone_id=zone, **options), book)
 
 
+FIRST = "2026-01-10T12:00"
 ASKED = ["01-11", "01-14", "01-21", "02-04", "03-06", "06-04", "09-02"]
 """Days of 2026 on which a card is due that is answered on 10 January and always known."""
 TOMORROW = "No card is due today. The next one is due in 1 day."
 
 
-def test_known_card_returns_after_growing_numbers_of_days(reader: New) -> None:
-    ada = reader().on("2026-01-10T12:00").open("toy/two")
+def test_known_card_returns_after_growing_numbers_of_days(reader: Any) -> None:
+    ada = reader().on(FIRST).open("toy/two")
     ada.answer("1")
     for day in ASKED:
         month, number = map(int, day.split("-"))
@@ -102,7 +94,7 @@ def test_known_card_returns_after_growing_numbers_of_days(reader: New) -> None:
     assert ada.answer("1") == "No card is due today. The next one is due in 3 days."
 
 
-def test_card_is_due_by_the_readers_own_day(reader: New) -> None:
+def test_card_is_due_by_the_readers_own_day(reader: Any) -> None:
     ada = reader(zone="America/New_York").on("2026-01-11T04:30")  # 10 January, 23:30
     ada.open("toy/two").answer("1")
     assert ada.open("review").message() == TOMORROW
@@ -112,8 +104,8 @@ def test_card_is_due_by_the_readers_own_day(reader: New) -> None:
     assert ada.review("2025-01-11T12:00") == "1 card to answer today."
 
 
-def test_at_most_twenty_cards_a_day(reader: New) -> None:
-    ada = reader().on("2026-01-10T12:00").open("more/many")
+def test_at_most_twenty_cards_a_day(reader: Any) -> None:
+    ada = reader().on(FIRST).open("more/many")
     assert ada.answer("1" * 30) == "All answered. The cards come back on the page Review."
     first = "20 cards to answer today, and 10 more on the next days."
     assert ada.review("2026-01-11T12:00") == first
@@ -126,7 +118,7 @@ def test_at_most_twenty_cards_a_day(reader: New) -> None:
     assert (box, times) == (1, 1)
 
 
-def test_lesson_is_done_with_its_exercises_and_cards(reader: New) -> None:
+def test_lesson_is_done_with_its_exercises_and_cards(reader: Any) -> None:
     ada = reader().open("toy/one")
     assert ada.page.locator(".cards-title").inner_text() == "To remember · card 1 of 2"
     assert ada.page.locator("details.card:visible").count() == 1
@@ -147,7 +139,7 @@ def test_lesson_is_done_with_its_exercises_and_cards(reader: New) -> None:
     assert [title.split(" · ")[1] for title in titles] == ["Double✓", "Halve", "Explain"]
 
 
-def test_front_page_leads_to_the_next_lesson(reader: New) -> None:
+def test_front_page_leads_to_the_next_lesson(reader: Any) -> None:
     ada = reader().open("index")
     link = ada.page.locator(".go-on a")
     assert link.inner_text() == "Begin"
@@ -165,7 +157,7 @@ PLACES = """() => {
 }"""
 
 
-def test_nothing_moves_when_progress_is_shown(reader: New) -> None:
+def test_nothing_moves_when_progress_is_shown(reader: Any) -> None:
     ada = reader().open("toy/one")
     ada.answer("11")
     ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
@@ -192,19 +184,19 @@ Storage.prototype.setItem = function (...entry) {
 
 
 @pytest.mark.parametrize("script", [BLOCKED, FULL], ids=["blocked", "full"])
-def test_page_without_storage_works_and_warns_once(reader: New, script: str) -> None:
-    ada = reader(script).open("toy/one")
+def test_page_without_storage_works_and_warns_once(reader: Any, script: str) -> None:
+    ada = reader(script=script).open("toy/one")
     assert "This browser keeps nothing" in ada.answer("1")
     assert ada.answer("1") == "All answered. The cards come back on the page Review."
     assert "Go on" not in ada.open("index").page.inner_text("article")
     assert ada.open("review").message().startswith("There are no cards here yet.")
 
 
-def test_two_tabs_agree(reader: New) -> None:
-    ada = reader().on("2026-01-10T12:00").open("toy/two")
+def test_two_tabs_agree(reader: Any) -> None:
+    ada = reader().on(FIRST).open("toy/two")
     ada.answer("1")
     ada.review("2026-01-11T12:00")
-    other = Reader(ada.context, ada.book).open("review")
+    other = Reader(ada.context.new_page(), ada.book).open("review")
     assert other.message() == "1 card to answer today."
     ada.answer("2")
     other.page.get_by_text("No card is due today.").wait_for()
@@ -217,8 +209,8 @@ def test_two_tabs_agree(reader: New) -> None:
     assert sorted(card[2] for card in other.kept("cards").values()) == [1, 1, 2]
 
 
-def test_saved_progress_is_merged_and_newer_work_stays(reader: New) -> None:
-    ada = reader().on("2026-01-10T12:00").open("toy/one")
+def test_saved_progress_is_merged_and_newer_work_stays(reader: Any) -> None:
+    ada = reader().on(FIRST).open("toy/one")
     ada.answer("11")
     ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
     ada.keep("answer:toy-half", {"text": "old"})
@@ -238,7 +230,7 @@ def test_saved_progress_is_merged_and_newer_work_stays(reader: New) -> None:
     assert other.load(other.save()) == "The file is loaded."
 
 
-def test_foreign_progress_file_is_refused(reader: New) -> None:
+def test_foreign_progress_file_is_refused(reader: Any) -> None:
     def progress(version: int, **kept: str) -> str:
         kept = {f"optdl:{name}": value for name, value in kept.items()}
         return json.dumps(
@@ -258,7 +250,7 @@ def test_foreign_progress_file_is_refused(reader: New) -> None:
     assert ada.page.evaluate("localStorage.length") == before
 
 
-def test_cards_without_scripts_are_questions_that_unfold(reader: New) -> None:
+def test_cards_without_scripts_are_questions_that_unfold(reader: Any) -> None:
     ada = reader(java_script_enabled=False).open("toy/one")
     assert ada.page.locator("details.card:visible").count() == 2
     assert ada.page.get_by_role("button", name="Knew it").count() == 0
@@ -266,8 +258,8 @@ def test_cards_without_scripts_are_questions_that_unfold(reader: New) -> None:
     ada.page.wait_for_url("**/more/many.html#cards")
 
 
-def test_cards_and_review_work_from_a_file(reader: New, toy_site: Path) -> None:
-    ada = reader().on("2026-01-10T12:00")
+def test_cards_and_review_work_from_a_file(reader: Any, toy_site: Path) -> None:
+    ada = reader().on(FIRST)
     ada.book = (toy_site / "book").as_uri()
     ada.open("toy/one").answer("11")
     for _ in range(20):  # each file has its own process, and Chromium tells it of the storage later

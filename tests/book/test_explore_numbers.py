@@ -443,12 +443,12 @@ def test_schedule_is_followed_by_sgd(plan, fall):
     rate = opt.CosineDecay(lr, tau=300 - warmup) if fall == "cosine" else lr
     if warmup or fall == "constant":
         rate = opt.Warmup(rate, steps=max(warmup, 1))
-    draw = iter(0.3 * normals(1, 40, 300, 2).swapaxes(0, 1))
+    draw = iter(0.3 * normals(1, 200, 300, 2).swapaxes(0, 1))
 
-    def gradient(p: np.ndarray) -> np.ndarray:  # of 40 runs at once
+    def gradient(p: np.ndarray) -> np.ndarray:  # of 200 runs at once
         return np.stack([p[:, 0] + 0.3 * p[:, 0] ** 3, 0.03 * p[:, 1]], axis=1) + next(draw)
 
-    paths = run(SGD(rate), gradient, np.tile([4.0, 3.0], (40, 1)), 300)
+    paths = run(SGD(rate), gradient, np.tile([4.0, 3.0], (200, 1)), 300)
     losses = paths**2 @ [0.5, 0.015] + 0.075 * paths[:, :, 0] ** 4
     rates = [rate(k) for k in range(300)]
     return {"rates": rates, "paths": paths[:, :2].swapaxes(0, 1), "mean": losses.mean(axis=1)}

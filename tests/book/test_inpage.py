@@ -174,7 +174,8 @@ def new_tab(browser: Any, site: Path, page: Path) -> Iterator[Callable[..., Tab]
     def opened(
         path: str = "all.html", context: Any = None, script: str = "", **options: Any
     ) -> Tab:
-        contexts.append(context or browser.new_context(reduced_motion="reduce", **options))
+        options = {"reduced_motion": "reduce", "service_workers": "block"} | options
+        contexts.append(context or browser.new_context(**options))
         tab = contexts[-1].new_page()
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))
@@ -242,7 +243,7 @@ def test_a_saved_notebook_earns_the_promised_points(
     hand_in = course.submitted / "ada" / topic / f"{topic}.ipynb"
     hand_in.parent.mkdir(parents=True)
     hand_in.write_text(saved, "utf-8")
-    outcomes = list(grade._graded(course, topic, 120, force=False))
+    outcomes = list(grade._graded(course, topic, 120))
     assert [outcome.state for outcome in outcomes] == ["graded"]
     marked = tab.page.locator(f".exercise[id^=exercise-{topic}-]:has(.exercise-mark)")
     names = marked.evaluate_all("boxes => boxes.map(({ id }) => id.slice(9))")
@@ -555,7 +556,8 @@ KEPT = """() => Promise.all(performance.getEntriesByType("resource").map(({ name
 
 
 def test_the_front_page_is_typed_and_works_offline(new_tab: Callable[..., Tab]) -> None:
-    tab = new_tab("book/index.html", viewport={"width": 390, "height": 844})
+    size = {"width": 390, "height": 844}
+    tab = new_tab("book/index.html", viewport=size, service_workers="allow")
     page = tab.page
     page.wait_for_function("navigator.serviceWorker.controller")
     tab.cell(FIRST).scroll_into_view_if_needed()

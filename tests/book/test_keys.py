@@ -24,7 +24,7 @@ def address(site: Path) -> Iterator[str]:
 @pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "narrow"])
 def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
     size = {"width": request.param, "height": 800}
-    page = browser.new_page(viewport=size, reduced_motion="reduce")
+    page = browser.new_page(viewport=size, reduced_motion="reduce", service_workers="block")
     page.goto(address)
     yield page
     page.close()

@@ -16,9 +16,6 @@ from tools.site import offline
 
 pytestmark = pytest.mark.xdist_group("toy")
 
-STATIC = ROOT / "book" / "_static"
-PATIENCE = 60_000
-"""Milliseconds after which only something that hangs is not done."""
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
 <link rel="icon" href="data:,"><link rel="stylesheet" href="_static/site.css">
 <script defer src="_static/page.js"></script><script defer src="_static/offline.js"></script>
@@ -53,7 +50,7 @@ def build(site: Path, version: str) -> None:
     (python / "exercise.js").write_text(f'export default "{version}";')
     (python / f"python-{version}.gz").write_bytes(os.urandom(200_000))
     for path in ("offline.js", "keep.js", "python/kernel.js"):
-        shutil.copy(STATIC / path, site / "_static" / path)
+        shutil.copy(ROOT / "book" / "_static" / path, site / "_static" / path)
     offline.write(site)
     # Times are told in whole seconds, and a browser takes an old file for a fresh one without
     # asking, for as long as a tenth of its age: the first version is old, the second one is not.
@@ -70,9 +67,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def visit(contexts: Callable[..., Any], server: Server) -> Callable[..., Any]:
+def visit(tabs: Callable[..., Any], server: Server) -> Callable[..., Any]:
     """Return a function that opens a page in a new tab of the same browser."""
-    context = contexts()
+    context = tabs(service_workers="allow").context
 
     def opened(name: str) -> Any:
         page = context.new_page()
@@ -94,7 +91,7 @@ def wait_until(page: Any, condition: str, arg: Any) -> None:
     """Wait until all that the browser keeps, as addresses, is as a function of the page says."""
     page.evaluate(
         f"""async arg => {{
-          const end = performance.now() + {PATIENCE};
+          const end = performance.now() + 60_000;  // only what hangs takes so long
           for (let kept; !({condition})(kept = await ({KEPT})(), arg); ) {{
             if (performance.now() > end) throw new Error(kept);
             await new Promise(go => setTimeout(go, 20));
@@ -244,7 +241,7 @@ def test_full_storage_is_reported_and_harms_no_page(
     assert versions(page) == {"one"}
     # where the browser tells how much room it has, nothing is begun that cannot be finished
     room = "navigator.storage.estimate = async () => ({ quota: 1.5e5, usage: 5e4 })"
-    page.context.add_init_script(room)
+    page.add_init_script(room)
     page.goto(server.at("students"))
     page.get_by_role("button", name="Keep the whole course").click()
     said = "There is no room: this browser has 0.1 MB for this site, and 0.2 MB are needed."
@@ -264,14 +261,11 @@ BLOCKED = """Object.defineProperty(Navigator.prototype, "serviceWorker", { get()
     ],
 )
 def test_page_says_why_nothing_can_be_kept(
-    server: Server, contexts: Callable[..., Any], how: str, message: str
+    server: Server, tabs: Callable[..., Any], how: str, message: str
 ) -> None:
-    context, errors = contexts(), []
-    if how == "blocked":
-        context.add_init_script(BLOCKED)
+    page, errors = tabs(script=BLOCKED * (how == "blocked"), service_workers="allow"), []
     if how == "changed":  # by the server, on the way: no version could be told from another one
         (server.site / "_static" / "page.js").write_text('window.script="one"')
-    page = context.new_page()
     page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
     page.goto((server.site / "students.html").as_uri() if how == "file" else server.at("students"))
     page.get_by_text(message).wait_for()

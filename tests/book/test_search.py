@@ -13,9 +13,9 @@ LESSON = ("methods.html#how-does-adam-combine-two-ideas", "How does Adam combine
 
 
 @pytest.fixture
-def page(contexts: Callable[..., Any], toy_server: Server) -> Any:
+def page(tabs: Callable[..., Any], toy_server: Server) -> Any:
     """Return the page of the search, in a browser that keeps nothing of another test."""
-    opened = contexts().new_page()
+    opened = tabs()
     opened.goto(toy_server.at("search"))
     return opened
 
@@ -42,9 +42,9 @@ def test_misspelled_word_finds_its_neighbor(page: Any) -> None:
 
 
 def test_places_are_found_while_somebody_types(
-    contexts: Callable[..., Any], toy_server: Server, page: Any
+    tabs: Callable[..., Any], toy_server: Server, page: Any
 ) -> None:
-    over = contexts(viewport={"width": 390, "height": 700}).new_page()
+    over = tabs(viewport={"width": 390, "height": 700})
     over.goto(toy_server.at("book/methods"))
     for opened in (page, over):  # the page of the search, and what opens over another one
         places = opened.locator(".search-results li a:visible")
@@ -82,10 +82,8 @@ def test_results_tell_no_hint_and_formulas_as_text(page: Any) -> None:
     assert re.fullmatch(r"Why are they divided by 1-p ?\?", title)
 
 
-def test_keys_before_the_scripts_are_not_lost(
-    contexts: Callable[..., Any], toy_server: Server
-) -> None:
-    page, held = contexts().new_page(), []
+def test_keys_before_the_scripts_are_not_lost(tabs: Callable[..., Any], toy_server: Server) -> None:
+    page, held = tabs(), []
     for name in ("course", "search"):
         page.route(f"**/{name}.js*", lambda route: held.append(route))
     page.goto(toy_server.at("book/methods"), wait_until="commit")

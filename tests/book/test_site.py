@@ -253,9 +253,6 @@ FACTS = f"""({{
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-Visits = dict[str, Any]
-
-
 @functools.cache
 def weigh(address: str) -> float:
     """Return the size of a file as a server would send it, in kilobytes."""
@@ -265,7 +262,7 @@ def weigh(address: str) -> float:
 
 
 @pytest.fixture(scope="session")
-def visits(site: Path, pages: Pages, browser: Any) -> Visits:
+def visits(site: Path, pages: Pages, browser: Any) -> dict[str, Any]:
     """Open every page once, half of them in the dark; return what the browser saw on each."""
     seen: list[Any] = []
     tab = browser.new_page()
@@ -295,9 +292,7 @@ def visits(site: Path, pages: Pages, browser: Any) -> Visits:
 
 
 IN_THE_BROWSER: dict[str, Callable[[Any], Any]] = {
-    "requests_outside": lambda visit: [
-        request for request in visit.requests if urlsplit(request).scheme not in INSIDE
-    ],
+    "requests_outside": lambda v: [r for r in v.requests if urlsplit(r).scheme not in INSIDE],
     "errors": lambda visit: visit.errors,
     "formulas_that_stop_the_keyboard": lambda visit: visit.desk["stops"],
     "sideways_scrolling": lambda visit: visit.desk["sideways"] or visit.phone["sideways"],
@@ -307,7 +302,7 @@ IN_THE_BROWSER: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("query", IN_THE_BROWSER)
-def test_each_page_avoids_browser_problem(visits: Visits, query: str) -> None:
+def test_each_page_avoids_browser_problem(visits: dict[str, Any], query: str) -> None:
     found = {name: IN_THE_BROWSER[query](visit) for name, visit in visits.items()}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
@@ -316,9 +311,9 @@ def test_each_page_avoids_browser_problem(visits: Visits, query: str) -> None:
 
 
 @pytest.fixture
-def tab(contexts: Callable[..., Any]) -> Any:
+def tab(tabs: Callable[..., Any]) -> Any:
     """Return a tab on a desk; errors on its pages are refused."""
-    return contexts(viewport=DESK, color_scheme="dark").new_page()
+    return tabs(viewport=DESK, color_scheme="dark")
 
 
 def test_contents_lead_to_a_section_and_mark_it(site: Path, tab: Any) -> None:
@@ -335,21 +330,20 @@ def test_contents_lead_to_a_section_and_mark_it(site: Path, tab: Any) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["/", "/course/"])
-@pytest.mark.parametrize("missing", ["none.html", "book/deep/er/none.html"])
-def test_page_404_leads_home_from_any_depth(
-    site: Path, tab: Any, prefix: str, missing: str
-) -> None:
+def test_page_404_leads_home_from_any_depth(site: Path, tab: Any, prefix: str) -> None:
     answers: list[int] = []
     tab.on("response", lambda answer: answers.append(answer.status))
     with Server(site, prefix) as server:
-        with tab.expect_response(lambda answer: answer.ok):
-            tab.goto(server.address + missing)
-        home = "wanted => document.querySelector('a').href === wanted"
-        tab.wait_for_function(home, arg=server.at("book/index"))
-        assert tab.evaluate("document.forms[0].action") == server.at("search")
-        assert answers == [404, 200], "only the page itself is missing: its folder is guessed right"
-        tab.click("a")
-        tab.wait_for_selector("article.bd-article")
+        for missing in ("none.html", "book/deep/er/none.html"):
+            answers.clear()
+            with tab.expect_response(lambda answer: answer.ok):
+                tab.goto(server.address + missing)
+            home = "wanted => document.querySelector('a').href === wanted"
+            tab.wait_for_function(home, arg=server.at("book/index"))
+            assert tab.evaluate("document.forms[0].action") == server.at("search")
+            assert answers == [404, 200], "only the page itself is missing"
+            tab.click("a")
+            tab.wait_for_selector("article.bd-article")
 
 
 def test_titles_in_the_search_have_no_formulas(site: Path) -> None:
@@ -359,8 +353,8 @@ def test_titles_in_the_search_have_no_formulas(site: Path) -> None:
     assert [title for title in titles if re.search(r"\\[a-zA-Z(\[]|\$", title)] == []
 
 
-def test_search_works_from_the_disk_on_a_phone(site: Path, contexts: Callable[..., Any]) -> None:
-    page = contexts(viewport=PHONE).new_page()
+def test_search_works_from_the_disk_on_a_phone(site: Path, tabs: Callable[..., Any]) -> None:
+    page = tabs(viewport=PHONE)
     page.goto((site / "search.html").as_uri())
     for query, first in (
         ("L1-26", "optimizers/momentum.html#what-does-the-method-remember"),

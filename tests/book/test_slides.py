@@ -31,14 +31,12 @@ SHOWN = """() => [...document.querySelectorAll("article .slide-on")]
   .map((block) => block.innerText.replace(/\\s+/g, " ").trim())"""
 CARD = "#hover-card:popover-open"
 
-Visit = Callable[..., Any]
-
 
 @pytest.fixture
-def visit(contexts: Callable[..., Any], toy_server: Server) -> Visit:
+def visit(tabs: Callable[..., Any], toy_server: Server) -> Callable[..., Any]:
 
     def opened(slide: str = "", **options: Any) -> Any:
-        page = contexts(**{"viewport": {"width": 1280, "height": 720}} | options).new_page()
+        page = tabs(**options)
         page.goto(toy_server.at("book/more/slides") + slide)
         if slide:
             page.wait_for_selector(".slides-bar")
@@ -52,7 +50,7 @@ def number(page: Any) -> int:
     return page.evaluate("parseInt(document.querySelector('.slides-place')?.textContent ?? 0)")
 
 
-def test_lesson_is_cut_into_slides(visit: Visit) -> None:
+def test_lesson_is_cut_into_slides(visit: Any) -> None:
     page = visit()
     page.keyboard.press("p")
     page.wait_for_selector(".slides-bar")
@@ -70,7 +68,7 @@ def test_lesson_is_cut_into_slides(visit: Visit) -> None:
     assert page.evaluate("location.hash") == ""
 
 
-def test_rest_of_a_long_paragraph_is_asked_for(visit: Visit) -> None:
+def test_rest_of_a_long_paragraph_is_asked_for(visit: Any) -> None:
     page = visit("#slide=1")
     assert page.evaluate(SHOWN)[1].endswith("adds even more of it. Guess where each ends.")
     page.keyboard.press("ArrowRight")
@@ -81,7 +79,7 @@ def test_rest_of_a_long_paragraph_is_asked_for(visit: Visit) -> None:
     assert "count e.g. the words" not in page.evaluate(SHOWN)[1]
 
 
-def test_keys_and_links_move_and_keep_the_address(visit: Visit) -> None:
+def test_keys_and_links_move_and_keep_the_address(visit: Any) -> None:
     page, last = visit(), len(SLIDES)
     page.get_by_role("button", name="Show as slides").click()
     page.wait_for_selector(".slides-bar")
@@ -114,7 +112,7 @@ def test_keys_and_links_move_and_keep_the_address(visit: Visit) -> None:
     assert number(page) == 4
 
 
-def test_letters_are_no_keys_in_fields_or_off(visit: Visit) -> None:
+def test_letters_are_no_keys_in_fields_or_off(visit: Any) -> None:
     page = visit()
     search = page.locator("#search-input")
     answer = page.locator("#cell-toy-words textarea")
@@ -149,7 +147,7 @@ def test_letters_are_no_keys_in_fields_or_off(visit: Visit) -> None:
         page.reload()
 
 
-def test_figure_is_explored_on_a_slide(visit: Visit) -> None:
+def test_figure_is_explored_on_a_slide(visit: Any) -> None:
     page = visit("#slide=7")
     handle = page.locator(".ex-grip")
     box = handle.bounding_box()
@@ -167,7 +165,7 @@ def test_figure_is_explored_on_a_slide(visit: Visit) -> None:
         assert number(page) == 7, "the key is the point's"
 
 
-def test_each_slide_is_a_sheet_on_paper(visit: Visit) -> None:
+def test_each_slide_is_a_sheet_on_paper(visit: Any) -> None:
     pypdf = pytest.importorskip("pypdf")
     page = visit("#slide=6", color_scheme="dark")
 
@@ -189,7 +187,7 @@ def test_each_slide_is_a_sheet_on_paper(visit: Visit) -> None:
     assert number(page) == 6
 
 
-def test_without_scripts_there_is_no_button(visit: Visit) -> None:
+def test_without_scripts_there_is_no_button(visit: Any) -> None:
     button = visit(java_script_enabled=False).locator(".slides-button")
     assert button.count() == 1
     assert not button.is_visible()
@@ -204,7 +202,7 @@ REFERENCES = {
 CENTER = "document.querySelector('.footnote-reference').scrollIntoView({block: 'center'})"
 
 
-def test_reference_shows_what_it_leads_to(visit: Visit) -> None:
+def test_reference_shows_what_it_leads_to(visit: Any) -> None:
     page = visit()
     card = page.locator(CARD)
     page.evaluate(CENTER)
@@ -230,7 +228,7 @@ def test_reference_shows_what_it_leads_to(visit: Visit) -> None:
         card.wait_for(state="hidden")
 
 
-def test_report_link_names_page_and_heading(visit: Visit) -> None:
+def test_report_link_names_page_and_heading(visit: Any) -> None:
     page = visit()
     page.context.route("https://github.com/**", lambda route: route.fulfill(body="A form"))
     with page.expect_popup() as form:
@@ -243,7 +241,7 @@ def test_report_link_names_page_and_heading(visit: Visit) -> None:
     )
 
 
-def test_tap_shows_and_a_second_one_follows(visit: Visit) -> None:
+def test_tap_shows_and_a_second_one_follows(visit: Any) -> None:
     page = visit(has_touch=True, viewport={"width": 390, "height": 800})
     link = page.locator("article p a[href='far.html#term-gradient']")
     page.evaluate(CENTER)
@@ -258,8 +256,8 @@ def test_tap_shows_and_a_second_one_follows(visit: Visit) -> None:
     page.wait_for_url("**/far.html#term-gradient")
 
 
-def test_another_page_on_the_disk_is_not_read(contexts: Callable[..., Any], toy_site: Path) -> None:
-    page, messages = contexts().new_page(), []
+def test_another_page_on_the_disk_is_not_read(tabs: Callable[..., Any], toy_site: Path) -> None:
+    page, messages = tabs(), []
     page.on("console", lambda message: messages.append((message.type, message.text)))
     page.goto((toy_site / "book" / "more" / "slides.html").as_uri() + "#slide=7")
     page.wait_for_selector(".slides-bar")

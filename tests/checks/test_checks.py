@@ -30,6 +30,7 @@ from optdl.checks import (
     summary,
 )
 from optdl.checks.compare import disagreement
+from optdl.checks.exercise import _edit
 from optdl.checks.report import show
 from optdl.observation import silence
 
@@ -328,6 +329,11 @@ PAIR = "`gives` should return a tuple of a number and a dict with the key 'count
         ("return 1.5, {count: 2}", PAIR + "a tuple of a number and a dict with the key 2"),
         ("return values[count]", "your function raised IndexError: index 2 is out of bounds"),
         ("raise SystemExit", "your function calls `exit()`"),
+        ("return sqrt(count)", "is not defined; write `np.sqrt`"),
+        ("return gradient(count)", "'gradient' is not defined.\n"),
+        ("return math.exp(count)", "is not defined; write `np.` for `math.`"),
+        ("return count ^ 0.5", "'int' and 'float'; a power is written `**` in Python"),
+        ("return values ^ 0.5", "; a power is written `**` in Python"),
         ("raise NotImplementedError(count)", "your function raised NotImplementedError: 2"),
     ],
 )
@@ -615,38 +621,59 @@ def test_summary_shows_last_result_per_exercise(monkeypatch, capsys):
 # --- wrong answers that are right in most cases
 
 
-THRESHOLD = "> 1e-12 * values["
-BY_PRODUCTS = (
-    "steps = 0\n    while distance < radius:\n"
-    "        distance, steps = distance * (1 + lr * curvature), steps + 1\n    return steps"
-)
+MOSTLY_RIGHT = r"""
+L1-09 wrong
+    [order[start : start + n] for → [1.0 * order[start : start + n] for
+L1-09 wrong
+    [order[ → np.array_split(order, -(-m // n)) or [order[
+L1-07:size wrong
+    int(np.ceil(n)) → max(2, int(np.ceil(n)))
+F-04 wrong
+    return max(0, int(np.ceil(steps - 1e-12))) → steps = 0\n    while distance < radius:\n
+            distance, steps = distance * (1 + lr * curvature), steps + 1\n    return steps
+L1-03:hinge wrong
+    < 1 → < 2
+L1-05 wrong
+    best, bad = 0, 0 → best = 1
+    range(1,  → range(
+    bad ==  → epoch - best ==
+    epoch, 0 → epoch
+    best, bad = epoch → best = epoch
+    bad += 1 → pass
+L1-18:uphill wrong
+    curvature > 0 → curvature >= 0
+L1-17 wrong
+    > 1e-12 * values[-1] → > 1e-12
+L1-17 wrong
+    > 1e-12 * values[-1] → > 1e-4 * values[-1]
+L1-17 wrong
+    > 1e-12 * values[-1] → != 0
+L1-17 wrong
+    int(np.ceil( → int((1 +
+P-12 wrong
+    > 1e-12 * values[0] → > 1e-12
+# a rounding error is far below any threshold
+L1-17 right
+    eigvalsh(hessian) → svd(hessian)[1][::-1]
+    1e-12 → 1e-10
+P-12 right
+    1e-12 → 1e-10
+"""
 
 
-@pytest.mark.parametrize(
-    ("key", "edits", "is_right"),
-    [
-        ("L1-09", {"[order[start : start + n] for": "[1.0 * order[start : start + n] for"}, False),
-        ("L1-09", {"[order[": "np.array_split(order, -(-m // n)) or [order["}, False),
-        ("L1-07:size", {"int(np.ceil(n))": "max(2, int(np.ceil(n)))"}, False),
-        ("F-04", {"return max(0, int(np.ceil(steps - 1e-12)))": BY_PRODUCTS}, False),
-        ("L1-03:hinge", {"< 1": "< 2"}, False),
-        (
-            "L1-05",
-            {"best, bad = 0, 0": "best = 1", "range(1, ": "range(", "bad == ": "epoch - best == "}
-            | {"epoch, 0": "epoch", "best, bad = epoch": "best = epoch", "bad += 1": "pass"},
-            False,
-        ),
-        ("L1-18:uphill", {"curvature > 0": "curvature >= 0"}, False),
-        ("L1-17", {f"{THRESHOLD}-1]": "> 1e-12"}, False),
-        ("L1-17", {f"{THRESHOLD}-1]": "> 1e-4 * values[-1]"}, False),
-        ("L1-17", {f"{THRESHOLD}-1]": "!= 0"}, False),
-        ("L1-17", {"int(np.ceil(": "int((1 + "}, False),
-        ("P-12", {f"{THRESHOLD}0]": "> 1e-12"}, False),
-        # a rounding error is far below any threshold
-        ("L1-17", {"eigvalsh(hessian)": "svd(hessian)[1][::-1]", "1e-12": "1e-10"}, True),
-        ("P-12", {"1e-12": "1e-10"}, True),
-    ],
-)
-def test_cases_catch_mostly_right_answers(key, edits, is_right):
-    answer = Misconception("", COURSE[key]._answer, [*edits.items()])
-    assert (outcome(key, answer.function, properties=True) == "right") == is_right
+def edited(text):
+    """Return rows of a key, the words behind it, and edits of the answer, as in blocks."""
+    rows = []
+    for line in re.sub(r"\\n\n\s+", r"\\n        ", text).splitlines():
+        if line.startswith("    "):
+            rows[-1][2].append(_edit(line))
+        elif line and not line.startswith("#"):
+            rows.append((*line.split(" ", 1), []))
+    return rows
+
+
+@pytest.mark.parametrize(("key", "verdict", "edits"), edited(MOSTLY_RIGHT))
+def test_cases_catch_mostly_right_answers(key, verdict, edits):
+    answer = Misconception("", COURSE[key]._answer, edits)
+    told = outcome(key, answer.function, properties=True)
+    assert (told == "right") == (verdict == "right")

@@ -82,7 +82,7 @@ def test_answers_using_course_solutions_score_zero(tmp_path: Path) -> None:
     hand_in = course.submitted / "ada" / topic / f"{topic}.ipynb"
     hand_in.parent.mkdir(parents=True)
     hand_in.write_text(json.dumps(notebook), "utf-8")
-    assert [each.state for each in grade._graded(course, topic, 120, force=False)] == ["graded"]
+    assert [each.state for each in grade._graded(course, topic, 120)] == ["graded"]
     (row,) = results.rows(course, [topic])
     assert row.auto == 0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from test_checks import Stub
+from test_checks import Stub, edited
 from torch import nn
 
 from optdl.checks import CheckFailed, check, lab_exercises
@@ -71,68 +71,43 @@ def test_wrong_return_type_states_what_was_expected(key, answer, reason):
     assert "your function raised" not in str(failed.value)
 
 
-@pytest.mark.parametrize(
-    ("key", "edits", "reason"),
-    [
-        ("LAB-3:evaluate", {", correct /": ", 100 * correct /"}, "is 100 times the expected one"),
-        (
-            "LAB-3:evaluate",
-            {"loss / len(y), correct / len(y)": "correct / len(y), loss / len(y)"},
-            "`the loss` and `the accuracy` are exchanged.",
-        ),
-        ("LAB-2:statistics", {"h.std(": "h.var("}, "`std` is the square of the expected one"),
-        (
-            "LAB-6:batches",
-            {"// self.size)": "// self.size) + 1"},
-            "`len(batches)`: expected 2, got 3",
-        ),
-        (
-            "LAB-5:input_statistics",
-            {
-                "finally:": "except RuntimeError:\n        pass\n    finally:",
-                "seen[layer] for": "seen.get(layer) for",
-            },
-            "expected 'RuntimeError', got None",
-        ),
-        (
-            "LAB-1:adamw",
-            {'group["lr"] * m': 'self.param_groups[0]["lr"] * m'},
-            "wrong exactly when `event` is 'group 2 has the default settings, and half",
-        ),
-        ("LAB-1:adamw", {"1 - group": "1 + group"}, "right exactly when `weight_decay` is 0"),
-        (
-            "LAB-3:evaluate",
-            {"    model.train(training)": "        break\n    model.train(training)"},
-            "loss and accuracy are those of all examples at once",
-        ),
-        (
-            "LAB-3:network",
-            {"momentum=0.1": "momentum=0.01"},
-            "`scores in evaluation mode after them`: 25 of",
-        ),
-        ("LAB-4:stopping", {"min_delta=0.0": "min_delta=1e-3"}, "`what update returns, epoch by"),
-        (
-            "LAB-6:checkpoint",
-            {
-                "in parts.items()}": "in parts.items() if hasattr(part, 'zero_grad')}",
-                "part.load": "name in content['parts'] and part.load",
-            },
-            "your file has the states of certain parts only",
-        ),
-        ("LAB-6:trainer", {"loss.detach()": "[loss, print(loss)][0]"}, "you read the loss in the"),
-        (
-            "LAB-6:trainer",
-            {
-                "in batches:": "in list(batches):",
-                "losses.append(loss.detach())": "losses.append(loss.item())",
-                "torch.stack(losses).tolist()": "losses",
-            },
-            "you read the loss in the loop",
-        ),
-    ],
-)
-def test_wrong_lab_answer_names_differing_parts_and_events(key, edits, reason):
-    wrong = Misconception("", lab_exercises()[key].reference, [*edits.items()])
+WRONG = r"""
+LAB-3:evaluate is 100 times the expected one
+    , correct / → , 100 * correct /
+LAB-3:evaluate `the loss` and `the accuracy` are exchanged.
+    loss / len(y), correct / len(y) → correct / len(y), loss / len(y)
+LAB-2:statistics `std` is the square of the expected one
+    h.std( → h.var(
+LAB-6:batches `len(batches)`: expected 2, got 3
+    // self.size) → // self.size) + 1
+LAB-5:input_statistics expected 'RuntimeError', got None
+    finally: → except RuntimeError:\n        pass\n    finally:
+    seen[layer] for → seen.get(layer) for
+LAB-1:adamw wrong exactly when `event` is 'group 2 has the default settings, and half
+    group["lr"] * m → self.param_groups[0]["lr"] * m
+LAB-1:adamw right exactly when `weight_decay` is 0
+    1 - group → 1 + group
+LAB-3:evaluate loss and accuracy are those of all examples at once
+    model.train(training) → \n        break\n    model.train(training)
+LAB-3:network `scores in evaluation mode after them`: 24 of
+    momentum=0.1 → momentum=0.01
+LAB-4:stopping `what update returns, epoch by
+    min_delta=0.0 → min_delta=1e-3
+LAB-6:checkpoint your file has the states of certain parts only
+    in parts.items()} → in parts.items() if hasattr(part, 'zero_grad')}
+    part.load → name in content['parts'] and part.load
+LAB-6:trainer you read the loss in the
+    loss.detach() → [loss, print(loss)][0]
+LAB-6:trainer you read the loss in the loop
+    in batches: → in list(batches):
+    losses.append(loss.detach()) → losses.append(loss.item())
+    torch.stack(losses).tolist() → losses
+"""
+
+
+@pytest.mark.parametrize(("key", "reason", "edits"), edited(WRONG))
+def test_wrong_lab_answer_names_differing_parts_and_events(key, reason, edits):
+    wrong = Misconception("", lab_exercises()[key].reference, edits)
     with pytest.raises(CheckFailed) as failed:
         check(key, wrong.function)
     assert reason in str(failed.value)

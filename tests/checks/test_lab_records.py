@@ -113,24 +113,7 @@ def test_record_of_normalization_answers_the_question() -> None:
     assert losses["no normalization"] < 0.2
 
 
-@pytest.mark.parametrize("normalized", [False, True])
-def test_network_has_the_layers_of_the_paper(normalized: bool) -> None:
-    parts = parts_of("batchnorm")
-    layers = parts["Network"]((3, 4, 5, 2), parts["BatchNorm"] if normalized else None).layers
-    hidden = ["Linear", "BatchNorm", "ReLU"] if normalized else ["Linear", "ReLU"]
-    assert [type(one).__name__ for one in layers] == [*hidden, *hidden, "Linear"]
-    biases = [one.bias is not None for one in layers if isinstance(one, nn.Linear)]
-    assert biases == [not normalized, not normalized, True]  # β stands for the others
-
-
 # --- LAB-4, dropout ---------------------------------------------------------------------------
-
-
-def test_layers_leave_the_global_generator_alone() -> None:
-    parts, plain = parts_of("dropout"), digits.dense(dropout.WIDTHS, 0)
-    before = torch.get_rng_state()
-    parts["with_dropout"](plain, 0.5, 0)(torch.ones(3, 64))
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_loop_without_dropout_matches_momentum() -> None:

@@ -39,7 +39,12 @@ def message_of(mutant: mutants.Mutant, seed: int = 0, hidden: bool = False) -> s
 def test_checks_explain_most_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than half are given a cause, and nearly all at least a place."""
     monkeypatch.setattr(diagnoses, "RAISING", True)
-    every = [m for topic in mutants.TOPICS for key in blocks(topic) for m in mutants.mutants(key)]
+    every = [
+        m
+        for topic in mutants.COURSE.topics()
+        for key in blocks(topic)
+        for m in mutants.mutants(key)
+    ]
     messages = {mutant: message_of(mutant) for mutant in every}
     late = [mutant for mutant, message in messages.items() if not message]
     missed = [m for m in late if not message_of(m, 7, True) and not message_of(m, 123)]

@@ -93,7 +93,9 @@ def test_term_from_class_list_to_feedback(tmp_path: Path, printed: Any) -> None:
         book.find_comment("toy-why", "toy", "toy", "ada").manual_comment = "Short and right."
         book.db.commit()
     ben.joinpath("toy.ipynb").write_bytes(answers[1])
-    assert use(grade, course, "toy", "--force") == 0
+    with (course.root / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write("c.Execute.timeout = 19\n")  # and so all are graded again
+    assert use(grade, course, "toy") == 0
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "ada").score == 10
         late = {
@@ -139,6 +141,9 @@ ELSEWHERE = {
 }
 """What builds the site, trains or starts a server, and the tests that do it."""
 UNDONE = {
+    'make class LIST=class.csv ID="SIS User ID"': (
+        "python -m tools.classroom.roster --remove S70 S71 S72 S73 S80"
+    ),
     "python -m tools.classroom.roster --remove ada": "make class LIST=class.csv",
     "make release A=erm DUE=none": 'make release A=erm DUE="2027-03-01 23:59"',
 }
@@ -178,8 +183,6 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
     shared = config.read_text("utf-8").replace('BUILD / "exchange"', 'ROOT.parent / "exchange"')
     config.write_text(shared)
     (root / "exams").symlink_to(ROOT / "exams")
-    (root / "_build" / "html").mkdir(parents=True)
-    (root / "_build" / "html" / "index.html").touch()
 
     listed = re.sub(r",(\d+),,(\S+),ML", r",\1,S\1,\2,ML", LISTED)  # with numbers, as in the page
     (root / "class.csv").write_text(listed)

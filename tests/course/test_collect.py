@@ -466,8 +466,8 @@ def test_a_zip_of_canvas_up_to_grades(canvas: Course, take: Any, printed: Any) -
     assert made.count("two spaces") == made.count(",  two spaces ") == 4
 
     # without a file of the platform's, the columns are those of the class list
-    use(grades, course, "--to", str(course.root / "grades.csv"))
-    lines = (course.root / "grades.csv").read_text("utf-8").splitlines()
+    use(grades, course)
+    lines = (course.build / "grades.csv").read_text("utf-8").splitlines()
     assert len(lines) == 6
     assert [lines[number] for number in (0, 1, 2, 5)] == [
         "Student,ID,SIS User ID,SIS Login ID,Section,toy",

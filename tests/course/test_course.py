@@ -1,6 +1,5 @@
 """The commands of the course lose no work and no mark, on a toy course in a temporary folder."""
 
-import ast
 import contextlib
 import itertools
 import json
@@ -23,16 +22,17 @@ import requests
 from bs4 import BeautifulSoup
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_output
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import notebook_hash
-from toy_course import LINE, MARKS, RECORDS, blocks, edited, make_course, rows, use
+from toy_course import MARKS, RECORDS, blocks, edited, make_course, rows, use
 
 from gradebox.exchange import Releases, Submit
 from gradebox.run.store import Store
 from optdl.checks import CheckFailed, catalog, check
 from tools import course, notebooks, terminal
 from tools.classroom import (
-    answers,
+    archive,
     feedback,
     grade,
     gradebook,
@@ -44,7 +44,7 @@ from tools.classroom import (
     sample_class,
 )
 from tools.classroom.backend import Backend, Failed
-from tools.fingerprints import Fingerprints, digest, files, write_if_changed
+from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import ROOT, Course
 from tools.site import book
 from tools.terminal import ToolError
@@ -70,6 +70,7 @@ def read(page: Path) -> BeautifulSoup:
         (grade, [], "which assignment", "make grade A=toy"),
         (grade, ["toy"], "nobody has handed in toy yet", "make collect A=toy ZIP="),
         (gradebook, [], "no gradebook yet", "make course"),
+        (archive, [], "no gradebook yet", "make grade"),
         (handout, ["--how", "exchange"], "students do not share the exchange", "HOW=upload"),
         (lab, ["--from", "."], "is no copy of the course", ""),
     ],
@@ -105,17 +106,6 @@ def test_a_failure_sets_the_exit_status(printed: Any) -> None:
 
 
 # --- what was made from what
-
-
-def test_write_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "deep" / "file"
-    written = [write_if_changed(path, content) for content in (b"one", b"one", b"two")]
-    assert written == [True, False, True]
-    monkeypatch.setattr(Path, "replace", Mock(side_effect=OSError("no space")))
-    with pytest.raises(OSError, match="no space"):
-        write_if_changed(path, b"three")
-    assert path.read_bytes() == b"two"
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_fingerprints_persist_and_can_be_forgotten(tmp_path: Path) -> None:
@@ -176,17 +166,6 @@ def test_cells_of_a_graded_assignment_cannot_change(copied: Any, name: str) -> N
 
 
 # --- the sample class
-
-
-def test_sample_answers_change_each_method_of_classes() -> None:
-    right = f"class Base:\n    def f(self):\n        return 1\n\n{answers.right(LINE)}"
-    assert answers.defined_name(right) == "Line"  # the last definition is the answer
-    assert answers.never_ends(right).count("while error > 0:") == 2
-    assert answers.under_another_name(right) == right
-    broken = answers.syntax_error(right)
-    assert "class Base:" in broken
-    with pytest.raises(SyntaxError):
-        ast.parse(broken)
 
 
 def test_misconceptions_are_chosen_by_rank() -> None:
@@ -269,6 +248,23 @@ def test_exercises_have_rates_and_causes(graded: Course) -> None:
     causes = {results.NOT_WRITTEN: 3, results.NOT_RUN: 1, results.TOO_LONG: 1}
     assert triple.causes == causes
     assert double.rate == pytest.approx(100 * 7 / 12)
+
+
+def test_a_term_is_archived_whole_and_once(graded: Course, tmp_path: Path) -> None:
+    use(archive, graded)
+    [target] = graded.build.glob("archive/term-*.zip")
+    shutil.unpack_archive(target, out := tmp_path / "out")
+    for place in (graded.submitted, graded.feedback, graded.build / "class"):
+        for path in files(place):
+            assert (out / place.name / path.relative_to(place)).read_bytes() == path.read_bytes()
+    scores = []
+    for gradebook_file in (out / "gradebook.db", graded.gradebook):
+        with Gradebook(f"sqlite:///{gradebook_file}", "optdl") as kept:
+            scores.append({one.student.id: one.score for one in kept.assignment_submissions("toy")})
+    assert scores[0] == scores[1]
+    with pytest.raises(ToolError, match="is there already"):
+        use(archive, graded)
+    target.unlink()
 
 
 def _not_written() -> str:
@@ -385,7 +381,7 @@ def test_ungradable_work_leaves_other_students_graded(copied: Any, printed: Any)
         with edited(made.submitted / student / "toy" / "toy.ipynb") as notebook:
             notebook.cells = [cell for cell in notebook.cells if lost not in cell.id]
 
-    assert use(grade, made, "toy", f"--timeout={course.TIMEOUT}") == 0  # all that can be is graded
+    assert use(grade, made, "toy") == 0  # all that can be is graded
     output, made_rows = printed(), rows(made)
     assert "Graded 3, unchanged 0, cannot be graded 2" in output
     assert "Not graded: zac, toy: toy.ipynb is no JSON" in output
@@ -426,7 +422,7 @@ def test_late_penalty_matches_nbgrader(copied: Any, printed: Any) -> None:
         with Backend(made).gradebook() as entries:
             entries.find_grade("toy-double-hidden", "toy", "toy", LENA).manual_score = mark
             entries.db.commit()
-        assert use(grade, made, "toy", *(["--force"] if mark is None else [])) == 0
+        assert use(grade, made, "toy") == 0
         assert told() == ([auto, 6, 0], "toy: 0 of 10 points", True)
     use(gradebook, made, "--student", LENA)
     points = "0 of 14 points (code 4/10, in words 0/4, 1 to read)"
@@ -702,12 +698,12 @@ def test_jupyterlab_is_a_program_of_its_own(
 def test_the_server_lists_assignments(small: Course) -> None:
     release.write(small, "toy")
     release.record(small, "toy")
-    command = lab.jupyterlab(small, "toy", browser=False, port=8899)
+    command = lab.jupyterlab(small, "toy", browser=False)
     assert f"--ServerApp.root_dir={small.root}" in command
     assert "--LabApp.default_url=/lab/tree/work/toy/toy.ipynb" in command
     # Jupyter looks for a free port some time before it listens there: another server takes one that
     # both begin to look at
-    command[command.index("--port=8899")] = "--ServerApp.port=0"
+    command.append("--ServerApp.port=0")
     environment = os.environ | lab.settings(small)
     folders = [environment[f"JUPYTER_{kind}_DIR"] for kind in ("CONFIG", "DATA", "RUNTIME")]
     assert all(Path(folder).is_relative_to(small.build) for folder in folders)

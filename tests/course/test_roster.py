@@ -1,5 +1,6 @@
 """A class list becomes students of the gradebook, whatever program wrote it."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from toy_course import MARKS, use
 
 from tools.classroom import class_state, roster
 from tools.classroom.backend import Backend
-from tools.classroom.student_matching import Person
+from tools.classroom.student_matching import Person, find, match
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -137,12 +138,65 @@ def test_invalid_class_list_is_refused(file: Path, text: str | bytes, message: s
         roster.read(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("S1", "ada"),
+        (" 77 ", "ada"),
+        ("lovelace ada", "ada"),
+        ("Ada Lovelac", "no student 'Ada Lovelac'\nTo fix: the nearest: ada (Ada Lovelace)"),
+        ("Xq", "there is no student 'Xq'\nTo fix: the nearest: nobody"),
+        ("Ana Reis", "are called 'Ana Reis': a1 (Ana Reis), a2 (Ana Reis)\nTo fix: give the id"),
+    ],
+)
+def test_student_is_found_or_nearest_are_named(text: str, told: str) -> None:
+    named = ("ada", "Ada", "Lovelace"), ("a1", "Ana", "Reis"), ("a2", "Ana", "Reis")
+    people = {who: Person(who, *name) for who, *name in named}
+    people["ada"] = Person("ada", "Ada", "Lovelace", number="77", ids=frozenset({"s1"}))
+    if told in people:
+        assert find(text, people).id == told
+    else:
+        with pytest.raises(ToolError, match=re.escape(told)):
+            find(text, people)
+
+
+BEN = Person(last_name="Ben Nevis")
+ANOTHER_ADA = "has the name of ada (Ada Lovelace), and another address, id or number"
+
+
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [
+        ([BEN], ["ben"]),
+        ([Person(last_name="Ben Nevis", number="71")], ["ben"]),  # of whom the list has no number
+        ([BEN, BEN], ["not the only one that may be ben (Ben Nevis)"] * 2),
+        ([Person(email="BEN"), BEN], ["ben", "has the name of ben (Ben Nevis), and another"]),
+        ([Person(last_name="Nobody", number="70")], ["ada"]),
+        ([Person(last_name="Ada Lovelace", number="71")], [ANOTHER_ADA]),
+        ([Person(last_name="Lovelace, Ada", email="a@x.org")], [ANOTHER_ADA]),
+        (
+            [Person(ids=frozenset({"ben"})), Person(last_name="Ada Lovelace", ids=frozenset("x"))],
+            ["ben", ANOTHER_ADA],
+        ),
+        ([Person(last_name="Reis Ana")], ["several have this name: a1 (Ana Reis), a2 (Ana Reis)"]),
+        ([Person(last_name="Student Test")], ["Canvas's test student"]),
+    ],
+)
+def test_nobody_is_matched_by_a_guess(claims: list[Person], told: list[str]) -> None:
+    ada = Person("ada", "Ada", "Lovelace", "ada@example.org", "70")
+    named = ("ben", "Ben", "Nevis"), ("a1", "Ana", "Reis"), ("a2", "Ana", "Reis")
+    members = {"ada": ada} | {who: Person(who, *name) for who, *name in named}
+    matched, unclear = match(dict(enumerate(claims)), members)
+    for number, expected in enumerate(told):
+        assert (matched[number].id if number in matched else unclear[number]).startswith(expected)
+
+
 def _students(course: Course) -> dict[str, tuple[str, str]]:
     with Backend(course).gradebook() as book:
         return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
 
 
-def test_class_list_is_entered_updated_and_undone(file: Path, small: Course, printed: Any) -> None:
+def test_class_list_is_entered_and_updated(file: Path, small: Course, printed: Any) -> None:
     course = small
     file.write_text(PLAIN)
     assert use(roster, course, str(file)) == 1  # nobody can be asked, so nothing is entered
@@ -161,6 +215,8 @@ def test_class_list_is_entered_updated_and_undone(file: Path, small: Course, pri
     ]  # fmt: skip
     entered = {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Bell"), "cleo": (None, None)}
     assert _students(course) == entered
+    register = course.build / "class" / "register.json"
+    register.write_text(json.dumps(json.loads(register.read_text()) | {"undo": {}}))  # of before
     assert class_state.read(course).students.keys() == entered.keys()
 
     # who would be there twice is refused, and so is all else in the file
@@ -174,13 +230,12 @@ def test_class_list_is_entered_updated_and_undone(file: Path, small: Course, pri
 
     # cleo has handed in, so her work stays, off the list
     (course.submitted / "cleo" / "toy").mkdir(parents=True)
-    assert use(roster, course, "--undo") == 0
-    assert _students(course) == entered | {"ben": ("Ben", "Nevis")}
-    assert class_state.read(course).students.keys() == {"ada", "ben"}
-    with pytest.raises(ToolError, match="no class list to take back"):
-        use(roster, course, "--undo")
-    assert use(roster, course, "--remove", "Ada Lovelace") == 0
+    printed()
+    assert use(roster, course, "--remove", "Ada Lovelace", "cleo") == 0
+    kept = "Off the list, with work and marks kept: cleo\n"
+    assert printed() == f"Removed: ada (Ada Lovelace)\n{kept}"
     assert _students(course).keys() == {"ben", "cleo"}
+    assert class_state.read(course).students.keys() == {"ben"}
 
 
 def test_failed_entry_adds_no_student(

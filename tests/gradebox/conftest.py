@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,8 @@ from gradebox.sandbox.seal import Level
 from gradebox.workers import pool
 
 HERE = Path(__file__).parent
-LIGHT = """
-    asyncio ast builtins collections contextlib ctypes doctest functools gc importlib io json math
-    numpy operator os pickle pytest random resource signal socket statistics struct subprocess sys
-    threading time types warnings
-"""
+# but for those whose import some tests look for
+LIGHT = {*sys.stdlib_module_names, "gradebox", "numpy", "pytest"} - {"colorsys", "wave"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,15 +38,13 @@ def end_templates() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def fork_servers() -> Iterator[None]:
     """Have one fork server for the notebooks that import nothing but NumPy and parts of Python."""
-    imported, light = pool.imported, {*LIGHT.split()}
+    imported = pool.imported
 
     def shared(folder: Path, notebook: str = "*") -> tuple[str, ...]:
         names = imported(folder, notebook)
         packages = {re.split("[.:]", name)[0] for name in names}
-        if packages <= light:
-            return ("numpy",)
-        if packages <= light | {"matplotlib"}:
-            return ("numpy", "matplotlib.pyplot")
+        if packages <= LIGHT | {"matplotlib"}:
+            return ("numpy", "matplotlib.pyplot")[: 1 + ("matplotlib" in packages)]
         return names
 
     with pytest.MonkeyPatch.context() as patch:

@@ -118,7 +118,7 @@ def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
             process.suspend()
         folder = tmp_path / "other" if number == 1 else tmp_path  # with a template
         with monkeypatch.context() as patch:
-            patch.setattr("gradebox.workers.client.ANSWER", 1.0)
+            patch.setattr("gradebox.workers.client.ANSWER", 0.3)
             with pytest.raises(RuntimeError, match="the fork server did not answer and was ended"):
                 scores(folder, G, LATER, **prepared)
         assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
@@ -240,15 +240,6 @@ def test_mark_of_wrong_type_gives_no_points(tmp_path):
         own = answer(f"import datetime\ndef f(x): return {value}")
         nb = new_notebook(cells=copy.deepcopy([own, source[1]]))
         assert execute.run(nb, folder, CONTEXT, plan).scores == {"test": score}, value
-
-
-def test_forgery_of_repeated_test_is_named(tmp_path):
-    wrong = "import math\nmath.isclose = lambda *a: True\ndef f(x): return object()"
-    source = [answer("import math\ndef f(x): return x * x"), cell("test", "assert f(3) == 9", 1)]
-    folder = write_source(tmp_path, copy.deepcopy(source))
-    nb = new_notebook(cells=[answer(wrong), source[1]])
-    run = step(tmp_path).run(nb, folder, CONTEXT, NotebookPlan(again=["test"]))
-    assert [event.kind for event in run.events] == ["not-a-value", "tampering"]
 
 
 def test_truncated_output_hides_no_error(tmp_path):

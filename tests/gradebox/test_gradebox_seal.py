@@ -10,6 +10,7 @@ import tempfile
 from ast import literal_eval
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -445,9 +446,14 @@ def test_files_written_are_gone_after_the_run(box):
 
 
 LIMITED = sections("tables/limits.txt")
+LONG = "computing", Level.LANDLOCK  # which sets the limits that namespaces set
+LIMITS = [
+    pytest.param(*each, marks=[pytest.mark.slow] * (each == LONG))
+    for each in product(LIMITED, (Level.NAMESPACES, Level.LANDLOCK))
+]
 
 
-@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.parametrize(("name", "level"), LIMITS, indirect=["level"])
 def test_program_beyond_a_limit_is_stopped(box, name):
     head, source = LIMITED[name].split("\n---\n")
     fields = lines("\n".join(line for line in head.splitlines() if line[0] != "#"))
@@ -573,14 +579,12 @@ def test_notebook_cannot_read_or_kill_first_process(spaces):
         assert said(notebook, "import os\nos.getpid(), os.getppid()") == "(2, 1)"
 
 
-LIBRARIES = """
+TORCH = """
 import numpy as np, torch
 x = torch.ones(64, 64, requires_grad=True)
 (x @ x).sum().backward()
 print((np.ones((50, 50)) @ np.ones((50, 50))).sum() == 50.0**3, x.grad.sum().item() == 2.0 * 64**3)
 """
-
-
 LOOKUPS = """
 import gettext, locale, mimetypes, ssl, zoneinfo
 locale.setlocale(locale.LC_ALL, "")
@@ -590,10 +594,13 @@ print(mimetypes.guess_type("a.png")[0], place, gettext.find("none") is None)
 """
 
 
+@pytest.mark.slow
+def test_torch_works_when_sealed(namespaces, bare, work):
+    assert Box(bare, Level.NAMESPACES, work).run(TORCH) == "True True"
+
+
 def test_libraries_and_programs_work_when_sealed(bare, level, work):
     with Box(bare, level, work).notebook() as notebook:
-        if level is Level.NAMESPACES:  # torch, which takes seconds, where fewer files are seen
-            assert said(notebook, LIBRARIES) == "True True"
         assert said(notebook, LOOKUPS) == "image/png Paris True"
         figure = "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);"
         assert "image/png" in notebook.run(figure)[0].outputs[0]["data"]

@@ -93,7 +93,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(values)
 def test_value_arrives_with_its_type_and_bits(value):
     assert_same(crossed(value), value)
@@ -280,6 +279,7 @@ def nested(levels: int, make: Any = list) -> Any:
 CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)
 OWN_GENERATOR: Any = type("Own", (np.random.Generator,), {})
+OWN_BITS: Any = type("Own", (np.random.PCG64,), {})
 REFUSED = {
     "object": (Plain(), "a Plain"),
     "array-like": (Array(), "an Array"),
@@ -300,6 +300,7 @@ REFUSED = {
     "inside": ([{"a": (1, {2: Plain()})}], "a Plain"),
     "key": ({(1, Plain()): 1}, "a Plain"),
     "derived generator": (OWN_GENERATOR(np.random.PCG64(0)), "an Own"),
+    "derived bits": (np.random.Generator(OWN_BITS(0)), "a random generator of a class of its own"),
     "many items": ([0] * codec.ITEMS, "more than 1000000 items"),
     "broadcast": (np.broadcast_to(np.float64(0), (2**15, 2**15)), "an array of 8192 MiB"),
 }
@@ -319,6 +320,7 @@ def test_error_inside_a_generator_is_raised():
 @pytest.mark.parametrize("item", ["x" * 2**20, bytes(2**20), 1 << 2**23], ids=type)
 def test_oversized_list_is_refused_without_copying(item, monkeypatch):
     monkeypatch.setattr(codec, "BYTES", codec.BYTES // 64)
+    Writer().write([item] * (codec.BYTES // 2**20 - 1))
     tracemalloc.start()
     try:
         with pytest.raises(NotAValue, match="MiB at once"):

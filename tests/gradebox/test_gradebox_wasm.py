@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import os
 import random
 import re
 import struct
@@ -30,10 +31,10 @@ from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.values.channel import Gone, packed, unpacked
-from gradebox.workers import protocol
+from gradebox.workers import pool, protocol
 from gradebox.workers.client import beginning
 from gradebox.workers.protocol import plain
-from gradebox_wasm import machine, memory
+from gradebox_wasm import machine, memory, template
 from gradebox_wasm.clock import Clock
 from gradebox_wasm.files import File, Folder, Number, Tree
 from gradebox_wasm.instance import Instance
@@ -47,7 +48,14 @@ from tools.layout import ROOT, Course
 pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
 
 COURSE = Course(ROOT)
-
+CONFIG = PyFileConfigLoader(str(ROOT / "nbgrader_config.py")).load_config()
+_NAMES = "banned", "stubbed", "prepare"
+_SETTINGS = [CONFIG.WarmExecute[name] for name in _NAMES]
+_IMPORTS = ["numpy", *pool.imported(COURSE.source("erm").parent)]
+_MODULES = pool.modules("erm", _IMPORTS, *_SETTINGS)
+OF_ERM: dict[str, Any] = dict(zip(("imports", *_NAMES), _MODULES, strict=True))
+OF_ERM["config"] = Config({"Wasm": {"substitutes": [str(ROOT / CONFIG.Wasm.substitutes[0])]}})
+"""Settings of the course's first assignment: all notebooks share two memories with its imports."""
 
 GRACE = 1.0
 """What is interrupted has to show where."""
@@ -61,7 +69,8 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(folder: Path, *cells: Any, **options: Any) -> tuple[list[Any], Any]:
     """Execute a notebook in WebAssembly; return its cells and what it came to."""
     began = time.monotonic()
-    done, result = executed(folder, *deepcopy(cells), sandbox="wasm", **deepcopy(options))
+    options = deepcopy(OF_ERM | options)
+    done, result = executed(folder, *deepcopy(cells), sandbox="wasm", **options)
     assert time.monotonic() - began < HANG
     nbformat.validate(new_notebook(cells=done), relax_add_props=True)
     return done, result
@@ -82,13 +91,12 @@ def test_wasm_gives_same_scores_and_outputs_as_kernel(topic, tmp_path):
     own: Any = nbformat.read(COURSE.source(topic), as_version=4)  # type: ignore[no-untyped-call]
     tests = {name_of(each): each.source for each in filter(is_test, own.cells)}
     context = {"assignment": topic, "notebook": topic, "student": "ada"}
-    config = PyFileConfigLoader(str(ROOT / "nbgrader_config.py")).load_config()
 
     def graded(sandbox: str, content: bytes) -> tuple[dict[str, float], dict[str, str]]:
         nb: Any = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
         for each in filter(is_test, nb.cells):  # what was handed in has no hidden lines
             each.source = tests[name_of(each)]
-        way = step(ROOT, sandbox=sandbox, config=deepcopy(config))
+        way = step(ROOT, sandbox=sandbox, config=deepcopy(CONFIG))
         result = way.run(nb, tmp_path, context, NotebookPlan())
         words = {
             name_of(each) or each.id: shown(each) for each in nb.cells if each.cell_type == "code"
@@ -114,12 +122,8 @@ def test_answers_forge_no_isolated_test_in_wasm(tmp_path):
     assert found == dict.fromkeys(found, (1, 0))
 
 
-BARRED: dict[str, Any] = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"]}
-BARRED["config"] = Config({"Wasm": {"substitutes": [str(ROOT / "tools/site/inpage/library")]}})
 CELLS = {name: cells(text) for name, text in sections("tables/wasm.txt").items()}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "what Python offers works, or says that it does not": {"imports": ["matplotlib.pyplot"]},
-    "modules are those in Python alone, and no answers": BARRED,
     "what it writes has limits": {"max_disk": 5_000_000, "max_memory": 2**28},
     "time is that of the instance": {"timeout": SOON},
     "what cannot be interrupted ends alone": {"timeout": SOON},
@@ -168,22 +172,22 @@ def test_interpreter_image_is_cached_until_files_change(tmp_path, monkeypatch, m
     machine.module()  # before its folder is another one
     monkeypatch.setattr(machine, "folder", lambda: tmp_path / "caches")
     settings = {"imports": ["counted"], "tests": False, "banned": [], "stubbed": []}
-    made: list[Any] = []
-    save = Instance.save
-    monkeypatch.setattr(Instance, "save", lambda self, f: made.append(save(self, f)) or made[-1])
+    counted.write_text("value = 1")
+    Template(Modules(), settings)
+    monkeypatch.setattr(Instance, "save", lambda *_: pytest.fail("it was made again"))
     begin = beginning(tmp_path / "caches", {}, Level.NONE, Limits(disk=10**8))
     message = packed(plain(protocol.RunCell("import counted; counted.value")))
-    for text, value, count in (("value = 1", "1", 1), ("", "1", 1), ("value = 22", "22", 2)):
-        if text:
-            counted.write_text(text)
-        with Template(Modules(), settings).instance(begin) as instance:
-            content, _ = unpacked(instance.turn("obey", message))
-        assert content["outputs"][0]["data"]["text/plain"] == value
-        assert len(made) == count
+    with Template(Modules(), settings).instance(begin) as instance:
+        content, _ = unpacked(instance.turn("obey", message))
+    assert content["outputs"][0]["data"]["text/plain"] == "1"
     [kept] = (tmp_path / "caches").glob("*.image")
+    status = counted.stat()
+    counted.write_text("value = 2")
+    assert template._load(kept, Modules()) is None
+    os.utime(counted, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert template._load(kept, Modules())
     kept.write_bytes(kept.read_bytes()[:1000])
-    assert Template(Modules(), settings)
-    assert len(made) == 3
+    assert template._load(kept, Modules()) is None
 
 
 def test_missing_cache_folder_is_replaced_by_temporary_one(tmp_path, monkeypatch):
@@ -204,7 +208,7 @@ def test_interpreter_start_failure_is_reported(monkeypatch):
 
 
 NEEDING = {
-    "__init__": "import json, numpy, matplotlib.pyplot",
+    "__init__": "import json, numpy",
     "plain": "def f():\n    import torch",
     "without": "try:\n    import torch\nexcept ImportError:\n    pass",
     "wrapped": "try:\n    import torch\nexcept ImportError as e:\n    raise ImportError from e",
@@ -219,7 +223,7 @@ def test_import_that_needs_torch_is_refused_in_wasm(tmp_path, monkeypatch, capsy
     modules = ("needing", "needing:wrapped"), (), (), ""
     assert Wasm().obstacle(modules, ["numpy", "needing.plain:f", "needing:without"]) == ""
     with pytest.raises(NotSealed, match="'wasm': there is no torch"):
-        run(tmp_path, "from needing import wrapped", cell("t", "assert True", 1))
+        executed(tmp_path, "from needing import wrapped", cell("t", "1", 1), sandbox="wasm")
     none = probe.Survey(Level.NONE, {"namespaces": "no Linux", "landlock": "no Linux"})
     monkeypatch.setattr(probe, "_survey", lambda: none)
     monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
@@ -234,7 +238,7 @@ TEST = cell("test", "assert f(3) == 9", 1)
 LATER = cell("later", "assert g(2) == 4", 1)
 
 ODD = [{}, {"output_type": ["x"]}, {"output_type": "stream", "name": "stdout", "text": 7}]
-SHOWN, TESTED = plain(protocol.Shown(ODD, 1, True)), plain(protocol.Tested(1, []))
+SHOWN, TESTED = plain(protocol.Shown(ODD, 1)), plain(protocol.Tested(1, []))
 NAMES = ["", "..", "/etc", "etc", "../gradebox", "a/b", "a.b", "*", "\0", "answers", "a" * 10**6]
 NAMES += ["solved", "solved.py", "nbgrader_config", "tests", "sqlite3", "none", "__main__", "os"]
 
@@ -243,22 +247,32 @@ DOOR = HOST["door"].replace("GIVEN", repr((SHOWN, TESTED, ODD, NAMES)))
 SENT = lines(HOST["sent"])
 
 
-@pytest.mark.parametrize("name", slow_but("an answer", "an answer, for ever", among=SENT))
-def test_requests_to_wasm_host_neither_forge_nor_hang(tmp_path, name):
+REQUESTS = {
+    f"{name}, {place}": (name, place)
+    for name in SENT
+    for place in ("in a call", "in a cell", "in-process")
+}
+QUICK = "an answer, in a cell", "an answer, for ever, in a call", "an answer, in-process"
+
+
+@pytest.mark.parametrize("sent", slow_but(*QUICK, among=REQUESTS))
+def test_requests_to_wasm_host_neither_forge_nor_hang(tmp_path, sent):
+    name, place = REQUESTS[sent]
     body = SENT[name].replace("\n", "\n    ")
-    in_a_call = f"def f(x):\n    {body}\n    return 8"
-    in_a_cell = [SENT[name], "def f(x): return 8"]
+    own = [f"def f(x):\n    {body}\n    return 8"]
+    if place == "in a cell":
+        own = [SENT[name], "def f(x): return 8"]
+    in_process = ["test"] * (place == "in-process")
     options: dict[str, Any] = {"source": [answer("f = g = None"), FIRST, TEST, LATER]}
-    for own, in_process in ([in_a_call], []), (in_a_cell, []), ([in_a_call], ["test"]):
-        handed_in = [DOOR, FIRST, *own, TEST, LATER, "None", "1 + 1"]
-        done, result = run(tmp_path, *handed_in, in_process=in_process, timeout=SOON, **options)
-        assert result.scores["first"] == 1
-        # a test among the student's objects can be forged; that the host reads it is enough
-        assert in_process or result.scores["test"] == 0
-        is_gone = any(event.kind == "ended" for event in result.events)
-        assert is_gone or "'2'" in shown(done[-1])
-        # in a call, what is sent later answers the next test, too
-        assert is_gone or in_a_call in own or result.scores["later"] == 1
+    handed_in = [DOOR, FIRST, *own, TEST, LATER, "None", "1 + 1"]
+    done, result = run(tmp_path, *handed_in, in_process=in_process, timeout=SOON, **options)
+    assert result.scores["first"] == 1
+    # a test among the student's objects can be forged; that the host reads it is enough
+    assert in_process or result.scores["test"] == 0
+    is_gone = any(event.kind == "ended" for event in result.events)
+    assert is_gone or "'2'" in shown(done[-1])
+    # in a call, what is sent later answers the next test, too
+    assert is_gone or place != "in a cell" or result.scores["later"] == 1
 
 
 def test_module_names_of_students_are_not_cached(tmp_path, monkeypatch):

@@ -23,13 +23,19 @@ from repository import ROOT, project_files
 
 pytestmark = pytest.mark.xdist_group("packaging")
 
-NAME = "learning-as-optimization"
+NAME, BNP = "learning-as-optimization", "optdl-bnp"
 FOLDERS = {
     NAME: ROOT,
+    BNP: ROOT / "src/optdl/bnp",
     "gradebox": ROOT / "src/gradebox",
     "gradebox-wasm": ROOT / "src/gradebox_wasm",
 }
-PACKAGES = {NAME: "optdl", "gradebox": "gradebox", "gradebox-wasm": "gradebox_wasm"}
+PACKAGES = {
+    NAME: "optdl",
+    BNP: "optdl/bnp",
+    "gradebox": "gradebox",
+    "gradebox-wasm": "gradebox_wasm",
+}
 PROJECTS = {
     name: tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     for name, folder in FOLDERS.items()
@@ -45,10 +51,9 @@ import sys
 from pathlib import Path
 
 import torch
-import optdl
 from optdl import bnp
 
-assert Path(optdl.__file__).is_relative_to(sys.prefix), optdl.__file__
+assert Path(bnp.__file__).is_relative_to(sys.prefix), bnp.__file__
 assert all(hasattr(bnp, name) for name in bnp.__all__)
 torch.manual_seed(0)
 inputs, targets, layer = torch.randn(5, 7), torch.randn(5, 2), torch.nn.Linear(7, 2)
@@ -62,6 +67,8 @@ for step in range(20):
     optimizer.step()
     losses.append(loss.item())
 assert losses[-1] < losses[0] / 2
+loaded = {name for name in sys.modules if name.startswith("optdl")}
+assert all(f"{name}.".startswith("optdl.bnp.") for name in loaded - {"optdl"}), loaded
 print("trained")
 """
 CHECKING = """
@@ -87,7 +94,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build both wheels from a copy of the repository, without the network."""
+    """Build the wheels from a copy of the repository, without the network."""
     copy = tmp_path_factory.mktemp("copy")
     for path in project_files():
         if not path.is_relative_to(ROOT / "experiments" / "results"):
@@ -95,7 +102,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             shutil.copyfile(path, copy / path.relative_to(ROOT))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
     built = {}
-    for name in (NAME, "gradebox"):
+    for name in (NAME, BNP, "gradebox"):
         out, source = tmp_path_factory.mktemp("wheel"), copy / FOLDERS[name].relative_to(ROOT)
         run(*pip, "--no-deps", "--no-build-isolation", "-w", out, ".", cwd=source)
         [built[name]] = out.glob("*.whl")
@@ -162,7 +169,7 @@ def grader(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [NAME, "gradebox"])
+@pytest.mark.parametrize("name", [NAME, BNP, "gradebox"])
 def test_wheel_holds_all_modules_and_nothing_else(wheels: dict[str, Path], name: str) -> None:
     with zipfile.ZipFile(wheels[name]) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -178,9 +185,13 @@ def test_wheel_holds_all_modules_and_nothing_else(wheels: dict[str, Path], name:
 
 
 @pytest.mark.slow
-def test_model_is_trained_with_bnp_from_the_wheel(wheels: dict[str, Path], tmp_path: Path) -> None:
-    assert not {"matplotlib", "scikit-learn", "scipy", "jaxtyping"} & needed(NAME)
-    python = environment(tmp_path / "bnp", wheels[NAME], NAME)
+@pytest.mark.parametrize(("name", "kilobytes"), [(NAME, 1000), (BNP, 100)])
+def test_model_is_trained_with_bnp_from_the_wheel(
+    wheels: dict[str, Path], tmp_path: Path, name: str, kilobytes: int
+) -> None:
+    assert not {"matplotlib", "scikit-learn", "scipy", "jaxtyping"} & needed(name)
+    assert wheels[name].stat().st_size < 1000 * kilobytes
+    python = environment(tmp_path / "bnp", wheels[name], name)
     assert run(python, "-c", TRAINING, cwd=tmp_path) == "trained\n"
 
 

@@ -19,7 +19,7 @@ from bnp_loops import assert_same, gradients, preconditioned
 from hang import HANG
 from torch import nn
 
-from optdl.batchnorm import BatchNorm
+from optdl.batchnorm import BatchNorm, PopulationStatisticsHook
 from optdl.bnp import running_statistics
 from optdl.data import Examples, load
 from optdl.experiments import (
@@ -39,20 +39,16 @@ from optdl.experiments import (
     experiment as performing,
 )
 from optdl.experiments.examples import generated_images, parts, standardized
-from optdl.experiments.hooks import RecomputedStatistics
+from optdl.experiments.hooks import PartOfP
 from optdl.experiments.models import build, preconditioner
 from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind
-from optdl.networks import fully_connected
-from optdl.optimizers import SGD, Momentum
 from optdl.records import Record
-from optdl.training import State, order_seed, train
+from optdl.training import State, train
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "experiments"
-VALIDATION_ERRORS = runpy.run_path(str(FOLDER / "optimizers.py"))["validation_errors"]
-# The recorded runs of the book and the optimizers of chapter 4 have another form, and tests of
-# their own.
-OTHERS = {"recorded.py", "optimizers.py", "gpu.py"}
+# They have another form, and tests of their own.
+OTHERS = {"recorded.py", "gpu.py"}
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
 # One for each kind of network, with pairs of rates, with images from files, with what is watched.
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py", "first_layer.py"}
@@ -178,8 +174,8 @@ def test_only_more_epochs_or_changed_settings_rerun(tmp_path, capsys):
     experiment(tmp_path, "--epochs", "5").perform()
     assert [len(Record.load(f).curves["minibatch_loss"]) for f in files] == [5, 5]
     assert not list(tmp_path.rglob("*.pt"))  # a checkpoint goes when its run is done
-    [records] = experiment(tmp_path, settings={"rho": 0.5}).perform().values()
-    assert {record.config["settings"]["rho"] for record in records} == {0.5}
+    [records] = experiment(tmp_path, settings={"first": False}).perform().values()
+    assert {record.config["settings"]["first"] for record in records} == {False}
 
 
 PERFORM = """
@@ -274,7 +270,7 @@ def test_recomputed_loss_and_error_match_full_batch(rng):
     model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
     twin = copy.deepcopy(model)
     state = State(model, torch.optim.SGD(model.parameters()), curves={})
-    RecomputedStatistics(Examples(x, y), Examples(x[:7], y[:7]), model).after_epoch(state)
+    PopulationStatisticsHook(Examples(x, y), Examples(x[:7], y[:7])).after_epoch(state)
     scores, labels = twin(torch.from_numpy(x))[:7], torch.from_numpy(y[:7])
     loss = nn.functional.cross_entropy(scores, labels).item()
     assert state.curves["recomputed_loss"] == pytest.approx([loss], rel=1e-12)
@@ -409,7 +405,7 @@ def test_condition_numbers_while_bnp_trains(tmp_path):
         ({"inputs": "normalized"}, "inputs must be one of raw, standardized; got 'normalized'"),
         ({"optimizer": "adamw"}, "optimizer must be one of sgd, momentum, adam"),
         ({"settings": {"groups": 8}}, "BNP on fc2 has no setting groups; it has corrected"),
-        ({"network": "cnn5", "settings": {"corrected": True}}, "no setting corrected"),
+        ({"network": "resnet20", "method": "BN", "settings": {"input": True}}, "no setting input"),
         ({"method": "BN", "batch": 1}, "BN needs 2 examples or more"),
         ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
     ],
@@ -461,6 +457,7 @@ def test_input_normalization_and_first_layer_are_optional():
     model, _ = built("cnn5", "BN", input=True)
     assert isinstance(model[0], BatchNorm)
     assert model[0].features == 3
+    assert isinstance(built("fc2", "BNP", (1, 8, 8), part="rate")[1][0], PartOfP)
     _, [bnp] = built("cnn5", "BNP", first=False)
     assert repr(bnp).startswith("BNP(layers=['3'")
     assert not bnp._splits
@@ -472,7 +469,8 @@ def test_input_normalization_and_first_layer_are_optional():
     [("center", True, False), ("scale", False, True), ("rate", False, False)],
 )
 def test_preconditioner_part_matches_matrix_part(part, centered, scaled, rng):
-    model, [bnp] = built("fc2", "BNP", (1, 1, 3), rho=0.9, eps1=0.1, eps2=0.01, part=part)
+    model, _ = built("fc2", "vanilla", (1, 1, 3))
+    bnp = PartOfP(model, part, rho=0.9, eps1=0.1, eps2=0.01)
     layer = next(module for module in model.double() if isinstance(module, nn.Linear))
     batches = [rng.normal(2.0, [1.0, 2.0, 3.0], size=(2, 3)) for _ in range(3)]
     means, variances = running_statistics(batches, rho=0.9)
@@ -628,52 +626,6 @@ def test_diverged_seed_counts_as_a_guess():
     assert tuning.scores(record, 10) == {0.1: pytest.approx((0.6 + 0.1) / 2), 1.0: 0.1}
 
 
-# --- Optimizers of chapter 4 ------------------------------------------------------------------
-
-
-@pytest.mark.row("F-07")
-def test_members_match_separate_training_in_torch():
-    digits = parts(load("digits"), "standardized", 60, images=False)
-    train_part = digits.train.first(200)
-    both = VALIDATION_ERRORS(
-        Momentum(lr=0.03, alpha=0.9), train_part, digits.validation, (20,), 10,
-        seeds=(0, 3), epochs=3, batch=60,
-    )  # fmt: skip
-    for seed, errors in zip((0, 3), both, strict=True):
-        model = fully_connected((64, 20, 10), seed=seed)
-        record = train(
-            model,
-            train_part,
-            torch.optim.SGD(model.parameters(), 0.03, momentum=0.9),
-            validation=digits.validation,
-            epochs=3,
-            batch_size=60,
-            seed=order_seed(seed),
-        )
-        # in single precision an example may change sides
-        assert errors == pytest.approx(record.curves["validation_error"], abs=1.5 / 144)
-        assert errors[-1] < errors[0]
-
-
-def test_nonfinite_member_is_wrong_everywhere():
-    digits = parts(load("digits"), "raw", 60, images=False)
-    [errors] = VALIDATION_ERRORS(
-        SGD(lr=1e30), digits.train, digits.validation, (20,), 10, seeds=(0,), epochs=1, batch=60
-    )
-    assert errors == [1.0]
-
-
-def test_optimizers_run_and_are_drawn(tmp_path, monkeypatch, capsys):
-    results = run("optimizers.py", monkeypatch, tmp_path, "--smoke", "--seeds", "2")
-    methods = runpy.run_path(str(FOLDER / "optimizers.py"))["METHODS"]
-    found = {file.stem: Record.load(file) for file in results.glob("*.json")}
-    assert len(found) == len(methods) == 8
-    for (_, first), name in zip(methods.values(), methods, strict=True):
-        record = found[name.lower().replace(" ", "-")]
-        assert set(record.curves) == {f"{first[0]:g}, seed 0", f"{first[0]:g}, seed 1"}
-    assert (results / "optimizers.svg").exists()
-
-
 def test_spread_excludes_diverged_runs_unless_all_diverged():
     fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
     bad = Record({"loss": [9.0]}, stop="diverged at step 3")
@@ -699,9 +651,7 @@ def test_generated_images_are_separable():
 # --- The results that are committed -----------------------------------------------------------
 
 RESULTS = sorted(
-    file
-    for file in (FOLDER / "results").rglob("*.json")
-    if not {"recorded", "earlier", "optimizers"} & set(file.parts)
+    file for file in (FOLDER / "results").rglob("*.json") if "recorded" not in file.parts
 )
 
 

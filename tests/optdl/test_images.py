@@ -11,7 +11,7 @@ from PIL import Image
 
 from optdl.data import Examples
 from optdl.images import MEAN, STD, ImageFolder, PadCropFlip, StreamedImages
-from optdl.networks import resnet18
+from optdl.networks import cnn5, resnet18
 from optdl.training import train
 
 
@@ -159,7 +159,7 @@ def test_training_on_streamed_images_matches_pixels(root: Path, tmp_path: Path) 
     pixels = torch.stack([folder[row][0] for row in range(3)]).numpy()
     records = []
     for examples in (StreamedImages(folder), Examples(pixels, np.array(folder.labels))):
-        model = resnet18(2, seed=1)
+        model = cnn5(3, 32, 2, seed=1)
         sgd = torch.optim.SGD(model.parameters(), lr=0.01)
         file = tmp_path / f"{type(examples).__name__}.pt"
         options = {"epochs": 2, "batch_size": 3, "validation": examples, "checkpoint": file}
@@ -172,6 +172,7 @@ def test_training_on_streamed_images_matches_pixels(root: Path, tmp_path: Path) 
     cropped = ImageFolder(root, 32, train=True)  # anew in each epoch
     train(model, StreamedImages(cropped), sgd, epochs=3, batch_size=3)
     assert cropped.epoch == 3
+    assert resnet18(2).eval()(cropped[0][0][None]).shape == (1, 2)
     files = folder.files
     folder.keep(2)
     assert folder.files == (files[0], files[2])

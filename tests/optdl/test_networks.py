@@ -30,10 +30,6 @@ def images(count=4, size=8, channels=3):
     return torch.randn(count, channels, size, size, generator=torch.Generator().manual_seed(0))
 
 
-def size_of(model):
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def layers_of(model, *kinds):
     return [module for module in model.modules() if isinstance(module, kinds)]
 
@@ -56,35 +52,28 @@ def shaken(model):
     return model
 
 
-@pytest.mark.row("P-27")
-@pytest.mark.parametrize(
-    ("depth", "millions"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)]
-)
-def test_residual_networks_have_the_published_depth_and_size(depth, millions):
-    model = networks.resnet_cifar(depth)
+CNN5 = (27 + 1) * 32 + (288 + 1) * 64 + (576 + 1) * 32 + 513 * 64 + 65 * 10
+# The network, its depth, its blocks, and its size, which is published in full or rounded.
+PUBLISHED = [
+    *[(partial(networks.resnet_cifar, n), n, (n - 2) // 2, pytest.approx(size * 1e6, abs=half))
+      for n, size, half in ((20, 0.27, 5e3), (32, 0.46, 5e3), (44, 0.66, 5e3), (56, 0.85, 5e3),
+                            (110, 1.7, 5e4))],
+    (partial(networks.resnet_cifar, 110, preactivation=True), 110, 54,
+     pytest.approx(1.7e6, abs=5e4)),
+    (networks.resnet18, 18, 8, 11_689_512),
+    (networks.cnn5, 5, 0, CNN5),
+    (partial(networks.fully_connected, (784, 100, 100, 100, 10)), 4, 0,
+     785 * 100 + 2 * 101 * 100 + 101 * 10),
+]  # fmt: skip
+
+
+@pytest.mark.row("P-19", "P-26", "P-27", "P-28")
+@pytest.mark.parametrize(("build", "depth", "blocks", "size"), PUBLISHED)
+def test_networks_have_the_published_depth_and_size(build, depth, blocks, size):
+    model = build()
     assert depth_of(model) == depth
-    assert len(layers_of(model, networks.Residual)) == (depth - 2) // 2
-    assert round(size_of(model) / 1e6, 1 if depth == 110 else 2) == millions
-    assert depth_of(networks.resnet_cifar(depth, preactivation=True)) == depth
-
-
-@pytest.mark.row("P-19", "P-26", "P-28")
-def test_other_networks_have_the_published_depth_and_size():
-    model = networks.resnet18()
-    assert (depth_of(model), len(layers_of(model, networks.Residual))) == (18, 8)
-    assert size_of(model) == 11_689_512
-    model = networks.cnn5()
-    convolutions, dense = layers_of(model, nn.Conv2d), layers_of(model, nn.Linear)
-    assert [layer.out_channels for layer in convolutions] == [32, 64, 32]
-    assert {layer.kernel_size for layer in convolutions} == {(3, 3)}
-    # images of 32, 30, 15, 13, 6, 4 pixels
-    assert [(layer.in_features, layer.out_features) for layer in dense] == [(512, 64), (64, 10)]
-    assert size_of(model) == (27 + 1) * 32 + (288 + 1) * 64 + (576 + 1) * 32 + 513 * 64 + 65 * 10
-    model = networks.fully_connected((784, 100, 100, 100, 10))
-    sizes = [(layer.in_features, layer.out_features) for layer in layers_of(model, nn.Linear)]
-    assert sizes == [(784, 100), (100, 100), (100, 100), (100, 10)]
-    for network in (networks.cnn5(1, 28), model):
-        assert network(images(2, 28, 1)).shape == (2, 10)
+    assert len(layers_of(model, networks.Residual)) == blocks
+    assert sum(parameter.numel() for parameter in model.parameters()) == size
 
 
 @pytest.mark.row("P-02")
@@ -120,6 +109,7 @@ def test_small_convolutional_network_computes_layer_by_layer():
     h = (h.flatten(1) @ next(values).T + next(values)).relu()
     h = functional.group_norm(h, 16, next(values), next(values))
     torch.testing.assert_close(model(images(3, 18)), h @ next(values).T + next(values))
+    assert networks.cnn5(1, 28)(images(2, 28, 1)).shape == (2, 10)
 
 
 class Reference:
@@ -209,11 +199,7 @@ def test_factory_receives_the_normalized_width(name):
         assert torch.isfinite(build(normalization=how)(images(2, size))).all()
 
 
-@pytest.mark.row("P-27")
-def test_groups_have_four_channels_or_all():
-    for how, size in (("gn", 4), (networks.group_norm(8), 8)):
-        norms = layers_of(networks.resnet_cifar(8, 3, how), nn.GroupNorm)
-        assert {norm.num_channels // norm.num_groups for norm in norms} == {size}
+def test_layer_normalization_of_images_is_one_group():
     model = networks.cnn5(3, 18, 3, "ln")
     assert {norm.num_groups for norm in layers_of(model, nn.GroupNorm)} == {1}
     assert [norm.normalized_shape for norm in layers_of(model, nn.LayerNorm)] == [(64,)]

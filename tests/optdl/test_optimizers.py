@@ -7,7 +7,6 @@ import itertools
 import math
 import subprocess
 import sys
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ import scipy.linalg
 import scipy.optimize
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import slopes, with_spectrum
+from oracles import slopes, torch_path, with_spectrum
 from torch.nn.functional import cross_entropy
 
 from optdl import optimizers, problems
@@ -116,7 +115,7 @@ METHODS = {
     ),
     "Momentum": Method(
         Momentum(0.02, alpha=0.9),
-        [(Momentum(0.5, 0.5), 8.0, identity, [-4, -4, -2])],  # v = −4, −4, −2
+        [(Momentum.from_l2(0.5, 0.5), 8.0, identity, [-4, -4, -2])],  # v = −4, −4, −2
         [(Momentum(0.3, 0.5), 100), (Momentum(0.3, 0.8), 150), (Momentum(0.2, 0.5), 50),
          (Momentum(0.005, 0.95), 600), (Momentum(0.002, 0.95), 700)],
         (Momentum(0.05, alpha=0.5), Momentum(0.02, alpha=0.9), Momentum(0.002, alpha=0.99)),
@@ -124,7 +123,7 @@ METHODS = {
     "Nesterov": Method(
         Nesterov(0.02, alpha=0.9),
         # θ̃ = 8, 2, −½ and v = −4, −3, −1¼
-        [(Nesterov(0.5, 0.5), 8.0, identity, [-4, -3, -1.25])],
+        [(Nesterov.from_l2(0.5, 0.5), 8.0, identity, [-4, -3, -1.25])],
         [(Nesterov(0.3, 0.5), 100), (Nesterov(0.3, 0.8), 150), (Nesterov(0.3, 0.5), 50),
          (Nesterov(0.005, 0.9), 800), (Nesterov(0.001, 0.95), 1200)],
         (Nesterov(0.02, alpha=0.9),),
@@ -151,7 +150,7 @@ METHODS = {
         RMSProp(0.01),
         # ρ = ¾: r = 1, 1¾, 1⁹⁄₁₆, and with δ = 3 the roots of 4, 4¾, 4⁹⁄₁₆
         [(RMSProp(1.0, rho=0.75, delta=0.0), 0.0, [2.0, 2.0, 1.0], [-2, -2 / 1.75**0.5, -0.8]),
-         (RMSProp(1.0, rho=0.75, delta=3.0), 0.0, [2.0, 2.0, 1.0],
+         (RMSProp.from_l2(1.0, 0.25, delta=3.0), 0.0, [2.0, 2.0, 1.0],
           [-1, -2 / 4.75**0.5, -1 / 4.5625**0.5])],
         [(RMSProp(decay(0.01, 0.995)), 1200), (RMSProp(decay(0.01, 0.995)), 800),
          (RMSProp(decay(0.01, 0.995)), 1000), (RMSProp(decay(0.025, 0.995)), 1600),
@@ -162,7 +161,10 @@ METHODS = {
     "RMSPropNesterov": Method(
         RMSPropNesterov(0.005),
         # ρ = 0 makes r = g², each step sign(g): v = −1, −1.5, −1.75
-        [(RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0), 8.0, identity, [-1, -1.5, -1.75])],
+        [(RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0), 8.0, identity, [-1, -1.5, -1.75]),
+         # and δ = 3 the roots of RMSProp: v = −1, −½ − 2/√4¾
+         (RMSPropNesterov(1.0, 0.75, 0.5, delta=3.0), 0.0, [2.0, 2.0],
+          [-1, -0.5 - 2 / 4.75**0.5])],
         [(RMSPropNesterov(decay(0.001, 0.995), alpha=0.95), 1000),
          (RMSPropNesterov(decay(0.002, 0.995), alpha=0.9), 800),
          (RMSPropNesterov(decay(0.001, 0.995), alpha=0.95), 800),
@@ -172,7 +174,7 @@ METHODS = {
     "AdaDelta": Method(
         AdaDelta(1.0),
         # ρ = ½, δ = 1: r = 1, 1½, 1¾ and d = 0, ½, 17⁄20, of which each step takes the old one
-        [(AdaDelta(1.0, rho=0.5, delta=1.0), 0.0, [ROOT2, ROOT2, ROOT2],
+        [(AdaDelta.from_l2(1.0, 0.5, delta=1.0), 0.0, [ROOT2, ROOT2, ROOT2],
           [-1, -((1.5 / 2.5) ** 0.5) * ROOT2, -((1.85 / 2.75) ** 0.5) * ROOT2])],
         [(AdaDelta(60.0, rho=0.9, delta=1e-6), 50), (AdaDelta(1.5, rho=0.99, delta=1e-4), 300),
          (AdaDelta(0.6, rho=0.99, delta=1e-4), 100),
@@ -183,7 +185,8 @@ METHODS = {
     "Adam": Method(
         Adam(0.05),
         # β₁ = ½, β₂ = ¾: m̂ = 2, 2, 2/7; r̂ = 4, 4, 100/37. δ stands outside the root: 2/(2 + 2)
-        [(Adam(1.0, 0.5, 0.75, delta=0.0), 0.0, [2.0, 2.0, -1.0], [-1, -1, -(2 / 7) * 0.37**0.5]),
+        [(Adam.from_l2(1.0, 0.5, 0.25, delta=0.0), 0.0, [2.0, 2.0, -1.0],
+          [-1, -1, -(2 / 7) * 0.37**0.5]),
          (Adam(1.0, 0.5, 0.75, delta=2.0), 0.0, [2.0], [-0.5])],
         [(Adam(decay(0.1, 0.99)), 800), (Adam(decay(0.05, 0.99)), 800),
          (Adam(decay(0.05, 0.99)), 800), (Adam(0.1), 1000), (Adam(0.1), 3000)],
@@ -204,7 +207,7 @@ METHODS = {
         Lion(0.02, decay=0.1),
         # β₁ = ½, β₂ = ¾: c = 2, ¼, −29/16, −27/64; the sign of zero is zero
         [(Lion(1.0, 0.5, 0.75), 0.0, [4.0, -0.5, -4.0, 0.0], [-1, -1, 1, 1]),
-         (Lion(1.0), 1.0, [0.0, 0.0], [0, 0])],
+         (Lion(1.0, decay=0.5), 8.0, [0.0, 0.0], [-4, -2])],
         [(Lion(decay(0.1, 0.99)), 800), (Lion(decay(0.05, 0.99)), 800),
          (Lion(decay(0.05, 0.99)), 800), (Lion(decay(0.01, 0.998)), 3000),
          (Lion(decay(0.01, 0.999)), 8000)],
@@ -242,7 +245,7 @@ def test_methods_and_objectives_are_complete():
 
 
 @pytest.mark.row("L1-26", "L1-27", "L1-28", "L1-29", "L1-30", "L1-31")
-@pytest.mark.row("L2-05", "L2-06", "F-05", "F-18")
+@pytest.mark.row("L2-03", "L2-04", "L2-05", "L2-06", "F-05", "F-18")
 @each
 def test_first_steps_match_hand_calculation(name):
     for opt, start, gradients, steps in METHODS[name].by_hand:
@@ -270,21 +273,17 @@ def test_first_order_methods_leave_the_saddle(name):
     assert saddle.value(path[-1]) < -0.5
 
 
-# --- against torch.optim and printed programs -------------------------------------------------
+# --- against torch.optim ----------------------------------------------------------------------
 
 
-def torch_path(name, settings, grad, start, steps):
+def in_torch(name, settings, grad, start, steps):
     """The iterates of torch.optim, in float64, one tensor at a time."""
     theta = torch.tensor(start, requires_grad=True)
-    kind = getattr(torch.optim, name)
-    # Muon's is foreach alone
-    optimizer = kind([theta], **settings, **({} if name == "Muon" else {"foreach": False}))
-    path = [start]
-    for _ in range(steps):
-        theta.grad = torch.tensor(grad(theta.detach().numpy()))
-        optimizer.step()
-        path.append(theta.detach().numpy().copy())
-    return np.array(path)
+    single = {} if name == "Muon" else {"foreach": False}  # Muon's is foreach alone
+    optimizer = getattr(torch.optim, name)([theta], **settings, **single)
+    # the gradient of θ · g is g
+    loss = lambda: (theta * torch.tensor(grad(theta.detach().numpy()))).sum()  # noqa: E731
+    return torch_path(optimizer, theta, loss, steps)
 
 
 def our_path(opt, grad, start, steps):
@@ -310,7 +309,7 @@ def test_paths_match_torch_over_120_steps(opt, decay):
     for objective in OBJECTIVES[:3]:
         penalized = with_l2_penalty(objective.gradient, decay)
         ours = our_path(opt, penalized, objective.start, 120)
-        theirs = torch_path(name, settings, objective.gradient, objective.start, 120)
+        theirs = in_torch(name, settings, objective.gradient, objective.start, 120)
         # a comparison of two paths that stand still would prove nothing
         assert np.linalg.norm(ours[-1] - ours[0]) > 0.05
         assert_allclose(ours, theirs, rtol=0, atol=4e-15)
@@ -343,106 +342,6 @@ def test_network_path_matches_torch(label):
     ours = opt.interim(theta, state)
     for key, value in net.named_parameters():
         assert_allclose(ours[key], value.detach(), rtol=0, atol=1e-12)
-
-
-@pytest.mark.row("L1-26")
-def test_only_torch_rescales_velocity_with_the_rate():
-    # by hand, g = 1, α = 0.5, rates 1 then 0.1. lecture: v = −1, then −0.5 − 0.1 = −0.6
-    # torch: b = 1, then 0.5 + 1 = 1.5, a step of −0.15
-    momentum = Momentum(lr=lambda k: (1.0, 0.1)[k], alpha=0.5)
-    assert_allclose(run(momentum, np.ones_like, np.zeros(1), 2).ravel(), [0, -1, -1.6])
-    theta = torch.zeros(1, dtype=torch.float64)
-    optimizer = torch.optim.SGD([theta], lr=1.0, momentum=0.5)
-    for lr in (1.0, 0.1):
-        optimizer.param_groups[0]["lr"] = lr
-        theta.grad = torch.ones_like(theta)
-        optimizer.step()
-    assert theta.item() == pytest.approx(-1.15, rel=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("opt", "reason"),
-    [
-        (RMSProp(0.1, delta=1e-6), "outside the root"),
-        (RMSPropNesterov(0.1), "at θ, not at the interim point"),
-        (DeltaBarDelta(0.1), "no DeltaBarDelta"),
-        (Newton(hessian=lambda theta: np.eye(1)), "no Newton"),
-        (Muon(0.1), "in bfloat16"),
-        (Lion(0.1), "no Lion"),
-        (SGD(LinearDecay(0.1, tau=5)), "use lr_scheduler"),
-        (Momentum(LinearDecay(0.1, tau=5)), "with lr_scheduler takes other steps"),
-    ],
-)
-def test_torch_equivalent_refuses_with_the_reason(opt, reason):
-    assert torch_equivalent(Nesterov(lr=0.1, alpha=0.0)) == ("SGD", {"lr": 0.1, "momentum": 0.0})
-    with pytest.raises(ValueError, match=reason):
-        torch_equivalent(opt)
-
-
-def friction(t, theta, g, u):
-    """L2's momentum."""
-    u = 0.7 * u - 0.1 * g
-    return theta + u, u
-
-
-def moving_square(t, theta, g, square):
-    """L2's RMSProp: γ is the share of the new gradient."""
-    square = 0.2 * g**2 + 0.8 * square
-    return theta - 0.02 / np.sqrt(square) * g, square
-
-
-def unitless(t, theta, g, square, change):
-    """L2's AdaDelta, with matrices."""
-    square = 0.1 * g**2 + 0.9 * square
-    root = np.linalg.inv(np.diag(np.sqrt(square + 1e-4)))
-    step = -np.diag(np.sqrt(change + 1e-4)) @ root @ g
-    return theta + step, square, 0.1 * step**2 + 0.9 * change
-
-
-def corrected(t, theta, g, m, r):
-    """L2's Adam, with β on the new gradient."""
-    m, r = 0.1 * g + 0.9 * m, 0.05 * g**2 + 0.95 * r
-    return theta - 0.05 * m / (1 - 0.9**t) / np.sqrt(r / (1 - 0.95**t)), m, r
-
-
-def box(t, theta, g, r, v, alpha=0.0, delta=0.0):
-    """The boxes of the first lecture: RMSProp, with momentum and without."""
-    r = 0.9 * r + 0.1 * g * g
-    v = alpha * v - 0.005 / np.sqrt(delta + r) * g
-    return theta + v, r, v
-
-
-def lion(t, theta, g, m):
-    """The program of Chen et al."""
-    sign = np.sign(0.8 * m + 0.2 * g)
-    return theta - 0.1 * (sign + 0.3 * theta), 0.95 * m + 0.05 * g
-
-
-PRINTED = [
-    (Momentum.from_l2(eta=0.1, gamma=0.7), friction, 1),
-    (RMSProp.from_l2(0.02, 0.2, delta=0.0), moving_square, 1),
-    (AdaDelta.from_l2(1.0, 0.1, 1e-4), unitless, 2),
-    (Adam.from_l2(0.05, 0.1, 0.05, delta=0.0), corrected, 2),
-    (Lion(0.1, beta1=0.8, beta2=0.95, decay=0.3), lion, 1),
-    (RMSProp(0.005, rho=0.9, delta=0.1), partial(box, delta=0.1), 2),
-    *[(RMSPropNesterov(0.005, 0.9, a, delta=d), partial(box, alpha=a, delta=d), 2)
-      for a in (0.0, 0.8) for d in (0.0, 0.1)],
-]  # fmt: skip
-
-
-@pytest.mark.row("L1-30", "L1-31", "L2-03", "L2-04", "L2-05", "L2-06", "F-18")
-@pytest.mark.parametrize(
-    ("opt", "program", "memories"), PRINTED, ids=[repr(row[0]) for row in PRINTED]
-)
-def test_paths_match_printed_programs(opt, program, memories):
-    objective, memory = bowl(), [np.zeros(5)] * memories
-    expected, ahead = [objective.start], getattr(opt, "alpha", 0.0) * (program is not friction)
-    for t in range(1, 101):
-        g = objective.gradient(expected[-1] + ahead * memory[-1])
-        theta, *memory = program(t, expected[-1], g, *memory)
-        expected.append(theta)
-    assert_allclose(run(opt, objective, objective.start, 100), expected, rtol=0, atol=1e-12)
-    assert isinstance(Nesterov.from_l2(0.1, 0.7), Nesterov)
 
 
 # --- one object for arrays, tensors and trees -------------------------------------------------
@@ -483,23 +382,22 @@ def test_same_optimizer_steps_arrays_tensors_and_trees(name):
 @kinds
 @each
 def test_step_preserves_arguments_dtype_and_shape(name, kind):
-    for dtype in ("float32", "float64"):
-        opt, of = METHODS[name].opt, {"dtype": getattr(np if kind is np.array else torch, dtype)}
+    of = np if kind is np.array else torch
+    for dtype in (of.float32, of.float64):
+        opt, g = METHODS[name].opt, kind(np.full((2, 3), 2.0), dtype=dtype)
         if name == "Newton":
-            opt = dataclasses.replace(opt, hessian=lambda theta, of=of: kind(np.eye(6), **of))
-        theta, g = kind(np.ones((2, 3)), **of), kind(np.full((2, 3), 2.0), **of)
-        if kind is torch.tensor:
-            theta = torch.nn.Parameter(theta)
+            eye = kind(np.eye(6), dtype=dtype)
+            opt = dataclasses.replace(opt, hessian=lambda theta, eye=eye: eye)
+        theta = torch.nn.Parameter(g / 2) if of is torch else g / 2
         state = opt.init(theta)
         for _ in range(3):
             before = copy.deepcopy((theta, *state, g))
             new, after = opt.step(theta, state, lambda theta, g=g: g)
             for old, now in zip(before, (theta, *state, g), strict=True):
-                assert_array_equal(*(np.asarray(getattr(one, "detach", lambda one=one: one)())
-                                     for one in (old, now)))  # fmt: skip
+                assert torch.as_tensor(old == now).all()
             theta, state = new, after
             for array in (theta, *state[1:]):
-                assert (array.dtype, array.shape) == (g.dtype, g.shape)
+                assert (array.dtype, array.shape) == (dtype, g.shape)
                 assert not getattr(array, "requires_grad", False)
 
 
@@ -511,32 +409,6 @@ def test_tensor_stays_on_its_device():
         for _ in range(2):
             theta, state = opt.step(theta, state, identity, check_finite=False)
         assert {tensor.device.type for tensor in (theta, *state[1:])} == {"meta"}
-
-
-def test_subclass_formula_and_look_ahead_define_the_method():
-    class Halved(Momentum):
-        def update(self, t, theta, g, v):
-            return theta - 0.5 * self.rate(t) * g, v
-
-    class Far(Nesterov):
-        def look_ahead(self, theta, v):
-            return theta + 100.0
-
-    path = run(Halved(lr=1.0), identity, np.array([8.0]), 2)
-    assert_array_equal(path.ravel(), [8, 4, 2])
-    [_, first] = run(Far(lr=1.0, alpha=0.0), identity, np.zeros(1), 1)
-    assert_array_equal(first, [-100.0])
-
-
-def test_positional_arguments_follow_the_signature():
-    assert RMSProp(0.01, 0.8) == RMSProp(lr=0.01, rho=0.8)
-    assert AdaDelta(0.5, 0.8) == AdaDelta(lr=0.5, rho=0.8)
-    assert RMSPropNesterov(0.01, 0.8, 0.7) == RMSPropNesterov(lr=0.01, rho=0.8, alpha=0.7)
-    assert AdamW(0.1, 0.5, 0.75) == AdamW(lr=0.1, beta1=0.5, beta2=0.75)
-    assert RMSProp.from_l2(0.1, 0.2) == RMSProp(0.1, rho=0.8)
-    for method in (AdaGrad, RMSProp, RMSPropNesterov, AdaDelta, Adam, AdamW):
-        delta = inspect.signature(method).parameters["delta"]
-        assert delta.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 # --- gradient descent and its schedules: L1-24, L1-25 -----------------------------------------
@@ -740,41 +612,27 @@ def test_rotation_slows_adaptive_methods_alone():
 
 
 @pytest.mark.row("F-03")
-@pytest.mark.parametrize("batch", [1, 2, 3, 5])
-def test_adaptive_diagonal_matches_mean_over_minibatches(batch, rng):
-    # oracle: every minibatch of the 5 examples
-    gradients = rng.normal(size=(5, 3)) + 0.5
-    squares = [gradients[list(r)].mean(0) ** 2 for r in itertools.combinations(range(5), batch)]
-    expected = np.sqrt(np.mean(squares, axis=0))
-    assert_allclose(optimizers.adaptive_diagonal(gradients, batch), expected, rtol=1e-13)
-    if batch == 1:
-        assert_allclose(expected**2, optimizers.fisher_diagonal(gradients), rtol=1e-13)
-
-
-@pytest.mark.row("F-03")
 def test_three_diagonals_of_a_small_network():
-    # oracle: autograd, one example after the other, and finite differences of the gradient
+    # oracle: autograd, one example after the other, every minibatch of the 8 examples, and finite
+    # differences of the gradient
     torch.manual_seed(0)
     digits = load("digits")
-    x = torch.tensor(digits.x_train[:30, 20:26]).double()
-    y = torch.from_numpy(digits.y_train[:30])
+    x, y = torch.tensor(digits.x_train[:8, 20:26]).double(), torch.from_numpy(digits.y_train[:8])
     net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 10))
     parameters = list(net.double().parameters())
 
-    def gradient(x, y, values=None):
-        if values is not None:
-            torch.nn.utils.vector_to_parameters(torch.from_numpy(values), parameters)
-        parts = torch.autograd.grad(cross_entropy(net(x), y), parameters)
+    def gradient(values, rows=slice(None)):
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(values), parameters)
+        parts = torch.autograd.grad(cross_entropy(net(x[rows]), y[rows]), parameters)
         return torch.cat([part.reshape(-1) for part in parts]).numpy()
 
-    found = optimizers.network_diagonals(net, x, y, batch=6)
-    each = np.array([gradient(x[i : i + 1], y[i : i + 1]) for i in range(30)])
-    assert_allclose(found.fisher, np.mean(each**2, axis=0), rtol=1e-9, atol=1e-15)
-    adaptive = optimizers.adaptive_diagonal(each, 6)
-    assert_allclose(found.adaptive, adaptive, rtol=1e-9, atol=1e-15)
     at = torch.nn.utils.parameters_to_vector(parameters).detach().numpy()
-    curvature = slopes(lambda values: gradient(x, y, values), at, 1e-5)
-    assert_allclose(found.hessian, np.diag(curvature), rtol=1e-4, atol=1e-8)
+    found = optimizers.network_diagonals(net, x, y, batch=3)
+    for diagonal, batch in ((found.fisher, 1), (found.adaptive**2, 3)):
+        rows = itertools.combinations(range(8), batch)
+        squares = [gradient(at, list(minibatch)) ** 2 for minibatch in rows]
+        assert_allclose(diagonal, np.mean(squares, axis=0), rtol=1e-9, atol=1e-15)
+    assert_allclose(found.hessian, np.diag(slopes(gradient, at, 1e-5)), rtol=1e-4, atol=1e-8)
 
 
 # --- weight decay: F-05 -----------------------------------------------------------------------
@@ -850,17 +708,18 @@ def test_damping_frees_newton_from_saddle_and_singularity():
     assert_array_equal(flat, np.diag([1.0, 0.0]))
 
 
-@pytest.mark.row("L2-07")
-@pytest.mark.parametrize("name", ["beale", "rosenbrock", "mixture"])
-def test_newton_is_invariant_under_linear_maps(name, rng):
-    objective, P = getattr(problems, name)(), rng.normal(size=(2, 2)) + 2 * np.eye(2)
-    inner = optimizers.change_of_variable(objective, P)
-    theta = run(Newton(hessian=objective.hessian, lr=0.5), objective, objective.start, 4)
-    z = run(Newton(hessian=inner.hessian, lr=0.5), inner, inner.start, 4)
+@pytest.mark.row("L2-07", "P-07")
+@pytest.mark.parametrize("objective", OBJECTIVES[2:])
+def test_coordinates_matter_to_descent_and_not_to_newton(objective, rng):
+    P = rng.normal(size=(2, 2)) + 2 * np.eye(2)
+    both = objective, optimizers.change_of_variable(objective, P)
+    theta, z = (run(Newton(hessian=of.hessian, lr=0.5), of, of.start, 4) for of in both)
     assert_allclose(z @ P.T, theta, rtol=1e-9, atol=1e-12)
-    # gradient descent is not
-    theta, z = (run(SGD(1e-4), each, each.start, 4) for each in (objective, inner))
-    assert np.abs(z @ P.T - theta).max() > 1e-5
+    theta, z = (run(SGD(1e-4), of, of.start, 50) for of in both)
+    assert np.abs(z @ P.T - theta).max() > 1e-4
+    # equation 7 against equation 8
+    theta = optimizers.preconditioned_descent(objective.gradient, P, objective.start, 1e-4, 50)
+    assert_allclose(z @ P.T, theta, atol=1e-12)
 
 
 @pytest.mark.row("L2-08")
@@ -948,10 +807,6 @@ def test_optimal_momentum_beats_grid_search(smallest, largest):
     kappa = largest / smallest
     assert best.rate == pytest.approx((kappa**0.5 - 1) / (kappa**0.5 + 1), rel=1e-12)
     assert best.lr == pytest.approx(4 / (smallest**0.5 + largest**0.5) ** 2, rel=1e-12)
-    for end in ends:  # both are critical: one root, of modulus √α*
-        z = momentum_eigenvalues(best.lr, best.alpha, end)
-        assert_allclose(np.abs(z), best.rate, atol=1e-6)
-        assert abs(z[0] - z[1]) < 1e-6
 
 
 @pytest.mark.row("F-01", "L1-27")
@@ -983,7 +838,7 @@ def test_standard_nesterov_is_optimal_for_its_rate(smallest, largest):
 
 @pytest.mark.row("F-01")
 def test_momentum_steps_grow_like_root_kappa():
-    kappas, momentum = [100.0, 1000.0, 10_000.0], []
+    kappas, momentum = [100.0, 2000.0], []
     for kappa in kappas:
         objective, best = problems.quadratic(np.diag([1.0, kappa])), optimal_momentum(1.0, kappa)
         heavy = Momentum(best.lr, best.alpha)
@@ -1009,23 +864,9 @@ def test_muon_matches_torch(shape, nesterov, monkeypatch, rng):
     settings = {"lr": 0.05, "momentum": 0.9, "nesterov": nesterov, "weight_decay": 0.0}
     # torch orthogonalizes in bfloat16, of 8 bits
     for tolerance in (0.15, 1e-13):
-        expected = torch_path("Muon", settings, given(gradients), start, 50)
+        expected = in_torch("Muon", settings, given(gradients), start, 50)
         assert_allclose(path, expected, rtol=0, atol=tolerance)
         monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
-
-
-@pytest.mark.row("F-13")
-def test_muon_steps_vectors_by_plain_momentum(rng):
-    theta = {"weight": rng.normal(size=(3, 2)), "bias": rng.normal(size=3)}
-    gradients = [{k: rng.normal(size=v.shape) for k, v in theta.items()} for _ in range(20)]
-    remaining = iter(gradients)
-    _, first, *_, last = run(Muon(0.1), lambda theta: next(remaining), theta, 20)
-    settings = {"lr": 0.1, "momentum": 0.95, "nesterov": True}
-    bias = torch_path("SGD", settings, given([g["bias"] for g in gradients]), theta["bias"], 20)
-    assert_allclose(last["bias"], bias[-1], rtol=0, atol=1e-13)
-    # while the matrix goes about as far along each of its singular directions
-    lengths = np.linalg.svd((first["weight"] - theta["weight"]) / 0.1 / math.sqrt(3 / 2))[1]
-    assert 0.68 < lengths.min() < lengths.max() < 1.21
 
 
 @pytest.mark.row("F-13")
@@ -1081,19 +922,6 @@ def test_averaged_variance_matches_covariance_recursion(lr, curvature):
 
 
 @pytest.mark.row("P-07")
-@pytest.mark.parametrize("objective", [OBJECTIVES[0], OBJECTIVES[2], OBJECTIVES[3]])
-def test_descent_in_z_and_the_preconditioned_descent_agree(objective, rng):
-    # equation 7 against equation 8
-    n = len(objective.start)
-    P = np.eye(n) + 0.3 * rng.normal(size=(n, n))
-    inner = optimizers.change_of_variable(objective, P)
-    z = run(SGD(1e-3), inner, inner.start, 50)
-    theta = optimizers.preconditioned_descent(objective.gradient, P, objective.start, 1e-3, 50)
-    assert_allclose(z @ P.T, theta, atol=1e-12)
-    assert np.linalg.norm(theta[-1] - theta[0]) > 1e-3
-
-
-@pytest.mark.row("P-07")
 def test_condition_number_in_z_determines_the_rate():
     # oracle: the best rate (κ − 1)/(κ + 1), with κ from the singular values
     objective, rates = bowl(), []
@@ -1127,32 +955,6 @@ def test_nonfinite_gradient_is_refused(kind, bad):
     assert_allclose(theta, -1.0)
 
 
-@pytest.mark.parametrize(
-    ("theta", "gradient", "error", "message"),
-    [
-        (np.ones(2), np.ones(3), ValueError, r"must have shape \(2,\) like theta, got \(3,\)"),
-        (np.ones(2), np.ones((2, 1)), ValueError, r"shape \(2,\) like theta, got \(2, 1\)"),
-        (torch.ones(2), torch.ones(1), ValueError, r"shape \(2,\) like theta, got \(1,\)"),
-        ([np.ones(2)], [np.ones(2)] * 2, ValueError, "a list of 1, got 2"),
-        ([np.ones(2)], np.ones(2), ValueError, "a list of 1, got ndarray"),
-        ({"w": np.ones(2)}, {"b": np.ones(2)}, ValueError, r"keys \['w'\], got the keys \['b'"),
-        ({"w": np.ones(2)}, [np.ones(2)], ValueError, r"keys \['w'\], got list"),
-        ({"w": [np.ones(2)]}, {"w": [np.ones(3)]}, ValueError, r"gradient\['w'\]\[0\] must have"),
-        (np.ones(2), None, TypeError, "gradient must hold NumPy arrays or.*got NoneType"),
-        (1.0, 1.0, TypeError, r"got float; write np.array\(1.0\)"),
-        (np.ones(2) + 1j, np.ones(2), TypeError, "must be real, got complex128 and float64"),
-        (torch.ones(2), torch.ones(2) + 1j, TypeError, "and torch.complex64.*view_as_real"),
-        (torch.ones(2), torch.ones(2).to_sparse(), TypeError, "must be dense"),
-    ],
-)
-def test_mismatched_trees_are_refused(theta, gradient, error, message):
-    for opt in (SGD(0.1), Newton(hessian=lambda theta: np.eye(2))):
-        with pytest.raises(error, match=message):
-            opt.step(theta, opt.init(theta), lambda theta: gradient)
-    with pytest.raises(TypeError, match="lr must be a number or a schedule, got the text"):
-        SGD("0.1")
-
-
 def test_unusual_trees_are_stepped():
     """Keys in any order, integers as floats, empty parts, and named tuples."""
     pair = RMSProp.memory(np.ones(2), np.ones(1))
@@ -1172,7 +974,6 @@ def test_optimizers_do_not_change():
     # a dataclass below a frozen one is frozen, too
     with pytest.raises(dataclasses.FrozenInstanceError):
         Adam(0.1).lr = 1.0
-    assert dataclasses.replace(Adam(0.1), lr=0.5).lr == 0.5
 
 
 def test_arrays_can_be_stepped_without_torch():

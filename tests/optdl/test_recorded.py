@@ -1,6 +1,5 @@
 """The recorded runs of the book: their first steps again, and the pages that draw them."""
 
-import ast
 import re
 import runpy
 from pathlib import Path
@@ -11,14 +10,7 @@ import torch
 from torch.nn import functional
 
 from optdl.data import Examples, load
-from optdl.experiments.recorded_runs import (
-    STEPS,
-    FirstLosses,
-    RecordedRun,
-    first_losses,
-    main,
-    perform,
-)
+from optdl.experiments.recorded_runs import STEPS, FirstLosses, RecordedRun, main, perform
 from optdl.records import Record, versions
 from optdl.training import train
 
@@ -58,14 +50,16 @@ def cells(text: str) -> str:
     return "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
 
 
-def test_page_rates_match_recorded_runs():
-    literal = re.search(r"^RATES = (\{.*?\})$", cells(chapter("bnp")), re.MULTILINE | re.DOTALL)
-    assert ast.literal_eval(literal[1]) == PROGRAM["RATES"]
-
-
 def first_seed(run: RecordedRun) -> int:
     """Return the seed of the first training."""
     return next(iter(run.trainings.values()))["seed"]
+
+
+def first_losses(run: RecordedRun, label: str) -> list[float]:
+    """Repeat the first steps of a training, and return the losses before them."""
+    first = FirstLosses(STEPS, halt=True)
+    run.train(**run.settings, **run.trainings[label], hooks=[first])
+    return first.losses
 
 
 # --- The files --------------------------------------------------------------------------------
@@ -128,20 +122,32 @@ def test_files_match_runs_and_are_small():
 
 
 @pytest.mark.row("F-16")
-def test_chosen_rates_minimize_validation_error_of_other_seeds():
-    tried, drawn = RUNS["optimizers-rates"], RUNS["optimizers-curves"]
+@pytest.mark.parametrize(
+    ("search", "grids", "choice", "label", "count"),
+    [
+        ("rates", "METHOD_RATES", "CHOSEN_RATES", "", 5),
+        ("normalized", "NORMALIZED_RATES", "CHOSEN_NORMALIZED", "normalized ", 3),
+    ],
+)
+def test_chosen_rates_minimize_validation_error_of_other_seeds(search, grids, choice, label, count):
+    tried, drawn = RUNS[f"optimizers-{search}"], RUNS["optimizers-curves"]
     curves = kept(tried).curves
-    for method, chosen in PROGRAM["CHOSEN_RATES"].items():
+    for method, chosen in PROGRAM[choice].items():
         errors = {
-            lr: np.mean([curves[f"{method}, {lr:g}, {s}: validation_error"][-1] for s in range(5)])
-            for lr in PROGRAM["METHOD_RATES"][method]
+            lr: np.mean(
+                [
+                    curves[f"{label}{method}, {lr:g}, {s}: validation_error"][-1]
+                    for s in range(count)
+                ]
+            )
+            for lr in PROGRAM[grids][method]
         }
         best = min(errors, key=errors.get)
         assert best == chosen, method
         assert best not in (min(errors), max(errors)), f"{method}: at an end of the grid"
     seeds = [{own["seed"] for own in r.trainings.values()} for r in (tried, drawn)]
     assert not seeds[0] & seeds[1]
-    assert {own["lr"] for own in drawn.trainings.values()} >= {*PROGRAM["CHOSEN_RATES"].values()}
+    assert {own["lr"] for own in drawn.trainings.values()} >= {*PROGRAM[choice].values()}
 
 
 # --- The pages --------------------------------------------------------------------------------
@@ -152,7 +158,7 @@ def test_page_draws_record_and_states_its_time(run):
     text = page(run)
     assert re.search(rf"""["/]{run.name}[".]""", cells(text))
     [seconds] = re.findall(
-        rf"`python experiments/recorded\.py {run.name}`\s+made (?:it|this run) in\s+(\d+) s "
+        rf"`python experiments/recorded\.py {run.name}`\s+(?:made (?:it|this run) )?in\s+(\d+) s "
         "on one\\s+processor core",
         text,
     )
@@ -177,7 +183,7 @@ class LastModel:
 
 
 def test_failing_bn_seed_recovers_with_population_statistics():
-    run, label, last = RUNS["bnp-minibatch-6"], "BN, seed 2", LastModel()
+    run, label, last = RUNS["bnp-minibatch-6"], "BN, 0.03, 2", LastModel()
     errors = kept(run).curves[f"{label}: validation_error"]
     assert (1 - errors[-2], 1 - errors[-1]) == pytest.approx((0.95, 0.68), abs=0.005)
     run.train(**run.settings, **run.trainings[label], hooks=[last])
@@ -227,7 +233,7 @@ def test_record_holds_all_curves_and_first_losses():
 
 def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
     def run(toy: RecordedRun, *arguments: str) -> str:
-        assert main([toy], tmp_path, arguments) == 0
+        main([toy], tmp_path, arguments)
         return capsys.readouterr().out
 
     assert run(toy()) == "toy-descent: all 2 trainings, 0 s\n"
@@ -235,8 +241,9 @@ def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
     assert "all 2 trainings" in run(toy(), "toy-descent", "--again")
     assert "all 2 trainings" in run(toy(lr=0.1))  # another configuration is another run
     assert Record.load(tmp_path / "toy-descent.json").config["settings"] == {"lr": 0.1}
-    assert main([toy()], tmp_path, ["bowl"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([toy()], tmp_path, ["bowl"])
     assert "unknown: bowl; known: toy, toy-descent" in capsys.readouterr().err
     other = RecordedRun("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
-    assert main([toy(), other], tmp_path / "chosen", ["bowl"]) == 0
+    main([toy(), other], tmp_path / "chosen", ["bowl"])
     assert [file.name for file in (tmp_path / "chosen").iterdir()] == ["bowl-descent.json"]

@@ -5,6 +5,7 @@ import inspect
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,17 @@ from optdl.data import Examples
 TABLE = Path(__file__).with_name("refused.txt").read_text(encoding="utf-8")
 ROWS = [line.split("  →  ") for line in TABLE.splitlines() if "  →  " in line]
 NAMES = {name: importlib.import_module(f"optdl.{name}") for name in re.findall(r"# (\w+)", TABLE)}
-NAMES |= {"inspect": inspect, "math": math, "nn": torch.nn, "np": np, "torch": torch}
+MODEL = torch.nn.Linear(64, 10)
+NAMES |= {
+    "MODEL": MODEL,
+    "SGD": torch.optim.SGD(MODEL.parameters()),
+    "Namespace": SimpleNamespace,
+    "inspect": inspect,
+    "math": math,
+    "nn": torch.nn,
+    "np": np,
+    "torch": torch,
+}
 NAMES |= {
     "Figure": Figure,
     "HUNDRED": Examples(np.zeros((100, 64), np.float32), np.arange(100) % 10),

@@ -29,14 +29,13 @@ def defined_name(source: str) -> str | None:
 
 
 def with_body(source: str, body: str) -> str:
-    """Put another body into the last function, or each method of the last class, of a source."""
+    """Put another body into the last function of a source."""
     tree = ast.parse(source)
-    answer = next(node for node in reversed(tree.body) if isinstance(node, Definition))
-    inside = answer.body if isinstance(answer, ast.ClassDef) else [answer]
-    for function in inside:
-        if isinstance(function, ast.FunctionDef):
-            has_docstring = ast.get_docstring(function) is not None
-            function.body = [*function.body[:has_docstring], *ast.parse(body).body]
+    function = next(node for node in reversed(tree.body) if isinstance(node, ast.FunctionDef))
+    function.body = [
+        *function.body[: ast.get_docstring(function) is not None],
+        *ast.parse(body).body,
+    ]
     return ast.unparse(tree)
 
 
@@ -47,11 +46,7 @@ def never_ends(source: str) -> str:
 
 def syntax_error(source: str) -> str:
     """Forget the colon after the signature."""
-    lines = source.splitlines()
-    last = max(number for number, line in enumerate(lines) if line.startswith(("def ", "class ")))
-    closing = next(n for n in range(last, len(lines)) if lines[n].rstrip().endswith(":"))
-    lines[closing] = lines[closing].rstrip()[:-1]
-    return "\n".join(lines)
+    return re.sub(r"^(def [^:]+\)):$", r"\1", source, count=1, flags=re.M)
 
 
 def under_another_name(source: str) -> str:

@@ -35,8 +35,6 @@ class ClassState:
     """The columns of the class list that tell who a student is, by their own names."""
     students: dict[str, list[str]] = field(default_factory=dict)
     """The cells of these columns, by id: who is on the list."""
-    undo: dict[str, Any] = field(default_factory=dict)
-    """What the last list changed: the fields of each student before, None for a new one."""
     extensions: dict[str, dict[str, str]] = field(default_factory=dict)
     """By assignment and id, the moment until which a student may hand in."""
     collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -54,8 +52,10 @@ def read(course: Course) -> ClassState:
     if not file.exists():
         return ClassState()
     try:
-        return ClassState(**json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        known = json.loads(file.read_text(encoding="utf-8"))
+        known.pop("undo", None)  # which files of before have
+        return ClassState(**known)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ToolError(
             f"{file} cannot be read: {error}",
             "restore it from a copy of build/; or remove it, and enter the class list again",

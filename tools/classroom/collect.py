@@ -33,7 +33,7 @@ from tools.classroom.class_state import HandIn
 from tools.classroom.student_matching import Person, class_members, described, find, match
 from tools.fingerprints import files, write_if_changed
 from tools.layout import HERE, RECORD, Course
-from tools.terminal import ToolError, argument, command, console, need_disk, tell
+from tools.terminal import ToolError, argument, command, console, tell
 
 MOODLE = re.compile(
     r"(?P<name>.*)_(?P<number>\d+)_assign(submission|feedback)_(?P<kind>[a-z]+)(_(?P<file>.*))?"
@@ -481,7 +481,6 @@ def main(
         set_times(course, topic, times)
         console.print(f"Set {len(times)} times. Grade again: make grade A={topic}")
         return 0
-    need_disk(course.root)
     intake = take(course, topic, Path(file), Path(sheet) if sheet else None, pairs(who or ()))
     show(course, topic, intake, enter(course, topic, intake))
     return 1 if (intake.notes[UNMATCHED] or intake.notes[REFUSED]) and not intake.ready else 0

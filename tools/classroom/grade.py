@@ -32,7 +32,7 @@ from tools.classroom.student_matching import class_members, nearest
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages
-from tools.terminal import ToolError, argument, command, console, need_disk
+from tools.terminal import ToolError, argument, command, console
 
 MAX_ALONE = 6
 """So many pages are written sooner than other processes have started."""
@@ -75,19 +75,18 @@ def grade(
     topic: str,
     timeout: int | None = None,
     on_progress: OnProgress = lambda done, total, now: None,
-    force: bool = False,
 ) -> Summary:
     """Grade the submissions of one assignment that are new or changed.
 
     A submission counts twice in the progress: when it is graded, and when its page is there.
-    ``timeout`` is how many seconds a cell may run, and ``force`` grades every submission again.
+    ``timeout`` is how many seconds a cell may run.
     """
     total, summary = 2 * len(course.submitters(topic)), Summary()
     on_progress(0, total, topic)
     graded = _graded if FORKS else _one_by_one
     extend.apply(course, topic)
     with _marks_kept(course, topic):
-        for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
+        for number, outcome in enumerate(graded(course, topic, timeout), 1):
             if outcome.state == "failed":
                 summary.refused.append((outcome.student, topic, outcome.why))
             else:
@@ -95,7 +94,7 @@ def grade(
                 state.append((outcome.student, topic))
             on_progress(number, total, f"{topic} · {outcome.student}")
         if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
-            for _ in graded(course, topic, timeout, False, extended):
+            for _ in graded(course, topic, timeout, extended):
                 pass
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     done = [student for student, _ in summary.graded + summary.unchanged]
@@ -140,14 +139,14 @@ def _marks_kept(course: Course, topic: str) -> Iterator[None]:
 
 
 def _graded(
-    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
+    course: Course, topic: str, timeout: int | None, students: Sequence[str] = ()
 ) -> Iterator[batch.Outcome]:
     """Grade side by side; yield what became of each submission."""
     Backend(course)  # makes the folders and the gradebook
     grader = gradebox.nbgrader.course.Course(course.root, topic, timeout)
     try:
         with batch.grading():
-            run = batch.Batch(grader, cores(), resume=not force)
+            run = batch.Batch(grader, cores())
             tests = run.prepare()
             if not students:  # and not a second time
                 warn(console, tests, topic)
@@ -159,7 +158,7 @@ def _graded(
 
 
 def _one_by_one(
-    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
+    course: Course, topic: str, timeout: int | None, students: Sequence[str] = ()
 ) -> Iterator[batch.Outcome]:
     """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
     console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
@@ -280,15 +279,10 @@ def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
         console.print("then grade again; the others are done.")
 
 
-@command(
-    argument("topics", nargs="*", metavar="TOPIC", help="an assignment"),
-    argument("--force", action="store_true", help="grade unchanged submissions too"),
-    argument("--timeout", type=int, metavar="S", help="seconds that a cell may run"),
-)
-def main(topics: list[str], force: bool, timeout: int | None, course: Course = HERE) -> int:
+@command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
+def main(topics: list[str], course: Course = HERE) -> int:
     """Grade the assignments named."""
     topics = course.named(topics, "make grade A=")
-    need_disk(course.root)
     for topic in topics:
         collect(course, topic)
         if not course.submitters(topic):
@@ -305,12 +299,12 @@ def main(topics: list[str], force: bool, timeout: int | None, course: Course = H
         for topic, on_progress in callbacks.items():
             release.write(course, topic)
             release.record(course, topic)
-            total.add(grade(course, topic, timeout, on_progress, force))
+            total.add(grade(course, topic, None, on_progress))
     class_ = report.gather(course)
     names = {row.student: row.who for one in class_ for row in one.rows}
     shown = [one for one in class_ if one.topic in topics]
     if shown:
-        gradebook.show(shown, report.write(course, [one.topic for one in shown], class_)[0])
+        gradebook.show(shown, report.write(course, [one.topic for one in shown], class_))
     for topic in topics:
         _show_class(course, topic, names)
     show(course, total, names)

@@ -82,4 +82,4 @@ def main(topics: list[str], student: str | None, course: Course = HERE) -> None:
         show_student(shown, find(student, people | everybody(course)).id)
     else:
         named = [one.topic for one in shown] if topics else []
-        show(shown, report.write(course, named, class_)[0])
+        show(shown, report.write(course, named, class_))

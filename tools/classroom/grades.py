@@ -175,10 +175,9 @@ def _points_possible(layout: Layout, index: int) -> float:
     argument("--into", metavar="FILE", help="a file of the platform's to fill"),
     argument("--column", metavar="TITLE", default="", help="the column that is filled"),
     argument("--scale", action="store_true", help="convert to the platform's points"),
-    argument("--to", metavar="FILE", default="", help="where, instead of build/"),
 )
 def main(
-    topics: list[str], into: str | None, column: str, scale: bool, to: str, course: Course = HERE
+    topics: list[str], into: str | None, column: str, scale: bool, course: Course = HERE
 ) -> None:
     """Write a file of grades, and say of whom."""
     topics = course.choose(topics)
@@ -196,7 +195,6 @@ def main(
         notes |= more
     else:
         content, target = new_sheet(course, topics, by_student), course.build / "grades.csv"
-    target = Path(to or target)
     write_if_changed(target, content)
     unlisted = {row.student for row in results.rows(course, topics) if not row.is_listed}
     unread = {row.student for row in rows if row.pending}

@@ -22,7 +22,7 @@ from tools.fingerprints import files
 from tools.layout import HERE, ROOT, Course, is_result
 from tools.progress import Stages, each
 from tools.site.imported_modules import named
-from tools.terminal import ToolError, argument, command, console, need_disk
+from tools.terminal import ToolError, argument, command, console
 
 NAME = "learning-as-optimization"
 TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml")
@@ -51,15 +51,9 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0].replace("`", "")
 
 
-def pack(
-    course: Course,
-    target: Path,
-    site: Path | None = None,
-    how: str = lab.UPLOAD,
-    called: str = USER_NAME,
-) -> list[str]:
+def pack(course: Course, target: Path, how: str = lab.UPLOAD, called: str = USER_NAME) -> list[str]:
     """Write the archive whole or not at all; return the names of the files in its one folder."""
-    content, text = dict(_content(course, site)), instructions(course, how, called)
+    content, text = dict(_content(course)), instructions(course, how, called)
     readme = (OWN / README).read_text(encoding="utf-8").replace(PLACE, text)
     written = {
         README: readme,
@@ -95,7 +89,7 @@ def _pins(text: str) -> str:
     return "".join(filter(is_kept, text.splitlines(keepends=True)))
 
 
-def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
+def _content(course: Course) -> Iterator[tuple[str, Path]]:
     """Give names in the archive with the files that stand for them."""
     for path in files(OWN):
         if path.name != README and not path.is_relative_to(HAND_IN):
@@ -106,8 +100,6 @@ def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
         if ".egg-info" not in str(path) and not left:
             base = ROOT if path.is_relative_to(ROOT / "tools") else course.root
             yield path.relative_to(base).as_posix(), path
-    if site:
-        yield from ((f"site/{path.relative_to(site).as_posix()}", path) for path in files(site))
 
 
 def _tools() -> list[Path]:
@@ -128,12 +120,10 @@ def _tools() -> list[Path]:
     argument("--to", metavar="FILE", help="where to write it, instead of build/handout"),
     argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in"),
     argument("--id", dest="called", default=USER_NAME, help="what students call their id"),
-    argument("--site", action="store_true", help="put the built site into it, as site/"),
 )
-def main(to: str | None, how: str, called: str, site: bool, course: Course = HERE) -> None:
+def main(to: str | None, how: str, called: str, course: Course = HERE) -> None:
     """Release what is not released yet, and pack it."""
     course.need_solutions()
-    need_disk(course.root)
     topics = course.choose([])
     if how != lab.UPLOAD and course.exchange.is_relative_to(course.root):
         raise ToolError(
@@ -141,15 +131,12 @@ def main(to: str | None, how: str, called: str, site: bool, course: Course = HER
             "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
             "or let them upload a zip: make handout HOW=upload",
         )
-    pages = course.root / "_build" / "html" if site else None
-    if pages and not (pages / "index.html").exists():
-        raise ToolError("the site is not built", "run `make book`, then this again")
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     target = Path(to or course.build / "handout" / f"{NAME}-{day}.zip").resolve()
     with Stages() as stages:
         for topic in each(topics, stages.add("Release")):
             release.write(course, topic)
-    names = pack(course, target, pages, how, called)
+    names = pack(course, target, how, called)
     size, text = target.stat().st_size / 1e6, instructions(course, how, called)
     console.print(
         f"{target}: {len(names)} files, {size:.1f} MB, without solutions. Students unpack it and "

@@ -25,7 +25,7 @@ from tools.classroom.backend import environment
 from tools.fingerprints import files, write_if_changed
 from tools.layout import HERE, Course
 from tools.progress import Stages, each
-from tools.terminal import ToolError, argument, command, console, need_disk
+from tools.terminal import ToolError, argument, command, console
 
 # No question about news and no look for updates: the course works without a network.
 DISABLED = ("@jupyterlab/apputils-extension:announcements",)
@@ -104,7 +104,7 @@ def settings(course: Course) -> dict[str, str]:
     return environment() | own_folders
 
 
-def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> list[str]:
+def jupyterlab(course: Course, topic: str, browser: bool) -> list[str]:
     """Return the command that opens JupyterLab on one assignment."""
     notebook = (course.work / topic / f"{topic}.ipynb").relative_to(course.root).as_posix()
     command = [
@@ -115,8 +115,7 @@ def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> l
     ]
     command += [] if browser else ["--no-browser"]
     # In a container everyone is root, and Jupyter would refuse.
-    command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return command + ([f"--port={port}"] if port else [])
+    return command + (["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])
 
 
 def _serve(command: Sequence[str], course: Course) -> int:
@@ -137,15 +136,11 @@ def _serve(command: Sequence[str], course: Course) -> int:
     argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open"),
     argument("--from", dest="older", metavar="FOLDER", help="an older copy, for the work in it"),
     argument("--no-browser", action="store_true", help="only print the address"),
-    argument("--port", type=int, help="where to listen; 8888 or the next free one"),
 )
-def main(
-    topic: str | None, older: str | None, no_browser: bool, port: int | None, course: Course = HERE
-) -> int:
+def main(topic: str | None, older: str | None, no_browser: bool, course: Course = HERE) -> int:
     """Release what is not released yet, then open JupyterLab until it is stopped."""
     topics = course.choose([])
     first = course.choose([topic] if topic else [])[0]
-    need_disk(course.root)
     course.prepare()
     copied = Path(older).resolve() if older else None
     if copied and not (copied / "exercises").is_dir():
@@ -171,4 +166,4 @@ def main(
     text = submission_method(course).get("text")
     console.print(Text(f"How to hand in: {text}" if text else menu))
     sys.stdout.flush()
-    return _serve(jupyterlab(course, first, not no_browser, port), course)
+    return _serve(jupyterlab(course, first, not no_browser), course)

@@ -24,7 +24,7 @@ from tools.classroom.moments import MOMENT
 from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import HERE, LAB, Course, is_result
 from tools.progress import Stages, each
-from tools.terminal import ToolError, argument, command, console, need_disk
+from tools.terminal import ToolError, argument, command, console
 
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
@@ -207,7 +207,6 @@ def main(topics: list[str], due: str | None, course: Course = HERE) -> None:
     course.need_solutions()
     topics = course.choose(topics)
     until = moments.parse(due) if due not in (None, NO_DEADLINE) else due
-    need_disk(course.root)
     with Stages() as stages:
         for topic in each(topics, stages.add("Release")):
             changed = "[green]new[/]" if write(course, topic) else "as it was"

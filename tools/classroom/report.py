@@ -1,50 +1,28 @@
-"""Write pages about a class: ``python -m tools.classroom.report [TOPIC …]``.
+"""The page about a class, which grading and ``tools.classroom.gradebook`` write.
 
-A page tells for each assignment how its exercises went, which mistakes the class made, who is
-stuck where, and how the points go with the time of handing in; then it shows the whole term. The
-copy without names is for the projector: its students are numbered, in a new order each time. Beside
-the page lies a file for spreadsheets with the same data.
+It tells for each assignment how its exercises went, which mistakes the class made, who is stuck
+where, and which answers are alike; then it shows the whole term. Beside it lies a file for
+spreadsheets with the same data.
 """
 
-import builtins
-import random
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from rich.text import Text
 
 from tools.classroom import results, similarity
 from tools.classroom.results import Row
 from tools.fingerprints import write_if_changed
-from tools.layout import HERE, Course
-from tools.terminal import ToolError, argument, command, console
+from tools.layout import Course
 
 LEVELS = ("none", "less than half", "half or more", "all")
 """How many of the points a student has, in words."""
-OTHER = "another reason"
-KINDS_OF_CAUSE = {
-    *(results.NOT_WRITTEN, results.NOT_FOUND, results.NOT_RUN, results.UNNAMED),
-    *results.KINDS.values(),
-    *(known for _, known in results.WHYS),
-}
-"""The causes whose words are the course's own, and never a student's."""
-BEFORE = {
-    timedelta(days=7): "more than 7 days before",
-    timedelta(days=3): "3 to 7 days before",
-    timedelta(days=1): "1 to 3 days before",
-    timedelta(hours=6): "6 to 24 hours before",
-    timedelta(hours=1): "1 to 6 hours before",
-    timedelta(0): "in the last hour",
-}
-"""When work came, by the time that was left until the deadline."""
 
 
 @dataclass(frozen=True)
@@ -93,29 +71,6 @@ class Assignment:
             count.update({text: n for text, n in report.causes.items() if text in report.named})
         return count.most_common()
 
-    @property
-    def times(self) -> list[tuple[str, list[Row]]]:
-        """Return the graded work by the time when it came, in the order of time."""
-
-        def order(row: Row) -> timedelta:
-            since = row.due or datetime(1970, 1, 1)
-            return row.handed_in - since if row.handed_in else timedelta.max  # which comes last
-
-        groups = defaultdict[str, list[Row]](list)
-        for row in sorted(self.graded, key=order):
-            groups[came(row)].append(row)
-        return [*groups.items()]
-
-
-def came(row: Row) -> str:
-    """Return when work came: before or after its deadline, or, without a deadline, on which day."""
-    if row.handed_in is None:
-        return "late" if row.is_late else results.TIME_UNKNOWN
-    if row.due is None:
-        return f"{row.handed_in:%Y-%m-%d}"
-    left = row.due - row.handed_in
-    return next((words for least, words in BEFORE.items() if left >= least), "late")
-
 
 def level(points: float, of: float) -> int:
     """Return the number of the level that points are on, of ``LEVELS``.
@@ -145,43 +100,12 @@ def gather(course: Course, topics: Sequence[str] = ()) -> list[Assignment]:
     ]
 
 
-def without_names(class_: Sequence[Assignment]) -> list[Assignment]:
-    """Return the same with numbered students, and nothing that one of them has written."""
-    ids = sorted({row.student for assignment in class_ for row in assignment.rows})
-    random.SystemRandom().shuffle(ids)
-    labels = {student: f"Student {number}" for number, student in enumerate(ids, 1)}
-    is_name = re.compile(r"\b(?:" + "|".join(map(re.escape, ids)) + r")\b")
-
-    def shown(cause: str, named: set[str]) -> str:
-        error = cause.removeprefix("raises ").removeprefix("fails with ")
-        is_ours = cause in named | KINDS_OF_CAUSE or error in vars(builtins)
-        return cause if is_ours and not is_name.search(cause) else OTHER
-
-    def anonymous(report: results.Report) -> results.Report:
-        why = {labels[who]: shown(cause, report.named) for who, cause in report.why.items()}
-        points = {labels[who]: points for who, points in report.points.items()}
-        return replace(report, points=points, why=why, named=report.named & {*why.values()})
-
-    def numbered(assignment: Assignment) -> Assignment:
-        nobody: Any = {"first_name": "", "last_name": "", "events": ()}
-        rows = [
-            # what follows the colon may tell of a file
-            replace(row, student=labels[row.student], why=row.why.partition(":")[0], **nobody)
-            for row in sorted(assignment.rows, key=lambda row: ids.index(row.student))
-        ]
-        return Assignment(assignment.topic, rows, [*map(anonymous, assignment.reports)])
-
-    return [*map(numbered, class_)]
-
-
-def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
-    """Return what each student is called, by id; with names, the fewest points come first."""
+def people(class_: Sequence[Assignment]) -> dict[str, str]:
+    """Return what each student is called, by id; the fewest points come first."""
     names, points = {}, Counter[str]()
     for row in (row for assignment in class_ for row in assignment.rows):
         names[row.student] = f"{row.first_name} {row.last_name}".strip() or row.student
         points[row.student] += row.auto  # type: ignore[assignment]
-    if not are_named:
-        return names
     same = Counter(names.values())
     names |= {id_: f"{name} ({id_})" for id_, name in names.items() if same[name] > 1}
     return dict(sorted(names.items(), key=lambda item: points[item[0]]))
@@ -197,19 +121,15 @@ def template(name: str) -> Template:
 def page(
     shown: Sequence[Assignment],
     term: Sequence[Assignment],
-    alike: Mapping[str, similarity.Similarity] | None = None,
+    alike: Mapping[str, similarity.Similarity],
 ) -> str:
-    """Return the page on the assignments that are shown, with all of the term at its end.
-
-    With alike answers, by assignment, it has the students' names; without, it is for the projector.
-    """
+    """Return the page on the assignments that are shown, with all of the term at its end."""
     return template("report.html.j2").render(
         shown=shown,
         term=term if len(term) > 1 else [],
-        are_named=alike is not None,
         alike=alike,
         similarity=similarity,
-        people=people(term, alike is not None),
+        people=people(term),
         level=level,
         levels=levels,
         LEVELS=LEVELS,
@@ -254,35 +174,11 @@ def to_csv(shown: Sequence[Assignment]) -> str:
     return results.comma_separated(COLUMNS, lines)
 
 
-def write(
-    course: Course, topics: Sequence[str], class_: Sequence[Assignment] | None = None
-) -> list[Path]:
-    """Write the pages on assignments, with names and without, and their data; return the paths."""
-    class_ = gather(course) if class_ is None else class_
-    graded = {assignment.topic for assignment in class_}
-    if missing := [topic for topic in topics if topic not in graded]:
-        raise ToolError(f"nothing of {missing[0]} has been graded", f"make grade A={missing[0]}")
-    if not class_:
-        raise ToolError("nothing has been graded", "make grade A=TOPIC")
-
-    def chosen(class_: Sequence[Assignment]) -> list[Assignment]:
-        return [one for one in class_ if not topics or one.topic in topics]
-
-    folder, name = course.build / "report", "-".join(topics) or "term"
-    alike = {one.topic: similarity.find(course, one.topic) for one in chosen(class_)}
-    nobody = without_names(class_)
-    contents = {
-        f"{name}.html": page(chosen(class_), class_, alike).encode(),
-        f"{name}.csv": to_csv(chosen(class_)).encode("utf-8-sig"),
-        f"{name}-without-names.html": page(chosen(nobody), nobody).encode(),
-    }
-    for file, content in contents.items():
-        write_if_changed(folder / file, content)
-    return [folder / file for file in contents]
-
-
-@command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"))
-def main(topics: list[str], course: Course = HERE) -> None:
-    """Write the pages, and tell where they are."""
-    for path in write(course, course.choose(topics) if topics else []):
-        console.print(Text(f"Wrote {path.relative_to(course.root)}"))
+def write(course: Course, topics: Sequence[str], class_: Sequence[Assignment]) -> Path:
+    """Write the page on assignments, or all, and its data beside it; return its path."""
+    shown = [one for one in class_ if not topics or one.topic in topics]
+    alike = {one.topic: similarity.find(course, one.topic) for one in shown}
+    file = course.build / "report" / f"{'-'.join(topics) or 'term'}.html"
+    write_if_changed(file, page(shown, class_, alike).encode())
+    write_if_changed(file.with_suffix(".csv"), to_csv(shown).encode("utf-8-sig"))
+    return file

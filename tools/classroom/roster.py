@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -22,7 +21,7 @@ from rich.text import Text
 from tools.classroom import backend, class_state, layouts
 from tools.classroom.backend import Backend
 from tools.classroom.layouts import Layout, plain
-from tools.classroom.student_matching import Person, described, everybody, find
+from tools.classroom.student_matching import Person, everybody, find
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
@@ -137,8 +136,7 @@ def compare(people: Mapping[str, Person], students: Sequence[Student]) -> dict[s
         if before is None and (other := by_email.get(now.email.casefold())):
             raise ToolError(
                 f"{now} has the e-mail address of {other}, who is in the gradebook",
-                "take the ids from the same column as before (--id COLUMN), or take the first "
-                "list back: make class UNDO=yes",
+                "take the ids from the same column as before, --id COLUMN, or --remove the other",
             )
         if before is None and (other := by_name.get(now.name.casefold())):
             same.append(f"{now} as {other.id}")
@@ -152,54 +150,35 @@ def compare(people: Mapping[str, Person], students: Sequence[Student]) -> dict[s
 
 def enter(course: Course, class_list: ClassList) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    layout, before = class_list.layout, dict[str, Any]()
+    layout = class_list.layout
     # the columns that tell who a student is
-    told = {*class_list.columns.values(), *layout.ids, *layout.find(layouts.KEPT)}
-    header = [layout.header[index] for index in sorted(told)]
+    told = sorted({*class_list.columns.values(), *layout.ids, *layout.find(layouts.KEPT)})
+    header = [layout.header[index] for index in told]
     with class_state.changed(course) as state, Backend(course).gradebook() as book:
-        existing = {entry.id: entry for entry in book.students}
-        state.undo = {"before": before, "columns": state.columns, "students": dict(state.students)}
         if state.columns != header:  # cells under other columns would mean something else
             state.columns, state.students = header, {who: [] for who in state.students}
+        existing = {entry.id: entry for entry in book.students}
         for student, (_, cells) in zip(class_list.students, layout.students, strict=True):
-            who, fields = student["id"], {name: student[name] for name in student if name != "id"}
-            entry = existing.get(who)
-            before[who] = {name: getattr(entry, name) for name in fields} if entry else None
-            if entry is None:
-                entry = backend.Student(id=who)
-                book.db.add(entry)
-            for name, value in fields.items():
+            who = student["id"]
+            book.db.add(entry := existing.get(who) or backend.Student(id=who))
+            for name, value in student.items():
                 setattr(entry, name, value)
-            state.students[who] = [cells[index] for index in sorted(told)]
+            state.students[who] = [cells[index] for index in told]
         book.db.commit()
 
 
-def take_off(course: Course, students: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """Take students off the class list, or without any the last list back.
-
-    Returns those who are removed, and those who stay with their work and marks, off the list.
-    """
-    people = everybody(course)
-    gone = {find(text, people).id for text in students}
+def take_off(course: Course, students: Sequence[str]) -> tuple[list[Person], list[Person]]:
+    """Take students off the class list; return who is removed, and who stays with work."""
+    people, removed, stay = everybody(course), list[Person](), list[Person]()
     with class_state.changed(course) as state, Backend(course).gradebook() as book:
-        existing = {entry.id: entry for entry in book.students}
-        if not students:
-            if not state.undo:
-                raise ToolError("there is no class list to take back", "only the last one can be")
-            before = state.undo["before"]
-            gone = {who for who, fields in before.items() if fields is None}
-            for who in existing.keys() & before.keys() - gone:
-                for name, value in before[who].items():
-                    setattr(existing[who], name, value)
-            state.columns, state.students = state.undo["columns"], state.undo["students"]
-        state.students = {who: cells for who, cells in state.students.items() if who not in gone}
-        state.undo, removed, stay = {}, [], []
-        for who in [who for who in existing if who in gone]:
-            if existing[who].submissions or any(course.submitted.glob(f"{who}/*")):
-                stay.append(who)
+        for person in {find(text, people) for text in students}:
+            state.students.pop(person.id, None)
+            entry = book.find_student(person.id)
+            if entry.submissions or any(course.submitted.glob(f"{person.id}/*")):
+                stay.append(person)
             else:
-                removed.append(who)
-                book.db.delete(existing[who])
+                removed.append(person)
+                book.db.delete(entry)
         book.db.commit()
     return removed, stay
 
@@ -244,16 +223,15 @@ def _agreed(question: str, option: str) -> bool:
     argument("--id", dest="column", metavar="COLUMN", default="", help="the column of the ids"),
     argument("--yes", action="store_true", help="enter it without asking"),
     argument("--namesakes", action="store_true", help="people named as others are other people"),
-    argument("--undo", action="store_true", help="take the last class list back"),
     argument("--remove", nargs="+", metavar="STUDENT", help="take off, by id, number or name"),
 )
 def main(file: str, column: str, remove: list[str], course: Course = HERE, **flags: bool) -> int:
-    """Show a class list, and enter it; or take one back."""
+    """Show a class list, and enter it; or take students off."""
     people = everybody(course)
-    if flags["undo"] or remove:
-        removed, stay = take_off(course, remove or ())
+    if remove:
+        removed, stay = take_off(course, remove)
         kept = "Off the list, with work and marks kept"
-        tell({"Removed": described(removed, people) or "nobody", kept: described(stay, people)})
+        tell({"Removed": ", ".join(map(str, removed)), kept: ", ".join(map(str, stay))})
         return 0
     if not file:
         raise ToolError("which class list?", "make class LIST=class.csv")
@@ -270,5 +248,5 @@ def main(file: str, column: str, remove: list[str], course: Course = HERE, **fla
         console.print("Nothing was entered.")
         return 1
     enter(course, class_list)
-    console.print("Entered. `make class UNDO=yes` takes it back.")
+    console.print("Entered.")
     return 0

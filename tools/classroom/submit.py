@@ -30,7 +30,7 @@ from tools.classroom.backend import environment
 from tools.fingerprints import write_if_changed
 from tools.layout import HERE, LAB, RECORD, Course
 from tools.progress import OnProgress, Stages
-from tools.terminal import ToolError, argument, command, console, need_disk
+from tools.terminal import ToolError, argument, command, console
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -209,7 +209,6 @@ def main(topic: str | None, user: str, course: Course = HERE) -> None:
     way = lab.submission_method(course)
     if way and way["how"] != lab.UPLOAD:
         raise ToolError("your class does not hand in a zip", way["text"])
-    need_disk(course.root)
     for name in course.topics():
         lab.copy_for_work(course, name)
     topic = choose(course, topic)

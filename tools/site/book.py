@@ -145,9 +145,15 @@ class _Build:
         from jupyter_cache import get_cache
         from jupyter_cache.base import CacheBundleIn
 
+        from tools import vary
         from tools.site import execution
 
-        missing = [page for page in self.pages if self.clean or self.store.load(page) is None]
+        variations = [variation for page in self.pages for variation in vary.variants(page)]
+        missing = [
+            page
+            for page in [*self.pages, *variations]
+            if self.clean or self.store.load(page) is None
+        ]
         if failed := execution.execute(missing, self.store, self.on_progress, self.stop):
             first, *others = failed
             lines = [first.remedy, f"The whole log: {self.store.log(first.page)}"]
@@ -155,6 +161,9 @@ class _Build:
             lines += [f"Also failed: {names}; see build/pages"] if others else []
             lines.append("The other pages are kept: the next run executes only what failed.")
             raise ToolError(first.problem, "\n".join(lines))
+        if untrue := vary.overturned(variations, self.store):
+            remedy = "give each sentence its condition; python -m tools.vary PAGE shows all values"
+            raise ToolError("\n".join(untrue), remedy)
         cache, numbers = get_cache(self.output / ".jupyter_cache"), {}
         digests = {STATIC: _checksum(STATIC)}
         for page in self.pages:

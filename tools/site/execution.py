@@ -56,6 +56,7 @@ class PageFailed(ToolError):
         beyond = [line for line in source if not line.startswith(("import ", "from "))]
         self.code = (beyond or source)[0]
         where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
+        where += f", with {page.setting}" if page.setting else ""
         super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}", remedy)
 
 
@@ -219,6 +220,8 @@ def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], ce
 
 
 def _run_cell(shell: Shell, source: str) -> None:
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.uninstall_repl_displayhook()  # it draws each figure once more, for no screen
     if shell.execute(source)[1]:
         return
     error = next(output for output in shell.outputs.items if output["output_type"] == "error")

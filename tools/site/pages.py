@@ -42,12 +42,15 @@ class Page:
     root: Path
     path: Path
     notebook: NotebookNode
+    setting: str = ""
+    """Of a variation of the page: the knob and its value."""
 
     @property
     def name(self) -> str:
         """Return the name: of a lesson its chapter's and its own, of a chapter's first page one."""
         *folders, stem = self.path.relative_to(self.root / "book").with_suffix("").parts
-        return "-".join([*folders, stem] if stem != "index" or not folders else folders)
+        name = "-".join([*folders, stem] if stem != "index" or not folders else folders)
+        return name + re.sub(r"[^\w.@-]", "", self.setting and f"@{self.setting}")
 
     @property
     def doc(self) -> str:

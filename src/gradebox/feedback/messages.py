@@ -94,19 +94,15 @@ def _without_paths(text: str) -> str:
     return _private_paths(Path.cwd()).sub("…/", text)
 
 
-def titles(nb: Any, pattern: str = "") -> dict[str, str]:
-    """Return what each graded cell is called, by its name in nbgrader.
-
-    A pattern finds the title in the source of a test. Else it is the heading above the cell.
-    """
+def titles(nb: Any) -> dict[str, str]:
+    """Return the heading above each graded cell, or else its name, by its name in nbgrader."""
     names: dict[str, str] = {}
     heading = ""
     for cell in nb.cells:
         if cell.cell_type == "markdown" and not of(cell).get("solution"):
             heading = [heading, *_HEADING.findall(cell.source)][-1]
         if of(cell).get("grade") or of(cell).get("task"):
-            title = matched(pattern, cell.source) if is_test(cell) else ""
-            names[name_of(cell)] = re.sub(r"[*`$\\]", "", title or heading) or name_of(cell)
+            names[name_of(cell)] = re.sub(r"[*`$\\]", "", heading) or name_of(cell)
     return names
 
 

@@ -28,11 +28,6 @@ class FeedbackPage(HTMLExporter):
     """Writes the page of a graded notebook."""
 
     show_hidden_tests = setting(Bool(), "Whether students see the code of hidden tests.")
-    title = setting(
-        Unicode(),
-        "A pattern that finds in the source of a test what it is called in the index: its groups, "
-        "side by side. Without it, exercises are called as the heading above them.",
-    )
     reason = setting(
         Unicode(),
         "A pattern that finds in the error of a test why points are missing: its groups, side by "
@@ -60,7 +55,7 @@ class FeedbackPage(HTMLExporter):
         steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
         released = released_by(LoggingConfigurable(config=Config(steps)))
         hidden = [name_of(c) for c in nb.cells if released(c.source) != c.source.rstrip()]
-        names = titles(nb, self.title)
+        names = titles(nb)
         shown = str if self.show_hidden_tests else released
         context = resources.get("nbgrader", {})
         # where the instructor's version is there, the names that it defines

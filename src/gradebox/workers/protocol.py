@@ -72,11 +72,10 @@ class RunCell(Message):
 
 @dataclass(frozen=True)
 class Shown(Message):
-    """What a cell showed, as a notebook keeps it, and whether it ran to its end."""
+    """What a cell showed, as a notebook keeps it."""
 
     outputs: list[dict[str, Any]]
     execution_count: int | None
-    ok: bool
 
 
 @dataclass(frozen=True)

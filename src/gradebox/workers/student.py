@@ -180,13 +180,12 @@ class Student:
         return self._test(message) if isinstance(message, RunTest) else None
 
     def _cell(self, message: RunCell) -> Shown:
-        try:
-            with self._builtins:
-                count, ok = self._shell.execute(message.source)
-        except KeyboardInterrupt:  # it came when the cell had just ended
-            count, ok = None, False
+        count = None
+        # an interruption that comes when the cell has just ended
+        with contextlib.suppress(KeyboardInterrupt), self._builtins:
+            count, _ = self._shell.execute(message.source)
         self._helpers.keep(message.helpers)
-        return Shown(self._shell.outputs.items, count, ok)
+        return Shown(self._shell.outputs.items, count)
 
     def _test(self, message: RunTest) -> Tested:
         """Run a test with the names that there were where it stands, and those of earlier tests."""

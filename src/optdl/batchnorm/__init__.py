@@ -3,7 +3,7 @@
 * ``functions``: forward and backward, in NumPy;
 * ``layers``: the layers, for torch;
 * ``population``: statistics of many examples in place of the moving averages;
-* ``smoothness``: how much the loss and its gradient change along a step.
+* ``smoothness``: what a step changes: the loss, its gradient, the weight vectors.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ __all__ = [
     "BatchRenorm",
     "FourThingsNorm",
     "GhostBatchNorm",
+    "PopulationStatisticsHook",
+    "WeightVectorHook",
     "loss_along_step",
     "use_population_statistics",
 ]

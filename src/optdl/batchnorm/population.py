@@ -6,14 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from optdl.batchnorm.layers import BatchNorm, FourThingsNorm
+from optdl.data import Examples
 
-__all__ = ["use_population_statistics"]
+__all__ = ["PopulationStatisticsHook", "use_population_statistics"]
 
 
 class _Reached(Exception):
@@ -69,6 +71,29 @@ def use_population_statistics(
             norm.running_var.copy_(var)
         for module, mode in modes:
             module.training = mode
+
+
+class PopulationStatisticsHook:
+    """Measure loss and error with the statistics of some examples after each epoch (Source: F-12).
+
+    A hook for ``optdl.training.train``, which leaves the training as it is. It adds the curves
+    ``recomputed_loss`` and ``recomputed_error`` of the ``judging`` examples; the statistics are
+    those of the ``source``, as in :func:`use_population_statistics`.
+    """
+
+    def __init__(self, source: Examples, judging: Examples) -> None:
+        arrays = source.x, judging.x, judging.y.astype(np.int64)
+        self.source, self.x, self.y = map(torch.from_numpy, map(np.ascontiguousarray, arrays))
+
+    @torch.no_grad()
+    def after_epoch(self, state: Any) -> None:
+        """Add to the curves."""
+        like, model = next(state.model.parameters()), state.model
+        y = self.y.to(like.device)
+        with use_population_statistics(model, self.source.to(like)):
+            scores = torch.cat([model(x.to(like)).double() for x in torch.split(self.x, 1000)])
+        error = (scores.argmax(1) != y).double().mean()
+        state.append(recomputed_loss=nn.functional.cross_entropy(scores, y), recomputed_error=error)
 
 
 @torch.no_grad()

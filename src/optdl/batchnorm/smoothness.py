@@ -1,7 +1,8 @@
-"""How much the loss and its gradient change along one step against the gradient."""
+"""What a step against the gradient changes: the loss, its gradient, the units' weight vectors."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
 
-__all__ = ["AlongStep", "AlongStepHook", "loss_along_step"]
+__all__ = ["AlongStep", "AlongStepHook", "WeightVectorHook", "loss_along_step"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -73,22 +74,67 @@ class AlongStepHook:
     """Measure the loss along the gradient every few steps of a training (Source: L2-15).
 
     A hook for ``optdl.training.train``. It is measured on the examples x and y, first after step 1
-    and then after ``every`` steps more; ``results`` has an :class:`AlongStep` for each measurement.
-    The ``rates`` are those of :func:`loss_along_step`.
+    and then after ``every`` steps more; the curves are ``loss 0.1`` and ``change 0.1`` for the rate
+    0.1, and so on for all ``rates`` of :func:`loss_along_step`.
 
     >>> hook = AlongStepHook(torch.ones(4, 2), torch.zeros(4, dtype=torch.long), [0.1], every=8)
-    >>> hook.results
-    []
     """
 
     def __init__(self, x: Tensor, y: Tensor, rates: Sequence[float], every: int) -> None:
         self.x, self.y, self.rates, self.every = x, y, list(rates), every
-        self.results: list[AlongStep] = []
 
     def after_step(self, state: Any) -> None:
         """Measure, if it is time."""
         if state.step % self.every == 1 % self.every:
-            self.results.append(loss_along_step(state.model, self.x, self.y, self.rates))
+            along = loss_along_step(state.model, self.x, self.y, self.rates)
+            for rate, loss, change in zip(self.rates, *along, strict=True):
+                state.append(**{f"loss {rate:g}": loss, f"change {rate:g}": change})
+
+
+class WeightVectorHook:
+    """Follow length and direction of the weight vectors of dense units in training (Source: P-08).
+
+    A hook for ``optdl.training.train``, with two kinds of curves. ``turned K`` is the angle to the
+    start in degrees after each epoch, mean over the units of the K-th dense layer. ``longer`` is by
+    how many percent a step with this ``rate``, along the gradient on the examples x and y, would
+    lengthen the vectors with their bias in all dense layers but the last; it is measured after step
+    1, and then after ``every`` steps more.
+
+    >>> hook = WeightVectorHook(torch.ones(4, 2), torch.zeros(4, dtype=torch.long), 1.0, every=8)
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, rate: float, every: int) -> None:
+        self.x, self.y, self.rate, self.every = x, y, rate, every
+        self.start: list[Tensor] = []
+
+    def after_backward(self, state: Any) -> None:
+        """Remember the vectors before the first step."""
+        self.start = self.start or [layer.weight.detach().clone() for layer in _dense(state.model)]
+
+    def after_step(self, state: Any) -> None:
+        """Measure the lengths, if it is time."""
+        if state.step % self.every != 1 % self.every:
+            return
+        model = copy.deepcopy(state.model)  # whose averages and gradients may change
+        loss = nn.functional.cross_entropy(model(self.x), self.y)
+        growth = []
+        for layer in _dense(model)[:-1]:
+            pair = layer.weight, layer.bias
+            rows = torch.column_stack(pair)
+            slopes = torch.column_stack(torch.autograd.grad(loss, pair, retain_graph=True))
+            growth.append((rows - self.rate * slopes).norm(dim=1) / rows.norm(dim=1) - 1)
+        state.append(longer=100 * torch.cat(growth).mean().item())
+
+    def after_epoch(self, state: Any) -> None:
+        """Measure the angles."""
+        for number, layer in enumerate(_dense(state.model)):
+            cosines = torch.cosine_similarity(self.start[number], layer.weight, dim=1)
+            turned = cosines.clamp(max=1).arccos().rad2deg().mean().item()
+            state.append(**{f"turned {number + 1}": turned})
+
+
+def _dense(model: nn.Module) -> list[nn.Linear]:
+    return [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
 
 
 def _norm(parts: Sequence[Tensor]) -> Tensor:

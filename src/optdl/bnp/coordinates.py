@@ -11,6 +11,9 @@ from typing import Any
 
 from optdl.bnp.layers import Layer
 
+BLOCK = 2**16
+"""So many weights, or a sixteenth of a layer, go through a temporary tensor at once."""
+
 
 class Coordinates:
     r"""The split form :math:`\theta = Pz` of a layer that has a gradient, as its last step left P.
@@ -58,8 +61,13 @@ class Coordinates:
         Where it did nothing, θ has the same bits again. All is done in place: fresh memory is slow.
         """
         before, bias_before, z_bias = self.before
-        z = before.clone().mul_(self.deviation)  # the bits of enter
-        moved = self.weight.sub_(z).mul_(self.inverse)
+        rows = max(BLOCK // max(before[0].numel(), 1), len(before) // 16, 1)
+        parts = (
+            each.split(rows) for each in (self.weight, before, self.deviation.expand_as(before))
+        )
+        for new, old, deviation in zip(*parts, strict=True):
+            new.sub_((old * deviation).to(old.dtype))  # the bits of enter
+        moved = self.weight.mul_(self.inverse)
         if self.bias is not None:
             shift = (self.bias - z_bias) / self.q - self.layer.taken_up(moved)
             self.bias.copy_(bias_before + shift)

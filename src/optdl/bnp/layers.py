@@ -18,6 +18,7 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+_exporting = getattr(torch.compiler, "is_exporting", bool)  # PyTorch 2.5 has none
 Dense = nn.Linear
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
@@ -41,6 +42,8 @@ class Pass(NamedTuple):
 
     rows: Rows
     backward: int
+    added: bool = True
+    """Whether that pass added to the weight's gradient; ``torch.autograd.grad`` returns it."""
 
 
 class Mask(NamedTuple):
@@ -236,7 +239,8 @@ class Layer:
         self.used: list[tuple[weakref.ref[torch.Tensor], int]] = []
         """The gradients that the last step left, and which version of each."""
         self.passes: list[Pass] = []
-        self.seen = self.empty = False
+        self.seen = self.empty = self.mixed = False
+        """Whether it ran, without rows; and whether a used gradient has a new one added to it."""
         self.hook = module.register_forward_hook(self, with_kwargs=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -254,10 +258,12 @@ class Layer:
         compiling = torch.compiler.is_compiling()
         if not compiling:
             self.surroundings.look(self.name)
+            if not output.requires_grad or _vectorized():
+                return None
         if not (torch.is_grad_enabled() and module.weight.requires_grad):
             return None
         # compiled code calls nobody during its backward pass: there the mode of the layer decides
-        if compiling and not module.training:
+        if compiling and (_exporting() or not module.training):
             return None
         self.seen = True
         given = (inputs[0] if inputs else named["input"]).detach()
@@ -278,6 +284,11 @@ class Layer:
 
     def _rows(self, module: Any, given: torch.Tensor, shape: torch.Size) -> Rows | None:
         """Return the statistics of the input of a layer, as (examples, features, ...)."""
+        if given.layout is not torch.strided or given.is_nested:
+            raise ValueError(
+                f"the input of {self.name!r} is sparse or nested, and BNP reads dense tensors: "
+                "x.to_dense(); or torch.nested.to_padded_tensor(x, 0.0), in a block bnp.mask(rows)"
+            )
         dense = isinstance(module, Dense)
         if not dense and given.ndim < module.weight.ndim:
             given = given.unsqueeze(0)
@@ -308,20 +319,25 @@ class Layer:
                 f"the layer {self.name!r} ran again in the backward pass, in a reentrant "
                 "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
             )
-        if not _reaches(weight):
+        added = _adds_to(weight) if weight.requires_grad else None  # frozen since
+        if added is None:
             return
         backward = torch._C._current_graph_task_id()
         # with retain_graph=True one pass can be differentiated several times: its rows count once
         kept = [one for one in self.passes if one.rows is not rows]
-        if weight.grad is None:  # what other backward passes left there was thrown away
-            kept = [one for one in kept if one.backward == backward]
+        if weight.grad is None:  # what was added there is thrown away; what was returned may not be
+            kept = [one for one in kept if one.backward == backward or not (one.added or added)]
         self.passes = kept
-        self._append(Pass(rows, backward))
+        self._append(Pass(rows, backward, added))
+        if added or self.mixed:
+            held = [p for p in self.module.parameters(recurse=False) if p.requires_grad]
+            old = [p.grad for p in held if self.mixed or self.holds_used_gradient(p)]
+            self.mixed = any(bool(g.any()) for g in old if g is not None)
 
     def _append(self, new: Pass) -> None:
         if len(self.passes) == self.MAX_PASSES:
             whole = together([one.rows for one in self.passes])
-            self.passes = [Pass(whole, self.passes[-1].backward)]
+            self.passes = [self.passes[-1]._replace(rows=whole)]
         self.passes.append(new)
 
     def gathered(self) -> Rows | None:
@@ -429,14 +445,21 @@ class Layer:
         )
 
 
-def _reaches(weight: torch.Tensor) -> bool:
-    """Tell whether the backward pass under way goes on to this parameter.
+def _vectorized() -> bool:
+    """Tell whether ``torch.func.vmap`` is at work, under which no layer sees the rows."""
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(one.key() == torch._C._functorch.TransformType.Vmap for one in stack)
 
-    ``torch.autograd.grad(loss, inputs)`` comes through a layer, but leaves its weight out.
+
+def _adds_to(weight: torch.Tensor) -> bool | None:
+    """Tell whether the backward pass under way adds to the gradient of this parameter.
+
+    ``torch.autograd.grad(loss, weight)`` returns it. None: the pass leaves the weight out, as that
+    of ``torch.autograd.grad(loss, inputs)``.
     """
     with torch.enable_grad():
         view: Any = weight.view_as(weight)
     try:
-        return bool(torch._C._will_engine_execute_node(view.grad_fn.next_functions[0][0]))
-    except RuntimeError:  # torch.autograd.grad(loss, weight): it is returned, not accumulated
-        return True
+        return torch._C._will_engine_execute_node(view.grad_fn.next_functions[0][0]) or None
+    except RuntimeError:  # so the engine says that it is returned
+        return False

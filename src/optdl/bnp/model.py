@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from torch import nn
 
 from optdl.bnp.coordinates import Coordinates
 from optdl.bnp.layers import Layer, Mask, Rows, Surroundings
-from optdl.bnp.optimizers import Attachment, Watch, innermost, moves
+from optdl.bnp.optimizers import Attachment, Watch, innermost, moves, require_fresh
 from optdl.bnp.processes import group_around, over_processes, unwrapped
 from optdl.bnp.support import selected, supported_layers
 
@@ -189,7 +188,7 @@ class BNP:
             layer.precondition()
         if not torch.compiler.is_compiling():
             self._mark()
-            self._watch.begin(split=False, bad=self._bad)
+            self._watch.begin("step", self._bad)
 
     def attach(self, optimizer: Any, *others: Any) -> Attachment:
         """Let each ``step()`` of these optimizers be in the split form (Source: F-11).
@@ -198,9 +197,9 @@ class BNP:
         several times, as LBFGS does: P stays in a step. Schedules, ``state_dict`` and a
         ``GradScaler`` work as without BNP, and an interrupted step leaves θ as it was. What happens
         before ``step()``, such as clipping, sees the plain gradient; :meth:`split` has a place for
-        the clipping of :math:`P^Tg`. After it the gradients are those of z, until ``zero_grad``. An
-        optimizer may be inside of what holds it as ``.optimizer``, as the wrappers of Accelerate
-        and Lightning do. The result's ``detach()`` ends the attachment, as :meth:`remove` does. A
+        the clipping of :math:`P^Tg`. After it the gradients are those of z, until ``zero_grad``. A
+        wrapper, and SAM or Lookahead around an optimizer, stand for the one that they hold: all
+        else they do to θ. The result's ``detach()`` ends the attachment, as :meth:`remove` does. A
         copy of an optimizer is not attached. An optimizer that is attached already, or moves none
         of the layers, raises ValueError. What is no optimizer of torch, and holds none, raises
         TypeError.
@@ -212,7 +211,7 @@ class BNP:
         >>> adam.step()
         >>> attachment.detach()
         """
-        optimizers = [innermost(each) for each in (optimizer, *others)]
+        optimizers = [one for each in (optimizer, *others) for one in innermost(each)]
         if any(each in one.optimizers for one in self._attached for each in optimizers):
             raise ValueError("the optimizer is attached already: detach() it first")
         parameters = [p for layer in self._layers for p in layer.module.parameters()]
@@ -223,7 +222,7 @@ class BNP:
             )
         attachment = Attachment(self, optimizers)
         self._attached.append(attachment)
-        self._watch.begin(split=True)
+        self._watch.begin("z")
         return attachment
 
     @contextmanager
@@ -273,9 +272,9 @@ class BNP:
     def _enter(self, moved: Callable[[torch.Tensor], bool]) -> None:
         """Put z in the place of θ, in the layers with a parameter that is moved."""
         if self._bad:
-            self._watch.begin(split=False, bad=self._bad)
+            self._watch.begin("step", self._bad)
             return
-        self._watch.end()
+        self._watch.begin("block")
         self._entered = [z for z in self._z if moved(z.weight) or moved(z.layer.module.bias)]
         for part in self._entered:
             part.enter()
@@ -290,7 +289,7 @@ class BNP:
         self._entered = []
         self._surroundings.inside = False
         self._mark()  # again: fused optimizers write into the gradients
-        self._watch.begin(split=True)
+        self._watch.begin("z")
 
     def _enter_attached(self, optimizer: torch.optim.Optimizer) -> bool:
         """Enter z for a step of an attached optimizer, if there is anything to step on.
@@ -308,6 +307,7 @@ class BNP:
                 )
         if all(layer.module.weight.grad is None for layer in layers):
             return False
+        require_fresh(layers, moved)
         fresh = any(layer.passes or layer.has_unseen_gradient() for layer in layers)
         if fresh or not (self._z or self._bad):
             self._pull()
@@ -331,6 +331,7 @@ class BNP:
         finally:
             self._surroundings.inside = True
             self.reset()
+        require_fresh([part.layer for part in self._entered], lambda parameter: True)
         with torch.no_grad():
             for part in self._z:
                 part.pull()
@@ -401,7 +402,7 @@ class BNP:
                 if rows is not None and layer.module.weight.grad is not None
             ]
             _require_passes(layers, ran, self._surroundings.differentiated)
-            self._bad = _not_finite(ran) if self.check_finite else ""
+            self._bad = _not_finite(ran) if self.check_finite and ran else ""
             if self._bad and self.check_finite == "raise":
                 raise FloatingPointError(self._bad)
             if self._bad:  # the gradients are not finite either, and stay as they are
@@ -609,8 +610,11 @@ def _require_passes(
             "After a forward pass that nobody differentiates call bnp.reset(), or run it under "
             "torch.no_grad()"
         )
-    if not ran:
-        raise _nothing(layers)
+    if not ran and any(layer.empty for layer in layers):
+        raise ValueError(
+            "expected at least one example since the last step; all inputs had 0 rows. Leave "
+            "empty minibatches out"
+        )
     counted = {layer.name for layer, _ in ran}
     past = [
         layer.name for layer in layers if layer.name not in counted and layer.has_unseen_gradient()
@@ -619,28 +623,17 @@ def _require_passes(
         raise RuntimeError(
             f"the weights of {past} have a gradient, but none came through a forward pass of these "
             "layers since the last step. Call the layer, layer(x), and not functional.linear(x, "
-            "layer.weight); compile the model after BNP(model), in training mode; set gradients "
-            "to None after each step. To leave them with their plain gradient: skip"
+            "layer.weight), nor functional_call with tensors computed from its weights, nor vmap; "
+            "call torch.compiler.reset() after BNP(model), and compile it in training mode; set "
+            "gradients to None after each step. To leave them with their plain gradient: skip"
         )
-
-
-def _nothing(layers: Sequence[Layer]) -> Exception:
-    """Return why there is nothing to do."""
-    if any(layer.empty for layer in layers):
-        return ValueError(
-            "expected at least one example since the last step; all inputs had 0 rows. Leave "
-            "empty minibatches out"
-        )
+    if ran or not any(layer.module.weight.requires_grad for layer in layers):
+        return
     if any(layer.seen for layer in layers):
-        return RuntimeError("found no gradients: call loss.backward() before bnp.step()")
-    compiled = (
-        ". If the model is compiled, it may run code compiled before BNP was there: "
-        "call torch.compiler.reset() after BNP(model)"
-    )
-    return RuntimeError(
+        raise RuntimeError("found no gradients: call loss.backward() before bnp.step()")
+    raise RuntimeError(
         "expected a forward pass and loss.backward() before bnp.step(); "
         "found no forward pass since the last step"
-        + (compiled if "torch._dynamo" in sys.modules else "")
     )
 
 

@@ -20,28 +20,47 @@ LINEAR = (torch.optim.SGD, torch.optim.ASGD)
 
 P·Opt(Pᵀg) and Opt(PPᵀg) are then the same if Opt treats weight and bias of a layer alike.
 """
-ALIKE = ("lr", "weight_decay", "momentum", "dampening", "nesterov", "lambd", "alpha", "t0")
+ALIKE = (
+    *("lr", "weight_decay", "momentum", "dampening", "nesterov", "maximize"),
+    *("lambd", "alpha", "t0"),
+)
 """What has to be the same for weight and bias of a layer."""
 
 
-def moves(optimizer: Optimizer) -> Callable[[torch.Tensor], bool]:
-    """Return the test whether an optimizer moves a parameter."""
-    moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
+def moves(*optimizers: Optimizer) -> Callable[[torch.Tensor], bool]:
+    """Return the test whether one of the optimizers moves a parameter."""
+    moved = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
     return lambda parameter: id(parameter) in moved
 
 
-def innermost(optimizer: Any) -> Optimizer:
-    """Return the optimizer of torch inside of wrappers."""
-    while not isinstance(optimizer, Optimizer) or "_optimizer_step_pre_hooks" not in vars(
-        optimizer
-    ):
-        if not hasattr(optimizer, "optimizer"):
-            raise TypeError(
-                f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}. If it holds "
-                "others, attach these; for any other: with bnp.split(): optimizer.step()"
-            )
-        optimizer = optimizer.optimizer
-    return optimizer
+def innermost(optimizer: Any) -> list[Optimizer]:
+    """Return the optimizers inside of a wrapper, or of one that leaves the step to them.
+
+    What SAM or Lookahead do around the optimizer that they hold, they do to θ.
+    """
+    held = {id(v): v for v in getattr(optimizer, "__dict__", {}).values()}
+    inner = [each for one in held.values() if isinstance(one, Optimizer) for each in innermost(one)]
+    own = [p for group in getattr(optimizer, "param_groups", ()) for p in group["params"]]
+    if inner and all(map(moves(*inner), own)):
+        return inner
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(
+            f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}. If it holds "
+            "others, attach these; for any other: with bnp.split(): optimizer.step()"
+        )
+    return [optimizer]
+
+
+def require_fresh(layers: Sequence[Layer], moved: Callable[[torch.Tensor], bool]) -> None:
+    """Refuse to move layers whose gradients a step has left, and a backward pass has added to."""
+    mixed = [one for one in layers if one.mixed and any(map(moved, one.module.parameters()))]
+    if mixed:
+        raise RuntimeError(
+            f"new gradients were added to those that an earlier step has left in "
+            f"{[layer.name for layer in mixed]}, which are those of z or PPᵀg. Set all to None "
+            "after each step: model.zero_grad(). Where one optimizer accumulates while another "
+            "steps, give each a BNP of its own: BNP(model, skip=...)"
+        )
 
 
 class Attachment:
@@ -165,17 +184,17 @@ class Watch:
 
     def __init__(self, layers: Sequence[Layer], attached: Sequence[Attachment]) -> None:
         self.layers, self.attached = layers, attached
-        self.warned, self.split, self.bad = False, False, ""
+        self.warned, self.form, self.bad = False, "", ""
         self.alike: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         """Optimizers that have weight and bias of each layer in one group."""
 
-    def begin(self, split: bool, bad: str = "") -> None:
-        """Look at the optimizers that step from now on, in front of gradients of this form.
+    def begin(self, form: str, bad: str = "") -> None:
+        """Look at the optimizers that step from now on: after ``"step"``, in a ``"block"``.
 
-        ``bad`` says why no optimizer may step on them.
+        After the block the gradients are those of ``"z"``. ``bad`` says why no optimizer may step.
         """
         global _hook
-        self.split, self.bad = split, bad
+        self.form, self.bad = form, bad
         _watching.add(self)
         if _hook is None:
             # a hook on all optimizers, since BNP is not told which one will step
@@ -191,9 +210,12 @@ class Watch:
 
     def look(self, optimizer: Optimizer) -> None:
         """Refuse gradients of z outside of the block; warn where the two forms differ."""
-        if optimizer in self.alike and not (self.bad or self.split or self.attached):
+        if any(layer.mixed for layer in self.layers):
+            require_fresh(self.layers, moves(optimizer))
+        elif optimizer in self.alike and self.form == "step" and not self.bad:
             return
-        if any(optimizer in one.optimizers for one in self.attached):
+        steps = [each for one in self.attached for each in one.optimizers]
+        if self.form == "block" or any(each in steps for each in innermost(optimizer)):
             return
         name, moved = type(optimizer).__name__, moves(optimizer)
         layers = [
@@ -211,7 +233,7 @@ class Watch:
                 f"{name} moves layers of a BNP that is attached to other optimizers: the gradients "
                 f"of all are those of z. Attach it as well: bnp.attach(..., {name.lower()})"
             )
-        elif self.split:
+        elif self.form == "z":
             if any(layer.holds_used_gradient(p) for layer, own in layers for p in own):
                 raise RuntimeError(
                     "optimizer.step() came after the block of bnp.split(), where the parameters "

@@ -120,6 +120,8 @@ def _reason(module: nn.Module) -> str:
         return "its weight is computed from other parameters"
     if weight.is_complex():
         return "its weight is complex"
+    if weight.is_meta:
+        return "its weight has no data yet: make the BNP after model.to_empty(device=...)"
     own = [name for name in ("forward", "_conv_forward") if hasattr(kind, name)]
     if "forward" in vars(module) or any(
         getattr(type(module), name) is not getattr(kind, name) for name in own

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import math
 import re
 import signal
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 
 from optdl.checks import diagnoses
 from optdl.checks.catalog import blocks, find
-from optdl.checks.compare import disagreement, structure
+from optdl.checks.compare import agrees, disagreement, structure
 from optdl.checks.diagnoses.evidence import Evidence, Tried
 from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
 from optdl.checks.exercise import Case, Exercise, Function, Misconception
@@ -188,7 +189,7 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
     failing = [(one, reason) for one in tried if (reason := _reason(exercise, *one[:3]))]
     if not failing:
         return
-    (case, right, got, _), reason = min(failing, key=lambda found: _size([*found[0].case.values()]))
+    (case, right, got, _), reason = min(failing, key=lambda found: _ease(exercise, found[0]))
     reasons = [reason]
     others = [why for one, why in failing if _is_not_compared(one.got)]
     if others and not _is_not_compared(got):
@@ -198,10 +199,13 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
     for further in range(1, enough):
         tried = tried + _tried(exercise, function, seed, further)
     cause = old or _named(exercise, function, tried)
-    if not cause and not others:
+    strange = [one.got.is_error for one, _ in failing if _is_not_compared(one.got)]
+    if not cause and all(strange) and not got.is_error:
         for further in range(enough, 4):
             tried = tried + _tried(exercise, function, seed, further)
         told, cause = _diagnosed(exercise, function, tried, case)
+        if strange and (told or cause):
+            told, cause = [f"where it raises none, {'; '.join(filter(None, [*told, cause]))}"], ""
         reasons += told
     most = 20 if exercise.use else 0
     values: tuple[str, ...] = () if most else (show(right.value, exercise.parts), "an error")
@@ -209,6 +213,12 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
         values = show_both(*_differing(exercise, right.value, got.value, exercise.parts))
     text = failing_case(title, case, values, reasons, cause, most)
     raise CheckFailed(with_printed(text, got.printed, "this case"))
+
+
+def _ease(exercise: Exercise, one: Tried) -> tuple[bool, int]:
+    """Return by what cases are put in order: wrong values first, then the size of the case."""
+    agrees = not one.got.is_error and _agree(exercise, one.right.value, one.got.value)
+    return agrees, _size([*one.case.values()])
 
 
 def _differing(exercise: Exercise, right: Any, got: Any, names: Any) -> tuple[Any, Any, Any]:
@@ -224,7 +234,7 @@ def _differing(exercise: Exercise, right: Any, got: Any, names: Any) -> tuple[An
 
 
 def _agree(exercise: Exercise, right: Any, got: Any) -> bool:
-    return disagreement(right, got, exercise.rtol, exercise.atol) is None
+    return agrees(right, got, exercise.rtol, exercise.atol)
 
 
 def _error(outcome: Observation) -> str:
@@ -243,7 +253,8 @@ def _diagnosed(
 ) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
     kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
-    return diagnoses.explained(Evidence(exercise, function, kept), shown)
+    with silence(io.StringIO()):
+        return diagnoses.explained(Evidence(exercise, function, kept), shown)
 
 
 def _reason(
@@ -301,6 +312,13 @@ def _raised(error: str, message: str, line: str) -> str:
     text = f"your function raised {error}: {message}"
     if error == "SystemExit":
         text = "your function calls `exit()`, which ends all of the program; use `return`"
+    unknown = re.match("name '(\\w+)' is not defined", message)
+    if unknown and hasattr(math, unknown[1]) and hasattr(np, unknown[1]):
+        text += f"; write `np.{unknown[1]}`"
+    if unknown and unknown[1] == "math":
+        text += "; write `np.` for `math.`"
+    if " ^: " in message or "'bitwise_xor'" in message:
+        text += "; a power is written `**` in Python"
     return f"{text}\n  in line {line}" if line else text
 
 

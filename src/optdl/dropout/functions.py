@@ -237,13 +237,15 @@ def train_with_dropout(
     lr: float = 0.1,
     batch_size: int = 20,
     epochs: int = 60,
+    masks: int = 1,
 ) -> DropoutCurves:
     """Train a network with one hidden layer and dropout; record its losses and errors.
 
     The initial weights are those of He. A seed fixes them and the order of the examples, whatever p
     is: two runs with one seed differ only in their dropout. Examples that fill no whole minibatch
     are left out of the epoch. Labels are 0 … c−1, p is the probability that a hidden unit is
-    dropped, and ``hidden`` the number of these units. Raises ValueError where p lies outside
+    dropped, and ``hidden`` the number of these units. In each step every example of the minibatch
+    gets so many ``masks``, and the gradient is their mean. Raises ValueError where p lies outside
     [0, 1), or the training examples do not fill one minibatch. Source: L2-18.
 
     >>> from optdl.data import load
@@ -267,8 +269,9 @@ def train_with_dropout(
     rows = [_losses(W, V, train, validation)]
     for _ in range(epochs):
         chosen = order.permutation(len(y))[: steps * batch_size].reshape(steps, batch_size)
-        masks = dropout_mask(draws.random((steps, batch_size, hidden)), p)
-        W, V = dropout_sgd(W, V, x[chosen], y[chosen], masks, lr)
+        chosen = chosen.repeat(masks, axis=1)
+        drawn = dropout_mask(draws.random((*chosen.shape, hidden)), p)
+        W, V = dropout_sgd(W, V, x[chosen], y[chosen], drawn, lr)
         rows.append(_losses(W, V, train, validation))
     return DropoutCurves(*np.array(rows).T)
 

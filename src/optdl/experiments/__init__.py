@@ -5,15 +5,7 @@
 
 from optdl.experiments import examples, tuning
 from optdl.experiments.experiment import Experiment
-from optdl.experiments.report import (
-    accuracy,
-    draw_curves,
-    draw_panel,
-    draw_rates,
-    draw_spreads,
-    main,
-    spread,
-)
+from optdl.experiments.report import accuracy, draw_curves, draw_panel, draw_rates, main, spread
 from optdl.experiments.runs import (
     DENSE_METHODS,
     Panel,
@@ -25,6 +17,6 @@ from optdl.experiments.runs import (
 
 __all__ = [
     "DENSE_METHODS", "Experiment", "Panel", "Run", "Tuning", "accuracy", "convolutional_panel",
-    "dense_panels", "draw_curves", "draw_panel", "draw_rates", "draw_spreads", "examples", "main",
-    "spread", "tuning",
+    "dense_panels", "draw_curves", "draw_panel", "draw_rates", "examples", "main", "spread",
+    "tuning",
 ]  # fmt: skip

@@ -100,12 +100,9 @@ def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
 def write_images(root: Path, examples: int = 60) -> None:
     """Write generated images as files, in ImageNet's layout."""
     data = generated_images(examples)
-    for part, pixels, labels in (
-        ("train", data.x_train, data.y_train),
-        ("val", data.x_test, data.y_test),
-    ):
-        images = (255 * pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)).astype(np.uint8)
-        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+    for part, x, y in (("train", data.x_train, data.y_train), ("val", data.x_test, data.y_test)):
+        images = (255 * x.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)).astype(np.uint8)
+        for number, (image, label) in enumerate(zip(images, y, strict=True)):
             folder = root / part / data.classes[label]
             folder.mkdir(parents=True, exist_ok=True)
             Image.fromarray(image).save(folder / f"{number}.png")

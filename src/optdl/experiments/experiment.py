@@ -19,10 +19,11 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from optdl.data import Dataset, Examples, load
+from optdl.batchnorm import PopulationStatisticsHook
+from optdl.data import Examples, load
 from optdl.experiments import examples, models, tuning
 from optdl.experiments.examples import Parts
-from optdl.experiments.hooks import LastUnitConditioning, RecomputedStatistics
+from optdl.experiments.hooks import LastUnitConditioning
 from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning, rates_name
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
@@ -30,14 +31,9 @@ from optdl.training import order_seed, train
 
 __all__ = ["Experiment"]
 
-SMOKE_EXAMPLES = 60
-"""Training examples of a run that only shows that everything works."""
-
-AVERAGING = ("BN", "Renorm")
-"""The methods that judge by moving averages alone."""
-
-RECOMPUTED = 10_000
-"""So many training examples give a network with BN the statistics with which it is judged anew."""
+SMOKE_EXAMPLES = 60  # for training, in a run that only shows that everything works
+AVERAGING = ("BN", "Renorm")  # they judge by moving averages
+RECOMPUTED = 10_000  # training examples for the statistics with which these are judged anew
 
 
 class Experiment:
@@ -69,13 +65,12 @@ class Experiment:
         if options.only and not any(panel.runs for panel in self.panels):
             names = "\n  ".join(dict.fromkeys(run.name for panel in panels for run in panel.runs))
             parser.error(f"--only {options.only} selects no run; there are\n  {names}")
-        self._data: dict[str, Dataset] = {}
         self._parts: dict[tuple[object, ...], Parts] = {}
         if options.smoke and not options.imagenet:
             options.imagenet = self.results / "imagenet"
             if any(run.data == "imagenet" for panel in self.panels for run in panel.runs):
                 examples.write_images(options.imagenet)
-        torch.set_num_threads(options.threads)
+        torch.set_num_threads(1)
 
     def _requested(self, panel: Panel) -> Panel:
         """Return the panel as the command line wants it."""
@@ -163,9 +158,9 @@ class Experiment:
             return record, accuracies, []
         if not how.pairs:
             return record, accuracies, tuning.next_rates(accuracies, how.rates)
-        missing = [pair for pair in how.rates if pair not in accuracies]
-        search = [] if how.rates else tuning.next_pairs(accuracies, run.rate)
-        return record, accuracies, missing or search
+        if not how.rates:
+            return record, accuracies, tuning.next_pairs(accuracies, run.rate)
+        return record, accuracies, [pair for pair in how.rates if pair not in accuracies]
 
     def tune(self, run: Run, how: Tuning) -> None:
         """Train with one rate after the other until the best one is not at an end of the grid.
@@ -246,7 +241,7 @@ class Experiment:
         steps = -(-len(parts.train) // run.batch)
         hooks: list[Any] = [models.schedule(run, optimizer, steps), *bnp]
         if not how and run.method in AVERAGING and isinstance(parts.train, Examples):
-            hooks.append(RecomputedStatistics(parts.train.first(RECOMPUTED), parts.test, model))
+            hooks.append(PopulationStatisticsHook(parts.train.first(RECOMPUTED), parts.test))
         if run.watch_every:
             hooks.append(LastUnitConditioning(model, bnp[-1], run.watch_every))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
@@ -288,19 +283,13 @@ class Experiment:
         images = run.network not in FULLY_CONNECTED
         key = (run.data, run.inputs, run.batch > 1 and run.batch, images)
         if key not in self._parts:
-            self._parts.clear()  # one at a time: they are large
-            self._parts[key] = examples.parts(self.data(run.data), run.inputs, run.batch, images)
+            data = examples.generated_images() if run.data == "generated" else load(run.data)
+            most = self.options.examples or (SMOKE_EXAMPLES if self.options.smoke else None)
+            if most and most < len(data.y_train):
+                data = data.subset(most, min(most, len(data.y_test)))
+            # one at a time: they are large
+            self._parts = {key: examples.parts(data, run.inputs, run.batch, images)}
         return self._parts[key]
-
-    def data(self, name: str) -> Dataset:
-        """Return a data set; it is read once."""
-        if name not in self._data:
-            self._data.clear()
-            whole = examples.generated_images() if name == "generated" else load(name)
-            most = self.options.examples or (SMOKE_EXAMPLES if self.options.smoke else 10**9)
-            small = len(whole.y_train) > most
-            self._data[name] = whole.subset(most, min(most, len(whole.y_test))) if small else whole
-        return self._data[name]
 
     # --- Figures
 
@@ -340,14 +329,11 @@ def _ended(record: Record) -> bool:
 
 def _outcome(error: Exception) -> str | None:
     """Return what an exception means for a run, or None if it is a fault of the program."""
-    if isinstance(error, FileNotFoundError):
-        return "data missing"
-    if isinstance(error, FloatingPointError):
-        return "diverged"
+    kinds = {FileNotFoundError: "data missing", FloatingPointError: "diverged"}
+    kinds |= dict.fromkeys((MemoryError, torch.OutOfMemoryError), "out of memory")
     # torch's allocator for the CPU raises a RuntimeError
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error):
-        return "out of memory"
-    return None
+    of_memory = "out of memory" if "allocate memory" in str(error) else None
+    return next((kinds[kind] for kind in kinds if isinstance(error, kind)), of_memory)
 
 
 def _commit() -> dict[str, str]:
@@ -371,7 +357,6 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--only", help="runs whose name contains this text, such as -60-bnp-")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what is there")
     parser.add_argument("--examples", type=int, help="so many training examples only, and tests")
-    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--imagenet", help="folder with train/CLASS/FILE and val/CLASS/FILE")
     parser.add_argument("--readers", type=int, default=8, help="threads that read images")
     parser.add_argument("--smoke", action="store_true", help="show in seconds that it works")

@@ -8,40 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from optdl.batchnorm import use_population_statistics
 from optdl.bnp import BNP, batch_statistics, layer_hessian, preconditioner, smoothed_variance
 from optdl.bnp.layers import Layer
 from optdl.conditioning import condition_number
-from optdl.data import Examples
 from optdl.training import Hook, State
 
-__all__ = ["LastUnitConditioning", "PartOfP", "RecomputedStatistics"]
-
-
-class RecomputedStatistics(Hook):
-    """Measure, after each epoch, the loss and the error with statistics computed anew.
-
-    Source: F-12
-
-    It adds the curves ``recomputed_loss`` and ``recomputed_error`` and leaves training as it is.
-    The statistics come from the ``source``; device and precision are those of ``like``.
-    """
-
-    def __init__(self, source: Examples, judging: Examples, like: nn.Module) -> None:
-        parameter = next(like.parameters())
-        self.source, self.x = (
-            torch.from_numpy(np.ascontiguousarray(each.x)).to(parameter)
-            for each in (source, judging)
-        )
-        self.y = torch.from_numpy(np.ascontiguousarray(judging.y)).to(parameter.device, torch.int64)
-
-    def after_epoch(self, state: State) -> None:
-        """Add to the curves."""
-        with torch.no_grad(), use_population_statistics(state.model, self.source):
-            scores = torch.cat([state.model(x).double() for x in torch.split(self.x, 1000)])
-        loss = nn.functional.cross_entropy(scores, self.y).item()
-        error = (scores.argmax(1) != self.y).double().mean().item()
-        state.append(recomputed_loss=loss, recomputed_error=error)
+__all__ = ["LastUnitConditioning", "PartOfP"]
 
 
 class PartOfP(BNP):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
 from optdl.experiments.hooks import PartOfP
-from optdl.experiments.runs import FULLY_CONNECTED, Run
+from optdl.experiments.runs import FULLY_CONNECTED, RESIDUAL, Run
 from optdl.networks import (
     Normalization,
     cnn5,
@@ -23,8 +24,6 @@ from optdl.networks import (
 from optdl.training import Schedule
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
-
-BNP_CONSTANTS = {"rho", "eps1", "eps2", "split", "corrected", "part"}
 
 
 def build(
@@ -58,17 +57,16 @@ def _normalization(run: Run) -> Normalization:
     def given(*names: str) -> dict[str, Any]:
         return {name: run.settings[name] for name in names if name in run.settings}
 
-    moving = {"rho": 0.99, "eps": 1e-3} | given("rho", "eps")  # TensorFlow's
-    limits, four = given("s_max", "d_max"), {"example_share": 0.1, **moving}
-    four |= given("groups", "ghost_size", "example_share")
-    resnet, groups = run.network.startswith("resnet"), run.settings.get("group_size", 4)
+    moving: dict[str, Any] = {"rho": 0.99, "eps": 1e-3}  # TensorFlow's
+    four = {"example_share": 0.1, **moving} | given("groups", "ghost_size")
+    groups = group_norm(run.settings.get("group_size", 4))
     makers: dict[str, Normalization] = {
-        "BN": "bn" if resnet else lambda width: BatchNorm(width, **moving),
-        "LN": "ln" if run.network == "cnn5" else lambda width: nn.LayerNorm(width, moving["eps"]),
-        "GN": group_norm(groups),
-        "BNP+GN": group_norm(groups),
-        "Renorm": lambda width: BatchRenorm(width, **moving, **limits),
-        "Four": lambda width: FourThingsNorm(width, **four),
+        "BN": "bn" if run.network in RESIDUAL else partial(BatchNorm, **moving),
+        "LN": "ln" if run.network == "cnn5" else partial(nn.LayerNorm, eps=moving["eps"]),
+        "GN": groups,
+        "BNP+GN": groups,
+        "Renorm": partial(BatchRenorm, **moving, **given("s_max", "d_max")),
+        "Four": partial(FourThingsNorm, **four),
     }
     return makers.get(run.method)
 
@@ -77,12 +75,11 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     """Return BNP where the method has it, as a list of hooks; the model is on its device."""
     if not run.method.startswith("BNP"):
         return []
-    constants = {key: run.settings[key] for key in run.settings.keys() & BNP_CONSTANTS}
+    own = {key: run.settings[key] for key in run.settings.keys() & {"split", "corrected", "part"}}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if run.settings.get("first", True) else (first,)
-    kind = PartOfP if "part" in constants else BNP
-    return [kind(model, **constants, skip=skip, check_finite=check_finite)]
+    return [(PartOfP if "part" in own else BNP)(model, **own, skip=skip, check_finite=check_finite)]
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
@@ -107,7 +104,7 @@ def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
 
 def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
     """Return what changes the rate; an epoch has so many steps."""
-    given = run.settings
-    warmup = given.get("warmup_steps", given.get("warmup_epochs", 0) * steps)
-    linear = "warmup_steps" not in given
-    return Schedule(optimizer, steps, given.get("decay", ()), warmup, linear=linear)
+    own = run.settings
+    warmup = own.get("warmup_steps", own.get("warmup_epochs", 0) * steps)
+    linear = "warmup_steps" not in own
+    return Schedule(optimizer, steps, own.get("decay", ()), warmup, linear=linear)

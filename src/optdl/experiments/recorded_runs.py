@@ -8,7 +8,6 @@ the first minibatches, so that a test can repeat these steps in a second and com
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import torch
 from optdl.records import Record
 from optdl.training import Hook, State
 
-__all__ = ["FirstLosses", "RecordedRun", "first_losses", "main", "perform"]
+__all__ = ["FirstLosses", "RecordedRun", "main", "perform"]
 
 STEPS = 10
 """Minibatches whose losses are kept."""
@@ -96,26 +95,15 @@ def perform(run: RecordedRun) -> Record:
     )
 
 
-def first_losses(run: RecordedRun, label: str) -> list[float]:
-    """Repeat the first steps of a training, and return the losses before them."""
-    first = FirstLosses(STEPS, halt=True)
-    run.train(**run.settings, **run.trainings[label], hooks=[first])
-    return first.losses
-
-
-def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) -> int:
-    """Make the files that are missing or have another configuration; return an exit status.
-
-    The arguments are topics or names, and ``--again``; the status is 2 if a name is unknown.
-    """
+def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) -> None:
+    """Make the files that are missing or have another configuration, as the arguments ask."""
     names = {part for run in runs for part in (run.topic, run.name)}
     parser = argparse.ArgumentParser(description="Make the recorded runs of the book.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(sorted(names)))
     parser.add_argument("--again", action="store_true", help="repeat what is there")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.names) - names):
-        print(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(names))}", file=sys.stderr)
-        return 2
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(names))}")
     for run in runs:
         if options.names and not {run.name, run.topic} & set(options.names):
             continue
@@ -126,4 +114,3 @@ def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) ->
         record = perform(run)
         record.save(file)
         print(f"{run.name}: {record.stop}, {record.seconds:.0f} s")
-    return 0

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
 from optdl.experiments.experiment import Experiment
-from optdl.experiments.runs import Panel, Run
+from optdl.experiments.runs import Panel, Run, file_name
 from optdl.experiments.tuning import scores
 from optdl.plotting import COLORS, DASHES, plot_curves, use_style
 from optdl.records import Record
@@ -20,7 +20,7 @@ from optdl.records import Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "draw_spreads", "main", "spread"]
+__all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "main", "spread"]
 
 
 def main(
@@ -58,28 +58,17 @@ ORDER = ("vanilla", "BN", "LN", "BNP", "Renorm", "Four")
 
 
 def draw_curves(experiment: Experiment) -> list[Path]:
-    """Draw training loss above and test accuracy below, mean and range, a column for each panel.
-
-    Each figure holds the panels of one data set, network and batch size.
-    """
+    """Draw each panel that has results, as :func:`draw_panel` does, and save the figures."""
     use_style()
-    figures: dict[str, list[Panel]] = {}
-    for panel in experiment.panels:
-        for run, _ in _drawn(experiment, panel)[:1]:
-            name = f"{experiment.name}-{run.data}-{run.network}-{run.batch}"
-            figures.setdefault(name, []).append(panel)
     files = []
-    for name, panels in figures.items():
-        size = (1 + 4.3 * len(panels), 7.2)
-        fig, axes = plt.subplots(2, len(panels), figsize=size, sharex="col", squeeze=False)
-        for (above, below), panel in zip(axes.T, panels, strict=True):
-            draw_panel(experiment, panel, (above, below))
+    for panel in experiment.panels:
+        if _drawn(experiment, panel):
+            draw_panel(experiment, panel)
+            fig = plt.gcf()
             # a run that wanders off at first would press all others to the floor
-            above.set(title=panel.title, ylim=(0, min(above.get_ylim()[1], 2.5)))
-            # where it hides no curve
-            below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-        fig.legends.clear()  # panels may have other runs than their neighbors
-        files += experiment.save(fig, name)
+            fig.axes[0].set(title=panel.title, ylim=(0, min(fig.axes[0].get_ylim()[1], 2.5)))
+            name = f"{experiment.name}-{file_name(panel.title)}"
+            files += experiment.save(fig, name.strip("-"))
     return files
 
 
@@ -100,15 +89,14 @@ def draw_panel(
 ) -> None:
     """Draw a panel's training loss, and its test accuracy in percent.
 
-    A run is drawn with its chosen rate, or else with that of the paper; runs without results are
-    left out, and so are those whose label is not among the ``methods``. Without axes a new figure
-    has them one above the other, so that they can be read on a phone.
+    A run is drawn with its chosen rate, or else with that of the paper, if it has results and its
+    label is among the ``methods``. New axes are one above the other, to be read on a phone.
     """
     runs = _drawn(experiment, panel, methods)
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(5.6, 7.2), sharex=True)[1]
-    draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
-    draw_spreads(axes[1], runs, "test_error", "test accuracy")
+    _draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
+    _draw_spreads(axes[1], runs, "test_error", "test accuracy")
     for ax in axes:
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     _finish(axes, axes[1])
@@ -128,14 +116,13 @@ def draw_rates(
     """
     for ax, panel in zip(axes, panels, strict=True):
         runs = _labeled(panel, methods)
-        for run, style in zip(runs, _styles([run.method for run in runs]), strict=True):
+        styles = _styles([run.method for run in runs])
+        for run, (color, dashes) in zip(runs, styles, strict=True):
             accuracies = scores(Record.load(experiment.tuning_file(run)), classes)
-            _use_style(ax, style)
-            plot_curves(
-                {run.label: [*accuracies.values()]}, ax, x=[*accuracies], xlabel="learning rate"
-            )
-            ax.set_ylabel("validation accuracy")
+            ax.set_prop_cycle(color=[COLORS[color]], linestyle=[DASHES[dashes]])
+            plot_curves({run.label: [*accuracies.values()]}, ax, x=[*accuracies])
         ax.set(xscale="log", title=panel.title.partition(", ")[2])
+        ax.set(xlabel="learning rate", ylabel="validation accuracy")
     _finish(axes, *axes)
 
 
@@ -156,33 +143,24 @@ def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
     axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
 
-def draw_spreads(
+def _draw_spreads(
     ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
 ) -> None:
-    """Draw the mean and the range of a curve for each run with its seeds.
-
-    Of a curve whose name ends in ``error`` one minus its values is drawn; ``name`` is the label of
-    the y axis.
-    """
+    """Draw the mean and the range of a curve for each run with its seeds; of errors, accuracies."""
     styles = _styles([run.method for run, _ in runs])
-    for number, ((run, records), style) in enumerate(zip(runs, styles, strict=True)):
+    for number, ((run, records), (color, dashes)) in enumerate(zip(runs, styles, strict=True)):
         mean, low, high = spread(records, curve)
         if curve.endswith("error"):
             mean, low, high = 1 - mean, 1 - high, 1 - low
-        _use_style(ax, style)
+        ax.set_prop_cycle(color=[COLORS[color]], linestyle=[DASHES[dashes]])
         ended = sum(record.stop.startswith("diverged") for record in records)
         label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
         if len(mean) == 1:  # no line: a mark, and the range as a bar
             spans = np.array([mean - low, high - mean])
             position = 1 + (number - len(runs) / 2) / 20  # side by side
-            ax.errorbar([position], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style[0]])
+            ax.errorbar([position], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[color])
             ax.set_xlim(0.5, 1.5)
-
-
-def _use_style(ax: Axes, style: tuple[int, int]) -> None:
-    """Draw the next line with the color and the dashes of these numbers."""
-    ax.set_prop_cycle(color=[COLORS[style[0]]], linestyle=[DASHES[style[1]]])
 
 
 def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:
@@ -191,13 +169,10 @@ def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:
     The first run of a method has those of the method, or some that nobody has; the next ones have
     its color, and other dashes.
     """
-    free = itertools.cycle(
-        [n for n, method in enumerate(ORDER) if method not in methods] or range(len(ORDER))
-    )
-    colors = {
-        method: ORDER.index(method) if method in ORDER else next(free)
-        for method in dict.fromkeys(methods)
-    }
+    unused = [n for n, method in enumerate(ORDER) if method not in methods]
+    free, colors = itertools.cycle(unused or range(len(ORDER))), {}
+    for method in dict.fromkeys(methods):
+        colors[method] = ORDER.index(method) if method in ORDER else next(free)
     return [
         (colors[method], (colors[method] + 2 * methods[:number].count(method)) % len(ORDER))
         for number, method in enumerate(methods)

@@ -36,41 +36,33 @@ _OF_NETWORK: Mapping[str, set[str]] = {
     **{name: {*_TRAINING, "init_scale"} for name in RESIDUAL},
     "resnet18": {*_TRAINING, "init_scale", "size"},
 }
-_BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2", "part", "split"}
-METHODS: Mapping[str, Mapping[str, set[str]]] = {
-    "fully connected": {
-        "vanilla": set(),
-        "BN": _BN,
-        "LN": {"eps"},
-        "Renorm": {*_BN, "s_max", "d_max"},
-        "BNP": {*_BNP, "corrected"},
-    },
-    "cnn5": {
-        "vanilla": set(),
-        "BN": _BN,
-        "LN": set(),
-        "Renorm": {*_BN, "s_max", "d_max"},
-        "Four": {"groups", "ghost_size", "example_share"},
-        "GN": {"group_size"},
-        "BNP": _BNP,
-    },
-    "resnet": {
-        "vanilla": set(),
-        "BN": set(),
-        "GN": {"group_size"},
-        "BNP": _BNP,
-        "BNP+GN": {*_BNP, "group_size"},
-    },
+METHODS: Mapping[str, Sequence[str]] = {
+    "fully connected": ("vanilla", "BN", "LN", "Renorm", "BNP"),
+    "cnn5": ("vanilla", "BN", "LN", "Renorm", "Four", "GN", "BNP"),
+    "resnet": ("vanilla", "BN", "GN", "BNP", "BNP+GN"),
 }
-"""Kinds of networks to the methods that they can have, and to the settings of these.
+"""Kinds of networks to the methods that they can have."""
 
-- ``input``, ``first``: whether BN, or Renorm, stands at the network's input, too; whether BNP
-  preconditions the first layer.
+_BNP = {"first", "corrected", "split", "part"}
+SETTINGS: Mapping[str, set[str]] = {
+    "vanilla": set(),
+    "BN": {"input"},
+    "LN": set(),
+    "Renorm": {"input", "s_max", "d_max"},
+    "Four": {"groups", "ghost_size"},
+    "GN": {"group_size"},
+    "BNP": _BNP,
+    "BNP+GN": {*_BNP, "group_size"},
+}
+"""Methods to what may be set beside their names. A network has settings of its own.
+
+- ``input``, ``first``: whether BN, or Renorm, stands at the network's input, too, which no residual
+  network has; whether BNP preconditions the first layer.
 - ``first_rate``: learning rate of the first layer, where the others have that of the run.
-- ``rho``, ``eps``, ``s_max``, ``d_max`` of BN and Renorm: :class:`optdl.batchnorm.BatchRenorm`.
-- ``eps1``, ``eps2``, ``corrected``, ``split`` of BNP: :class:`optdl.bnp.BNP`.
+- ``s_max``, ``d_max``: :class:`optdl.batchnorm.BatchRenorm`.
+- ``corrected``, ``split``: :class:`optdl.bnp.BNP`.
 - ``part``: what of P BNP has: "center" for U, "scale" for D, "rate" for a number; else all.
-- ``groups``, ``ghost_size``, ``example_share``: :class:`optdl.batchnorm.FourThingsNorm`.
+- ``groups``, ``ghost_size``: :class:`optdl.batchnorm.FourThingsNorm`.
 - ``group_size``: channels in a group of GN.
 - ``init_scale``: a factor of the initial weights of a residual network.
 - ``weight_decay``: λ of the penalty ½λ‖θ‖², whose gradient the optimizer adds.
@@ -103,7 +95,7 @@ class Run:
         Learning rate. In a panel with a :class:`Tuning` it is that of the paper, and the run is
         done twice: with it, and with the rate that was chosen.
     settings : dict
-        What it has other than the defaults: see ``METHODS``.
+        What it has other than the defaults: see ``SETTINGS``.
     watch_every : int
         Steps between two looks at the conditioning of the first output unit; 0 for none.
 
@@ -127,7 +119,7 @@ class Run:
     watch_every: int = 0
 
     def __post_init__(self) -> None:
-        methods = METHODS.get(kind(self.network), {})
+        methods = METHODS.get(kind(self.network), ())
         for what, name, known in (
             ("data", self.data, DATA),
             ("network", self.network, NETWORKS),
@@ -137,7 +129,8 @@ class Run:
         ):
             if name not in known:
                 raise ValueError(f"{what} must be one of {', '.join(known)}; got {name!r}")
-        accepted = methods[self.method] | _OF_NETWORK[self.network]
+        accepted = SETTINGS[self.method] | _OF_NETWORK[self.network]
+        accepted -= {"input"} if kind(self.network) == "resnet" else set()
         if unknown := sorted(set(self.settings) - accepted):
             raise ValueError(
                 f"{self.method} on {self.network} has no setting {', '.join(unknown)}; "
@@ -154,14 +147,14 @@ class Run:
     @property
     def curve(self) -> str:
         """Its name without the rate."""
-        return _file_name(f"{self.data} {self.network} {self.batch} {self.label} {self.inputs}")
+        return file_name(f"{self.data} {self.network} {self.batch} {self.label} {self.inputs}")
 
     @property
     def name(self) -> str:
         """The beginning of the names of its files."""
         first = self.settings.get("first_rate")
         rates = self.rate if first is None else (self.rate, first)
-        return _file_name(f"{self.curve} {rates_name(rates)}")
+        return file_name(f"{self.curve} {rates_name(rates)}")
 
     def config(self) -> dict[str, Any]:
         """Return the configuration as a record holds it."""
@@ -181,7 +174,8 @@ def rates_name(rates: float | Pair) -> str:
     return " first ".join(f"{rate:g}" for rate in each)
 
 
-def _file_name(words: str) -> str:
+def file_name(words: str) -> str:
+    """Return words as part of the name of a file."""
     return re.sub(r"[^a-z0-9.]+", "-", words.lower().replace("+", " and ")).strip("-")
 
 
@@ -251,8 +245,8 @@ def dense_panels(
 
     Where the paper has no rate, that of BN or of vanilla serves, with which the method shares most.
     """
-    rates = {method: paper.get("BN", paper["vanilla"]) for method, _ in DENSE_METHODS.values()}
-    rates |= paper
+    usual = paper.get("BN", paper["vanilla"])
+    rates = dict.fromkeys(METHODS["fully connected"], usual) | dict(paper)
     return [
         Panel(
             f"{title}, {inputs} inputs",

@@ -65,12 +65,11 @@ def next_rates(accuracies: dict[float, float], first: Sequence[float]) -> list[f
     """
     if missing := [rate for rate in first if rate not in accuracies]:
         return missing
-    best, rates = best_rate(accuracies), sorted(accuracies)
-    if best == rates[-1] and best < MAX_RATE:
+    best = best_rate(accuracies)
+    if best == max(accuracies) and best < MAX_RATE:
         return [beyond(best, up=True)]
-    if best == rates[0] and best > MIN_RATE:
-        return [beyond(best, up=False)]
-    return []
+    at_least = best == min(accuracies) and best > MIN_RATE
+    return [beyond(best, up=False)] if at_least else []
 
 
 def next_pairs(accuracies: dict[Pair, float], start: float) -> list[Pair]:

@@ -32,7 +32,8 @@ whose rates are checked in each step.
 * ``momentum_theory``: the rate of momentum on a quadratic; ``diagonals``: what adaptive methods
   divide by; ``preconditioning``: other coordinates; ``shampoo``: a preconditioner for the rows and
   one for the columns of a matrix; ``cost``: what a step costs.
-* ``equivalents``: the same steps in torch.
+* ``equivalents``: the same steps in torch; ``in_torch``, which is imported by itself: these steps
+  as an optimizer of torch, and any of torch's in turned coordinates.
 * ``base``: ``init`` and ``step``, on ``trees`` and ``validation``; ``loop``: many steps.
 """
 

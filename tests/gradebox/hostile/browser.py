@@ -35,17 +35,21 @@ _CSS = Path(handlers.static_path) / "node_modules/bootstrap/dist/css"
 _OURS = {"markdown2html": "gradebox.markdown2html"}
 
 
-def written(folder: Path, nb: Any) -> list[Path]:
-    """Write the pages that are made of a notebook: nbgrader's and ours, each in both programs."""
+THEIRS: Any = (
+    ("feedback", [handlers.template_path], {}),
+    ("formgrade", [handlers.template_path], {}),
+    ("formgrade", [TEMPLATES, handlers.template_path], _OURS),
+)
+"""The pages that nbgrader makes, the last with our formulas."""
+
+
+def written(folder: Path, nb: Any, theirs: Any = THEIRS) -> list[Path]:
+    """Write the pages that are made of a notebook: nbgrader's, and the last ours."""
     for node in nb.cells:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.setdefault("score", 0.0)
     texts = []
-    for template, folders, filters in (
-        ("feedback", [handlers.template_path], {}),
-        ("formgrade", [handlers.template_path], {}),
-        ("formgrade", [TEMPLATES, handlers.template_path], _OURS),
-    ):
+    for template, folders, filters in theirs:
         config = Config({"HTMLExporter": {"template_name": template, "filters": filters}})
         config.HTMLExporter.extra_template_basedirs = [*map(str, folders)]
         config.HTMLExporter.extra_template_paths = [str(_CSS)]
@@ -53,7 +57,7 @@ def written(folder: Path, nb: Any) -> list[Path]:
         texts.append(exporter.from_notebook_node(nb, _ABOUT | {"nbgrader": MARKS})[0])
     texts.append(FeedbackPage().from_notebook_node(nb, {"nbgrader": MARKS})[0])
     folder.mkdir(parents=True, exist_ok=True)
-    places = [folder / f"{number}.html" for number in range(4)]
+    places = [folder / f"{number}.html" for number in range(len(texts))]
     for place, text in zip(places, texts, strict=True):
         place.write_text(text, encoding="utf-8")
     return places

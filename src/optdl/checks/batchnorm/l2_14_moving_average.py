@@ -58,6 +58,9 @@ you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)�
 your first row is the start; it is the average after the first value
     averages = [] → averages = [average]
     in values: → in values[1:]:
+each row of yours is the average before its value; append after the update
+    average = rho * average + (1 - rho) * value\n        averages.append(average)
+    → averages.append(average)\n        average = rho * average + (1 - rho) * value
 you return the plain mean of all values so far; the weight of a value falls with its age
     np.array(averages) → np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
 you start from the mean of all values; if no start is given, start from the first value

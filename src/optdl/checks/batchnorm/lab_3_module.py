@@ -151,6 +151,10 @@ one, with the number of values in its denominator
     var * count / (count - 1) → var
 you correct the variance with the number of examples; a channel of an image has m · h · w values
     x.numel() // x.shape[1] → x.shape[0]
+you give each pixel of an image its own mean and variance; a channel has one of each, over all
+images and positions
+    (x - mean.view(shape)) → (x - (x.mean(0) if self.training else mean.view(shape)))
+    (var.view(shape) + → ((x.var(0, False) if self.training else var.view(shape)) +
 your running averages keep the graph of the earlier minibatches; change them under `torch.no_grad()`
     @torch.no_grad() →
 you compute the statistics of the minibatch without gradients; the gradient of x goes through the

@@ -46,7 +46,7 @@ class Network(nn.Module):
     parts="the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores "
     "in evaluation mode after them; whether self.layers is an nn.Sequential",
 )
-def exercise(kind, widths, normalized, x, y, seed):
+def exercise(kind, widths, normalized, options, x, y, seed):
     """Make a network, test it, take three steps with one minibatch, and test it again."""
 
     class Own(nn.BatchNorm1d):
@@ -54,7 +54,6 @@ def exercise(kind, widths, normalized, x, y, seed):
             return 2 * super().forward(x)
 
     normalization = Own if len(widths) > 3 else nn.BatchNorm1d
-    options = {"momentum": 0.3} if len(widths) > 3 else {}  # else the default
     model = kind(widths, normalization if normalized else None, **options).double()
     shapes = {name: str(tuple(value.shape)) for name, value in model.state_dict().items()}
     with torch.no_grad():
@@ -67,12 +66,20 @@ def exercise(kind, widths, normalized, x, y, seed):
 
 @exercise.cases
 def _(rng):
-    for hidden, normalized in [(1, False), (1, True), (int(rng.integers(2, 4)), True)]:
+    momentum = {"momentum": round(rng.uniform(0.2, 0.9), 2)}
+    for hidden, normalized, options in [
+        (1, False, {}),
+        (1, True, {}),
+        (int(rng.integers(2, 4)), True, momentum),
+        (1, True, {"momentum": None}),
+        (2, True, {"momentum": 0.0}),
+    ]:
         m, *widths = rng.integers(2, 7, size=hidden + 3).tolist()
         widths[-2] = widths[1]  # two hidden layers are alike
         yield {
             "widths": tuple(widths),
             "normalized": normalized,
+            "options": options,
             "x": rng.normal(size=(m + 2, widths[0])).round(2),
             "y": rng.integers(0, widths[-1], size=m + 2),
             "seed": int(rng.integers(1000)),
@@ -83,7 +90,7 @@ def _(rng):
 def _(kind, rng):
     x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
     plain = fill(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), seed)
-    scores = exercise.observe(kind, (3, 4, 2), False, x, y, seed)[1]
+    scores = exercise.observe(kind, (3, 4, 2), False, {}, x, y, seed)[1]
     return disagreement(plain(torch.tensor(x)), scores, 1e-6, 1e-7) is None
 
 
@@ -91,7 +98,8 @@ def _(kind, rng):
 def _(kind, rng):
     x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
     small, large = (  # so large that ε does not count
-        exercise.observe(kind, (3, 4, 2), True, factor * x, y, seed)[2][0] for factor in (1e3, 1e5)
+        exercise.observe(kind, (3, 4, 2), True, {}, factor * x, y, seed)[2][0]
+        for factor in (1e3, 1e5)
     )
     return disagreement(large, small, 1e-6, 1e-7) is None
 
@@ -117,6 +125,12 @@ only your first hidden layer is normalized; each hidden layer is
     if normalization is not None: → if normalization is not None and k == 0:
 you do not pass `momentum` on to the normalization, which takes its own default
     , momentum=momentum) → )
+you pass on another momentum where you are given 0 or None, as `momentum or …` does; each means
+something to the normalization, so pass on what you are given
+    momentum=momentum) → momentum=momentum or 0.1)
+you pass on another momentum where you are given None, which means something to the normalization:
+all minibatches count equally; pass on what you are given
+    momentum=momentum) → momentum=0.1 if momentum is None else momentum)
 you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name,
 `momentum=momentum`
     momentum=momentum → momentum

@@ -34,8 +34,8 @@ def recalibrate(model, batches):
     parts="the running averages; num_batches_tracked of each normalization; the momentum of each "
     "normalization; the mode afterwards; the parameters",
 )
-def exercise(function, batches, momenta, training, seed):
-    """Compute the statistics of two normalizations anew, the first within another module."""
+def exercise(function, batches, once, momenta, training, seed):
+    """Compute the statistics of two normalizations anew, from what one may go through ``once``."""
     inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
     # of a class that no dense network has, so that no answer looks for certain classes
     last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
@@ -44,7 +44,7 @@ def exercise(function, batches, momenta, training, seed):
     norms = [inner[1], model[4]]
     for norm in norms:
         norm.num_batches_tracked.fill_(5)
-    function(model, batches)
+    function(model, (x for x in batches) if once else batches)
     averages = [value for norm in norms for value in (norm.running_mean, norm.running_var)]
     counts = [norm.num_batches_tracked for norm in norms]
     left = str([norm.momentum for norm in norms])
@@ -57,6 +57,7 @@ def _(rng):
         n, *sizes = rng.integers(2, 6, size=count + 1)
         yield {
             "batches": [rng.normal(1, 2, size=(m, n)).round(2) for m in sizes],
+            "once": count == 4,
             "momenta": (rng.permutation(range(2, 9))[:2] / 10).tolist(),
             "training": training,
             "seed": int(rng.integers(1000)),
@@ -69,7 +70,7 @@ def _(function, rng):
         torch.optim.swa_utils.update_bn(batches, model)
 
     batches = [rng.normal(4, 2, size=(m, 3)) for m in (8, 5, 6)]
-    case = batches, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
+    case = batches, False, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
     return agrees(exercise.use, function, of_torch, case)
 
 
@@ -98,6 +99,8 @@ your statistics are those of the first minibatch; go through all of them
     model(x) → model(x)\n        break
 your statistics are those of the last minibatch; take the mean over all of them
     layer.momentum = None → layer.momentum = 1.0
+you go through the minibatches twice; a generator gives them once, and a loader may draw other ones
+    model.train()\n    for → sum(1 for x in batches)\n    model.train()\n    for
 you join all examples into one minibatch; here the statistics of the minibatches are averaged
     in batches: → in [torch.cat(list(batches))]:
 you set the averages back and not the count, so the first minibatch has a share of less than 1; set

@@ -226,6 +226,14 @@ you find a layer several times, once for each block around it, and precondition 
     for one in model.modules() → for block in model.modules() for one in block.modules()
 you keep the size of the first minibatch; q² needs that of the last one
     self.rows[k] = len(h) → self.rows[k] = layer.first = getattr(layer, "first", len(h))
+you keep the size of the first minibatch, and see no need of a new pass before each step; q² needs
+the size of the last minibatch, and a second step without a pass is an error
+    self.rows[k] = len(h) → self.rows[k] = self.rows[k] or len(h)
+    self.rows[k] = 0\n            weight → weight
+you take the size of a minibatch that passed in evaluation mode; q² needs that of the last one in
+training mode
+    if not layer.training:\n            return → self.rows[self.place[layer]] = len(inputs[0])\n
+            if not layer.training:\n            return
 your N adds up the passes since the last step; it is the size of the minibatch that passed last
     self.rows[k] = len(h) → self.rows[k] += len(h)
 your ρ is always the same; keep the `rho` that the constructor is given

@@ -100,6 +100,9 @@ your list is in the order in which the layers were called; the order is that of 
 your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
 it return None
     correction=0)) → correction=0))\n        return h - h.mean(dim=0)
+you remove hooks that are not yours; call `remove()` of your own handles
+    for handle in handles:\n            handle.remove()
+    → for layer in layers:\n            layer._forward_pre_hooks.clear()
 you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
 layers at every depth
     model.modules() → model.children()

@@ -54,7 +54,8 @@ def _(rng):
                 "eps2": round(rng.uniform(0.01, 0.1), 2),
             },
         }
-    yield {**_layer(rng, 1, 3), "batch_size": 2, "options": {}}
+    for outputs in (1, 2):
+        yield {**_layer(rng, outputs, 3), "batch_size": 2, "options": {}}
 
 
 @exercise.fact("at mean 0 and without ε one gradient is divided by q² σ², and the other by q²")
@@ -111,6 +112,8 @@ you do not divide the bias gradient by q²; both gradients are divided
     bias.div_(q2) → bias
 you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂
     eps1 * var.max() → eps1
+you subtract the means times the sum of the bias gradient; each output i has its own G_b(i)
+    torch.outer(grad_bias, mean) → grad_bias.sum() * mean
 you add the means times the bias gradient; they are subtracted from the weight gradient
     grad_weight.sub_( → grad_weight.add_(
 your quotient is upside down; q² is max{n/N, 1}

@@ -56,6 +56,8 @@ you divide by a singular value that is zero up to rounding; divide by the smalle
     values[values > 1e-12 * values[0]] → values
 you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value
     1e-12 * values[0] → 1e-12
+you count a singular value as zero that is not; the limit is 1e-12 times the largest one
+    1e-12 → 1e-4
 you take eigenvalues of ĤᵀĤ, where rounding hides the small ones; take singular values of Ĥ itself
     np.linalg.svd(extended, compute_uv=False) → np.linalg.eigvalsh(extended.T @ extended)[::-1]
     nonzero[0] / nonzero[-1] → np.sqrt(nonzero[0] / nonzero[-1])

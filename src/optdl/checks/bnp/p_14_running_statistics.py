@@ -60,6 +60,9 @@ you start at the first minibatch; start at μ = 0 and σ² = 1
 you leave μ as it is for a minibatch of one; it takes part in the average like the others
     rho * mean + (1 - rho) * H.mean(axis=0)
     → rho * mean + (1 - rho) * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]
+you leave σ² as it is for a minibatch of one; its (h − μ)² takes part in the average
+    var = rho * var + (1 - rho) * batch_var
+    → var = rho * var + (1 - rho) * batch_var if len(H) > 1 else var + 0 * mean
 you divide by 1 − ρᵗ as Adam does; BNP has no bias correction
     H in minibatches → t, H in enumerate(minibatches, 1)
     append(mean) → append(mean / (1 - rho**t))

@@ -21,6 +21,9 @@ def _(rng):
     for rows, features in ((1, few), (2, few + 1), (more, few)):
         running = rng.uniform(1, 3, size=features).round(2)
         yield {"H": random_activations(rng, rows, features), "running_mean": running}
+    # two equal examples, whose variance is 0
+    twice = random_activations(rng, 1, more)[[0, 0]]
+    yield {"H": twice, "running_mean": rng.uniform(1, 3, size=more).round(2)}
     yield {"H": random_activations(rng, few, 2)}
     yield {"H": random_activations(rng, 1, few)}
     # the running mean at the start of BNP, which is given, too
@@ -55,6 +58,9 @@ you use the running mean for minibatches of any size; only a minibatch of one ne
 one is measured from its own mean
     len(H) == 1 and running_mean → running_mean
     (H[0] - running_mean) ** 2 → np.mean((H - running_mean) ** 2, axis=0)
+you use the running mean where the variance is zero; it is for a minibatch of one, and the variance
+of several equal examples is zero
+    len(H) == 1 and → not np.ptp(H, axis=0).any() and
 you average over the features of an example; average over the examples
     H.mean(axis=0) → H.mean(axis=1)
     H.var(axis=0) → H.var(axis=1)

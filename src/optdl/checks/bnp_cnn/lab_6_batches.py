@@ -118,6 +118,8 @@ you leave out the last examples, where the size does not divide their number; th
 smaller
     -(-len(self.y) // self.size) → len(self.y) // self.size
     in order.split(self.size): → in order.split(self.size)[: len(self)]:
+`len(batches)` rounds down; the last minibatch, which is smaller, counts, too
+    -(-len(self.y) // self.size) → len(self.y) // self.size
 your labels stay in the order in which they lie, and the images do not; take both by the same rows
     for rows in order.split(self.size):
     → for rows, y in zip(order.split(self.size), self.y.split(self.size)):

@@ -64,7 +64,7 @@ class Trainer:
     Trainer,
     rtol=3e-3,
     atol=1e-4,
-    parts="the losses; the type of what is returned; the weights; the loss scale; whether the "
+    parts="the type of what is returned; the losses; the weights; the loss scale; whether the "
     "loss is in float16; whether the backward pass runs under autocast; the steps before a "
     "number is read; whether the images lie in memory as self.format says; whether all that "
     "comes to the device comes with non_blocking=True",
@@ -118,7 +118,7 @@ def exercise(kind, x, y, options, with_bn, seed):
     state = [*trainer.model.state_dict().values()]
     in_half = torch.float16 in dtypes, any(backward)
     scaled = float(trainer.scaler.get_scale())
-    return losses, type_of(losses), state, scaled, *in_half, *[None] * 3
+    return type_of(losses), losses, state, scaled, *in_half, *[None] * 3
 
 
 @exercise.cases
@@ -150,7 +150,7 @@ def _(kind, rng):
     x, y = rng.normal(size=(3, 4, 1, 4, 4)), rng.integers(0, 3, size=(3, 4))
     seed = int(rng.integers(1000))
     whole, half = (
-        exercise.observe(kind, x, y, {"lr": 0.1, "dtype": dtype}, False, seed)[0]
+        exercise.observe(kind, x, y, {"lr": 0.1, "dtype": dtype}, False, seed)[1]
         for dtype in (None, "float16")
     )
     return np.allclose(half, whole, rtol=0.02, atol=0.01)

@@ -46,6 +46,9 @@ you add the corner; subtract it
     - missed / → + missed /
 you count too many rows and columns; an entry misses at most (k − 1)/2 of each
     k - 1 → 2 * (k - 1)
+you count too many rows and columns; an entry misses at most (k − 1)/2 of each
+    missed * (1 / (2 * r) + 1 / (2 * s) - missed / (4 * r * s))
+    → 1 - (1 - min(missed, r) / r) * (1 - min(missed, s) / s)
 you take the largest h; the bound needs the largest absolute value
     np.abs(h) → h
 you return one number, from the maximum over all channels; each channel has its own

@@ -38,6 +38,9 @@ exercise.help(r"""
    the mean from `h`, and divide the difference by the standard deviation.
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
+you normalize each pixel over the images; normalize each channel over images and positions
+    (0, 2, 3) → 0
+    / std → / np.maximum(std, 1e-12)
 you normalize each image by itself; all images share a channel's mean
     (0, 2, 3) → (2, 3)
 you normalize each image, as layer normalization does; normalize each channel over all images

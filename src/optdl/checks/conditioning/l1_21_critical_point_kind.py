@@ -43,6 +43,8 @@ def _(rng):
     yield case(positive, [-tolerance], tolerance)
     yield case([tolerance, *positive], [], tolerance)
     yield case([*-positive, -tolerance], [], tolerance)
+    # above the tolerance, but not above the share of the largest eigenvalue
+    yield case([1.5 * tolerance, *positive, 5.0], [], tolerance)
     # an eigenvalue that is a rounding error, on each side of zero
     for sign in (-1, 1):
         yield case([*positive, sign * 1e-9])
@@ -89,6 +91,9 @@ you compare eigenvalues with 0; rounding errors count as zero, so compare with t
     low < -tolerance and high > tolerance → low < 0 < high
     if low > tolerance → if low > 0
     high < -tolerance → high < 0
+you measure the eigenvalues by the largest one; the tolerance is a limit for them as they are
+    low, high = → low, high = 1 / max(abs(values).max(), 1e-99) *
+    values[0], values[-1] → values[[0, -1]]
 you call every point with a negative eigenvalue a saddle; a strict saddle has a positive one, too
     low < -tolerance and high > tolerance → low < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle

@@ -45,7 +45,13 @@ FACTS: tuple[Diagnosis, ...] = (
     partial(laws.neutral, table=laws.SPECIAL),
     laws.single,
 )
-OF_SHAPES: tuple[Diagnosis, ...] = (places.arguments, places.branch, laws.claim, places.shapes)
+OF_SHAPES: tuple[Diagnosis, ...] = (
+    places.arguments,
+    places.branch,
+    places.shape,
+    laws.claim,
+    places.shapes,
+)
 """The facts about an answer with a part of another shape."""
 
 
@@ -66,8 +72,8 @@ def explained(evidence: Evidence, shown: Case) -> tuple[list[str], str]:
         is_shaped = evidence.wrong and not evidence.unlike
         is_shaped = is_shaped and all(part.same_shape for part in evidence.wrong)
         told += [_first(FACTS if is_shaped else OF_SHAPES, evidence)]
-        if not any(told[1:]):
-            told += [_said(partial(_of_case, case=shown), evidence)]
+        for last in (partial(_of_case, case=shown), places.size):
+            told += [] if any(told[1:]) else [_said(last, evidence)]
     return list(filter(None, told)), cause
 
 

@@ -39,8 +39,10 @@ def constant(evidence: Evidence) -> str:
                 for part in parts.keys() & found.keys():
                     if not near(np.full(np.shape(parts[part]), found[part]), parts[part]):
                         del found[part]
+    # one number that is no more than a rounding error is another one in each call
     return "; ".join(
-        f"{listed([name]) if name else 'your answer'} is always {number:.6g}, whatever the "
+        f"{listed([name]) if name else 'your answer'} is always "
+        f"{'0 up to rounding' if number and near(0.0, number) else f'{number:.6g}'}, whatever the "
         "arguments are"
         for name, number in found.items()
     )

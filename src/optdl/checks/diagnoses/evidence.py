@@ -1,19 +1,24 @@
 """Hold what is known about a wrong answer: its cases, the expected values and the values got."""
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdl.checks.compare import disagreement, holds_arrays
+from optdl.checks.compare import agrees, holds_arrays
 from optdl.checks.exercise import Case, Exercise, Function
-from optdl.observation import Observation
+from optdl.observation import Observation, outcome
 
 NEAR = 1e-8
 """Values that are computed in another way agree this far, relative to their size."""
+
+IN_ENTRIES = "in the entries that differ, "
+"""How a sentence begins that is about wrong entries alone, which stand in no rows."""
 
 _KEPT: dict[tuple[Exercise, tuple[int, ...], str], Any] = {}
 """Right answers to changed calls: the cases are the same for everyone, and so are the changes."""
@@ -84,12 +89,19 @@ class Part:
         various = np.unique(np.abs(self.rights[self.rights != 0].astype(float)).round(9))
         found: list[float] = []
         for pair in self.pairs if self.same_shape and len(various) >= 2 <= len(self.pairs) else ():
-            right, got = (np.ravel(array).astype(float) for array in pair[:2])
+            right, got = np.ravel(pair.right).astype(float), np.ravel(pair.got).astype(float)
             number = measure(right, got) if np.isfinite([right, got]).all() else None
             if number is None:
                 return []
             found.append(number)
         return found
+
+    @cached_property
+    def symbols(self) -> dict[str, np.ndarray]:
+        """Return what the arguments of every case have, such as a size, by name."""
+        known = [_symbols(pair.one.case) for pair in self.pairs]
+        common = set.intersection(*map(set, known))
+        return {name: np.array([one[name] for one in known]) for name in known[0] if name in common}
 
     @cached_property
     def constant(self) -> float | None:
@@ -107,6 +119,11 @@ class Part:
         """Return all cases, those first that are wrong as they stand: they decide soonest."""
         wrong = set(map(id, self.wrong_pairs))
         return self.wrong_pairs + tuple([pair for pair in self.pairs if id(pair) not in wrong])
+
+    @property
+    def has_places(self) -> bool:
+        """Return whether the entries stand where they do in the answer, in rows."""
+        return self.scope != IN_ENTRIES
 
     def obeys(self, change: Callable[[np.ndarray], Any]) -> bool:
         """Return whether a change of the expected values gives the values got in every case."""
@@ -127,8 +144,26 @@ class Part:
         if 3 <= sum(map(np.count_nonzero, differ)) < sum(at.size for at in differ):
             some = zip(wrong, differ, strict=True)
             entries = tuple(Pair(right[at], got[at], one) for (right, got, one), at in some)
-            found.append(replace(self, pairs=entries, scope="in the entries that differ, "))
+            found.append(replace(self, pairs=entries, scope=IN_ENTRIES))
         return found
+
+
+def _symbols(case: Case) -> dict[str, np.float64]:
+    """Return the scalar arguments of a call, and the sizes and norms of the others, by name."""
+    found = {}
+    for name, value in flat(case).items():
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+            found[f"`{name}`"] = np.float64(value)
+    for name, value in case.items():
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            found[f"`len({name})`"] = np.float64(len(value))
+        if isinstance(value, np.ndarray):
+            for axis in range(1, value.ndim):
+                found[f"`{name}.shape[{axis}]`"] = np.float64(value.shape[axis])
+            found[f"`{name}.size`"] = np.float64(value.size)
+            if value.ndim == 1 and value.dtype.kind == "f":
+                found[f"‖`{name}`‖"] = np.float64(np.linalg.norm(value))
+    return found
 
 
 def flat(case: Case) -> Case:
@@ -186,7 +221,7 @@ class Evidence:
 
     def agree(self, expected: Any, got: Any) -> bool:
         """Return whether two values agree within the tolerance of the exercise."""
-        return disagreement(expected, got, self.exercise.rtol, self.exercise.atol) is None
+        return agrees(expected, got, self.exercise.rtol, self.exercise.atol)
 
     def right(self, one: Tried, text: str, change: Callable[[Case], Case]) -> Any:
         """Return the right answer to a changed call, or None; the text says what is changed."""
@@ -194,16 +229,15 @@ class Evidence:
         if key not in _KEPT:
             if len(_KEPT) > MAX_KEPT:
                 _KEPT.clear()
-            _KEPT[key] = self._value(self.exercise.reference, change(one.case))
+            reference, use = self.exercise.reference, self.exercise.use
+            given = outcome(reference, use, io.StringIO(), change(one.case))
+            _KEPT[key] = None if given.is_error else given.value
         return _KEPT[key]
 
     def again(self, one: Tried, change: Callable[[Case], Case]) -> Any:
         """Return what the answer gives in a changed call, or None when it raises an error."""
-        return self._value(self.function, change(one.case))
-
-    def _value(self, function: Function, case: Case) -> Any:
-        [given] = self.exercise.outcomes(function, [case])
-        return given.value if given.kind in ("value", "other") else None
+        [given] = self.exercise.outcomes(self.function, [change(one.case)])
+        return None if given.is_error else given.value
 
     @cached_property
     def cases(self) -> list[Case]:
@@ -246,10 +280,17 @@ class Evidence:
         """Return the parts that are wrong and cannot be compared, number by number."""
         return {
             name
-            for right, got in self._leaves
+            for right, got in compress(self._leaves, self.wrong_cases)
             for name, value in right.items()
-            if not self.agree(value, got[name]) and not _is_comparable(value, got[name])
+            if not _is_comparable(value, got[name]) and not self.agree(value, got[name])
         }
+
+    @cached_property
+    def has_other_keys(self) -> bool:
+        """Return whether a part is missing, or has other keys than the right one, as a dict."""
+        return not self._leaves or any(
+            _keys(one.right.value) != _keys(one.got.value) for one in self.tried
+        )
 
     @cached_property
     def _leaves(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -272,6 +313,13 @@ class Evidence:
         """Return the parts of an answer by name."""
         names = self.exercise.parts
         return {"": value} if not (names or isinstance(value, dict)) else leaves(names, value)
+
+
+def _keys(value: Any) -> list[set[Any]]:
+    """Return the keys of a dict, and of each dict in a tuple or list."""
+    if isinstance(value, tuple | list):
+        return [*chain.from_iterable(map(_keys, value))]
+    return [{*value}] if isinstance(value, dict) else []
 
 
 def put(name: str, value: Any, case: Case) -> Case:

@@ -1,13 +1,13 @@
 """Name the factor or the term by which an answer differs: a constant, a size, an argument."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Pair, Part, differing, flat, near
-from optdl.checks.exercise import Case
+from optdl.checks.diagnoses.evidence import Pair, Part, differing, near
 
 FORMS: tuple[tuple[str, Callable[[np.ndarray], Any]], ...] = (
     ("{0}", lambda s: s),
@@ -40,11 +40,9 @@ def _one(
         found = getattr(part, values)
         if is_of_all and part.scope and found and found[0] % 1:
             return ""
-        alike = (
-            len(np.unique(part.rights)) >= fewest
-            and found
-            and near(np.full(len(found), found[0]), np.array(found))
-        )
+        alike = len(np.unique(part.rights)) >= fewest and found
+        # relative to the first: among ratios of 1e-12 all are near in size
+        alike = alike and near(np.ones(len(found)), np.array(found) / (found[0] or 1.0))
         return text(found[0]) if alike else ""
 
     return words
@@ -113,7 +111,7 @@ def fraction(ratio: float) -> str:
                 number = "" if share == 1 else str(share).replace("-", "−")
                 return " · ".join(filter(None, (number, text))) + " times" * (number + text != "")
     share = Fraction(ratio**2).limit_denominator(12)
-    if ratio > 0 and share.numerator <= 100 and near(np.sqrt(float(share)), ratio):
+    if ratio > 0 and 0 < share.numerator <= 100 and near(np.sqrt(float(share)), ratio):
         return f"√({share}) times"
     return ""
 
@@ -122,14 +120,11 @@ def _symbol(part: Part, values: list[float]) -> str:
     """Return the name of a size or a scalar argument that gives all values."""
     if len({round(value, 9) for value in values}) < 2:
         return ""
-    known = [dict(symbols(pair.one.case)) for pair in part.pairs]
-    names = [name for name in known[0] if all(name in one for one in known)]
-    columns = {name: np.array([one[name] for one in known]) for name in names}
     with np.errstate(all="ignore"):
         given = {
             text.format(name): form(column)
             for text, form in FORMS
-            for name, column in columns.items()
+            for name, column in part.symbols.items()
         }
         for before, share in BEFORE.items():
             rows = share * np.array([*given.values()]).reshape(-1, len(values))
@@ -139,20 +134,13 @@ def _symbol(part: Part, values: list[float]) -> str:
     return ""
 
 
-def symbols(case: Case) -> Iterator[tuple[str, float]]:
-    """Yield the scalar arguments of a call, and the sizes and norms of the others, by name."""
-    for name, value in flat(case).items():
-        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            yield f"`{name}`", np.float64(value)
-    for name, value in case.items():
-        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-            yield f"`len({name})`", np.float64(len(value))
-        if isinstance(value, np.ndarray):
-            for axis in range(1, value.ndim):
-                yield f"`{name}.shape[{axis}]`", np.float64(value.shape[axis])
-            yield f"`{name}.size`", np.float64(value.size)
-            if value.ndim == 1 and value.dtype.kind == "f":
-                yield f"‖`{name}`‖", np.float64(np.linalg.norm(value))
+def multiple(part: Part, change: Callable[[np.ndarray], Any]) -> str:
+    """Return by what a change of the expected values is multiplied, as a fraction or a size."""
+    with np.errstate(all="ignore"):
+        pairs = tuple(pair._replace(right=change(pair.right)) for pair in part.pairs)
+    changed = replace(part, pairs=pairs)
+    symbol = _symbol(part, changed.ratios)
+    return _one("ratios", fraction)(changed) or (symbol and f"{symbol} times")
 
 
 PART: tuple[tuple[str, Callable[[Part], str]], ...] = (

@@ -118,7 +118,10 @@ def _changes(evidence: Evidence) -> Iterator[tuple[str, Change]]:
     for name in evidence.names:
         value = next((case[name] for case in evidence.cases if case[name] is not None), None)
         changes = next((changes for kind, changes in CHANGES if isinstance(value, kind)), {})
-        for text, change in changes.items():
+        # what is odd in all cases, such as the size of a kernel, may mean nothing where it is even
+        sizes = [case[name] for case in evidence.cases]
+        is_odd = all(type(size) is int and size % 2 for size in sizes) and len({*sizes}) > 1
+        for text, change in {"1": NUMBER["1"]}.items() if is_odd else changes.items():
             place = f"{text.format(f'`{name}`')} in place of `{name}`"
             sign = ": is a sign wrong?" if text == "−{0}" else ""
             yield place + sign, partial(_changed, change, name)

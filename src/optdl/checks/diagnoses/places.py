@@ -1,6 +1,7 @@
 """Say where an answer is wrong: in which part, row, entries, or for which arguments."""
 
-from inspect import signature
+from functools import partial
+from inspect import Parameter, signature
 from itertools import chain, compress
 from typing import Any
 
@@ -10,6 +11,7 @@ from optdl.checks.diagnoses.evidence import (
     Evidence,
     Pair,
     Part,
+    Tried,
     arrays,
     differing,
     flat,
@@ -38,6 +40,25 @@ def shapes(evidence: Evidence) -> str:
     """Name the later parts that have other shapes than expected: the first wrong part is shown."""
     found = [part.name for part in evidence.wrong[1:] if not part.same_shape]
     return f"{listed(found)} differ{'s' * (len(found) == 1)} in shape, too" if found else ""
+
+
+def shape(evidence: Evidence) -> str:
+    """Say how the shape of the first wrong part differs, if it is in every case in one way."""
+    part = next((part for part in evidence.wrong if not part.same_shape), None)
+    shapes = {(pair.right.shape, pair.got.shape) for pair in part.pairs} if part else set()
+    if part is None or evidence.unlike or len(shapes) < 2:
+        return ""
+    name = f"`{part.name}`" if part.name else "your answer"
+    if all(right[::-1] == got for right, got in shapes):
+        return f"in every case {name} has the shape of the transposed one"
+    if not all(right and got and right[1:] == got[1:] for right, got in shapes):
+        return ""
+    numbers = {got[0] - right[0] for right, got in shapes}
+    if len(numbers) > 1:
+        return ""
+    [number], rows = numbers, "row" if len(part.pairs[0].right.shape) > 1 else "value"
+    count = f"{abs(number)} {rows}s" if abs(number) > 1 else f"one {rows}"
+    return f"in every case {name} has {count} too {'many' if number > 0 else 'few'}"
 
 
 def rows(part: Part) -> str:
@@ -94,7 +115,9 @@ def lines(part: Part) -> str:
             name, end = in_rows if number == 2 else f"for each index along axis {axis} it is", ""
         if all(near(_scaled(pair, over), pair.got) for pair in pairs):
             return f"{name} a multiple of the expected one{end}"
-        if all(near(_shifted(pair, over), pair.got) for pair in pairs):
+        # a few entries that are moved alike are an accident
+        long = axis is not None or sum(pair.right.size > 3 for pair in pairs) > 1
+        if long and all(near(_shifted(pair, over), pair.got) for pair in pairs):
             return f"{name} the expected one plus a number{end.removeprefix(', by a number')}"
     return ""
 
@@ -162,18 +185,23 @@ def arguments(evidence: Evidence) -> str:
     wrong = [*compress(evidence.wrong_cases, kept)]
     if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
         return ""
-    known = signature(evidence.exercise.reference).parameters
-    cases = [*map(flat, compress(evidence.cases, kept))]
-    nones = {name for case in cases for name, value in case.items() if value is None}
+    parameters = signature(evidence.exercise.reference).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not Parameter.empty}
+    tried = [*compress(evidence.tried, kept)]
+    cases = [flat(one.case) for one in tried]
+    given = {name: [name in case for case in cases] for name in defaults}
+    optional = [name for name, found in given.items() if any(found) and not all(found)]
+    # that a case has an option may be an accident
+    doubtful = [name for name in optional if not _matters(evidence, name, tried, wrong)]
+    telling = [name for name in optional if name not in doubtful]
+    calls = [(case, _less(defaults | case, doubtful)) for case in cases]
+    nones = [name for name in calls[0][1] if any(case.get(name, 0) is None for _, case in calls)]
     told = [
         _conditions(case)
-        | {f"`{name}` is left out": name not in case for name in known}
-        | {
-            f"`{name}` is {'not None' if name in nones else 'given'}": True
-            for name, value in case.items()
-            if value is not None
-        }
-        for case in cases
+        | {f"`{name}` is not None": case.get(name) is not None for name in nones}
+        | {f"`{name}` is left out": name not in own for name in telling}
+        | {f"`{name}` is given": name in own for name in telling}
+        for own, case in calls
     ]
     texts = dict.fromkeys(chain.from_iterable(told))
     holds = {text: [one.get(text, False) for one in told] for text in texts}
@@ -183,6 +211,38 @@ def arguments(evidence: Evidence) -> str:
                 exactly = f"your answer is {where} exactly when {text}, {other} otherwise"
                 return f"in the cases tried {exactly}"
     return ""
+
+
+def _matters(evidence: Evidence, name: str, tried: list[Tried], wrong: list[bool]) -> bool:
+    """Return whether wrong calls are right with an option of a right one, or the reverse."""
+
+    def turned(is_wrong: bool) -> bool:
+        other = tried[wrong.index(not is_wrong)]
+        text, change = f"{name} as in {other.drawn}", partial(_as_in, other.case, name)
+        for one in compress(tried, [differs == is_wrong for differs in wrong]):
+            right = evidence.right(one, text, change)
+            if right is None or evidence.agree(right, evidence.again(one, change)) != is_wrong:
+                return False
+        return True
+
+    return turned(True) or turned(False)
+
+
+def _as_in(other: Case, name: str, case: Case) -> Case:
+    """Return a call with an option as another call has it, which may be in a dict of options."""
+    if name in case or name in other:
+        return _less(case, [name]) if name not in other else {**case, name: other[name]}
+    return {
+        key: _less(value, [name])
+        | {own: item for own, item in other.get(key, {}).items() if own == name}
+        if isinstance(value, dict)
+        else value
+        for key, value in case.items()
+    }
+
+
+def _less(case: Case, names: list[str]) -> Case:
+    return {name: value for name, value in case.items() if name not in names}
 
 
 def branch(evidence: Evidence) -> str:
@@ -209,6 +269,26 @@ def argument(evidence: Evidence) -> str:
     return ""
 
 
+def size(evidence: Evidence) -> str:
+    """Say how large the wrong numbers of the answer, or of a part, are beside the right ones."""
+    for part in evidence.wrong if all(part.same_shape for part in evidence.wrong) else ():
+        at = [differing(*pair[:2]) for pair in part.wrong_pairs]
+        right, got = (
+            np.concatenate([pair[k][some] for pair, some in zip(part.wrong_pairs, at, strict=True)])
+            for k in (0, 1)
+        )
+        if len(np.unique(right)) < 3:  # such as truths
+            continue
+        name, above = f"`{part.name}`" if part.name else "your answer", got > right
+        if right.size > 3 and above.all() == above.any():
+            return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}"
+        ratios = got[right != 0] / right[right != 0]
+        if ratios.size > 3 and np.isfinite(ratios).all():
+            times = f"{min(ratios):.3g} to {max(ratios):.3g} times".replace("-", "−")
+            return f"wherever it differs, {name} is {times} the expected one"
+    return ""
+
+
 def _is_special(right: Any) -> bool:
     is_number = isinstance(right, int | float)
     return isinstance(right, str) or (is_number and (right in (-1, 0, 1) or np.isinf(right)))
@@ -232,12 +312,22 @@ def _conditions(case: Case) -> dict[str, bool]:
     return found
 
 
+SPECIAL = (
+    ("nan", np.isnan),
+    ("infinite", np.isinf),
+    ("not finite", lambda array: ~np.isfinite(array)),
+)
+
+
 def _conditions_of_entries(name: str, value: Any) -> dict[str, bool]:
     """Return conditions on the entries of an array, or of a list of numbers or arrays."""
     if not len(value) or not is_numeric([*value]):
         return {}
-    missing = [any(np.isnan(one).any() for one in arrays([item])) for item in value]
-    found = {f"`{name}[0]` is nan": missing[0], f"`{name}` has entries that are nan": any(missing)}
+    found: dict[str, bool] = {}
+    for text, holds in SPECIAL:
+        special = [any(holds(one).any() for one in arrays([item])) for item in value]
+        found[f"`{name}[0]` is {text}"] = special[0]
+        found[f"`{name}` has entries that are {text}"] = any(special)
     if isinstance(value, np.ndarray) and value.ndim == 2 and near(value, value.T):
         rank = np.linalg.matrix_rank(value, tol=1e-12 * np.abs(value).max())
         found[f"`{name}` is singular up to rounding"] = rank < len(value)

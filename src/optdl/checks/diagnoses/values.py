@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optdl.checks.diagnoses import factors
-from optdl.checks.diagnoses.evidence import Pair, Part, near
+from optdl.checks.diagnoses.evidence import Pair, Part, differing, near
 
 Row = tuple[str, Callable[[Part], bool | str]]
 """A sentence, and when it is true of a part; words that the condition returns stand for ``{}``."""
@@ -74,6 +74,18 @@ def _close(pair: Pair) -> bool:
     return np.allclose(got, right, rtol=1e-3, atol=1e-6 * np.abs(right).max(initial=0))
 
 
+def _huge(part: Part) -> bool:
+    """Return whether every wrong number is so large that a quotient by nearly 0 explains it."""
+    if not part.same_shape or not part.wrong_pairs:
+        return False
+    right, got = (
+        np.abs(np.concatenate([pair[k][differing(*pair[:2])] for pair in part.wrong_pairs]))
+        for k in (0, 1)
+    )
+    finite = np.isfinite(got.astype(float)).all() and np.isfinite(right.astype(float)).all()
+    return bool(finite and (got > 1e9 * np.maximum(right, 1)).all())
+
+
 def _axes(part: Part) -> str:
     """Return the other order of three axes or more."""
     ndim = part.pairs[0].right.ndim
@@ -82,6 +94,21 @@ def _axes(part: Part) -> str:
     orders = permutations(range(ndim))
     turned = (str(axes) for axes in orders if _moved(partial(np.transpose, axes=axes))(part))
     return next(turned, "")
+
+
+def _shifted(of_got: slice, of_right: slice) -> Callable[[Part], bool]:
+    """Recognize paths that are one row late or early, in cases enough that do not stand still."""
+
+    def moves(pair: Pair) -> bool:
+        return pair.right.ndim > 0 and len(np.unique(pair.right, axis=0)) >= 3
+
+    def holds(part: Part) -> bool:
+        if not (part.same_shape and part.has_places) or sum(map(moves, part.pairs)) < 2:
+            return False
+        paths = [(pair.right, pair.got) for pair in part.pairs if pair.right.ndim]
+        return all(near(right[of_right], got[of_got]) for right, got in paths)
+
+    return holds
 
 
 def _permuted(pair: Pair) -> bool:
@@ -113,6 +140,10 @@ def _tells(array: np.ndarray) -> bool:
 
 PART: tuple[Row, ...] = (
     ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
+    (
+        "is more than 10⁹ times the expected one: do you divide by what is 0 up to rounding?",
+        _huge,
+    ),
     ("is 0", lambda part: part.constant == 0),
     ("has its first row in every row: all rows are alike", _copied(lambda right: right[0])),
     (
@@ -128,6 +159,10 @@ PART: tuple[Row, ...] = (
         "has lost its decimals: is there an array of integers, `int` or `//` in it?",
         lambda part: part.constant is None and _mapped(np.trunc)(part),
     ),
+    (
+        "is no whole number; round it up to the next one",
+        _of_all(lambda pair: near(pair.right, np.ceil(pair.got)) and pair.got.dtype.kind == "f"),
+    ),
     *((f"is rounded to {n} decimals; do not round", _of_all(_rounded(n))) for n in range(13)),
     (
         "is in single precision (float32): compute in float64",
@@ -138,9 +173,11 @@ PART: tuple[Row, ...] = (
     ("is transposed", _moved(lambda right: right.T if right.ndim > 1 else None)),
     (
         "has its rows in the opposite order",
-        _moved(lambda right: right[::-1] if right.ndim else None),
+        lambda part: part.has_places and part.obeys(lambda a: a[::-1] if a.ndim else None),
     ),
     ("has its axes in another order: it is np.transpose(expected, {})", _axes),
+    ("has in each row what is right for the row before", _shifted(slice(1, None), slice(-1))),
+    ("has in each row what is right for the next row", _shifted(slice(-1), slice(1, None))),
     (
         "has the right numbers in another order",
         lambda part: part.same_shape and all(map(_permuted, part.pairs)),
@@ -162,10 +199,13 @@ PART: tuple[Row, ...] = (
 )
 """From the most specific to the least."""
 
+POWERS = (("the square of", np.square), ("the root of", np.sqrt), ("one over", np.reciprocal))
 FUNCTION: tuple[Row, ...] = (
-    ("is the square of the expected one", _mapped(np.square)),
-    ("is the root of the expected one", _mapped(np.sqrt)),
-    ("is one over the expected one", _mapped(np.reciprocal)),
+    *((f"is {name} the expected one", _mapped(change)) for name, change in POWERS),
+    *(
+        (f"is {{}} {name} the expected one", partial(factors.multiple, change=change))
+        for name, change in POWERS
+    ),
 )
 """Functions of the right number, which explain little where another call does."""
 

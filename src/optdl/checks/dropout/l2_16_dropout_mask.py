@@ -37,6 +37,8 @@ you divide by p, the probability of dropping; divide by 1 − p
     (1 - p) → p
 you take p for the probability of keeping; here it is the probability of dropping
     (u >= p) / (1 - p) → (u < p) / p
+you divide by the share of the entries that are kept; divide by 1 − p, the probability
+    (1 - p) → max(np.mean(u >= p), 1e-9)
 you keep where u < p; keep where u ≥ p
     u >= p → u < p
 you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p

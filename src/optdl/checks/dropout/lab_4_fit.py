@@ -42,6 +42,7 @@ def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
     "LAB-4:fit",
     fit,
     parts=(
+        "whether the generator that is given is drawn from",
         ("the training losses", "the validation losses"),
         *("the type of each list", "the weights at the end", "the mode of the network at the end"),
         *("the losses that the stopper sees", "calls of restore after the last loss"),
@@ -76,8 +77,9 @@ def exercise(function, x, y, epochs, lr, batch, seed, last):
         *(model, train, validation, epochs, lr, batch, generator),
         stopper=Stopper() if last else None,
     )
+    drawn = bool((generator.get_state() != torch.Generator().manual_seed(seed).get_state()).any())
     kind = type_of(curves).split(" of ", 1)[-1]
-    return curves, kind, [*model.parameters()], mode(model), seen, restored, any(graphs)
+    return drawn, curves, kind, [*model.parameters()], mode(model), seen, restored, any(graphs)
 
 
 @exercise.cases
@@ -99,14 +101,14 @@ def _(rng):
 @exercise.fact("minibatches that could hold more than all examples give the losses of one of all")
 def _(function, rng):
     x, y = rng.normal(size=(9, 3)), rng.integers(0, 2, size=9)
-    exact, larger = (exercise.observe(function, x, y, 2, 0.1, n, 5, 0)[0] for n in (6, 60))
+    exact, larger = (exercise.observe(function, x, y, 2, 0.1, n, 5, 0)[1] for n in (6, 60))
     return np.allclose(exact, larger)
 
 
 @exercise.fact("at a learning rate of 0 the validation loss of each epoch is that of the network")
 def _(function, rng):
     seed, x, y = int(rng.integers(1000)), rng.normal(size=(11, 4)), rng.integers(0, 2, size=11)
-    (_, checked), _, weights, *_ = exercise.observe(function, x, y, 3, 0.0, 3, seed, 0)
+    _, (_, checked), _, weights, *_ = exercise.observe(function, x, y, 3, 0.0, 3, seed, 0)
     W, b, V, c = map(torch.tensor, weights)
     scores = torch.tanh(torch.tensor(x[:3]) @ W.T + b) @ V.T + c
     loss = nn.functional.cross_entropy(scores, torch.tensor(y[:3]))
@@ -159,7 +161,9 @@ your training loss is that of the last minibatch; it is the mean over the exampl
 you compute the training loss after the epoch, without dropout; it is the mean of the losses from
 which the steps were taken
     losses.append(total / len(y)) →
-    model.eval() → model.eval(), losses.append(nn.functional.cross_entropy(model(x), y).item())
+    scores = model(validation[0])
+    → scores = nn.functional.cross_entropy(model(x), y)\n
+                losses.append(scores.item())\n            scores = model(validation[0])
 you divide the sum by the number of examples, but the losses in it are means over minibatches;
 multiply each by its number of examples first
     * len(rows) →
@@ -181,6 +185,11 @@ you restore the best weights only when training is stopped early; restore them a
 too
     break\n    if stopper is not None:\n        stopper.restore(model)
     → stopper.restore(model)\n            break
+you leave the loop one epoch late; leave it in the epoch in which `update` returns True
+    losses, checked = [], [] → losses, checked, stop = [], [], False
+    if stopper is not None and stopper.update(model, checked[-1]):\n            break
+    → if stop:\n            break\n
+            stop = stopper is not None and stopper.update(model, checked[-1])
 you ask the stopper and do not stop; leave the loop when `update` returns True
     break → pass
 """)

@@ -36,13 +36,13 @@ def monte_carlo(model, x, passes):
     atol=1e-7,  # the root of a difference of sums of squares has half their digits
 )
 def exercise(function, x, p, passes, seed, comes):
-    """Average over passes of a network with two kinds of dropout, a normalization, and a block."""
+    """Average over passes of a network with three kinds of dropout, a normalization, a block."""
 
     class Dropout(nn.AlphaDropout):
         """Stands in for a student's own layer, which is no `nn.Dropout`."""
 
     n, norm = x.shape[1], nn.BatchNorm1d(4)
-    block = nn.Sequential(nn.Linear(4, 5), nn.Dropout(p), nn.Tanh(), Dropout(p))
+    block = nn.Sequential(nn.Linear(4, 5), nn.Dropout(p), nn.Tanh(), Dropout(p), nn.Dropout1d(p))
     layers = nn.Linear(n, 4), norm, nn.ReLU(), nn.Dropout(p), block, nn.Linear(5, 3)
     model = fill(nn.Sequential(*layers).double(), seed).train("training" in comes)
     norm.train(comes == "training")
@@ -118,6 +118,8 @@ you divide by the number of passes; the standard deviation here divides by one l
     std(dim=0) → std(dim=0, correction=0)
 your mean and deviation go over the examples; take them over the passes
     found.mean(dim=0), found.std(dim=0) → found.mean(dim=1), found.std(dim=1)
+you switch on layers of other names, such as `nn.Dropout1d`; the name of the class is Dropout
+    type(module).__name__ == "Dropout" → "Dropout" in type(module).__name__
 you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the class,
 which is Dropout in both cases
     type(module).__name__ == "Dropout" → isinstance(module, nn.Dropout)

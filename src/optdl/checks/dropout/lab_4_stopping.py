@@ -149,6 +149,8 @@ leave `best` as it is until it is beaten by more than `min_delta`
 you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask whether the
 loss is smaller, not whether it is not larger
     if loss < → if not loss >=
+you take the first loss for the best whatever it is; one that is NaN or +∞ never is a new best loss
+    if loss < → if not self.state or loss <
 an infinite first loss is no new best one; count it among the epochs without one
     if loss < → if (not self.state and loss == loss) or loss <
 an epoch whose loss is NaN is one without a new best loss; count it

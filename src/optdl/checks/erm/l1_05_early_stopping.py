@@ -65,6 +65,8 @@ you treat a tie as an improvement; an epoch improves only if its error is lower
     < validation_errors → <= validation_errors
 you keep the best epoch of the whole list; at the halt the errors of later epochs are not known yet
     return best, epoch → return validation_errors.index(min(validation_errors)), epoch
+your rule never halts at the epoch of number `patience`; it does where none beats the first epoch
+    bad == patience → bad >= patience < epoch
 you compare with the previous epoch; compare with the best so far
     validation_errors[best] → validation_errors[epoch - 1]
 your count of bad epochs compares with the previous epoch; compare with the best so far

@@ -56,6 +56,8 @@ your softmax sums to 1 over the examples; it must sum to 1 over the classes
     axis=1, keepdims → axis=0, keepdims
 you subtract the scores Wᵀx themselves; subtract their softmax
     [labels] - p → [labels] - x @ weights
+you leave out the label; the residual is the one-hot row of the label minus the probabilities
+    np.eye(weights.shape[1])[labels] - p → -p
 you change only the right class; the residual of every other class is minus its probability
     [labels] - p → [labels] * (1 - p)
 your σ is the root mean square of the gradients; it is that of their distance from g: subtract ‖g‖²
@@ -66,6 +68,9 @@ you return the mean norm of the gradients; the first number is the norm of their
     return norm, → return np.mean(np.sqrt(squares)),
 you leave the features out; the norm of an outer product is the product of both norms
     np.sum(x**2, axis=1) * →
+your σ² begins with the square of the mean norm; it begins with the mean of the squared norms
+    np.sqrt(np.mean(squares) - norm**2)
+    → np.sqrt(np.maximum(np.mean(np.sqrt(squares)) ** 2 - norm**2, 0))
 your variance divides by m − 1; σ² is the mean square distance over all m
     np.sqrt(np.mean(squares) - norm**2)
     → np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))

@@ -36,6 +36,8 @@ exercise.help(r"""
    that begins there, and collect the slices in a list.
 you drop the remaining examples; they form a last, smaller minibatch
     range(0, m, n) → range(0, m - n + 1, n)
+where n divides m, you have an empty minibatch at the end; there are ⌈m/n⌉ minibatches
+    range(0, m, n) → range(0, m + 1, n)
 you shuffle only within each minibatch, so its members are always the same; shuffle all examples
     rng.permutation(m) → np.arange(m)
     order[start : start + n] → rng.permutation(order[start : start + n])

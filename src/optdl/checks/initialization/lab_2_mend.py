@@ -68,10 +68,15 @@ def exercise(function, equal, widths, x, seed):
 
 @exercise.cases
 def _(rng):
-    for equal, depth in [(0.0, 2), (0.5, 2), (round(rng.uniform(0.2, 0.9), 2), 4)]:
+    for number, depth in enumerate([2, 2, 4]):
+        widths = rng.choice([5, 6, 7], size=depth).tolist()
+        widths[:2] = rng.permutation([5, 7]).tolist()
+        values = rng.uniform(0.2, 0.9, size=99).round(2).tolist()
+        # rounding gives equal weights of such a value a deviation that is not 0
+        rounded = next(one for one in values if torch.full(widths[1::-1], one).std() > 0)
         yield {
-            "equal": equal,
-            "widths": rng.integers(4, 8, size=depth).tolist(),
+            "equal": [0.0, 0.5, rounded][number],
+            "widths": widths,
             "x": rng.normal(size=rng.integers(3, 7, size=2)).round(2),
             "seed": int(rng.integers(1000)),
         }
@@ -120,6 +125,12 @@ zeros become nan; draw it anew
 you draw a layer anew if its weights are zero; units are equal wherever all weights are equal,
 whatever their value
     == layer.weight[0, 0] → == 0
+you draw a layer anew if the deviation of its weights is 0, which rounding hides; compare the
+weights with one of them
+    (layer.weight == layer.weight[0, 0]).all() → layer.weight.std() == 0
+you draw the weights of a layer row by row; draw all of them by one call
+    layer.weight.normal_( → _ = [row.normal_(
+    generator=generator) → generator=generator) for row in layer.weight]
 you draw every layer anew; keep the weights that can be scaled
     (layer.weight == layer.weight[0, 0]).all() → True
 you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from

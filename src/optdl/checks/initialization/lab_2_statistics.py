@@ -47,7 +47,8 @@ def activation_statistics(model, x):
     activation_statistics,
     parts="what is returned; the order of the names; the type of what is returned; the mode "
     f"afterwards; the mode of a part that was in evaluation mode; {HOOKS}; the number of "
-    "hooks after a forward pass that fails; forward passes",
+    "hooks after a forward pass that fails; the modes after a forward pass that fails; "
+    "forward passes",
     rtol=1e-6,
 )
 def exercise(function, widths, x, seed, training):
@@ -76,14 +77,15 @@ def exercise(function, widths, x, seed, training):
     found = function(model, x)
     count = len(passes)
     names = [*found] if isinstance(found, dict) else None
-    left, left_in = hooks(model), [mode(one) for one in (model[0], model[2])]
+    parts = model[0], model[2]
+    left, left_in = hooks(model), [*map(mode, parts)]
     try:
         function(model, x[:, 1:])
     except RuntimeError:
-        late = hooks(model)
+        late = hooks(model), ", ".join(map(mode, parts))
     else:
-        late = "no error is raised"
-    return found, str(names), type_of(found), *left_in, left, late, count
+        late = ("no error is raised",) * 2
+    return found, str(names), type_of(found), *left_in, left, *late, count
 
 
 @exercise.cases
@@ -139,6 +141,9 @@ your standard deviation divides by the number of values minus 1; divide by the n
 you take the mean of the standard deviations of the units; take one standard deviation over all
 examples and units
     h.std(correction=0) → h.std(dim=0, correction=0).mean()
+your network stays in evaluation mode if its forward pass fails; put the modes back in `finally`
+    handle.remove()\n        for module, training in modes.items():\n            module.training
+    → handle.remove()\n    for module, training in modes.items():\n        module.training
 you count single zeros; a unit is dead if it is zero for every example
     .all(dim=0) →
 you count examples for which all units are zero; count units that are zero for all examples

@@ -41,6 +41,8 @@ exercise.help(r"""
    entry by entry by the roots of the eigenvalues, and multiply by $Q$.
 you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
+you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(np.abs(S)), g)
 you use Cholesky's factor of S, which depends on the axes; take the symmetric root (eigenvectors)
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.linalg.cholesky(S), g)
 you solve with S itself; AdaGrad divides by the root of the sum

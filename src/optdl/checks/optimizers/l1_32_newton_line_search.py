@@ -38,10 +38,13 @@ def _(rng):
         (1, 4, 0.0, 3),
         (1, 60, 0.2, 4),  # with so steep a loss η is halved often
         (rng.integers(2, 4), 4, 0.3, 5),
+        (2, 4, 0.1, 2),  # from the minimum, where every step is 0
     ):
         A = rng.uniform(steepest / 2, steepest, size=(n, n)).round(1)
         b = rng.uniform(-1, 1, size=n).round(1)
+        b = b if steps > 2 else 0 * b
         start, where = random_start(rng, int(n)), f"A = {A.tolist()}, b = {b.tolist()}"
+        start = start if steps > 2 else 0 * start
         if not damping:  # from here a whole step lowers the loss, but by less than a quarter
             start = ((b + 1.07) / A[0]).round(3)
         hessian = f"w ↦ A.T @ diag(1 / cosh(A @ w - b)**2) @ A + I, {where}"
@@ -83,6 +86,8 @@ your test asks for half of −η g·d; the loss must fall by a quarter of it
     / 4 → / 2
 your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
     + lr * (g @ d) / 4 → + (g @ d) / 4
+your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
+    + lr * (g @ d) / 4 → + (g @ d) / 4
     while value(theta + lr * d) → while lr > 1e-9 and value(theta + lr * d)
 your next step begins with the last η; each step begins with η = 1
     lr = 1.0 →
@@ -91,6 +96,8 @@ you test with the squared length of d; the slope along d is g·d
     lr * (g @ d) / 4 → lr * (-d @ d) / 4
 you test with the squared length of g; the slope along d is g·d
     lr * (g @ d) / 4 → lr * (g @ g) / 4
+you test with the squared length of g; the slope along d is g·d
+    lr * (g @ d) / 4 → lr * (-g @ g) / 4
 your first trial is η = ½; begin with η = 1
     lr = 1.0 → lr = 0.5
 you divide η by 4; halve it

@@ -87,6 +87,13 @@ step is v
 your learning rate is the one of the beginning, the same for all groups; read `group["lr"]` in each
 step, as schedules and groups change it
     group["lr"] → self.defaults["lr"]
+you keep the learning rates of the beginning; read `group["lr"]` in each step, as schedules change
+it
+    params, {"lr": lr, "momentum": momentum})
+    → params, {"lr": lr, "momentum": momentum})\n
+            self.rates = [group["lr"] for group in self.param_groups]
+    for group in self.param_groups: → for lr, group in zip(self.rates, self.param_groups):
+    group["lr"] * p.grad → lr * p.grad
 your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
 your step is the gradient itself; multiply the gradient by the learning rate: v ← α v − η g

@@ -1,0 +1,157 @@
+"""What would change a page's conclusions? ``python -m tools.vary conditioning/curvature``.
+
+A *knob* is an assignment in a code cell with other values to try, as a comment: words, numbers, or
+a range of whole numbers. A *verdict* is a cell with the tag ``verdict``, which asserts what the
+text says beside it, each statement with its sentence::
+
+    seed = 0           # vary: 1..4
+    loss = "squared"   # vary: cross-entropy
+
+    assert lost > 0.9, "nearly all of the predicted decrease is lost"
+
+The cells are run once for each value, the other knobs as printed, without figures, and kept as the
+outputs of the page are. The build stops where a verdict does not hold at a value that is listed.
+"""
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Event
+
+import nbformat
+from nbformat import NotebookNode
+from rich.table import Table
+
+from tools.layout import ROOT
+from tools.progress import Stages
+from tools.site.pages import Page, Store, find
+from tools.terminal import ToolError, argument, command, console
+
+KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
+"""A knob: its name, the value that is printed, the others."""
+TAG = "verdict"
+MARK = "@verdict"
+"""Begins a line in which a varied cell prints whether a statement holds."""
+
+
+def values(printed: str, listed: str) -> list[str]:
+    """Return what a knob lists, as Python code, without what is printed.
+
+    >>> values("0", "0..3 10"), values("'squared'", "squared cross-entropy")
+    (['1', '2', '3', '10'], ["'cross-entropy'"])
+    """
+    words: list[str] = []
+    for word in listed.split():
+        first, dots, last = word.partition("..")
+        words += map(str, range(int(first), int(last) + 1)) if dots else [word]
+    if isinstance(ast.literal_eval(printed), str):
+        words = [repr(word) for word in words]
+    return [word for word in words if ast.literal_eval(word) != ast.literal_eval(printed)]
+
+
+def _is_verdict(cell: NotebookNode) -> bool:
+    return TAG in cell.metadata.get("tags", [])
+
+
+class _Printed(ast.NodeTransformer):
+    """Turns each assertion into a line that says whether it holds, with its sentence."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        sentence = ast.unparse(node.msg or ast.Constant(ast.unparse(node.test)))
+        return ast.parse(f"print({MARK!r}, bool({ast.unparse(node.test)}), {sentence})").body[0]
+
+
+def _names(source: str, context: type[ast.expr_context]) -> set[str]:
+    """Return the names that a cell loads or binds."""
+    nodes = ast.walk(ast.parse(source))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and type(node.ctx) is context}
+
+
+def _varied(page: Page, setting: str, changed: int, source: str) -> Page:
+    """Return the page as far as its last verdict, with one cell changed.
+
+    Nothing is drawn, and cells with a figure are left out unless a later one needs what they bind.
+    """
+    last = max(number for number, cell in enumerate(page.cells) if _is_verdict(cell))
+    kept: list[str] = []
+    lines: list[int] = []
+    needed: set[str] = set()
+    for number in range(last, -1, -1):
+        cell = page.cells[number]
+        text = source if number == changed else cell.source
+        if _is_verdict(cell):
+            text = ast.unparse(_Printed().visit(ast.parse(text)))
+        if "mystnb" in cell.metadata and not _names(text, ast.Store) & needed:
+            continue
+        needed |= _names(text, ast.Load)
+        kept.append(text)
+        lines.append(page.line(number) - 1)
+    sources = ["import matplotlib; matplotlib.use('agg')", *kept[::-1]]
+    cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources]
+    notebook = {"metadata": {"source_map": [0, *lines[::-1]]}, "cells": cells}
+    return replace(page, notebook=nbformat.from_dict(notebook), setting=setting)  # type: ignore[no-untyped-call]
+
+
+def variants(page: Page) -> list[Page]:
+    """Return the page once for each value that its knobs list; none if it has no verdict."""
+    if not any(map(_is_verdict, page.cells)):
+        return []
+    result = []
+    for number, cell in enumerate(page.cells):
+        for knob in KNOB.finditer(cell.source):
+            for value in values(knob[2], knob[3]):
+                source = cell.source[: knob.start(2)] + value + cell.source[knob.end(2) :]
+                result.append(_varied(page, f"{knob[1]} = {value}", number, source))
+    if not result:
+        problem = f"{page.doc}.md has a verdict and no knob: nothing could have overturned it"
+        raise ToolError(problem, "add `# vary:` with other values behind an assignment")
+    return result
+
+
+def verdicts(page: Page, store: Store) -> dict[str, bool]:
+    """Return whether each sentence of a page that was varied, and executed, holds."""
+    execution = store.load(page)
+    assert execution is not None, f"{page.name} was not executed"
+    texts = ["".join(output.get("text", "") for output in cell) for cell in execution.outputs]
+    lines = [line.split(maxsplit=2) for text in texts for line in text.split("\n")]
+    return {line[2]: line[1] == "True" for line in lines if line[:1] == [MARK]}
+
+
+def overturned(pages: Sequence[Page], store: Store) -> list[str]:
+    """Return where a sentence does not hold, with its place, for pages that were varied."""
+    found = []
+    for page in pages:
+        lines = page.path.read_text("utf-8").splitlines()
+        for sentence, holds in verdicts(page, store).items():
+            line = next((n for n, line in enumerate(lines, 1) if sentence in line), 1)
+            place = f"{page.path.relative_to(page.root).as_posix()}:{line}"
+            found += [] if holds else [f"{place}: with {page.setting}, it is not so: {sentence}"]
+    return found
+
+
+@command(argument("page", help="its path in book, such as conditioning/curvature"))
+def main(page: str) -> int:
+    """Print which statements of a page hold for which values; exit with 1 if one does not."""
+    from tools.site import execution
+
+    path = ROOT / "book" / f"{page.removeprefix('book/').removesuffix('.md')}.md"
+    found = next((other for other in find(ROOT) if other.path == path), None)
+    pages = variants(found) if found else []
+    if not pages:
+        raise ToolError(f"{path} has no code cell with the tag {TAG}", "see the head of --help")
+    store = Store(ROOT)
+    with Stages() as stages:
+        missing = [page for page in pages if store.load(page) is None]
+        failed = execution.execute(missing, store, stages.add("Variations"), Event())
+    if failed:
+        raise failed[0]
+    rows = {page.setting: verdicts(page, store) for page in pages}
+    sentences = list(dict.fromkeys(sentence for row in rows.values() for sentence in row))
+    table = Table("with", *map(str, range(1, len(sentences) + 1)))
+    for setting, row in rows.items():
+        table.add_row(setting, *("holds" if row.get(s) else "NOT SO" for s in sentences))
+    console.print(table)
+    for number, sentence in enumerate(sentences, 1):
+        console.print(f"{number}. {sentence}")
+    return int(not all(all(row.values()) for row in rows.values()))
