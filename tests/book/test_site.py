@@ -335,6 +335,7 @@ def test_page_404_leads_home_from_any_depth(site: Path, tab: Any, prefix: str) -
     tab.on("response", lambda answer: answers.append(answer.status))
     with Server(site, prefix) as server:
         for missing in ("none.html", "book/deep/er/none.html"):
+            tab.goto("about:blank")  # nothing of the page before answers any more
             answers.clear()
             with tab.expect_response(lambda answer: answer.ok):
                 tab.goto(server.address + missing)
