@@ -49,7 +49,7 @@ def test_most_weights_beyond_30_are_still_growing():
 
 
 METHODS = "method", "normalization", "activation"
-"""Recorded runs whose searches are still to be recorded."""
+"""What names the methods that a recorded run compares."""
 
 
 @pytest.mark.row("F-07")
