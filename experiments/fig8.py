@@ -1,8 +1,8 @@
 """Fig. 8: two hidden layers of 100 units on CIFAR-10, vanilla and BNP, and condition numbers.
 
-The Hessian is that of the first output unit's bias and weights, 101 × 101, over the minibatch of
-a step of BNP; every 25th step is looked at. P is made of the running averages, which the step uses,
-and of the minibatch's own statistics; with ε₁ = 0.01 and with ε₁ = 0. ::
+The Hessian is that of the first output unit's bias and weights, 101 × 101, at every 100th step:
+over the minibatch of the step, and over 2,000 training examples. P is made of the running averages,
+which a step of BNP uses, with ε₁ = 0.01 and ε₁ = 0, or of the statistics of the same examples. ::
 
     python experiments/fig8.py
 """
@@ -14,47 +14,47 @@ from optdl.experiments import Panel, Run, draw_curves, main
 from optdl.plotting import plot_curves
 
 RUNS = [
-    Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20),
-    Run("BNP", "cifar10", "fc2", "BNP", 60, 0.1, epochs=20, watch_every=25),
+    Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20, watch_every=100),
+    Run("BNP", "cifar10", "fc2", "BNP", 60, 0.1, epochs=20, watch_every=100),
 ]
 PANELS = [Panel("", RUNS)]
-KINDS = {
-    "running P 0.01": "P of the step",
-    "minibatch P 0.01": "P of the minibatch",
-    "running P 0": "of the step, $\\epsilon_1 = 0$",
-    "minibatch P 0": "of the minibatch, $\\epsilon_1 = 0$",
-}
+WHERE = {"": "60", "examples ": "2,000"}
+
+
+def measured(records, where, P="running", least="0.01"):
+    """Return κ of the Hessian, the gain of P, and κ(D), by seed (rows) and step (columns)."""
+    names = "hessian", f"{P} P {least}", f"{P} D {least}"
+    kappa, after, D = (np.array([r.curves[where + name] for r in records]) for name in names)
+    return kappa, kappa / after, D
 
 
 def table(experiment):
     """Return medians over the steps of all seeds, and the range of the seeds' medians, as rows."""
-    records, rows = experiment.records()[RUNS[1].name], []
-    for kind in KINDS:
-        gains = [np.divide(r.curves["hessian"], r.curves[kind]) for r in records]
-        kappa = np.concatenate([r.curves[kind.replace(" P ", " D ")] for r in records])
-        medians, gain = [np.median(each) for each in gains], np.concatenate(gains)
-        averages, _, least = kind.split()
-        rows.append([
-            "of the step (running averages)" if averages == "running" else "of the minibatch",
-            least,
-            f"{np.median(gain):.1f} ({min(medians):.1f}–{max(medians):.1f})",
-            f"{np.median(kappa):.1f}",
-            f"{np.median(gain / kappa):.2g}",
-            f"{np.median(gain / kappa**2):.2g}",
-        ])  # fmt: skip
+    rows = []
+    for run in experiment.panels[0].runs:
+        for where, examples in WHERE.items():
+            for P, least in (("running", "0.01"), ("own", "0.01"), ("running", "0")):
+                _, gain, D = measured(experiment.records()[run.name], where, P, least)
+                medians = np.median(gain, axis=1)
+                rows.append([
+                    run.label, examples, "the step" if P == "running" else "these examples", least,
+                    f"{np.median(gain):.3g} ({min(medians):.3g}–{max(medians):.3g})",
+                    *(f"{np.median(each):.2g}" for each in (D, gain / D, gain / D**2)),
+                ])  # fmt: skip
     return rows
 
 
 def draw(experiment):
-    """Draw training curves, and the condition numbers of the first seed."""
+    """Draw training curves, and the gain of the P of the step with the first seed."""
     draw_curves(experiment)
-    curves = experiment.records()[experiment.panels[0].runs[1].name][0].curves
-    shown = {"Hessian": curves["hessian"]} | {KINDS[kind]: curves[kind] for kind in KINDS}
-    ax = plt.subplots()[1]
-    plot_curves(shown, ax, x=curves["watched_step"], xlabel="step", ylabel="condition number")
-    ax.set_yscale("log")
-    plt.setp(ax.lines, linewidth=0.8, linestyle="-")
-    experiment.save(ax.figure, "fig8-condition-numbers")
+    axes = plt.subplots(1, len(RUNS), sharey=True, figsize=(8, 4))[1]
+    for ax, run in zip(axes, experiment.panels[0].runs, strict=False):  # with --only, fewer
+        records = experiment.records()[run.name][:1]
+        shown = {f"gain, {n} examples": measured(records, at)[1][0] for at, n in WHERE.items()}
+        shown |= {"κ(D)": (D := measured(records, "")[2][0]), "κ(D)²": D**2}
+        plot_curves(shown, ax, x=records[0].curves["watched_step"], xlabel="step", ylabel=run.label)
+        ax.set_yscale("log")
+    experiment.save(axes[0].figure, "fig8-condition-numbers")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
     python experiments/recorded.py bnp-averages     # by name; --again repeats what is there
 """
 
+import copy
 import itertools
 import sys
 from functools import lru_cache, partial
@@ -15,14 +16,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import cross_entropy
 
 from optdl import batchnorm, bnp, conditioning, dropout, erm, optimizers
 from optdl.data import Examples, load
 from optdl.experiments.recorded_runs import RecordedRun, main
-from optdl.initialization import InputNormalizer
+from optdl.initialization import InputNormalizer, mup_factors
 from optdl.networks import cnn5, fully_connected
-from optdl.optimizers.in_torch import Rotated, Stepped
+from optdl.optimizers.in_torch import Rotated, Stepped, Together, hidden_matrices
 from optdl.records import Record
 from optdl.training import Schedule, State, order_seed, train
 
@@ -91,6 +94,7 @@ def fitted(network, opt, parts, hooks, guess=False, **loop):
             raise
         chance = np.log(10)
         guesses = {"train_loss": chance, "minibatch_loss": chance, "validation_error": 0.9}
+        guesses["moved"] = 0.0
         return Record({name: [value] * loop["epochs"] for name, value in guesses.items()})
 
 
@@ -110,21 +114,26 @@ def tensors(examples):
     return torch.from_numpy(examples.x), torch.from_numpy(examples.y)
 
 
-def one_hidden_layer(seed, hidden, activation, bias=True):
+def one_hidden_layer(seed, hidden, activation, bias=True, inputs=64):
     """Return a network between 64 pixels and 10 scores, with torch's own initial weights."""
     torch.manual_seed(seed)
-    first, last = (torch.nn.Linear(*widths, bias) for widths in ((64, hidden), (hidden, 10)))
+    first, last = (torch.nn.Linear(*widths, bias) for widths in ((inputs, hidden), (hidden, 10)))
     return torch.nn.Sequential(first, activation, last)
 
 
 # --- Empirical risk minimization --------------------------------------------------------------
 
 
-def all_digits(seed):
-    """Return the features and labels of all digits, in a random order."""
-    data = load("digits")
-    x = np.concatenate((data.x_train, data.x_test))
-    y = np.concatenate((data.y_train, data.y_test))
+def in_random_order(seed, data="digits"):
+    """Return the features and labels of all digits, or of the tumors of scikit-learn."""
+    if data == "tumors":
+        tumors = load_breast_cancer()
+        x = StandardScaler().fit_transform(tumors.data).astype(np.float32)
+        y = tumors.target
+    else:
+        digits = load(data)
+        x = np.concatenate((digits.x_train, digits.x_test))
+        y = np.concatenate((digits.y_train, digits.y_test))
     order = np.random.default_rng(seed).permutation(len(y))
     return x[order], y[order]
 
@@ -132,15 +141,16 @@ def all_digits(seed):
 @recorded(
     "erm-after-zero",
     {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
-    product("seed {seed}", seeds=range(10)),
+    product("seed {seed}", seeds=range(10))
+    | product("{data}, seed {seed}", data=["tumors"], seeds=range(10)),
     ("train_error", "validation_error", "normalized_margin"),
 )
-def train_past_zero(seed, few, hidden, lr, hooks, **loop):
-    """Train on few digits, far past the last training error, and watch the margins."""
-    x, y = all_digits(seed)
+def train_past_zero(seed, few, hidden, lr, hooks, data="digits", **loop):
+    """Train on few examples, far past the last training error, and watch the margins."""
+    x, y = in_random_order(seed, data)
     hooks = [erm.MarginHook(torch.from_numpy(x[:few]), y[:few]), *hooks]
     parts = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
-    network = one_hidden_layer(seed, hidden, torch.nn.ReLU(), bias=False)
+    network = one_hidden_layer(seed, hidden, torch.nn.ReLU(), bias=False, inputs=x.shape[1])
     return by_sgd(network, lr, parts, hooks, seed=seed, **loop)
 
 
@@ -152,7 +162,7 @@ def train_past_zero(seed, few, hidden, lr, hooks, **loop):
 )
 def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
     """Train on 500 digits of which some have wrong labels, without a halt."""
-    (x, y), rng = all_digits(seed), np.random.default_rng(seed)
+    (x, y), rng = in_random_order(seed), np.random.default_rng(seed)
     picked, noisy = rng.choice(500, size=wrong, replace=False), y[:500].copy()
     noisy[picked] = (noisy[picked] + rng.integers(1, 10, size=wrong)) % 10
     parts = Examples(x[:500], noisy), Examples(x[500:1000], y[500:1000])
@@ -336,6 +346,84 @@ def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
     opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
     loop |= {"guess": True, "seed": seed}
     return fitted(network, opt, prepared_digits(inputs), hooks, **loop)
+
+
+MATRIX_RATES = dict.fromkeys(("AdamW", "Muon"), (0.0003, 0.001, 0.003, 0.01, 0.03))
+BY_MATRIX = "{inputs} {method}, {lr:g}, seed {seed}"
+
+
+@recorded(
+    "optimizers-matrices",
+    {"batch_size": 32, "epochs": 10, "decay": 0.1},
+    product(BY_MATRIX, by_rate(MATRIX_RATES), inputs=("normalized", "raw")),
+    ("train_loss", "validation_error"),
+    digits=4,
+)
+# other seeds, at the rate with the lowest mean validation error there: the same for all four
+@recorded(
+    "optimizers-muon",
+    {"batch_size": 32, "epochs": 10, "decay": 0.1},
+    product(
+        BY_MATRIX,
+        by_rate(dict.fromkeys(MATRIX_RATES, 0.003)),
+        range(5, 10),
+        inputs=("normalized", "raw"),
+    ),
+    ("train_loss", "validation_error"),
+    digits=4,
+)
+def train_hidden_matrices(seed, method, lr, decay, hooks, inputs, **loop):
+    """Train three hidden layers: the matrices between them by a method, all else by AdamW."""
+    network = fully_connected((64, 64, 64, 64, 10), seed=seed)
+    hidden, rest = hidden_matrices(network)
+    adamw = partial(torch.optim.AdamW, lr=lr, weight_decay=decay)
+    muon = Stepped(hidden, optimizers.Muon(lr, match_adamw=True, decay=decay))
+    opt = Together(muon if method == "Muon" else adamw(hidden), adamw(rest))
+    loop |= {"guess": True, "seed": seed}
+    return fitted(network, opt, prepared_digits(inputs), hooks, **loop)
+
+
+FALLS = {
+    "constant": lambda lr, steps: lr,
+    "cosine": optimizers.CosineDecay,
+    "linear": partial(optimizers.LinearDecay, last=0.0),
+    "WSD": lambda lr, steps: optimizers.StableDecay(lr, steps - steps // 5, steps // 5),
+}
+FALL_RATES = dict.fromkeys(FALLS, (0.1, 0.3, 1, 3))
+CHOSEN_FALLS = {  # the lowest mean training loss in optimizers-falls
+    ("constant", 4): 0.3, ("cosine", 4): 1, ("linear", 4): 1, ("WSD", 4): 0.3,
+} | dict.fromkeys(itertools.product(FALLS, [32]), 1)  # fmt: skip
+BY_FALL = "{hidden} units, {method}, {lr:g}, seed {seed}"
+
+
+@recorded(
+    "optimizers-falls",
+    {"batch_size": 32, "epochs": 10},
+    product(BY_FALL, by_rate(FALL_RATES), hidden=(4, 32)),
+    ("train_loss",),
+    digits=4,
+)
+# other seeds; and runs that go on
+@recorded(
+    "optimizers-schedules",
+    {"batch_size": 32},
+    product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), range(5, 10), epochs=[10])
+    | product(
+        BY_FALL + ", longer",
+        by_rate({("cosine", 4): 1, ("WSD", 4): 0.3}, "method", "hidden"),
+        range(5, 10),
+        epochs=[20],
+    ),
+    ("train_loss",),
+    digits=4,
+)
+def train_by_schedule(seed, method, lr, hidden, hooks, **loop):
+    """Train one hidden layer on digits by SGD with a schedule that ends with the training."""
+    network = fully_connected((64, hidden, 10), seed=seed)
+    parts = prepared_digits("normalized")
+    steps = loop["epochs"] * -(-len(parts[0]) // loop["batch_size"])
+    opt = Stepped(network.parameters(), optimizers.SGD(FALLS[method](lr, steps)))
+    return fitted(network, opt, parts, hooks, guess=True, seed=seed, **loop)
 
 
 @lru_cache(maxsize=5)
@@ -567,6 +655,47 @@ def train_hidden_layers(
     return by_sgd(network, lr, prepared_digits(inputs), hooks, guess=True, seed=seed, **loop)
 
 
+BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, rate {lr:g}, seed {seed}"
+WIDTHS = {  # with 32 units μP is the usual scaling
+    "Adam": [("usual", 32), ("usual", 128), ("usual", 512), ("μP", 128), ("μP", 512)],
+    "SGD": [("usual", 32), ("usual", 512)],
+}
+WIDTH_RATES = {"Adam": (0.001, 0.002, 0.004, 0.008, 0.016, 0.032), "SGD": (0.1, 0.2, 0.4, 0.8, 1.6)}
+
+
+@recorded(
+    "initialization-widths",
+    {"batch_size": 32, "epochs": 4, "depth": 2},
+    product(
+        BY_WIDTH,
+        [
+            {"method": method, "scaling": scaling, "width": width, "lr": lr}
+            for method, pairs in WIDTHS.items()
+            for (scaling, width), lr in itertools.product(pairs, WIDTH_RATES[method])
+        ],
+        range(5),
+        activation=("tanh", "ReLU"),
+    ),
+    ("train_loss",),
+    digits=4,
+)
+def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, base=32, **loop):
+    """Train hidden layers whose weights and rates are the usual ones, or scaled by the width."""
+    function, gain = HIDDEN[activation]
+    torch.manual_seed(seed)
+    widths, narrow = ((64, *[units] * depth, 10) for units in (width, base))
+    factors = mup_factors(widths, narrow if scaling == "μP" else widths)
+    parts, groups, gains = [], [], [gain] * depth + [1]
+    for n, o, s, scale, rate in zip(widths[:-1], widths[1:], gains, *factors, strict=True):
+        layer = torch.nn.Linear(n, o)
+        torch.nn.init.normal_(layer.weight, std=s * scale / n**0.5)
+        torch.nn.init.zeros_(layer.bias)
+        groups += [{"params": layer.weight, "lr": lr * rate}, {"params": layer.bias}]
+        parts += [layer, function()]
+    network, opt = torch.nn.Sequential(*parts[:-1]), getattr(torch.optim, method)(groups, lr=lr)
+    return fitted(network, opt, prepared_digits("normalized"), hooks, True, seed=seed, **loop)
+
+
 # --- Batch normalization ----------------------------------------------------------------------
 
 
@@ -717,6 +846,63 @@ def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
     examples, _ = prepared_digits(inputs, FEW)
     along = batchnorm.AlongStepHook(*tensors(examples), AHEAD, every=FEW // loop["batch_size"])
     return by_sgd(network, lr, (examples, None), [along, *hooks], seed=seed, **loop)
+
+
+SHIFTED = "{normalization}, {inputs}, {depth} hidden, shifts {size:g}, rate {lr:g}, seed {seed}"
+
+
+@recorded(
+    "batchnorm-shifts",
+    {"batch_size": 32, "epochs": 5},
+    product(
+        SHIFTED,
+        [
+            {"normalization": name, "inputs": inputs, "depth": depth, "size": size, "lr": lr}
+            for inputs, depth, rates in (
+                ("normalized", 2, (0.1, 0.3, 1)),
+                ("normalized", 4, (0.03, 0.1, 0.3, 1)),
+                ("raw", 2, (0.1, 0.3, 1)),
+            )
+            for name, size in (("none", 0), ("none", 0.5), ("bn", 0), ("bn", 0.5), ("bn", 1))
+            for lr in rates
+            if size < 1 or (inputs, depth) == ("normalized", 2)
+        ],
+        range(5),
+    ),
+    ("train_loss", "validation_error", "moved"),
+)
+def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
+    """Train with random shifts of what the hidden layers hand on, and watch the last of them.
+
+    ``moved`` is by how many standard deviations its mean on all examples moves in a step; a mean
+    over its features and some steps of each epoch.
+    """
+
+    def layers(features):
+        norm = [batchnorm.BatchNorm(features)] if normalization == "bn" else []
+        return torch.nn.Sequential(*norm, batchnorm.RandomShift(features, size))
+
+    network = fully_connected((64, *[50] * depth, 10), layers, seed=seed)
+    parts, before, moved = prepared_digits(inputs, FEW), [], []
+    x = tensors(parts[0])[0]
+
+    def after_step(state):
+        if state.step % 8 > 1:
+            return
+        with torch.no_grad():
+            values = copy.deepcopy(network)[:-1](x)  # whose averages may change
+        before.append(values.mean(0))
+        if state.step % 8 == 1 and len(before) > 1:
+            deviation = values.std(0) + 1e-3
+            moved.append(((before[-1] - before[-2]).abs() / deviation).mean().item())
+
+    def after_epoch(state):
+        state.append(moved=np.mean(moved))
+        moved.clear()
+
+    hooks = [SimpleNamespace(after_step=after_step, after_epoch=after_epoch), *hooks]
+    torch.manual_seed(seed)
+    return by_sgd(network, lr, parts, hooks, guess=True, seed=seed, **loop)
 
 
 # --- Dropout ----------------------------------------------------------------------------------

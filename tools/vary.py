@@ -25,14 +25,13 @@ from rich.table import Table
 
 from tools.layout import ROOT
 from tools.progress import Stages
+from tools.site.inpage.library.page_text import stated, statements
 from tools.site.pages import Page, Store, find
 from tools.terminal import ToolError, argument, command, console
 
 KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
 """A knob: its name, the value that is printed, the others."""
 TAG = "verdict"
-MARK = "@verdict"
-"""Begins a line in which a varied cell prints whether a statement holds."""
 
 
 def values(printed: str, listed: str) -> list[str]:
@@ -50,43 +49,40 @@ def values(printed: str, listed: str) -> list[str]:
     return [word for word in words if ast.literal_eval(word) != ast.literal_eval(printed)]
 
 
-def _is_verdict(cell: NotebookNode) -> bool:
+def is_verdict(cell: NotebookNode) -> bool:
+    """Tell whether a cell asserts what the text says."""
     return TAG in cell.metadata.get("tags", [])
 
 
-class _Printed(ast.NodeTransformer):
-    """Turns each assertion into a line that says whether it holds, with its sentence."""
-
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        sentence = ast.unparse(node.msg or ast.Constant(ast.unparse(node.test)))
-        return ast.parse(f"print({MARK!r}, bool({ast.unparse(node.test)}), {sentence})").body[0]
-
-
-def _names(source: str, context: type[ast.expr_context]) -> set[str]:
+def names(source: str, context: type[ast.expr_context]) -> set[str]:
     """Return the names that a cell loads or binds."""
     nodes = ast.walk(ast.parse(source))
     return {node.id for node in nodes if isinstance(node, ast.Name) and type(node.ctx) is context}
 
 
-def _varied(page: Page, setting: str, changed: int, source: str) -> Page:
-    """Return the page as far as its last verdict, with one cell changed.
+def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
+    """Return the page as far as its last verdict, with one cell changed; None if none needs it.
 
     Nothing is drawn, and cells with a figure are left out unless a later one needs what they bind.
     """
-    last = max(number for number, cell in enumerate(page.cells) if _is_verdict(cell))
+    last = max(number for number, cell in enumerate(page.cells) if is_verdict(cell))
     kept: list[str] = []
     lines: list[int] = []
     needed: set[str] = set()
+    read = False
     for number in range(last, -1, -1):
         cell = page.cells[number]
         text = source if number == changed else cell.source
-        if _is_verdict(cell):
-            text = ast.unparse(_Printed().visit(ast.parse(text)))
-        if "mystnb" in cell.metadata and not _names(text, ast.Store) & needed:
+        if is_verdict(cell):
+            text = ast.unparse(stated(text))
+        if "mystnb" in cell.metadata and not names(text, ast.Store) & needed:
             continue
-        needed |= _names(text, ast.Load)
+        needed |= names(text, ast.Load)
         kept.append(text)
         lines.append(page.line(number) - 1)
+        read |= number == changed
+    if not read:
+        return None  # the knob of a figure is for the reader alone
     sources = ["import matplotlib; matplotlib.use('agg')", *kept[::-1]]
     cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources]
     notebook = {"metadata": {"source_map": [0, *lines[::-1]]}, "cells": cells}
@@ -95,14 +91,15 @@ def _varied(page: Page, setting: str, changed: int, source: str) -> Page:
 
 def variants(page: Page) -> list[Page]:
     """Return the page once for each value that its knobs list; none if it has no verdict."""
-    if not any(map(_is_verdict, page.cells)):
+    if not any(map(is_verdict, page.cells)):
         return []
     result = []
     for number, cell in enumerate(page.cells):
         for knob in KNOB.finditer(cell.source):
             for value in values(knob[2], knob[3]):
                 source = cell.source[: knob.start(2)] + value + cell.source[knob.end(2) :]
-                result.append(_varied(page, f"{knob[1]} = {value}", number, source))
+                if varied := _varied(page, f"{knob[1]} = {value}", number, source):
+                    result.append(varied)
     if not result:
         problem = f"{page.doc}.md has a verdict and no knob: nothing could have overturned it"
         raise ToolError(problem, "add `# vary:` with other values behind an assignment")
@@ -114,8 +111,7 @@ def verdicts(page: Page, store: Store) -> dict[str, bool]:
     execution = store.load(page)
     assert execution is not None, f"{page.name} was not executed"
     texts = ["".join(output.get("text", "") for output in cell) for cell in execution.outputs]
-    lines = [line.split(maxsplit=2) for text in texts for line in text.split("\n")]
-    return {line[2]: line[1] == "True" for line in lines if line[:1] == [MARK]}
+    return statements("\n".join(texts))
 
 
 def overturned(pages: Sequence[Page], store: Store) -> list[str]:

@@ -46,7 +46,7 @@ def visit(translator: Any, node: html) -> None:
 
 def depart(translator: Any, node: html) -> None:
     """Close an element."""
-    if node["tag"] != "wbr":
+    if node["tag"] not in ("wbr", "input"):
         translator.body.append(f"</{node['tag']}>")
 
 

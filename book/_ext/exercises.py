@@ -1,12 +1,10 @@
-"""The directives ``exercise``, ``exercises`` and ``try``: code to be written and run on the page.
+"""The directives ``exercise`` and ``exercises``: code to be written and run on the page.
 
 The one source of an exercise is the released notebook of its assignment. A page shows the task and
 the cell to be filled in; the script ``exercise.js`` makes an editor and a check of it. Hints are
-folded below it. Without JavaScript a link leads to the notebook. A ``try`` is a cell for
-experiments.
+folded below it. Without JavaScript a link leads to the notebook.
 """
 
-import ast
 import json
 import re
 from dataclasses import dataclass, field
@@ -180,28 +178,10 @@ class ExerciseDirective(SphinxDirective):
         return box
 
 
-class TryDirective(ExerciseDirective):
-    """A cell for experiments: its name, such as ``erm-noise``, and code that runs as it stands."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return a box with the cell."""
-        name, source = f"try-{self.arguments[0]}", "\n".join(self.content)
-        try:
-            ast.parse(source)
-        except SyntaxError as error:
-            raise self.error(f"the cell {name} is not Python: {error}") from None
-        box = self.box(name, "Try it", "change a number and predict the figure")
-        box["classes"].append("try")
-        box += _cell("try", name, source)
-        box += self.without_script("With JavaScript you can run this code on the page.")
-        return [box]
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives."""
     app.add_config_value("self_study", False, "env", types=[bool])
     app.add_css_file("python/exercise.css")  # in the head, so that no box moves when it arrives
     app.add_directive("exercise", ExerciseDirective)
     app.add_directive("exercises", ExerciseDirective)
-    app.add_directive("try", TryDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

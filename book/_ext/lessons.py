@@ -1,7 +1,7 @@
 """What makes a page a lesson: its first line, its cards, the numbers in its prose, its lists.
 
 ``lesson`` stands below the title, ``cards`` at the end of the page, ``lessons`` on the first page
-of a chapter, ``exercise-list`` on the page of an assignment, ``card-list`` on that of all cards.
+of a chapter, ``exercise-list`` on the page of an assignment, ``course-list`` on *My course*.
 The role ``number`` prints what a cell has computed; `tools.site.execution` evaluates it. What a
 reader has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
 """
@@ -93,7 +93,7 @@ def _answers(box: Any) -> list[nodes.container]:
     return [cell for cell in cells if "exercise-answer" in cell["classes"]]
 
 
-LISTS = ("lessons", "lessons spine", "exercise-list", "card-list")
+LISTS = ("lessons", "lessons spine", "exercise-list", "course-list")
 
 
 class unfilled(nodes.General, nodes.TextElement):  # noqa: N801
@@ -101,7 +101,7 @@ class unfilled(nodes.General, nodes.TextElement):  # noqa: N801
 
 
 class ListDirective(SphinxDirective):
-    """A list of ``lessons`` (or with ``spine`` of those on it), of exercises, or of cards."""
+    """A list of ``lessons`` (or with ``spine`` of those on it), of exercises, or of the course."""
 
     optional_arguments = 1
 
@@ -124,11 +124,13 @@ def visit_list(writer: Any, node: unfilled) -> None:
     context = {
         "kind": node["kind"],
         "labels": builder.env.get_domain("std").labels,
+        "minutes": {name: lesson.minutes for name, lesson in lessons.items()},
         "pages": {name: lessons[name] for name in listed if not lessons[name].appendix},
         "appendices": [name for name in listed if lessons[name].appendix],
         "boxes": boxes,
         "checked": [box for box in boxes if _answers(box)],
         "chapters": {f: list(names) for f, names in groupby(ordered, posixpath.dirname)},
+        "work": {name: builder.env.metadata[name]["work"] for name in ordered},
         "uri": partial(builder.get_relative_uri, page),
         "name": partial(title_of, builder.app, numbered=False),
     }
@@ -183,7 +185,7 @@ class NumberRole(SphinxRole):
         numbers = _numbers(Path(self.env.app.outdir).parent / "numbers.json")
         name = " ".join(self.text.split())
         if value := numbers.get(self.env.docname, {}).get(name):
-            return [nodes.Text(value)], []
+            return [element("span", value, data_number=name)], []
         text = f"no cell of this page has computed the number {name}"
         return [], [self.inliner.reporter.error(text, line=self.lineno)]
 
@@ -196,7 +198,7 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives and the role."""
     app.add_node(unfilled, html=(visit_list, None))
-    for name in ("lessons", "exercise-list", "card-list"):
+    for name in ("lessons", "exercise-list", "course-list"):
         app.add_directive(name, ListDirective)
     app.add_directive("lesson", LessonDirective)
     app.add_directive("cards", CardsDirective)

@@ -26,6 +26,7 @@ SILENT += (nodes.target, addnodes.index, addnodes.toctree, HideCodeCellNode)
 INLINE = {"span", "code", "wbr", "strong"}
 """Elements without a space around their words."""
 UNSAID = {"exercise-title", "exercise-points", "exercise-hints", "exercise-solution"}
+UNSAID |= {"guess", "guess-line"}
 """Classes of such nodes: among them what would tell an answer to somebody who has not asked."""
 
 CARD = re.compile(r'<details class="card" id="card-(\w+)">(.*?)</details>', re.DOTALL)
@@ -95,7 +96,7 @@ def _section(node: Any, classes: set[str]) -> tuple[str, str, nodes.Node] | None
     """Return anchor, title and content of a node that is a section in the search."""
     if isinstance(node, nodes.section):
         return node["ids"][0], "", node
-    if "exercise" in classes and "try" not in classes:
+    if "exercise" in classes:
         return node["ids"][0], _text(node[0]), node
     if isinstance(node, nodes.definition_list_item) and node[0]["ids"]:  # a term of the glossary
         return node[0]["ids"][0], _text(node[0]), node[-1]

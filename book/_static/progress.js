@@ -77,25 +77,14 @@
       mark.role = is ? "img" : null;
       mark.ariaLabel = is ? "done" : null;
     }
-    for (const count of document.querySelectorAll(".done-count")) {
-      const marks = [...count.parentElement.nextElementSibling.querySelectorAll(".done-mark")];
-      count.textContent = ` · ${marks.filter((mark) => mark.role).length} of ${marks.length} done`;
-    }
     dispatchEvent(new Event("progress"));
   }
 
-  /** Lead on from the lesson that was open last. */
-  function goOn() {
-    const link = document.querySelector(".go-on a");
+  /** Return the lesson to go on with, from the one that was open last. */
+  function next() {
     const last = storage((kept) => kept.getItem(LAST));
-    if (!link || !last) return;
-    const way = lessons.map(([page]) => page).filter((page) => page === last || !done.has(page));
-    const next = way.slice(way.indexOf(last)).find((page) => !done.has(page));
-    const entry = [...document.querySelectorAll("nav.bd-links a")].find((each) => pageOf(each.href) === next)?.cloneNode(true);
-    if (!entry) return;
-    entry.querySelectorAll(".minutes, .spine").forEach((part) => part.remove());
-    link.href = entry.href;
-    link.replaceChildren("Go on with: ", ...entry.childNodes);
+    const way = lessons.filter(([page, [, , appendix]]) => page === last || !(appendix || done.has(page))).map(([page]) => page);
+    return last && [...way.slice(way.indexOf(last)), ...way].find((page) => !done.has(page));
   }
 
   // --- cards ---
@@ -142,16 +131,44 @@
         card.open = false;
         answer(card.id.slice(5), knew);
         const next = turn();
-        say(line, next ? "" : "All answered. The cards come back on the page Review.");
+        say(line, next ? "" : "All answered. The cards come back on the page My course.");
         (next?.firstElementChild ?? line).focus();
       });
     addEventListener("progress", turn);
   }
 
-  window.PROGRESS = { cards, answer, deal, due, element, read, refresh, say, storage, today };
+  // --- guesses: what was typed or chosen, beside the answer ---
+
+  const guessed = {}; // guesses that the browser does not keep
+
+  function compare() {
+    for (const field of document.querySelectorAll(".guess")) {
+      const key = `optdl:${field.id.replace("-", ":")}`;
+      const value = guessed[key] ?? storage((kept) => kept.getItem(key)) ?? "";
+      const number = field.querySelector("[type=number]");
+      for (const radio of field.querySelectorAll("[type=radio]")) radio.checked = radio.value === value;
+      if (number && number !== document.activeElement) number.value = value;
+      const words = field.querySelector("[type=number] + span, :checked + span");
+      const line = document.getElementById(field.id.replace("guess", "truth"));
+      line.hidden = !value || !words;
+      if (!line.hidden) line.querySelector("strong").replaceChildren(number ? value : "", ...words.cloneNode(true).childNodes);
+    }
+  }
+  addEventListener("progress", compare);
+  document.addEventListener("change", ({ target }) => {
+    const field = target.closest(".guess");
+    if (!field) return;
+    const key = `optdl:${field.id.replace("-", ":")}`;
+    const kept = storage((all) => (all.setItem(key, target.value), true));
+    if (!kept) guessed[key] = target.value;
+    compare();
+    const end = kept ? "" : " It is forgotten when you leave the page.";
+    field.querySelector("output").textContent = target.value && `Kept for the answer.${end}`;
+  });
+
+  window.PROGRESS = { cards, answer, deal, due, element, isDone: (page) => done.has(page), next, read, refresh, say, solved, storage, today };
   if (window.LESSONS[here]) storage((kept) => kept.setItem(LAST, here));
   refresh();
-  goOn();
   addEventListener("storage", ({ key }) => key?.startsWith("optdl:") === false || refresh());
   // an exercise of this page is solved when its class says so
   const exercises = new MutationObserver(refresh);

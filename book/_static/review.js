@@ -1,15 +1,55 @@
-/* The page Review: the cards that are due, one after the other, and the reader's progress as a file. */
+/* The page My course: what is done, due and left; the cards that are due, one after the other; and the reader's progress as a file. */
 (() => {
   "use strict";
 
-  const { cards, answer, deal, due, element, refresh, say, storage, today } = window.PROGRESS;
+  const { cards, answer, deal, due, element, isDone, next, refresh, say, solved, storage, today } = window.PROGRESS;
   const A_DAY = 20;
   const pageOf = {};
   for (const [page, all] of Object.entries(window.CARDS)) for (const id in all) pageOf[id] = page;
   const many = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 
+  const chapters = document.querySelectorAll(".course-list > details");
+  const titleOf = (page) => document.querySelector(`.course-list a[href^="${page}.html"]`).textContent;
+
+  // --- the course: what is done, what is due, and the time that is left ---
+
+  const ZERO = { all: 0, done: 0, exercises: 0, solved: 0, cards: 0, known: 0, due: 0, minutes: 0 };
+  const of = (part, whole, thing) => (whole ? ` · ${part} of ${many(whole, thing)}` : "");
+  const time = (minutes) => (minutes < 60 ? `${minutes} minutes` : many(Math.round(minutes / 6) / 10, "hour"));
+
+  function tell({ exercises, solved, cards, known, due }) {
+    return of(solved, exercises, "exercise") + of(known, cards, "card") + (due ? `, ${due} due` : "");
+  }
+
+  /** Write into each lesson and chapter how far it is; an appendix is not needed to have done all. */
+  function overview() {
+    const all = cards(), total = { ...ZERO };
+    for (const chapter of chapters) {
+      const sum = { ...ZERO };
+      for (const item of chapter.querySelectorAll("li")) {
+        const page = item.querySelector("a").getAttribute("href").split(".html")[0];
+        const [cells, ids, appendix] = window.LESSONS[page];
+        const known = ids.filter((id) => all[id]), done = isDone(page), minutes = Number(item.dataset.minutes);
+        const counts = { exercises: cells.length, solved: cells.filter(solved).length, cards: ids.length, known: known.length };
+        counts.due = known.filter((id) => due(all[id]) <= today()).length;
+        item.querySelector(".course-state").textContent = time(minutes) + tell(counts);
+        const way = appendix ? {} : { all: 1, done: Number(done), minutes: done ? 0 : minutes };
+        for (const [name, value] of Object.entries({ ...counts, ...way })) for (const one of [sum, total]) one[name] += value;
+      }
+      chapter.querySelector(".course-state").textContent = text(sum);
+    }
+    const line = document.querySelector(".course-total");
+    line.textContent = `${text(total)}. `;
+    if (total.due) line.append(element("a", { href: "#review-deck" }, "Answer the cards that are due."));
+    const page = next(), link = document.querySelector(".go-on a");
+    if (page) Object.assign(link, { href: `${page}.html`, textContent: `Go on: ${titleOf(page)}` });
+  }
+  const text = (sum) => `${sum.done} of ${many(sum.all, "lesson")}${tell(sum)} · ${sum.minutes ? `${time(sum.minutes)} left` : "all done"}`;
+
+  // --- the cards that are due ---
+
   const choice = element("select", { onchange: () => draw() }, new Option("all chapters, mixed", ""));
-  for (const topic of document.querySelectorAll(".card-list > p")) choice.append(new Option(topic.firstElementChild.textContent, `${topic.dataset.topic}/`));
+  for (const topic of chapters) choice.append(new Option(topic.querySelector("strong").textContent, `${topic.dataset.topic}/`));
   const line = element("p", { className: "card-said", role: "status", tabIndex: -1 });
   const place = element("div");
   document.getElementById("review-deck").append(element("label", { className: "review-tools" }, "Cards of ", choice), line, place);
@@ -47,13 +87,16 @@
       answer(id, knew);
       draw(true);
     });
-    const title = document.querySelector(`.card-list a[href^="${page}.html"]`).textContent;
-    const from = element("a", { href: `${page}.html` }, title);
+    const from = element("a", { href: `${page}.html` }, titleOf(page));
     place.append(card, element("p", { className: "card-from" }, "From the lesson ", from));
   }
 
-  draw();
-  addEventListener("progress", () => draw());
+  function showAll() {
+    overview();
+    draw();
+  }
+  showAll();
+  addEventListener("progress", showAll);
 
   // --- the file: all that the course keeps in this browser ---
 
@@ -70,7 +113,7 @@
     const href = URL.createObjectURL(new Blob([JSON.stringify({ progress: NAME, version: 1, kept })], { type: "application/json" }));
     element("a", { href, download: `progress-${new Date().toLocaleDateString("sv")}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60_000);
-    told.textContent = "Your answers and cards are in the file.";
+    told.textContent = "Your answers, guesses and cards are in the file.";
   }
 
   const isCard = (card) => card.length === 3 && card.every(Number.isInteger) && card[0] > 0 && card[0] < 7;

@@ -9,7 +9,7 @@
   // how much larger than on the page, in a window of 1280 × 720
   const [LARGEST, LARGE, SMALLEST, SMALLEST_ON_PAPER] = [2.7, 2, 0.8, 0.3];
   const LEFT_OUT =
-    "span, script, .lesson-line, .tag_setup, .toctree-wrapper, section:has(> div > .footnote-list), .cell:has(> details):not(:has(> .cell_output))";
+    "span, script, .guess, .guess-line, .lesson-line, .tag_setup, .toctree-wrapper, section:has(> div > .footnote-list), .cell:has(> details):not(:has(> .cell_output))";
   const LED = "ul, ol, dl, .pst-scrollable-table-container, div[class*='highlight-']"; // may follow a colon
   const WIDE = "mjx-container[display], pre, .pst-scrollable-table-container";
 

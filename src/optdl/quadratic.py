@@ -28,10 +28,13 @@ __all__ = [
     "eigen_power",
     "eigenbasis",
     "exact_line_search",
+    "excess_risk",
     "gd_coefficients",
     "gradient_descent",
+    "guaranteed_decrease",
     "largest_stable_step",
     "logistic_regression",
+    "loss_contributions",
     "mean_and_covariance",
     "measured_rates",
     "optimal_step",
@@ -39,6 +42,7 @@ __all__ = [
     "scheduled_coefficients",
     "search_along",
     "second_moment",
+    "spectral_filter",
     "two_digits",
     "zigzag",
 ]
@@ -282,6 +286,75 @@ def scheduled_coefficients(
     """
     factors = 1.0 - lrs[:, None] * eigenvalues
     return np.concatenate([[alpha0], alpha0 * np.cumprod(factors, axis=0)])
+
+
+def loss_contributions(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) -> Trajectory:
+    r"""Return what each eigendirection adds to the loss, step by step (Source: F-26).
+
+    .. math:: J(w^{(\tau)}) - J(w^*)
+              = \tfrac12 \sum_i \lambda_i (1-\eta\lambda_i)^{2\tau} \bigl(\alpha_i^{(0)}\bigr)^2
+
+    Row τ has the terms of the sum after τ steps. Raises ValueError where ``steps`` is negative.
+
+    >>> loss_contributions(np.array([2.0, 1.0]), np.array([1.0, 4.0]), lr=0.25, steps=1)
+    array([[2.   , 2.   ],
+           [1.125, 0.   ]])
+    """
+    return eigenvalues * gd_coefficients(alpha0, eigenvalues, lr, steps) ** 2 / 2
+
+
+def spectral_filter(eigenvalues: Vector, lr: float, steps: int) -> Trajectory:
+    r"""Return what fraction of the fit gradient descent has learned along each eigenvector.
+
+    .. math:: u_i^T w^{(\tau)} = \bigl(1 - (1-\eta\lambda_i)^\tau\bigr)\, u_i^T w^*
+
+    The start is 0, where nothing is learned: row τ has the fractions after τ steps. Early stopping
+    keeps the steep directions. Raises ValueError where ``steps`` is negative. Source: F-26.
+
+    >>> spectral_filter(np.array([0.5, 1.0]), lr=1.0, steps=2)
+    array([[0.  , 0.  ],
+           [0.5 , 1.  ],
+           [0.75, 1.  ]])
+    """
+    return 1.0 - gd_coefficients(np.ones(len(eigenvalues)), eigenvalues, lr, steps)
+
+
+def excess_risk(
+    signal: Vector, eigenvalues: Vector, lr: float, steps: int, sigma: float, m: int
+) -> Float[np.ndarray, " t"]:
+    r"""Return the expected loss of an early stopped fit to noisy labels, step by step.
+
+    The labels of m examples are those of true weights, with the coefficients :math:`c_i` of
+    ``signal`` in the eigenbasis of H, plus noise of the standard deviation ``sigma``. Gradient
+    descent starts at 0. Its loss on the labels without noise is, on average over the noise,
+
+    .. math:: \tfrac12 \sum_i \lambda_i (1-\eta\lambda_i)^{2\tau} c_i^2
+              + \frac{\sigma^2}{2m} \sum_i \bigl(1 - (1-\eta\lambda_i)^\tau\bigr)^2 .
+
+    Entry τ is the loss after τ steps. Raises ValueError where ``steps`` is negative. Source: F-26.
+
+    >>> excess_risk(np.array([2.0]), np.array([0.5]), lr=1.0, steps=2, sigma=2.0, m=4)
+    array([1.     , 0.375  , 0.34375])
+    """
+    missing = loss_contributions(signal, eigenvalues, lr, steps)
+    noise = sigma**2 / (2 * m) * spectral_filter(eigenvalues, lr, steps) ** 2
+    return (missing + noise).sum(axis=1)
+
+
+def guaranteed_decrease(gradient: Vector, lr: float, largest: float) -> float:
+    r"""Return by how much a step of gradient descent lowers any loss at least (Source: F-26).
+
+    .. math:: J(w) - J(w-\eta g) \ge \eta\,\bigl(1 - \tfrac12 L\eta\bigr)\,\lVert g\rVert^2
+
+    L, the ``largest``, bounds the absolute eigenvalues of the Hessian between both points. The
+    bound is positive for η < 2/L and largest for η = 1/L. Raises ValueError where L is negative.
+
+    >>> guaranteed_decrease(np.array([3.0, 4.0]), lr=0.1, largest=10.0)
+    1.25
+    """
+    if largest < 0:
+        raise ValueError(f"L bounds absolute values and is not negative; got {largest:g}")
+    return float(lr * (1.0 - largest * lr / 2.0) * (gradient @ gradient))
 
 
 def largest_stable_step(eigenvalues: Vector) -> float:
@@ -572,8 +645,6 @@ def logistic_regression(
         raise ValueError(f"labels must be −1 or +1; got {np.unique(y)[:5]}")
     if penalty <= 0:
         raise ValueError(f"penalty must be positive, or the minimum may not exist; got {penalty}")
-    from scipy.optimize import minimize  # slow to import, and seldom needed
-
     m, n = x.shape
     signed = y[:, None] * x
 
@@ -587,12 +658,14 @@ def logistic_regression(
         s = expit(signed @ w)
         return (signed.T * (s * (1 - s))) @ signed / m + penalty * np.eye(n)
 
-    start = np.zeros(n)
-    found = minimize(
-        value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-6}
-    )
-    # one more Newton step takes the error from 1e-6 to rounding
-    minimum = found.x - np.linalg.solve(hessian(found.x), gradient(found.x))
+    start = minimum = np.zeros(n)
+    step = np.ones(n)
+    # Newton's method, whose step is halved while the loss would grow
+    while np.linalg.norm(step) > 1e-8:
+        step = np.linalg.solve(hessian(minimum), gradient(minimum))
+        while value(minimum - step) > value(minimum) and np.linalg.norm(step) > 1e-8:
+            step /= 2
+        minimum = minimum - step
     return Problem("logistic regression", value, gradient, hessian, minimum, start)
 
 

@@ -11,11 +11,11 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import optdl
 from optdl.files import atomic_write
@@ -34,7 +34,7 @@ def versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "torch": str(torch.__version__),
+        "torch": metadata.version("torch"),
         "optdl": optdl.__version__,
     }
 

@@ -106,7 +106,7 @@ def test_card_is_due_by_the_readers_own_day(reader: Any) -> None:
 
 def test_at_most_twenty_cards_a_day(reader: Any) -> None:
     ada = reader().on(FIRST).open("more/many")
-    assert ada.answer("1" * 30) == "All answered. The cards come back on the page Review."
+    assert ada.answer("1" * 30) == "All answered. The cards come back on the page My course."
     first = "20 cards to answer today, and 10 more on the next days."
     assert ada.review("2026-01-11T12:00") == first
     end = "You have answered 20 cards today, which is enough. 10 cards will be asked on the next"
@@ -130,29 +130,57 @@ def test_lesson_is_done_with_its_exercises_and_cards(reader: Any) -> None:
     ada.page.locator("#cell-toy-double").evaluate("cell => cell.classList.add('exercise-passed')")
     ada.page.locator("nav [aria-label=done]").wait_for()
     assert ada.done() == ["Lesson one"]
-    assert "2 lessons, 20 minutes · 1 of 2 done" in ada.open("toy/index").page.inner_text("article")
-    marked = ada.page.locator("ol.lessons li:has([aria-label=done])")
+    marked = ada.open("toy/index").page.locator("ol.lessons li:has([aria-label=done])")
     assert "Lesson one" in marked.inner_text()
-    text = ada.open("exercises").page.inner_text("article")
-    assert "2 exercises with a check · 1 of 2 done" in text
+    ada.open("exercises")
     titles = ada.page.locator(".exercise-list li").all_inner_texts()
     assert [title.split(" · ")[1] for title in titles] == ["Double✓", "Halve", "Explain"]
 
 
-def test_front_page_leads_to_the_next_lesson(reader: Any) -> None:
-    ada = reader().open("index")
-    link = ada.page.locator(".go-on a")
+def test_my_course_tells_what_is_left(reader: Any) -> None:
+    ada = reader().on(FIRST).open("review")
+    link, total = ada.page.locator(".go-on a"), ada.page.locator(".course-total")
     assert link.inner_text() == "Begin"
-    ada.open("toy/two").open("index")
-    assert link.inner_text() == "Go on with: Lesson two"
+    assert total.inner_text().startswith("0 of 4 lessons · 0 of 1 exercise · 0 of 35 cards")
     ada.open("toy/two").answer("1")
-    ada.open("index")
-    link.click()
+    ada.open("toy/one").answer("11")
+    ada.on("2026-01-11T12:00").open("review")
+    assert link.inner_text() == "Go on: Lesson one"
+    left = "1 of 4 lessons · 0 of 1 exercise · 3 of 35 cards, 3 due · 30 minutes left"
+    assert total.inner_text() == f"{left}. Answer the cards that are due."
+    ada.page.locator(".course-list summary").first.press("Enter")
+    lessons = ada.page.locator(".course-list li:visible").all_inner_texts()
+    one, two = "0 of 1 exercise · 2 of 2 cards, 2 due", "1 of 1 card, 1 due"
+    assert lessons == [f"Lesson one 10 minutes · {one}", f"Lesson two✓ 10 minutes · {two}"]
+    ada.answer("1")
+    assert "2 due" in total.inner_text()
+    ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
+    ada.open("review")
+    assert total.inner_text().startswith("2 of 4 lessons · 1 of 1 exercise")
+    link.press("Enter")
     ada.page.wait_for_url("**/more/many.html")
 
 
+def test_guess_stands_beside_the_answer(reader: Any) -> None:
+    ada = reader().open("toy/two")
+    lines = ada.page.locator(".guess-line")
+    assert not any(line.is_visible() for line in lines.all())
+    ada.page.get_by_label("Your guess", exact=False).first.focus()
+    for key in ("2", ".", "5", "Enter"):
+        ada.page.keyboard.press(key)
+    ada.page.get_by_role("radio", name="smaller").press("Space")
+    assert ada.page.get_by_role("status").first.inner_text() == "Kept for the answer."
+    text = ada.save()
+    ada.page.evaluate("localStorage.clear()")
+    assert ada.load(text) == "The file is loaded."
+    ada.open("toy/two").page.get_by_text("Answer", exact=True).press("Enter")
+    first, second = (" ".join(line.inner_text().split()) for line in lines.all())
+    assert first == "You guessed 2.5 cm; it is 3 cm."
+    assert re.fullmatch("You chose “smaller” for .*; the answer is “smaller”.", second)
+
+
 PLACES = """() => {
-  const parts = document.querySelectorAll("nav a, .minutes, ol.lessons li, .go-on, h1, h1 ~ p");
+  const parts = document.querySelectorAll("nav a, .minutes, ol.lessons li, h1, h1 ~ p");
   return [...parts].map((part) => part.getBoundingClientRect().toJSON());
 }"""
 
@@ -187,8 +215,7 @@ Storage.prototype.setItem = function (...entry) {
 def test_page_without_storage_works_and_warns_once(reader: Any, script: str) -> None:
     ada = reader(script=script).open("toy/one")
     assert "This browser keeps nothing" in ada.answer("1")
-    assert ada.answer("1") == "All answered. The cards come back on the page Review."
-    assert "Go on" not in ada.open("index").page.inner_text("article")
+    assert ada.answer("1") == "All answered. The cards come back on the page My course."
     assert ada.open("review").message().startswith("There are no cards here yet.")
 
 
@@ -254,8 +281,9 @@ def test_cards_without_scripts_are_questions_that_unfold(reader: Any) -> None:
     ada = reader(java_script_enabled=False).open("toy/one")
     assert ada.page.locator("details.card:visible").count() == 2
     assert ada.page.get_by_role("button", name="Knew it").count() == 0
-    ada.open("review").page.get_by_role("link", name="Lesson many").last.click()
-    ada.page.wait_for_url("**/more/many.html#cards")
+    ada.open("review").page.locator(".course-list summary").last.press("Enter")
+    ada.page.get_by_role("link", name="Lesson many").last.click()
+    ada.page.wait_for_url("**/more/many.html")
 
 
 def test_cards_and_review_work_from_a_file(reader: Any, toy_site: Path) -> None:
@@ -293,5 +321,5 @@ def test_anki_gets_every_card_with_its_formulas(tmp_path: Path) -> None:
 def test_cards_of_the_book_need_no_context() -> None:
     names = [name for name, *_ in cards.rows()]
     assert len(set(names)) == len(names) > 200
-    # a role or a link would lead nowhere on the page Review and in Anki
+    # a role or a link would lead nowhere on the page My course and in Anki
     assert [one for one in cards.cards() if re.search(r"\{\w+\}`|\]\(", one[1] + one[2])] == []

@@ -314,6 +314,12 @@ def test_plane_shows_the_iteration_of_momentum(named, x, alpha):
     return {"values": parts, "rate": np.abs(values).max(), "named": named, "path": path}
 
 
+@figure("momentum-plane", "x alpha", (0.05, 0.5), (1.3, 0.85), (0.3, 0.8), (2.6, 0.7))
+def test_plane_names_the_damping_ratio(x, alpha):
+    """damping()"""
+    return opt.damping_ratio(x, alpha, 1.0)
+
+
 def slowest(lr: float, alpha: float, kappa: float) -> float:
     """Return the rate of momentum on a bowl with many eigenvalues between 1/κ and 1."""
     spectrum = np.geomspace(1 / kappa, 1, 50)
@@ -435,12 +441,15 @@ def test_race_names_what_diverged_or_escaped(shown, sgd, newton):
     assert (shown[0], shown[-1]) == (sgd, newton)
 
 
-@figure("schedule", fall=["constant", "cosine"], plan=[(0.2, 0), (0.6, 20), (1.0, 100)])
+@figure("schedule", fall=["constant", "cosine", "linear", "stable"],
+        plan=[(0.2, 0), (0.6, 20), (1.0, 100)])  # fmt: skip
 def test_schedule_is_followed_by_sgd(plan, fall):
     """(set({lr: plan[0], warmup: plan[1]}),
     {rates: rates(), mean: train().mean, paths: [0, 1].map(path)})"""
     lr, warmup = plan
-    rate = opt.CosineDecay(lr, tau=300 - warmup) if fall == "cosine" else lr
+    left = 300 - warmup
+    rate = {"cosine": opt.CosineDecay(lr, left), "linear": opt.LinearDecay(lr, left, last=0.0),
+            "stable": opt.StableDecay(lr, left - 60, 60)}.get(fall, lr)  # fmt: skip
     if warmup or fall == "constant":
         rate = opt.Warmup(rate, steps=max(warmup, 1))
     draw = iter(0.3 * normals(1, 200, 300, 2).swapaxes(0, 1))

@@ -51,7 +51,7 @@ def edit(page: Any, field: Any) -> None:
 
 @pytest.mark.parametrize(
     ("page", "cell"),
-    [(1280, "bnp_cnn-channel-statistics"), (1280, "try-bnp_cnn-border"), (390, "bnp_cnn-question")],
+    [(1280, "bnp_cnn-channel-statistics"), (390, "bnp_cnn-question")],
     indirect=["page"],
 )
 def test_an_answer_gets_every_key(page: Any, cell: str) -> None:

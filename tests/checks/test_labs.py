@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from optdl.checks.labs.records import RecordCheck
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.digits import batches, dense, standardized
 from optdl.labs.lab import Lab
-from optdl.labs.optimizers import LAB, WIDTHS, final_losses
+from optdl.labs.optimizers import WIDTHS, final_losses
 from optdl.labs.records import FILE, MAX_BYTES, RecordError
 from tools.classroom import lab_records
 from tools.layout import ROOT
@@ -132,9 +133,10 @@ def test_seed_is_checksum_of_user_name() -> None:
 
 def test_oversized_record_is_refused(tmp_path: Path) -> None:
     record = LabRecord("LAB-0", "ada", {}, [Run({}, {"loss": [1 / 3] * (MAX_BYTES // 15)})])
-    with pytest.raises(RecordError, match="at most 2097152 bytes"):
+    with pytest.raises(RecordError, match="at most 2097152 bytes") as refused:
         record.save(tmp_path / "record.json")
     assert list(tmp_path.iterdir()) == []
+    assert refused.value._render_traceback_() == [f"✗ {refused.value}."]
 
 
 @pytest.mark.parametrize("graded", [False, True])
@@ -148,6 +150,8 @@ def test_own_record_and_reading_are_accepted(
         monkeypatch.setenv("GRADEBOX_STUDENT", "ada")
     rates: list[float] = []
     assert "run the cell with `check_record` above" in misread()
+    summary()
+    assert "✗ reading: not right yet" in capsys.readouterr().out
     assert judged(step=lambda lr: rates.append(lr) or lr) == misread() == ""
     assert rates == [0.5] * 5 + [0.1] * 5 + [1e200] * 5, "all runs are trained again, once"
     told = capsys.readouterr().out
@@ -171,10 +175,7 @@ def test_own_record_and_reading_are_accepted(
             "the first losses with lr 0.1 are none in the record",
         ),
         (lambda content: content.update(lab="LAB-2"), "the record is one of LAB-2; this is LAB-0"),
-        (
-            lambda content: content["predictions"].update(best=0.5),
-            "your prediction of 'best' is not the one from before the run, 0.5",
-        ),
+        (lambda content: content["predictions"].update(best=0.5), "prediction of 'best' is not"),
     ],
 )
 def test_forged_record_with_valid_checksum_is_refused(
@@ -211,13 +212,6 @@ def test_invalid_record_is_refused(toy: LabRecord, text: str, reason: str) -> No
     assert reason in judged()
 
 
-def raising(error: Exception) -> Callable[[float], float]:
-    def step(lr: float) -> float:
-        raise error
-
-    return step
-
-
 @pytest.mark.parametrize(
     ("graded", "given", "reason"),
     [
@@ -225,11 +219,10 @@ def raising(error: Exception) -> Callable[[float], float]:
         ("ben", {}, "`user()` returns 'ada', and the work is that of 'ben'"),
         ("ben", {"user": lambda: None}, "must return your user name as text; it returns None"),
         ("", {"best": 7}, "`predictions()` must give 'best': one of the rates"),
-        ("", {"step": lambda lr: 2 * lr}, "the first losses with lr 0.5 are"),
         ("", {"step": lambda lr: 2 * lr}, "delete record.json and train again"),
-        ("", {"step": raising(NotImplementedError())}, "that is needed here is not written yet"),
-        ("", {"step": raising(RecordError(""))}, "Why: ."),
-        ("", {"step": raising(RecordError("the lab refuses"))}, "Why: the lab refuses."),
+        ("", {"step": Mock(side_effect=NotImplementedError)}, "needed here is not written yet"),
+        ("", {"step": Mock(side_effect=RecordError(""))}, "Why: ."),
+        ("", {"step": Mock(side_effect=RecordError("the lab refuses"))}, "Why: the lab refuses."),
         ("", {"level": 1.0}, "the best run must reach 1; yours reaches"),
         ("", {"evaluate": lambda w: -3.0}, "says that it reaches -0.0001; its weights reach -3"),
     ],
@@ -241,8 +234,7 @@ def test_mismatched_record_is_refused(
         monkeypatch.setitem(USUAL, field, given[field])
     if graded:
         monkeypatch.setenv("GRADEBOX_STUDENT", graded)
-    told = judged(**{name: value for name, value in given.items() if name not in USUAL})
-    assert reason in told
+    assert reason in judged(**{name: given[name] for name in given.keys() - USUAL.keys()})
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [(1.06, True), (20.0, False)])
@@ -294,46 +286,26 @@ def test_losses_compare_up_to_rounding_noise() -> None:
     assert not records._near(steady, sorted(steady))
 
 
-class Elsewhere:
-    """Stands for an answer that lives in another process, which works in another folder."""
-
-    def __init__(self, answer: Any, folder: Path) -> None:
-        self._answer, self._folder = answer, folder
-
-    def __call__(self) -> Any:
-        return self._answer()
-
-    def __observe__(self, driver: Callable[..., Any], *values: Any) -> Any:
-        with contextlib.chdir(self._folder):
-            return driver(self._answer, *values)
-
-
 def test_record_is_read_in_the_answers_folder(
     toy: LabRecord, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    def elsewhere(answer: Any) -> Any:  # as in another process, which works in another folder
+        def observe(driver: Callable[..., Any], *values: Any) -> Any:
+            with contextlib.chdir(tmp_path):
+                return driver(answer, *values)
+
+        answer.__observe__ = observe
+        return answer
+
     with contextlib.chdir(tmp_path_factory.mktemp("tests")):
-        assert judged(Elsewhere(lambda: "ada", tmp_path)) == ""
-        assert refusal(check_reading, "LAB-0:reading", Elsewhere(lambda: READ, tmp_path)) == ""
+        assert judged(elsewhere(lambda: "ada")) == ""
+        assert refusal(check_reading, "LAB-0:reading", elsewhere(lambda: READ)) == ""
         assert "there is no record.json" in judged()
-
-
-def test_record_error_shows_no_traceback(tmp_path: Path) -> None:
-    with pytest.raises(RecordError) as refused:
-        LabRecord.load(tmp_path / "record.json")
-    [line] = refused.value._render_traceback_()
-    assert line == f"✗ {refused.value}."
 
 
 def test_unknown_lab_is_refused() -> None:
     with pytest.raises(KeyError, match="there is no lab for 'LAB-99:record'"):
         check_record("LAB-99:record", None, None)
-
-
-def test_summary_includes_the_record(toy: LabRecord, capsys: pytest.CaptureFixture[str]) -> None:
-    judged(lambda: None)
-    capsys.readouterr()
-    summary()
-    assert "✗ record: not right yet" in capsys.readouterr().out
 
 
 # --- What the first lab trains ----------------------------------------------------------------
@@ -343,10 +315,9 @@ def test_network_is_determined_by_its_seed() -> None:
     first, again, other = (dense(WIDTHS, seed) for seed in (1, 1, 2))
     assert torch.equal(first[0].weight, again[0].weight)
     assert not torch.equal(first[0].weight, other[0].weight)
-    stds = [
-        float(first[k].weight.detach().std() * math.sqrt(first[k].in_features / 2)) for k in (0, 2)
-    ]
-    np.testing.assert_allclose(stds, 1, rtol=0.05)
+    for layer in (first[0], first[2]):
+        expected = math.sqrt(2 / layer.in_features)
+        assert layer.weight.std().item() == pytest.approx(expected, rel=0.05)
 
 
 def test_batches_are_drawn_from_the_training_examples() -> None:
@@ -359,21 +330,8 @@ def test_batches_are_drawn_from_the_training_examples() -> None:
     assert float(x.std()) == pytest.approx(1, abs=1e-5)
 
 
-def test_record_of_first_lab_agrees_with_torch_optimizers() -> None:
-    """PyTorch's own optimizers in place of the answers; the best rates lie inside the grid."""
-
-    class Momentum(torch.optim.SGD):
-        def __init__(self, params: Any, lr: float) -> None:
-            super().__init__(params, lr=lr, momentum=0.9)
-
-    source = COURSE / "optimizers"
-    kept, parts = LabRecord.load(source / FILE), lab_records.answers_of(source / "lab.ipynb")
-    parts |= {"SGD": Momentum, "AdamW": torch.optim.AdamW}
-    for setting in (LAB.settings[4], LAB.settings[9]):
-        curves, _ = LAB.experiment(parts, setting, seed_of(kept.user), 100)
-        expected = kept.find(setting).curves["loss"][:100]
-        np.testing.assert_allclose(curves["loss"], expected, rtol=0.02, atol=1e-3)
-    for found in final_losses(kept).values():
+def test_best_rates_of_first_lab_lie_inside_the_grid() -> None:
+    for found in final_losses(LabRecord.load(COURSE / "optimizers" / FILE)).values():
         assert min(found) < min(found, key=found.__getitem__) < max(found)
 
 

@@ -25,11 +25,16 @@ def titles(course: Course) -> list[str]:
     return [cell.source.splitlines()[0] for cell in cells if new.NUMBER.match(cell.source)]
 
 
-def test_tasks_stay_numbered_and_the_written_question_last(course: Course) -> None:
+def test_new_task_is_numbered_and_made_once(course: Course) -> None:
+    """The written question stays the last."""
     before = titles(course)
     new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     last = f"## {len(before) + 1} · In your own words"
     assert titles(course) == [*before[:-1], f"## {len(before)} · Newly made", last]
+    begun = course.source("erm").read_bytes()
+    with pytest.raises(ToolError, match="is there already"):
+        new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
+    assert course.source("erm").read_bytes() == begun
 
 
 def test_new_block_is_complete_and_steps_name_files(course: Course) -> None:
@@ -41,11 +46,3 @@ def test_new_block_is_complete_and_steps_name_files(course: Course) -> None:
     named = {word.strip(",:;") for step in steps for word in step.split() if "/" in word}
     assert all((ROOT / path).exists() or (course.root / path).exists() for path in named)
     assert {"src/optdl/erm", "book/erm/index.md", "book/syllabus.md"} <= named
-
-
-def test_existing_exercise_is_not_overwritten(course: Course) -> None:
-    new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
-    begun = course.source("erm").read_bytes()
-    with pytest.raises(ToolError, match="is there already"):
-        new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
-    assert course.source("erm").read_bytes() == begun

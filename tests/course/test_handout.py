@@ -148,9 +148,7 @@ def test_handout_follows_the_way_to_hand_in(
     assert "validate-assignment" not in off
 
 
-@pytest.fixture(scope="module")
-def handed_in(unpacked: Path) -> tuple[str, Path]:
-    """Return what a student is told who hands in a part of an assignment, and the zip."""
+def test_submitting_tells_results_and_packs_the_work(unpacked: Path) -> None:
     course = Course(unpacked)
     lab.copy_for_work(course, "erm")
     right = notebooks.named(notebooks.read(Course(ROOT).source("erm")))
@@ -170,11 +168,10 @@ def handed_in(unpacked: Path) -> tuple[str, Path]:
         for cell in notebook.cells:
             cell.source = mine.get(cell.id, cell.source)
     (course.work / "erm" / "own.txt").write_text("mine")
-    return run(unpacked, "-m", "tools.classroom.submit", typed="ada\n"), course.work / "ada-erm.zip"
-
-
-def test_submitting_says_what_agrees_fails_and_is_missing(handed_in: tuple[str, Path]) -> None:
-    output = handed_in[0]
+    output = run(unpacked, "-m", "tools.classroom.submit", typed="ada\n")
+    with zipfile.ZipFile(course.work / "ada-erm.zip") as archive:
+        assert archive.namelist() == ["erm/erm.ipynb"]
+        assert archive.read("erm/erm.ipynb") == (course.work / "erm/erm.ipynb").read_bytes()
     text = " ".join(output.split())  # a narrow terminal breaks lines
     signs = {int(number): sign for sign, number in re.findall(r" ([✓✗–·]) (\d+) · ", text)}
     assert signs == dict.fromkeys(range(1, 11), "–") | {1: "✓", 4: "✓", 6: "✗", 8: "✗", 11: "·"}
@@ -201,12 +198,6 @@ def test_an_unreadable_notebook_is_packed(unpacked: Path, printed: Any) -> None:
     use(submit, course, "quadratic", "--id", "ben")
     assert "quadratic.ipynb is no JSON" in printed()
     assert (course.work / "ben-quadratic.zip").is_file()
-
-
-def test_submission_zip_holds_exactly_the_work(unpacked: Path, handed_in: tuple[str, Path]) -> None:
-    with zipfile.ZipFile(handed_in[1]) as archive:
-        assert archive.namelist() == ["erm/erm.ipynb"]
-        assert archive.read("erm/erm.ipynb") == (unpacked / "work/erm/erm.ipynb").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["", "../ada", "ada lovelace", "-ada"])

@@ -17,7 +17,6 @@ from tools.terminal import ToolError
 pytestmark = MARKS
 
 PLAIN = "id,first_name,last_name,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,Nevis,\n"
-WHOLE = "{},Ada,Lovelace\n{},Ben,Nevis\n"
 MOODLE = (
     '"First name","Last name","ID number","Email address",Groups\n'
     'Ada,Lovelace,2027001,ada@example.org,"A, B"\nBen,Nevis,2027002,ben@example.org,\n'

@@ -70,14 +70,3 @@ def test_endless_loop_is_interrupted_and_later_cells_run(tmp_path):
         "CellTimeoutError",
     ]
     assert cells[2].outputs[0].data["text/plain"] == "True"
-
-
-LAZY = "concurrent.futures"  # it imports a part of it when it is asked for its name
-IMPORTS = ["wave", "no_such_module", f"{LAZY}:ProcessPoolExecutor", "json:no"]
-
-
-def test_configured_imports_are_loaded_before_the_first_cell(tmp_path):
-    source = f"import sys\n[n in sys.modules for n in ('wave', {f'{LAZY}.process'!r})]"
-    for names, expected in ([LAZY], "[False, False]"), (IMPORTS, "[True, True]"):
-        [cell] = cells_of(WarmExecute, tmp_path, source, imports=names)
-        assert cell.outputs[0].data["text/plain"] == expected

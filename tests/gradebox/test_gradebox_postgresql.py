@@ -47,13 +47,9 @@ def server() -> Iterator[str]:
             os.chown(name, NOBODY, NOBODY)
         making = [PROGRAMS["initdb"], "-D", data, "-U", "teacher", "-A", "trust", "--no-sync"]
         subprocess.run(making, cwd=name, capture_output=True, check=True, timeout=HANG, **AS)
-        running = subprocess.Popen(
-            [PROGRAMS["postgres"], "-D", data, "-k", name, "-c", "listen_addresses="],
-            cwd=name,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **AS,
-        )
+        serving = [PROGRAMS["postgres"], "-D", data, "-k", name, "-c", "listen_addresses="]
+        null = subprocess.DEVNULL
+        running = subprocess.Popen(serving, cwd=name, stdout=null, stderr=null, **AS)
         try:
             yield f"postgresql+psycopg://teacher@/{{}}?host={name}"
         finally:

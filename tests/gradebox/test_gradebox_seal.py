@@ -496,16 +496,12 @@ def test_copy_counts_whole_blocks_and_files(work, tmp_path, monkeypatch):
 
 def started(mark: str) -> list[psutil.Process]:
     """Return the processes that were started with this argument, when there are any."""
-    found: list[psutil.Process] = []
 
-    def look() -> bool:
-        found[:] = [
-            p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())
-        ]
-        return bool(found)
+    def found() -> list[psutil.Process]:
+        return [p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())]
 
-    wait_until(look)
-    return found
+    wait_until(found)
+    return found()
 
 
 DAEMON = """

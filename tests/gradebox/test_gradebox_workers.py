@@ -314,7 +314,10 @@ def test_imports_of_instructors_cells_are_preloaded(tmp_path):
     code = [{"cell_type": "code", "source": text} for text in texts]
     notebook.write_text(json.dumps({"cells": code}))
     assert pool._imported(tmp_path, ((notebook, 0),)) == ("numpy", "os.path", "os.path:join")
-    imports = cell("imports", "import wave, no_such_module\nfrom course import x")
-    for source, expected in (([imports], "True\n"), ([LATER], "False\n")):
-        cells, _ = executed(tmp_path, "import sys\nprint('wave' in sys.modules)", source=source)
+    text = "import wave, no_such_module\nfrom course import x\nfrom json import no\n"
+    # a part of it is imported when it is asked for a name
+    imports = cell("imports", f"{text}from concurrent.futures import ProcessPoolExecutor")
+    known = "import sys\nprint('wave' in sys.modules, 'concurrent.futures.process' in sys.modules)"
+    for source, expected in (([imports], "True True\n"), ([LATER], "False False\n")):
+        cells, _ = executed(tmp_path, known, source=source, imports=["no_such_module"])
         assert shown(cells[0]) == expected

@@ -126,10 +126,7 @@ def files(root: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module", params=["kernel", "wasm"])
 def graded(request: pytest.FixtureRequest) -> Iterator[Graded]:
     mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
-    with (
-        tempfile.TemporaryDirectory(prefix="hostile-") as folder,
-        listening(mark) as (port, heard),
-    ):
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder, listening(mark) as (port, heard):
         root = Path(folder).resolve() / "course"
         course.create(root, SETTINGS)
         machine.module()  # compiled before, without these limits

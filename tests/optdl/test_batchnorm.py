@@ -65,16 +65,6 @@ def test_inference_matches_torch(batch, rng):
     assert_close(h @ folded_W.T + folded_b, expected)
 
 
-@pytest.mark.row("L2-14")
-def test_moving_average_of_l2_starts_at_first_value(rng):
-    # and δ is the weight of the new one
-    values = rng.normal(size=(6, 2))
-    average = values[0]
-    for value in values[1:]:
-        average = 0.2 * value + 0.8 * average
-    assert_allclose(bn.moving_average(values, 1 - 0.2)[-1], average, rtol=1e-13)
-
-
 @pytest.mark.row("P-03")
 def test_renormalization_backward_holds_corrections_constant(batch, rng):
     x, gamma, beta, upstream = batch
@@ -111,6 +101,30 @@ def test_group_normalization_matches_torch(rng, groups):
     if groups == 1:
         theirs = functional.layer_norm(*tensors(x), (6,), *tensors(gamma, beta))
         assert_close(ours, theirs.detach())
+
+
+@pytest.mark.row("F-23")
+def test_rms_normalization_matches_torch(rng):
+    x, gamma = 3 + rng.normal(size=(5, 6)), rng.normal(size=6)
+    theirs = functional.rms_norm(*tensors(x), (6,), *tensors(gamma), eps=0.01)
+    assert_close(bn.rmsnorm_forward(x, gamma, eps=0.01), theirs.detach())
+
+
+@pytest.mark.row("L1-41")
+def test_random_shift_moves_whole_minibatches_in_training(rng):
+    torch.manual_seed(0)
+    layer, x = bn.RandomShift(400, size=0.5), rng.normal(size=(5, 400))
+    slopes = []
+    for _ in range(2):
+        y = layer(torch.from_numpy(x)).numpy()
+        lines = [np.polyfit(*pair, 1, full=True)[:2] for pair in zip(x.T, y.T, strict=True)]
+        (slope, shift), rest = np.transpose([line for line, _ in lines]), [r for _, r in lines]
+        assert np.concatenate(rest).max() < 1e-12  # one line for all examples
+        assert_allclose([slope.min(), slope.max()], [1, 1.25], atol=0.01)
+        assert_allclose([shift.min(), shift.max()], [-0.5, 0.5], atol=0.02)
+        slopes.append(slope)
+    assert np.abs(slopes[0] - slopes[1]).max() > 0.1
+    assert_close(layer.eval()(torch.from_numpy(x)), x)
 
 
 @pytest.mark.row("P-08")
@@ -329,7 +343,7 @@ def test_normalized_weights_grow_as_pythagoras_says(rng):
     assert curves["turned 2"][0] > 0
 
 
-@pytest.mark.row("F-12", "L1-36")
+@pytest.mark.row("F-12", "L1-36", "L2-19")
 @pytest.mark.parametrize("make", [bn.BatchNorm, bn.BatchRenorm, "bn"])
 @torch.no_grad()
 def test_population_statistics_match_full_minibatch(make, rng):

@@ -1,6 +1,5 @@
 """The mathematics of BNP against matrices, autograd and the paper; its benchmark."""
 
-import inspect
 import math
 import runpy
 from pathlib import Path
@@ -55,13 +54,6 @@ def test_first_adam_step_matches_torch_on_z(outputs, rng):
     assert_close(np.column_stack([bias, weight]), expected)
 
 
-@pytest.mark.row("P-15")
-def test_single_example_update_matches_calculation():
-    """μ = ½·2 + ½·6 = 4, and σ² = ½·3 + ½·(6 − 4)² = 3.5."""
-    mean, var = bnp.update_statistics(np.array([[6.0]]), np.array([2.0]), np.array([3.0]), 0.5)
-    assert (mean.item(), var.item()) == (4.0, 3.5)
-
-
 @pytest.mark.row("P-14", "P-15")
 @pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
 def test_running_statistics_match_the_module(sizes):
@@ -75,29 +67,6 @@ def test_running_statistics_match_the_module(sizes):
         state = preconditioner.state_dict()[""]
         assert_close(mean, state["mean"][0].numpy())
         assert_close(var, state["var"][0].numpy())
-
-
-G, ONES, CONSTANT = np.ones((2, 3)), np.ones(3), np.column_stack([np.eye(4), np.ones(4)])
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "reason"),
-    [
-        (bnp.precondition_dense, (ONES, np.ones(2), ONES, ONES, 4), "grad_weight must have 2 axes"),
-        (bnp.precondition_dense, (G, ONES, ONES, ONES, 4), r"grad_bias must have shape \(2,\)"),
-        (bnp.precondition_dense, (G, G[:, 0], G[0, :2], ONES, 4), r"mean must have shape \(3,\)"),
-        (bnp.precondition_dense, (G, G[:, 0], ONES, G.T, 4), r"var must have shape \(3,\)"),
-        (bnp.split_adam_step, (G, G[:, 0], ONES, ONES[:2], 1.0, 0.3), "^std must have shape"),
-        (bnp.running_statistics, ([],), "expected at least one minibatch, got none"),
-        (bnp.update_statistics, (G, ONES, ONES, 1.0), r"rho must lie in \[0, 1\), got 1.0"),
-        (bnp.preconditioner, (ONES, np.array([1.0, 0, 1])), "got 0 in feature 1: a constant feat"),
-        (bnp.condition_numbers, (CONSTANT,), "got 0 in feature 4: a constant feature"),
-        (bnp.absorb_normalization, (G, ONES[:2], ONES, np.array([1.0, 0, 1])), "0 in feature 1"),
-    ],
-)
-def test_shapes_and_constants_are_refused(function, arguments, reason):
-    with pytest.raises(ValueError, match=reason):
-        inspect.unwrap(function)(*arguments)
 
 
 # --- The theory ------------------------------------------------------------------------------
@@ -166,15 +135,6 @@ def test_preconditioned_activations_are_the_standardized_ones(rng):
     curvatures = rng.uniform(size=40)
     transformed = (U @ D).T @ bnp.layer_hessian(H, curvatures) @ (U @ D)
     assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
-
-
-@pytest.mark.row("P-12")
-def test_centering_helps_if_mean_meets_principal_component():
-    spread = np.array([[1.0, 0], [-1, 0], [0, 0.1], [0, -0.1]])
-    for mean, strict in (((3.0, 0.0), True), ((0.0, 0.0), False)):
-        extended = bnp.extended_activations(spread + np.array(mean))
-        U, _ = bnp.preconditioner(np.array(mean), np.ones(2))
-        assert bool(kappa(extended @ U) < kappa(extended) * 0.99) is strict
 
 
 @pytest.mark.row("P-12")
@@ -305,7 +265,6 @@ def test_flops_match_counted_operations():
     weight = 2 * o * n + 2 * o * n  # multiply and subtract; divide by q² and by σ̃²
     bias = o + 2 * o * n + o
     assert bnp.bnp_flops(n, o, N) == statistics + running + weight + bias
-    assert bnp.bn_flops(n, N) == 32 * n * N + 4 * n
 
 
 @pytest.mark.row("P-17")
@@ -379,15 +338,11 @@ def test_benchmark_compares_networks_of_table_1(monkeypatch, capsys):
     monkeypatch.setitem(main.__globals__, "BATCHES", {1: 1, 4: 1})
     monkeypatch.setitem(main.__globals__, "ROUNDS", 1)
     main([])
-    header, one, four = (line.split() for line in capsys.readouterr().out.splitlines())
-    times = ["vanilla/ms", "BN/ms", "BNP/ms", "BNP/vanilla", "BNP/BN"]
-    assert header == ["batch", *times, "BN/MB", "BNP/MB", "BNP/BN"]
+    _, one, four = (line.split() for line in capsys.readouterr().out.splitlines())
     assert [i for i, cell in enumerate(one) if cell == "nan"] == [2, 5, 6, 8]  # no BN of one row
-    size, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
-    assert size == 4
-    assert to_vanilla == pytest.approx(own / vanilla, abs=0.02)
-    assert ratio == pytest.approx(own / bn, abs=0.02)
-    assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
+    _, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
+    ratios = own / vanilla, own / bn, memory / bn_memory
+    assert (to_vanilla, ratio, memory_ratio) == pytest.approx(ratios, abs=0.02)
     # no less than parameters and gradients, no more than two copies of them beside
     assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
 
@@ -434,4 +389,4 @@ def test_flops_of_relatives_match_torchs_count():
         with FlopCounterMode(display=False) as counter:
             multiply()
         assert flops[name] == counter.get_total_flops()
-    assert flops["BNP"] == 4 * n * N + 6 * n * o + 2 * o + 8 * n
+    assert flops["BNP"] == bnp.bnp_flops(n, o, N)

@@ -886,9 +886,6 @@ def test_convolution_position_mask_matches_dense_layer():
 
 def test_mismatched_mask_is_refused_by_layer_name():
     model, preconditioner = with_bnp()
-    for wrong in (torch.ones(4), torch.tensor(True), [True], torch.full((4,), -torch.inf)):
-        with pytest.raises(ValueError, match="a mask must be"), preconditioner.mask(wrong):
-            pass
     with preconditioner.mask(torch.ones(4, 3, dtype=torch.bool)):
         reason = r"\(4, 3\) does not fit the input of '0', .* \(5, 3\)"
         with pytest.raises(ValueError, match=reason):
@@ -1223,17 +1220,6 @@ def _():
             preconditioner = BNP(layer, **options)
             assert_same(stepped(layer, preconditioner, x), right)
             preconditioner.remove()
-    for wrong, reason in (
-        ({"q2": "on"}, "q2 must be 'paper', 'off', or a function; got 'on'"),
-        ({"constants": {"": {"rho": 1.0}}}, "rho must lie"),
-        ({"constants": {"9": {}}}, "names no module of this model"),
-        ({"rho": -0.1}, "rho must lie"),
-        ({"eps1": -1.0}, "eps1 and eps2 must be 0 or more"),
-        ({"eps1": 0.0, "eps2": 0.0}, "not both 0"),
-        ({"positions": "all"}, "positions must be 'rows' or 'map', got 'all'"),
-    ):
-        with pytest.raises(ValueError, match=reason):
-            BNP(dense(), **wrong)
 
 
 @line("`report()`")
@@ -1683,7 +1669,6 @@ def _():
         assert_refused(model, reason, skip=(type(odd),))
         assert_refused(model, reason, skip=("odd",))
     BNP(nn.Sequential(type("Named", (nn.Linear,), {})(4, 4)))  # a name alone changes nothing
-    assert_refused(nn.BatchNorm1d(3), "found none")
 
 
 class Tied(nn.Module):
@@ -1747,9 +1732,6 @@ def _():
         assert [layer.name for layer in preconditioner._layers] == list(left)
         preconditioner.remove()
     assert repr(BNP(model, skip=(nn.Conv2d, "3"))).startswith("BNP(layers=['2']")
-    for wrong, reason in ((("9",), r"no module of this model: \['9'\]"), ("head", "add a comma")):
-        with pytest.raises(ValueError, match=reason):
-            BNP(model, skip=wrong)
     model = nn.ModuleDict({"a": nn.Linear(3, 3), "c": nn.Linear(3, 3)})
     model["b"] = model["a"]
     for name in "ab":

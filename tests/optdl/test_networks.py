@@ -10,9 +10,6 @@ from torch import nn
 from torch.nn import functional
 
 from optdl import networks
-from optdl.bnp import BNP
-from optdl.data import Examples
-from optdl.training import train
 
 RESIDUAL = [16] * 3 + [32] * 2 + [64] * 2
 # Each network small, with a size of image that it takes, and the widths that are normalized.
@@ -266,25 +263,3 @@ def test_seed_alone_determines_the_weights(name):
         assert torch.equal(a, b)
     pairs = zip(*(layers_of(m, nn.Conv2d, nn.Linear) for m in (first, other)), strict=True)
     assert not any(torch.equal(a.weight, b.weight) for a, b in pairs)
-
-
-@pytest.mark.row("P-19", "P-26", "P-27", "P-28")
-@each
-def test_training_and_bnp_reach_every_layer(name):
-    build, size, _ = SMALL[name]
-    model, x, y = build(normalization="bn"), images(6, size), np.arange(6) % 3
-    start = [parameter.detach().clone() for parameter in model.parameters()]
-    sgd = torch.optim.SGD(model.parameters(), lr=0.01)
-    record = train(model, Examples(x.numpy(), y), sgd, epochs=1, batch_size=6)
-    assert math.isfinite(record.curves["train_loss"][-1])
-    for (label, parameter), before in zip(model.named_parameters(), start, strict=True):
-        assert not torch.equal(parameter, before), label
-    for how in ("none", "gn"):
-        model = build(normalization=how)
-        bnp, layers = BNP(model), layers_of(model, nn.Conv2d, nn.Linear)
-        functional.cross_entropy(model(x), torch.from_numpy(y)).backward()
-        plain = [layer.weight.grad.clone() for layer in layers]
-        bnp.step()
-        for layer, gradient in zip(layers, plain, strict=True):
-            assert torch.isfinite(layer.weight.grad).all()
-            assert not torch.equal(layer.weight.grad, gradient)

@@ -69,7 +69,6 @@ def test_model_error_is_third_order_gradient_error_second(rng):
     h = np.geomspace(0.02, 0.5, 7)
     errors = quadratic.approximation_error(real, rng.normal(size=65) / 8, rng.normal(size=65), h)
     assert approximation_order(h, errors) == pytest.approx(3, abs=0.3)
-    assert approximation_order(h, 0.3 * h**1.5) == pytest.approx(1.5, abs=1e-12)
 
 
 @pytest.mark.row("L1-14")
@@ -108,6 +107,48 @@ def test_scheduled_coefficients_follow_iteration(rng):
     for row, lr in zip(rows, [*lrs, 0.0], strict=True):
         assert_allclose(U @ row, w, atol=1e-12)
         w = w - lr * H @ w
+
+
+@pytest.mark.row("F-26")
+def test_filter_and_contributions_follow_a_least_squares_fit(rng):
+    x, y, lr, w = rng.normal(size=(30, 6)), rng.normal(size=30), 0.1, np.zeros(6)
+    fit = np.linalg.lstsq(x, y, rcond=None)[0]
+    eigenvalues, U = np.linalg.eigh(x.T @ x / 30)
+    learned = quadratic.spectral_filter(eigenvalues, lr, steps=40)
+    terms = quadratic.loss_contributions(U.T @ fit, eigenvalues, lr, steps=40)
+    loss = lambda v: np.mean((x @ v - y) ** 2) / 2  # noqa: E731
+    for fractions, parts in zip(learned, terms, strict=True):
+        assert_allclose(U @ (fractions * (U.T @ fit)), w, atol=1e-12)
+        assert parts.sum() == pytest.approx(loss(w) - loss(fit), rel=1e-9)
+        w = w - lr * x.T @ (x @ w - y) / 30
+
+
+@pytest.mark.row("F-26")
+def test_excess_risk_follows_a_fit_to_each_label(rng):
+    x, true, sigma = rng.normal(size=(12, 4)), rng.normal(size=4), 1.7
+    eigenvalues, U = np.linalg.eigh(x.T @ x / 12)
+    # the fit is linear in the labels: column 0 has the true ones, each other a unit of noise
+    labels, w = np.column_stack([x @ true, np.eye(12)]), np.zeros((4, 13))
+    for risk in quadratic.excess_risk(U.T @ true, eigenvalues, 0.2, 15, sigma, 12):
+        missing, noise = x @ (w[:, 0] - true), sigma * x @ w[:, 1:]
+        assert risk == pytest.approx((missing @ missing + (noise**2).sum()) / 24, rel=1e-9)
+        w = w - 0.2 * x.T @ (x @ w - labels) / 12
+
+
+@pytest.mark.row("F-26")
+def test_guaranteed_decrease_is_attained_only_by_steepest_quadratic(rng):
+    x, _, real = digits_problem()
+    bound = np.linalg.eigvalsh(x.T @ x / len(x))[-1] / 4 + 0.01  # p(1 − p) is at most ¼
+    for lr in np.array([0.1, 1.0, 1.9]) / bound:
+        for w in rng.normal(size=(5, 65)):
+            g = real.gradient(w)
+            fall = real.value(w) - real.value(w - lr * g)
+            assert fall >= quadratic.guaranteed_decrease(g, lr, bound) - 1e-12
+    # equality: the gradient lies along the eigenvector of L
+    J = problems.quadratic(np.diag([1.0, 5.0]))
+    w, g = np.array([0.0, 2.0]), np.array([0.0, 10.0])
+    fall = J.value(w) - J.value(w - 0.3 * g)
+    assert quadratic.guaranteed_decrease(g, 0.3, 5.0) == pytest.approx(fall, rel=1e-12)
 
 
 @pytest.mark.row("L1-12", "L1-15")

@@ -5,6 +5,7 @@ checks it has changed. The pages are nbgrader's, written again when the work or 
 """
 
 import contextlib
+import os
 import signal
 import sys
 from collections import defaultdict
@@ -161,6 +162,12 @@ def _one_by_one(
     course: Course, topic: str, timeout: int | None, students: Sequence[str] = ()
 ) -> Iterator[batch.Outcome]:
     """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
+    if os.environ.get("GRADEBOX_ALLOW_UNSEALED") != "yes":
+        remedy = "grade on Linux, in WSL or in the container; or, if you trust all submissions, "
+        raise ToolError(
+            "nothing on this system would keep submissions from your files",
+            f"{remedy}set GRADEBOX_ALLOW_UNSEALED=yes in the environment",
+        )
     console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
     backend = Backend(course, timeout)
     for student in students or course.submitters(topic):

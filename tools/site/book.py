@@ -121,9 +121,12 @@ class _Build:
         self.clean, self.on_progress, self.stop = clean, on_progress, stop
         self.pages, self.store = pages.find(ROOT), pages.Store(ROOT)
         self.before = json.loads(_text(self.output / OUTPUTS) or "{}")
+        self.live: dict[str, dict[str, Any]] = {}
 
     def run(self, sphinx: subprocess.Popen[str], on_page: Callable[[Path], None] | None) -> Path:
         """Execute and write the pages that have to be; return the folder of the whole site."""
+        from tools.site import live
+
         site, stamp = self.output / "html", self.output / "extensions.sha256"
         checksum = _checksum(*EXTENSIONS, *SETTINGS)
         digests = self.execute()
@@ -135,6 +138,7 @@ class _Build:
         self.write(sphinx, changed, on_page)
         _hand_out_notebooks(self.pages, site)
         _hand_out_python(site)
+        live.write(self.live, ROOT, site)
         offline.write(site)
         (self.output / OUTPUTS).write_text(json.dumps(digests), encoding="utf-8")
         stamp.write_text(checksum, encoding="utf-8")
@@ -146,7 +150,7 @@ class _Build:
         from jupyter_cache.base import CacheBundleIn
 
         from tools import vary
-        from tools.site import execution
+        from tools.site import execution, live
 
         variations = [variation for page in self.pages for variation in vary.variants(page)]
         missing = [
@@ -164,17 +168,23 @@ class _Build:
         if untrue := vary.overturned(variations, self.store):
             remedy = "give each sentence its condition; python -m tools.vary PAGE shows all values"
             raise ToolError("\n".join(untrue), remedy)
-        cache, numbers = get_cache(self.output / ".jupyter_cache"), {}
+        cache, numbers, live_names = get_cache(self.output / ".jupyter_cache"), {}, {}
         digests = {STATIC: _checksum(STATIC)}
         for page in self.pages:
             stored = self.store.load(page)
             assert stored is not None, f"{page.name} has changed while it was executed"
             numbers[page.doc] = stored.numbers
-            digests[page.doc] = digest([json.dumps([page.key, stored.outputs, stored.numbers])])
+            live_names[page.doc] = page.name if live.is_live(page) else ""
+            if live_names[page.doc]:
+                varied = (self.store.load(other) for other in variations if other.path == page.path)
+                self.live[page.name] = live.content(page, [stored, *filter(None, varied)])
+            shown = [page.key, stored.outputs, stored.numbers, live_names[page.doc]]
+            digests[page.doc] = digest([json.dumps(shown)])
             if self.before.get(page.doc) != digests[page.doc]:
                 bundle = CacheBundleIn(stored.fill(page), str(page.path))
                 cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
         write_if_changed(self.output / "numbers.json", json.dumps(numbers).encode())
+        write_if_changed(self.output / "live.json", json.dumps(live_names).encode())
         return digests
 
     def write(self, sphinx: Any, changed: set[str], on_page: Callable[[Path], None] | None) -> None:
@@ -228,7 +238,7 @@ def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
 
 
 def _hand_out_python(site: Path) -> None:
-    """Put the Python of the exercises into the site; without it, they lead to the notebooks."""
+    """Put the Python of the pages into the site; without it, exercises lead to the notebooks."""
     from tools.site.inpage import parts
 
     if (site / "_static" / "python" / "exercise.js").is_file() and not parts.install(site, ROOT):

@@ -38,9 +38,9 @@ ROLE = re.compile(r"\{([a-z]+(?::[a-z]+)?)\}`([^`]+)`", re.DOTALL)
 FORMS = {
     "stacking-table": "**{title}**\n\n{body}",
     "exercise": "*An exercise, `{title}`, which stands in the notebook `{topic}.ipynb`.*",
-    "try": "**Try it.** Copy the code into a cell, and change a number.\n\n```python\n{body}\n```",
     "explore": "*A figure to explore, which the page of the site has.* {body}",
     "raw": "*The page of the site has an interactive figure here.*",
+    "guess": "",
     "lesson": "*{minutes} minutes.*",
     "lessons": "*The page of the site lists the lessons here.*",
     "cards": "**To remember**\n\n{questions}",

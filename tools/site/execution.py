@@ -29,7 +29,8 @@ from gradebox.processors import cores
 from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
 from tools.progress import OnProgress
-from tools.site.pages import Execution, Page, Store, checksum, typeset
+from tools.site.inpage.library.page_text import typeset
+from tools.site.pages import Execution, Page, Store, checksum
 from tools.terminal import ToolError
 
 PROCESSOR_SECONDS = 600.0

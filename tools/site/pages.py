@@ -91,20 +91,6 @@ class Page:
         return [int(start) + 1 for other, start in starts if other.cell_type == "code"][cell]
 
 
-def typeset(number: str) -> str:
-    """Return a formatted number as a text shows it.
-
-    >>> typeset("-1.5e-07"), typeset("2e+05, 3"), typeset("68%").split()
-    ('−1.5·10⁻⁷', '2·10⁵, 3', ['68', '%'])
-    """
-    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    powers = re.sub(
-        r"(?<=\d)e([+-]\d+)", lambda power: f"·10{str(int(power[1])).translate(raised)}", number
-    )
-    spaced = re.sub(r"(?<=\d)%", "\u00a0%", powers)
-    return re.sub(r"(?<![\w)])-(?=\.?\d)", "−", spaced)
-
-
 def expressions(text: str) -> list[str]:
     """Return what the numbers of a text are computed from, each once."""
     return list(dict.fromkeys(" ".join(expression.split()) for expression in NUMBER.findall(text)))

@@ -39,6 +39,13 @@
     return path;
   }
 
+  /** The damping ratio of the oscillator that the iteration samples: −ln α over 2 √(ln z₁ ln z₂). */
+  function damping(x, alpha) {
+    const [[a, b], [c]] = eigenvalues(x, alpha);
+    const product = b ? Math.log(alpha) ** 2 / 4 + Math.atan2(b, a) ** 2 : Math.log(a) * Math.log(c);
+    return -Math.log(alpha) / (2 * Math.sqrt(product));
+  }
+
   /** Polyak's settings for eigenvalues between 1/κ and 1, and those of gradient descent. */
   function best(kappa) {
     const root = Math.sqrt(kappa);
@@ -94,9 +101,9 @@
     divergent: (r) => `Divergent: an eigenvalue lies outside the unit disc, and the error grows by the factor ${number(r)} per step. The iteration converges for ηλ < 2(1 + α).`,
     limit: () => "On the limit: an eigenvalue lies on the unit circle, and the error does not shrink.",
     plain: (r) => `Gradient descent, without momentum: one eigenvalue is 1 − ηλ, the other 0. The error shrinks by the factor ${number(r)} per step.`,
-    critical: (r) => `Critical regime: both eigenvalues coincide, with modulus √α = ${number(r)}. The error behaves like t · ${number(r)}ᵗ.`,
-    complex: (r) => `Complex regime: the eigenvalues are a conjugate pair, the error oscillates, and it shrinks by the factor √α = ${number(r)} per step, whatever ηλ is.`,
-    overdamped: (r) => `Real regime, overdamped: both eigenvalues are positive, the error decays without oscillating, by the factor ${number(r)} per step. A larger η would be faster.`,
+    critical: (r) => `Critically damped (damping ratio 1): both eigenvalues coincide, with modulus √α = ${number(r)}. The error behaves like t · ${number(r)}ᵗ.`,
+    complex: (r, d) => `Complex regime, underdamped (damping ratio ${number(d, 2)}): the eigenvalues are a conjugate pair, the error oscillates, and it shrinks by the factor √α = ${number(r)} per step, whatever ηλ is.`,
+    overdamped: (r, d) => `Real regime, overdamped (damping ratio ${number(d, 2)}): both eigenvalues are positive, the error decays without oscillating, by the factor ${number(r)} per step. A larger η would be faster.`,
     alternating: (r) => `Real regime, alternating: both eigenvalues are negative, and the error changes its sign at each step. It shrinks by the factor ${number(r)} per step. A smaller η would be faster.`,
   };
 
@@ -112,10 +119,11 @@
   // --- the figure ---
 
   Explore.figure("momentum-plane", (fig) => {
-    const state = Object.assign(fig.state, { x: 0.3, alpha: 0.8 });
+    const state = Object.assign(fig.state, { x: 0.3 });
     fig.slider({ id: "kappa", label: "Condition number κ", min: 1, max: 1000, value: 50, log: true, format: (v) => number(v, v < 10 ? 1 : 0) });
-    fig.button("Take the best setting for κ", () => { const { lr, alpha } = best(state.kappa); Object.assign(state, { x: lr, alpha }); });
-    fig.button("Take momentum away", () => { state.alpha = 0; });
+    fig.slider({ id: "alpha", label: "Momentum α", min: 0, max: 1, step: 0.01, value: 0.8 });
+    fig.button("Take the best setting for κ", () => { const { lr, alpha } = best(state.kappa); fig.assign({ x: lr, alpha }); });
+    fig.button("Take momentum away", () => fig.assign({ alpha: 0 }));
     fig.check({ id: "noise", label: "Noise in the gradient" });
 
     const at = () => `ηλ ${number(state.x, 2)}, α ${number(state.alpha, 2)}`;
@@ -127,7 +135,7 @@
     plane.handle({
       label: "Setting of momentum", series: 4, pick: true, step: [0.02, 0.01],
       get: () => [state.x, state.alpha],
-      set: (x, alpha) => Object.assign(state, { x, alpha }),
+      set: (x, alpha) => fig.assign({ x, alpha }),
       describe: (x, alpha) => `${at()}, rate ${number(rate(x, alpha))}`,
     });
     const disc = fig.plot({
@@ -193,7 +201,7 @@
       ["gradient descent, best (dashed)", "momentum, best (dotted)", "this setting"].forEach((words, i) => race.text([LONG, state.noise ? 1e-5 : 10], words, { series: 2 + i, bold: true, anchor: "end", dy: 5 + 16 * i }));
       const whole = bowl(x, alpha, kappa);
       const solved = kappa >= TARGET.kappa && whole < TARGET.rate && `Task solved: with κ = ${number(kappa, 0)} the rate of the bowl is below ${TARGET.rate}.`;
-      fig.say(`${at()}. ${WORDS[regime(x, alpha)](r)} The bowl has the rate ${number(whole)}. ${state.noise ? level(x, alpha) : ""}${compare(kappa)}`, solved);
+      fig.say(`${at()}. ${WORDS[regime(x, alpha)](r, damping(x, alpha))} The bowl has the rate ${number(whole)}. ${state.noise ? level(x, alpha) : ""}${compare(kappa)}`, solved);
     });
 
     fig.expose({
@@ -205,6 +213,7 @@
       run: () => errors(state.x, state.alpha, state.kappa, sigma()),
       rate: () => rate(state.x, state.alpha),
       regime: () => regime(state.x, state.alpha),
+      damping: () => damping(state.x, state.alpha),
       extent: () => extent(path()),
       best: () => best(state.kappa),
       errors: () => { const b = best(state.kappa); return [errors(b.plain.lr, 0, state.kappa), errors(b.lr, b.alpha, state.kappa)]; },

@@ -6,16 +6,25 @@
   const STEPS = 300, RUNS = 200, START = [4, 3], NOISE = 0.3, FAR = 100;
   const CUBIC = 0.3, FLAT = 0.03; // the curvature along x is 1 + 3·CUBIC·x²: 15.4 at the start, 1 at the minimum
   const GOAL = 0.009;
+  const LAST = STEPS / 5; // the steps in which "stable, then linear" falls
 
   // --- the mathematics ---
 
   const noise = Float64Array.from({ length: 2 * RUNS * STEPS }, random(1).normal);
   const value = ([x, y]) => (x * x + FLAT * y * y) / 2 + (CUBIC / 4) * x ** 4;
 
-  /** The learning rate of step k: a rise in w equal increments, then constant or half a cosine wave to zero. */
+  /** What is left of the learning rate when a part s of the steps after the warm-up is over, k steps in all. */
+  const FALLS = {
+    constant: () => 1,
+    cosine: (s) => (1 + Math.cos(Math.PI * s)) / 2,
+    linear: (s) => 1 - s,
+    stable: (s, k) => Math.min(1, (STEPS - k) / LAST),
+  };
+
+  /** The learning rate of step k: a rise in w equal increments, then constant or a fall to zero. */
   function rate(k, { lr, warmup, fall }) {
     if (k < warmup) return (lr * (k + 1)) / warmup;
-    return fall === "cosine" ? (lr / 2) * (1 + Math.cos((Math.PI * (k - warmup)) / (STEPS - warmup))) : lr;
+    return lr * FALLS[fall]((k - warmup) / (STEPS - warmup), k);
   }
 
   /** The iterates of one run, up to the first that is far away. */
@@ -48,7 +57,7 @@
     const { state } = fig;
     fig.slider({ id: "lr", label: "Largest learning rate η", min: 0.02, max: 2, value: 0.2, log: true });
     fig.slider({ id: "warmup", label: "Steps of warm-up", min: 0, max: 150, step: 1, value: 0, format: String });
-    fig.choice({ id: "fall", label: "After the warm-up", value: "constant", options: [["constant", "constant"], ["cosine", "cosine to zero"]] });
+    fig.choice({ id: "fall", label: "After the warm-up", value: "constant", options: [["constant", "constant"], ["cosine", "cosine to zero"], ["linear", "linear to zero"], ["stable", "stable, then linear"]] });
     const steps = { min: 0, max: STEPS, label: "step" };
     const plan = fig.plot({
       title: "Learning rate", height: 240, x: steps, y: { min: 0, max: 2, label: "η" },

@@ -1,31 +1,16 @@
 /* Exercises that are solved on the page: an editor, a check, and what the check says. */
 
-import { Ended, Kernel, core, isKept, isMemory, obstacle, weight } from "./kernel.js";
+import { BUSY, ENDINGS, element, makeEditor, marked, megabytes, python } from "./cells.js";
+import { Ended, core, isKept, isMemory, obstacle, weight } from "./kernel.js";
 import { Notebook } from "./notebook.js";
 import * as store from "./store.js";
 
 const HERE = new URL(".", import.meta.url);
-const kernel = new Kernel();
+const { kernel } = python;
 const cells = new Map();
 const notebooks = new Map();
-let running = false;
 
-const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 const topicOf = (name) => name.split("-")[0];
-
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== undefined) made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
-
-/** Return the parts of a message, with what stands between backticks as code. */
-const marked = (text) => text.split("`").map((part, number) => (number % 2 ? element("code", {}, part) : part));
 
 function notebookOf(topic) {
   if (!notebooks.has(topic)) {
@@ -51,53 +36,13 @@ function passes(name, source) {
   for (const code of document.querySelectorAll(`.exercise-code[data-answer="${name}"]`)) code.open = true;
 }
 
-/** A text field that can be used like the editor. */
-function plainEditor({ parent, text, label, change, run }) {
-  const field = element("textarea", { "aria-label": label, spellcheck: "false", autocapitalize: "off", class: "exercise-plain" });
-  field.value = text;
-  const grow = () => (field.rows = Math.min(40, field.value.split("\n").length + 1));
-  field.addEventListener("input", () => (grow(), change(field.value)));
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey || event.shiftKey)) {
-      event.preventDefault();
-      run();
-    }
-  });
-  grow();
-  parent.append(field);
-  return {
-    get text() {
-      return field.value;
-    },
-    set text(value) {
-      field.value = value;
-      grow();
-    },
-    mark: () => {},
-    focus: () => field.focus(),
-  };
-}
-
-/** Make an editor; where its script does not load, a plain text field. */
-async function makeEditor(options, python) {
-  if (python) {
-    try {
-      const { createEditor } = await import("./editor.js");
-      return createEditor(options);
-    } catch {
-      // the plain field does all that is needed
-    }
-  }
-  return plainEditor(options);
-}
-
 /** A cell of an exercise on the page. */
 class Cell {
   constructor(box) {
     this.box = box;
     this.name = box.id.slice("cell-".length);
     this.topic = topicOf(this.name);
-    this.kind = ["answer", "run", "written", "try"].find((kind) => box.classList.contains(`exercise-${kind}`));
+    this.kind = ["answer", "run", "written"].find((kind) => box.classList.contains(`exercise-${kind}`));
     this.shown = box.querySelector("pre") ?? element("pre", { class: "exercise-kept", hidden: true });
     this.blank = (box.dataset.blank ?? this.shown.textContent).trimEnd();
     // what an answer begins with in place of the placeholder; it is checked on the first press
@@ -111,7 +56,7 @@ class Cell {
   }
 
   build() {
-    const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here", try: "Try it here" };
+    const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here" };
     this.hint = element("span", { class: "exercise-hint" });
     this.state = element("span", { class: "exercise-state" });
     this.opener = element("button", { type: "button", onclick: () => this.begin() }, this.begun ? "Run and check" : words[this.kind]);
@@ -130,12 +75,7 @@ class Cell {
     try {
       const parts = await kernel.list();
       const python = core(parts);
-      const plots = this.kind === "try" && parts.plots ? { plots: parts.plots } : {};
-      const loads = [
-        (await isKept(python)) ? "" : `Python, ${megabytes(weight(python))} MB`,
-        (await isKept(plots)) ? "" : `figures, ${megabytes(weight(plots))} MB`,
-      ].filter(Boolean);
-      if (loads.length && !this.editor && !this.state.textContent) this.hint.textContent = `Loads ${loads.join(", and for ")}, once.`;
+      if (!(await isKept(python)) && !this.editor && !this.state.textContent) this.hint.textContent = `Loads Python, ${megabytes(weight(python))} MB, once.`;
     } catch {
       this.hint.textContent = "";
     }
@@ -162,7 +102,7 @@ class Cell {
       if (own && !this.begun) this.opener.textContent = "Go on here";
     }
     const verdict = right ? "✓ Your answer agrees." : passed !== undefined ? "Changed since it agreed." : "";
-    const advice = this.kind === "try" ? "." : ": save your answers as a notebook.";
+    const advice = ": save your answers as a notebook.";
     const place = store.keeps(this.name) ? own && "Kept in this browser." : (own || this.editor) && `Not kept in this browser${advice}`;
     this.state.textContent = [verdict, place].filter(Boolean).join(" ");
     if (this.state.textContent) this.hint.textContent = "";
@@ -196,7 +136,7 @@ class Cell {
     }
     this.opened = true;
     try {
-      if (this.kind !== "try") this.notebook = await notebookOf(this.topic);
+      this.notebook = await notebookOf(this.topic);
     } catch (error) {
       this.opened = false;
       this.say(`${error.message} Are you still connected?`, "error");
@@ -234,7 +174,6 @@ class Cell {
     this.restorer = button("Start again", () => this.restore());
     this.previewer = button("Preview", () => this.preview());
     const buttons = this.kind === "written" ? [this.previewer, this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
-    if (this.kind === "try") buttons.splice(2, 1);
     this.bar.prepend(...buttons);
     const seen = () => ({ Code: this.editor.text, Message: `${this.status.textContent}\n${this.output.textContent}`.trim() });
     if (this.kind === "answer" && window.reportLink) this.bar.append(window.reportLink(this.box.id, "Something wrong here?", seen));
@@ -300,14 +239,12 @@ class Cell {
 
   /** Lead to the notebook in which the same can be done. */
   offer(end) {
-    if (this.kind === "try") return [" The chapter can be saved as a notebook, at its top, for JupyterLab."];
     return [" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), end];
   }
 
   /** Return the cells to be run, as pairs of a name and its source. */
   plan(above) {
     const { notebook } = this;
-    if (this.kind === "try") return [[this.name, this.editor.text]];
     const before = above ? notebook.above(this.name).filter((name) => name !== notebook.imports) : [];
     const tests = this.kind === "answer" ? notebook.tests(this.name) : [];
     return planOf(notebook, this.name, this.editor.text, before, tests);
@@ -323,11 +260,11 @@ class Cell {
 
   async run(above = false) {
     if (this.kind === "written") return;
-    if (running) {
+    if (python.running) {
       this.say(BUSY, "error");
       return;
     }
-    running = true;
+    python.running = true;
     this.clear();
     this.runner.disabled = true;
     this.stopper.hidden = false;
@@ -350,11 +287,11 @@ class Cell {
     } catch (error) {
       this.progress.hidden = true;
       if (error instanceof Ended)
-        this.say(this.kind === "try" ? "Stopped." : "Stopped. The names of the cells that ran before are gone: “Run all above” brings them back.");
+        this.say("Stopped. The names of the cells that ran before are gone: “Run all above” brings them back.");
       else this.failed(error);
     } finally {
       clearInterval(this.ticking);
-      running = false;
+      python.running = false;
       this.runner.disabled = false;
       this.stopper.hidden = true;
       if (document.activeElement === document.body) this.runner.focus({ preventScroll: true });
@@ -415,7 +352,7 @@ class Cell {
       const where = this.notebook.tests(this.name).includes(cell) ? "The check" : `The cell of ${cells.get(cell)?.label ?? cell} above`;
       this.say(`${where} ends with an error: ${kind}.`, "error");
     } else {
-      const advice = kind === "NameError" && this.kind !== "try" ? " If a cell above defines this name: “Run all above”." : "";
+      const advice = kind === "NameError" ? " If a cell above defines this name: “Run all above”." : "";
       this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error", advice);
       if (line) this.editor?.mark?.(line, text.trim().split("\n").pop());
     }
@@ -428,18 +365,10 @@ const FIGURES = ["matplotlib", "mpl_toolkits"];
 /** So many different wrong answers come before a solution. */
 const ATTEMPTS = 3;
 
-const BUSY = "Another cell is running: stop it, or wait for it.";
-
-const ENDINGS = {
-  exit: "The cell has ended Python. It starts again with the next run; the names of earlier cells are gone.",
-  recursion: "The cell called itself too often, and Python ended. It starts again with the next run.",
-  memory: "Python has run out of memory, and ended. It starts again with the next run.",
-};
-
 /** Check answers that are kept, one after the other, and `tell` how many agree. */
 async function checkAll(notebook, names, tell) {
-  if (running) return tell(BUSY);
-  running = true;
+  if (python.running) return tell(BUSY);
+  python.running = true;
   const wrong = [];
   try {
     for (const [number, name] of names.entries()) {
@@ -464,7 +393,7 @@ async function checkAll(notebook, names, tell) {
   } catch (error) {
     tell(error instanceof Ended ? "Stopped." : error.message);
   } finally {
-    running = false;
+    python.running = false;
   }
 }
 
@@ -544,7 +473,7 @@ for (const box of document.querySelectorAll(".exercise-cell")) {
   const cell = new Cell(box);
   cells.set(cell.name, cell);
 }
-document.querySelectorAll(".exercise:not(.try)").forEach(addNotebookTools);
+document.querySelectorAll(".exercise").forEach(addNotebookTools);
 store.listen(refresh);
 
 // What a press would load is told when the first exercise comes into view.

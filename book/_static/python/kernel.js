@@ -182,6 +182,7 @@ export class Kernel {
 
   /** Load what figures need, once, and hand it to the session. */
   async extend(progress) {
+    if (this.extended === this.worker) return;
     const { plots } = await this.list();
     this.archive ??= this.loadArchive(plots, progress).catch((error) => {
       this.archive = undefined;
@@ -190,7 +191,7 @@ export class Kernel {
     const stopped = new Promise((resolve, reject) => (this.reject = reject));
     const archive = await Promise.race([this.archive, stopped]);
     const { answer } = await this.ask({ type: "extend", archive });
-    if (answer.status === "ok") return;
+    if (answer.status === "ok") return (this.extended = this.worker);
     this.stop();
     throw new Error(`The part for figures did not start: ${answer.reason ?? answer.text}`);
   }

@@ -21,7 +21,12 @@ def main():
     """Do what the request asks, and write the answer."""
     request = json.loads(Path("/request.json").read_text(encoding="utf-8"))
     action = request.pop("action")
-    answer = {"begin": begin, "extend": extend, "run": run}[action](**request)
+    if action == "cell":
+        import page  # where a page runs, and not where an exercise alone is solved
+
+        answer = page.cell(**request)
+    else:
+        answer = {"begin": begin, "extend": extend, "run": run}[action](**request)
     sys.stdout.flush()
     Path("/answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
@@ -62,11 +67,11 @@ def refuse_input(prompt=""):
     )
 
 
-def run(cells):
+def run(cells, names=NAMES):
     """Run cells one after the other, up to the first error; a cell is a name and its source."""
     error, name = None, ""
     for name, source in cells:
-        error = execute(name, source)
+        error = execute(name, source, names)
         if error:
             break
     images, problem = figures(f"<{name}>")
@@ -76,27 +81,28 @@ def run(cells):
     return {"status": "ok", "figures": images}
 
 
-def execute(name, source):
+def execute(name, source, names):
     """Run one cell, print the value of a last expression, and return what its error was."""
     filename = f"<{name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     try:
         tree = ast.parse(source, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, filename, "exec"), NAMES)
+        exec(compile(tree, filename, "exec"), names)
         if last is not None:
-            show(eval(compile(ast.Expression(last.value), filename, "eval"), NAMES))
+            value = eval(compile(ast.Expression(last.value), filename, "eval"), names)
+            show(None if source.rstrip().endswith(";") else value, names)
     except BaseException as error:
         return describe(error, filename)
     return None
 
 
-def show(value):
+def show(value, names):
     """Print a value as a notebook does; what a plot returns is in the figure."""
     parts = value if isinstance(value, list | tuple) else [value]
     plotted = any(type(part).__module__.startswith("matplotlib.") for part in parts)
     if value is not None and not plotted:
-        NAMES["_"] = value
+        names["_"] = value
         print(repr(value))
 
 

@@ -99,6 +99,9 @@ onmessage = ({ data }) => {
   } else if (data.type === "extend") {
     python.files.write("/plots.zip", data.archive);
     postMessage({ type: "done", answer: python.run({ action: "extend", archive: "/plots.zip", folder: "/plots" }) });
+  } else if (data.type === "files") {
+    for (const [path, content] of data.files) python.files.write(path, content);
+    postMessage({ type: "done" });
   } else {
     postMessage({ type: "done", answer: python.run(data.request) });
   }

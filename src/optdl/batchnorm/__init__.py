@@ -25,6 +25,7 @@ __all__ = [
     "FourThingsNorm",
     "GhostBatchNorm",
     "PopulationStatisticsHook",
+    "RandomShift",
     "WeightVectorHook",
     "loss_along_step",
     "use_population_statistics",

@@ -22,6 +22,7 @@ __all__ = [
     "moving_average",
     "population_statistics",
     "renorm_forward",
+    "rmsnorm_forward",
     "scale_invariant_gradient",
 ]
 
@@ -258,6 +259,19 @@ def groupnorm_forward(
     centered = grouped - grouped.mean(axis=2, keepdims=True)
     normalized = centered / np.sqrt((centered**2).mean(axis=2, keepdims=True) + eps)
     return gamma * normalized.reshape(x.shape) + beta
+
+
+def rmsnorm_forward(x: Matrix, gamma: Vector, eps: float = 1e-5) -> Matrix:
+    r"""Divide each example by the root mean square of its n features (Source: F-23).
+
+    .. math:: y = \gamma \odot \frac{x}{\sqrt{\frac1n \sum_j x_j^2 + \epsilon}}
+
+    This is layer normalization without the mean and without β.
+
+    >>> rmsnorm_forward(np.array([[1.0, 7.0]]), np.ones(2), eps=0.0)
+    array([[0.2, 1.4]])
+    """
+    return gamma * x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
 
 
 def scale_invariant_gradient(

@@ -10,7 +10,14 @@ from torch import nn
 
 from optdl.batchnorm.functions import require_groups
 
-__all__ = ["NORMALIZATIONS", "BatchNorm", "BatchRenorm", "FourThingsNorm", "GhostBatchNorm"]
+__all__ = [
+    "NORMALIZATIONS",
+    "BatchNorm",
+    "BatchRenorm",
+    "FourThingsNorm",
+    "GhostBatchNorm",
+    "RandomShift",
+]
 
 
 class BatchNorm(nn.Module):
@@ -223,6 +230,33 @@ class FourThingsNorm(BatchNorm):
     def _spread(self, moment: torch.Tensor) -> torch.Tensor:
         """Return the statistics of each feature from those of its group, along the first axis."""
         return moment.repeat_interleave(self.features // self.groups, dim=0)
+
+
+class RandomShift(nn.Module):
+    r"""A change of the distribution of each feature, another one in each step of training.
+
+    All examples of a minibatch have the same
+
+    .. math:: y = (1 + \tfrac a2 u)\,x + a\,v, \qquad
+        u \sim U(0, 1), \quad v \sim U(-1, 1),
+
+    with u and v for each of the features, and ``size`` = a; at inference y = x. The numbers come
+    from torch's global generator. Source: L1-41.
+
+    >>> RandomShift(2, size=0.5).eval()(torch.ones(1, 2))
+    tensor([[1., 1.]])
+    """
+
+    def __init__(self, features: int, size: float) -> None:
+        super().__init__()
+        self.features, self.size = features, size
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Shift and stretch the features of a minibatch."""
+        if not self.training:
+            return x
+        u, v = torch.rand(2, self.features, dtype=x.dtype)
+        return (1 + self.size / 2 * u) * x + self.size * (2 * v - 1)
 
 
 NORMALIZATIONS: dict[str, str | Callable[[int], nn.Module]] = {

@@ -36,7 +36,7 @@ def use_population_statistics(
     evaluation mode; afterwards it is as it was before, moving averages included. It raises
     ValueError where no layer has moving averages, and TypeError for :class:`FourThingsNorm`, whose
     averages are not those of single features. The N examples of x are on the device of the model.
-    Source: F-12, L1-36.
+    Source: F-12, L1-36, L2-19.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """One layer of a network: what passes through it, its running statistics, and P for its gradient.
 
-Data go down once. The forward pass takes the statistics of the rows, the backward pass counts
-them, and a step moves the running statistics, computes q², and transforms the gradient. A grouped
-convolution is several convolutions side by side: the statistics have one row for each group, and a
-dense layer or a plain convolution is one group.
+Each tensor is read once. The forward pass takes the statistics of the rows, the backward pass
+counts them, and a step moves the running statistics, computes q², and transforms the gradient. A
+grouped convolution is several convolutions side by side: the statistics have one row for each
+group, and a dense layer or a plain convolution is one group.
 """
 
 from __future__ import annotations
@@ -310,16 +310,18 @@ class Layer:
             return
         unmasked = self.surroundings.masked and self.surroundings.mask is None
         late = unmasked and torch._C._current_graph_task_id() != -1
-        output.register_hook(lambda _: self._count(rows, weight, late))
+        view: Any = weight.view_as(weight)
+        node = view.grad_fn.next_functions[0][0]
+        output.register_hook(lambda _: self._count(rows, weight, node, late))
 
-    def _count(self, rows: Rows, weight: torch.Tensor, late: bool) -> None:
+    def _count(self, rows: Rows, weight: torch.Tensor, node: Any, late: bool) -> None:
         """Count a pass, now that a gradient comes back through it on its way to the weight."""
         if late:
             raise RuntimeError(
                 f"the layer {self.name!r} ran again in the backward pass, in a reentrant "
                 "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
             )
-        added = _adds_to(weight) if weight.requires_grad else None  # frozen since
+        added = _executes(node) if weight.requires_grad else None  # frozen since
         if added is None:
             return
         backward = torch._C._current_graph_task_id()
@@ -330,9 +332,15 @@ class Layer:
         self.passes = kept
         self._append(Pass(rows, backward, added))
         if added or self.mixed:
-            held = [p for p in self.module.parameters(recurse=False) if p.requires_grad]
-            old = [p.grad for p in held if self.mixed or self.holds_used_gradient(p)]
-            self.mixed = any(bool(g.any()) for g in old if g is not None)
+            held = [p for p in self.module._parameters.values() if p is not None]
+            old = [
+                p.grad
+                for p in held
+                if p.grad is not None
+                and p.requires_grad
+                and (self.mixed or self.holds_used_gradient(p))
+            ]
+            self.mixed = any(bool(g.any()) for g in old)
 
     def _append(self, new: Pass) -> None:
         if len(self.passes) == self.MAX_PASSES:
@@ -361,7 +369,9 @@ class Layer:
             raise RuntimeError("a CUDA graph would repeat the first weight of corrected averages")
         self.steps += 1
         rate = (1 - self.rho) / (1 - self.rho**self.steps) if corrected else 1 - self.rho
-        mean, var = (part.view_as(self.mean) for part in (gathered.mean, gathered.var))
+        mean, var = gathered.mean, gathered.var
+        if len(self.mean) > 1:
+            mean, var = mean.view_as(self.mean), var.view_as(self.mean)
         if (self.mean.device, self.mean.dtype) != (mean.device, mean.dtype):  # the model moved
             self.mean, self.var = self.mean.to(mean), self.var.to(mean)
         self.mean.lerp_(mean, rate)
@@ -451,15 +461,13 @@ def _vectorized() -> bool:
     return any(one.key() == torch._C._functorch.TransformType.Vmap for one in stack)
 
 
-def _adds_to(weight: torch.Tensor) -> bool | None:
-    """Tell whether the backward pass under way adds to the gradient of this parameter.
+def _executes(node: Any) -> bool | None:
+    """Tell whether the backward pass under way adds to the gradient of the parameter of a node.
 
     ``torch.autograd.grad(loss, weight)`` returns it. None: the pass leaves the weight out, as that
     of ``torch.autograd.grad(loss, inputs)``.
     """
-    with torch.enable_grad():
-        view: Any = weight.view_as(weight)
     try:
-        return torch._C._will_engine_execute_node(view.grad_fn.next_functions[0][0]) or None
+        return torch._C._will_engine_execute_node(node) or None
     except RuntimeError:  # so the engine says that it is returned
         return False

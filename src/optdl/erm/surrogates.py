@@ -16,6 +16,7 @@ __all__ = [
     "exponential_loss",
     "hinge_loss",
     "hinge_risk_gradient",
+    "log_odds",
     "logistic_loss",
     "margins",
     "squared_loss",
@@ -130,6 +131,22 @@ def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
     """
     _, slope = hinge_loss(margins(w, 0.0, x, y))
     return x.T @ (slope * y) / len(y)
+
+
+def log_odds(p: float) -> float:
+    r"""Return the score that minimizes the expected negative log-likelihood (Source: L1-40).
+
+    .. math:: \arg\min_f\ -p\ln\frac1{1+e^{-f}} - (1-p)\ln\frac1{1+e^f} = \ln\frac p{1-p}
+
+    Here p is the probability of the label +1. Raises ValueError unless it lies strictly between 0
+    and 1: otherwise there is no minimizer.
+
+    >>> round(log_odds(0.8), 3)
+    1.386
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must lie strictly between 0 and 1; got {p}")
+    return math.log(p / (1 - p))
 
 
 def count_dichotomies(m: int, d: int) -> int:

@@ -243,7 +243,8 @@ class Experiment:
         if not how and run.method in AVERAGING and isinstance(parts.train, Examples):
             hooks.append(PopulationStatisticsHook(parts.train.first(RECOMPUTED), parts.test))
         if run.watch_every:
-            hooks.append(LastUnitConditioning(model, bnp[-1], run.watch_every))
+            watched = torch.from_numpy(parts.train.x[:2000]).to(self.device)
+            hooks.append(LastUnitConditioning(model, bnp[-1], watched, run.watch_every))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
         record = train(
             model,

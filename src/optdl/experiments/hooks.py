@@ -13,7 +13,7 @@ from optdl.bnp.layers import Layer
 from optdl.conditioning import condition_number
 from optdl.training import Hook, State
 
-__all__ = ["LastUnitConditioning", "PartOfP"]
+__all__ = ["Averages", "LastUnitConditioning", "PartOfP"]
 
 
 class PartOfP(BNP):
@@ -44,43 +44,53 @@ class PartOfP(BNP):
         return ran
 
 
+class Averages(BNP):
+    """The running averages of BNP alone: the gradients stay as they are."""
+
+    def _update(self) -> list[Layer]:
+        super()._update()
+        return []
+
+
 class LastUnitConditioning(Hook):
-    r"""Measure the conditioning of the first output unit, after steps of BNP. Source: P-18.
+    r"""Measure the conditioning of the first output unit, after steps of a method. Source: P-18.
 
     The Hessian :math:`\hat H^T S\hat H` of its bias and weights, over the minibatch of the step:
-    ``hessian`` is its condition number, ``rank`` the rank of :math:`\hat H`. With P of the
-    running or the minibatch's statistics, ε₁ = 10⁻² or 0, and ε₂ = 10⁻⁴, ``running P 0.01`` is
-    the condition number of :math:`P^T\hat H^T S\hat HP` and ``running D 0.01`` that of D. The curve
-    ``watched_step`` counts the steps; the first is step 1, then every so many. The last dense
-    layer of the model is preconditioned by ``bnp``, a hook that comes earlier.
+    ``hessian`` is its condition number, ``rank`` the rank of :math:`\hat H`. With P of the running
+    averages of ``bnp``, an earlier hook, or of these rows' own statistics, ε₁ = 10⁻² or 0, and
+    ε₂ = 10⁻⁴, ``running P 0.01`` is the condition number of :math:`P^T\hat H^T S\hat HP` and
+    ``running D 0.01`` that of D; over ``examples``, ``examples hessian``. Steps: ``watched_step``.
     """
 
-    def __init__(self, model: nn.Module, bnp: BNP, every: int) -> None:
-        self.bnp, self.every = bnp, every
+    def __init__(self, model: nn.Module, bnp: BNP, examples: Tensor, every: int) -> None:
+        self.model, self.bnp, self.examples, self.every = model, bnp, examples, every
         dense = [(name, m) for name, m in model.named_modules() if isinstance(m, nn.Linear)]
         self.name, last = dense[-1]
         last.register_forward_hook(self._capture)
 
     def _capture(self, layer: nn.Module, inputs: tuple[Any, ...], scores: Tensor) -> None:
-        if layer.training:
-            self.inputs, self.scores = inputs[0].detach(), scores.detach()
+        self.inputs, self.scores = inputs[0].detach(), scores.detach()
 
+    @torch.no_grad()
     def after_step(self, state: State) -> None:
         """Add to the curves."""
         if (state.step - 1) % self.every == 0:
-            state.append(watched_step=state.step, **self._measured())
+            state.append(watched_step=state.step, **self._measured(""))
+            self.model.eval()(self.examples)
+            self.model.train()
+            state.append(**self._measured("examples "))
 
-    def _measured(self) -> dict[str, float]:
+    def _measured(self, prefix: str) -> dict[str, float]:
         H = self.inputs.double().cpu().numpy()
         p = self.scores.double().softmax(1)[:, 0].cpu().numpy()
         hessian = layer_hessian(H, p * (1 - p))
-        rank = np.linalg.matrix_rank(np.column_stack([np.ones(len(H)), H]))
-        measured = {"hessian": condition_number(hessian), "rank": float(rank)}
+        rank = float(np.linalg.matrix_rank(np.column_stack([np.ones(len(H)), H])))
+        measured = {"hessian": condition_number(hessian), "rank": rank}
         averages = self.bnp.state_dict()[self.name]
         running = tuple(averages[key].flatten().double().cpu().numpy() for key in ("mean", "var"))
-        for name, (mean, var) in {"running": running, "minibatch": batch_statistics(H)}.items():
+        for name, (mean, var) in {"running": running, "own": batch_statistics(H)}.items():
             for eps1 in (1e-2, 0.0):
                 U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, 1e-4)))
                 measured[f"{name} P {eps1:g}"] = condition_number((U @ D).T @ hessian @ U @ D)
                 measured[f"{name} D {eps1:g}"] = condition_number(D)
-        return {name: float(f"{value:.4g}") for name, value in measured.items()}
+        return {prefix + name: float(f"{value:.4g}") for name, value in measured.items()}

@@ -11,16 +11,9 @@ from torch import nn
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
-from optdl.experiments.hooks import PartOfP
+from optdl.experiments.hooks import Averages, PartOfP
 from optdl.experiments.runs import FULLY_CONNECTED, RESIDUAL, Run
-from optdl.networks import (
-    Normalization,
-    cnn5,
-    fully_connected,
-    group_norm,
-    resnet18,
-    resnet_cifar,
-)
+from optdl.networks import Normalization, cnn5, fully_connected, group_norm, resnet18, resnet_cifar
 from optdl.training import Schedule
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
@@ -72,9 +65,9 @@ def _normalization(run: Run) -> Normalization:
 
 
 def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
-    """Return BNP where the method has it, as a list of hooks; the model is on its device."""
+    """Return BNP, or its averages, as a list of hooks; the model is on its device."""
     if not run.method.startswith("BNP"):
-        return []
+        return [Averages(model)] if run.watch_every else []
     own = {key: run.settings[key] for key in run.settings.keys() & {"split", "corrected", "part"}}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))

@@ -29,6 +29,7 @@ __all__ = [
     "lecun_normal",
     "measured_backward_moments",
     "measured_second_moments",
+    "mup_factors",
     "normalize_inputs",
     "saturated_share",
     "second_moments",
@@ -344,6 +345,39 @@ def measured_backward_moments(
     """
     gradients = _gradients(x, upstream, weights, name)
     return np.array([np.mean(gradient**2) for gradient in gradients])
+
+
+def mup_factors(
+    widths: Sequence[int], base: Sequence[int]
+) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+    r"""Return by what a network's width scales its initial weights and Adam's rates (Source: F-22).
+
+    In :math:`\mu P` a network of ``widths`` :math:`n_0, \dots, n_L` learns like a network of the
+    widths ``base`` :math:`n'_0, \dots, n'_L`, which has the usual standard deviation
+    :math:`s/\sqrt{n_{in}}` of its weights, and in all layers one rate η:
+
+    .. math:: \sigma_l = \frac s{\sqrt{n_{l-1}}}
+        \cdot\begin{cases}1 & l < L\\ \sqrt{n'_{l-1}/n_{l-1}} & l = L\end{cases},
+        \qquad \eta_l = \eta\,\frac{n'_{l-1}}{n_{l-1}}
+
+    The first array has the factors on the standard deviations, the second those on the rates, each
+    with an entry for every layer. Biases keep η. Raises ValueError where the two networks differ in
+    their inputs, their outputs or their number of layers, or a width is less than 1.
+
+    >>> mup_factors((64, 128, 128, 10), (64, 32, 32, 10))
+    (array([1. , 1. , 0.5]), array([1.  , 0.25, 0.25]))
+    """
+    if len(widths) != len(base) or (widths[0], widths[-1]) != (base[0], base[-1]):
+        raise ValueError(
+            "the networks must have the same inputs, outputs and number of layers; "
+            f"got {tuple(widths)} and {tuple(base)}"
+        )
+    if min(*widths, *base) < 1:
+        raise ValueError(f"a width must be at least 1; got {tuple(widths)} and {tuple(base)}")
+    rates = np.divide(base[:-1], widths[:-1])
+    scales = np.ones(len(rates))
+    scales[-1] = math.sqrt(rates[-1])
+    return scales, rates
 
 
 # --- Inputs -----------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ classmethods ``from_l2`` translate. L1 writes ε for the learning rate.
 
 Constants are checked when a method or a schedule is made: another value raises ValueError, a text
 TypeError. The shares ρ, α, β₁, β₂, ``decrease`` and ``factor`` lie in [0, 1). Rates, δ, ``decay``,
-``damping``, ``increase`` and ``power`` are 0 or more and finite. The counts ``tau``, ``steps`` and
-``repeats`` are 1 or more. ``lr`` is a rate or a schedule k ↦ η_k with k = 0 in the first step,
-whose rates are checked in each step.
+``damping``, ``increase``, ``power`` and ``stable`` are 0 or more and finite. The counts ``tau``,
+``steps`` and ``repeats`` are 1 or more. ``lr`` is a rate or a schedule k ↦ η_k with k = 0 in the
+first step, whose rates are checked in each step.
 
 * ``sgd``, ``momentum``, ``nesterov``, ``delta_bar_delta``, ``adagrad``, ``rmsprop``,
   ``rmsprop_nesterov``, ``adadelta``, ``adam``, ``adamw``, ``lion``, ``muon``, ``newton``: one

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from jaxtyping import Float
+
 from optdl.optimizers.adam import Adam
 from optdl.optimizers.base import Gradient
 from optdl.optimizers.trees import Array, tree_map
 from optdl.optimizers.validation import require
 
-__all__ = ["AdamW", "with_l2_penalty"]
+__all__ = ["AdamW", "update_weights", "with_l2_penalty"]
 
 
 @dataclass(frozen=True)
@@ -58,3 +61,26 @@ def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
     """
     require("decay", decay)
     return lambda theta: tree_map(lambda w, g: g + decay * w, theta, gradient(theta))
+
+
+def update_weights(lr: float, decay: float, steps: int) -> tuple[float, Float[np.ndarray, " t"]]:
+    r"""Return how much of the start and of each update decoupled weight decay leaves after T steps.
+
+    .. math:: \theta_T = (1 - \eta\omega)^T\,\theta_0
+        - \eta \sum_{t=1}^{T} (1 - \eta\omega)^{T-t}\, u_t
+
+    u_t is what a method subtracts in step t, divided by η, such as m̂/(√r̂ + δ). The first result is
+    (1 − ηω)ᵀ, and the other the T factors of the updates, with their η. θ_T is thus an exponential
+    average of the −u_t/ω with a memory of 1/(ηω) steps: with the start the factors, times ω, add up
+    to 1. η ≥ 0 is ``lr`` and ω ≥ 0 ``decay``. Raises ValueError where they are negative or T, the
+    ``steps``, is less than 1. Source: F-21.
+
+    >>> left, factors = update_weights(lr=0.5, decay=1.0, steps=3)
+    >>> left, factors
+    (0.125, array([0.125, 0.25 , 0.5  ]))
+    """
+    require("lr", lr)
+    require("decay", decay)
+    require("steps", steps)
+    keep = 1 - lr * decay
+    return keep**steps, lr * keep ** np.arange(steps - 1, -1, -1.0)

@@ -22,6 +22,7 @@ from optdl.problems import Problem
 
 __all__ = [
     "MomentumConstants",
+    "damping_ratio",
     "momentum_coefficients",
     "momentum_eigenvalues",
     "momentum_matrix",
@@ -85,6 +86,27 @@ def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"])
     """
     largest = [momentum_eigenvalues(lr, alpha, float(each))[0] for each in eigenvalues]
     return float(np.abs(largest).max())
+
+
+def damping_ratio(lr: float, alpha: float, eigenvalue: float) -> float:
+    r"""Return the damping ratio of the oscillator that momentum samples (Source: F-25).
+
+    .. math:: D = \frac{-\ln\alpha}{2\sqrt{\ln z_1\,\ln z_2}}
+
+    z₁ and z₂ are :func:`momentum_eigenvalues`. The coefficients c₀, c₁, c₂, … are the values at the
+    times 0, 1, 2, … of a solution of :math:`\ddot c + 2D\omega\,\dot c + \omega^2 c = 0` with
+    :math:`\omega^2 = \ln z_1 \ln z_2`. It is underdamped for D < 1, where c oscillates; critically
+    damped for D = 1, at ηλ = (1 − √α)²; overdamped for D > 1. For α near 1 and small ηλ it is about
+    (1 − α)/(2√(ηλ)). Raises ValueError as :func:`momentum_matrix` does, and where α or η is zero,
+    or both z are negative: what changes its sign in each step samples no such oscillator.
+
+    >>> round(damping_ratio(lr=0.25, alpha=0.25, eigenvalue=1.0), 6)
+    1.0
+    """
+    z = momentum_eigenvalues(lr, alpha, eigenvalue)
+    if lr == 0 or alpha == 0 or ((z.imag == 0).all() and (z.real < 0).any()):
+        raise ValueError(f"no oscillator has the eigenvalues {z[0]:.3g} and {z[1]:.3g}")
+    return float(-math.log(alpha) / (2 * np.sqrt(np.prod(np.log(z))).real))
 
 
 class MomentumConstants(NamedTuple):

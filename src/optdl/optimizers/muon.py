@@ -31,9 +31,15 @@ class Muon(FirstOrder):
     vector of biases, takes the step θ ← θ − ηd, which is that of
     ``torch.optim.SGD(momentum=alpha, nesterov=nesterov)``. Source: F-13.
 
-    On matrices it is ``torch.optim.Muon(momentum=alpha, weight_decay=0)``. That class averages,
-    m ← αm + (1 − α)g, which makes no difference, because NS does not depend on the length of d; it
-    computes NS in bfloat16; and its ``weight_decay`` is 0.1 when not given.
+    Two options serve beside AdamW (Source: F-19). With ``match_adamw`` the factor of NS(d) is
+    0.2 √max(a, b), so that the root mean square of a step is about 0.2 η where d has full rank, a
+    size that AdamW's steps often have. And a matrix is first multiplied by 1 − ηω, where ω is the
+    ``decay``.
+
+    On matrices it is ``torch.optim.Muon(momentum=alpha, weight_decay=decay)``, ``match_adamw`` its
+    ``adjust_lr_fn="match_rms_adamw"``. That class averages, m ← αm + (1 − α)g, which makes no
+    difference, because NS does not depend on the length of d; it computes NS in bfloat16; and its
+    ``weight_decay`` is 0.1 when not given.
 
     >>> import numpy as np
     >>> opt, theta = Muon(lr=1.0), np.zeros((2, 2))
@@ -46,6 +52,8 @@ class Muon(FirstOrder):
     alpha: float = 0.95
     nesterov: bool = True
     steps: int = 5
+    match_adamw: bool = False
+    decay: float = 0.0
 
     memory = GradientSum
 
@@ -55,7 +63,10 @@ class Muon(FirstOrder):
         d = g + self.alpha * m if self.nesterov else m
         if theta.ndim == 2:
             rows, columns = theta.shape
-            d = max(1, rows / columns) ** 0.5 * newton_schulz(d, self.steps)
+            matched = 0.2 * max(rows, columns) ** 0.5
+            scale = matched if self.match_adamw else max(1, rows / columns) ** 0.5
+            d = scale * newton_schulz(d, self.steps)
+            theta = (1 - self.rate(t) * self.decay) * theta
         return theta - self.rate(t) * d, m
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optdl.optimizers.validation import require_constants
+from optdl.optimizers.validation import require, require_constants
 
 __all__ = [
     "CosineDecay",
@@ -18,7 +18,9 @@ __all__ = [
     "LinearDecay",
     "PowerDecay",
     "Schedule",
+    "StableDecay",
     "Warmup",
+    "scheduled_variance",
 ]
 
 Schedule = Callable[[int], float]
@@ -134,6 +136,34 @@ class CosineDecay:
 
 
 @dataclass(frozen=True)
+class StableDecay:
+    r"""A rate that is constant for a while and then falls linearly to zero (Source: F-20).
+
+    .. math:: \eta_k = \eta_0\,\min\Bigl(1,\ \max\Bigl(0,\ 1 - \frac{k - s}{\tau}\Bigr)\Bigr)
+
+    It is constant until iteration s and zero from s + τ on. Until s it does not depend on s, so
+    that one run with the constant rate is the trunk of all of them. Behind a :class:`Warmup` it is
+    called warm-up, stable, decay (WSD); with s = 0 it is ``LinearDecay(first, tau, last=0)``. Here
+    η₀ is ``first``, and s ≥ 0 is ``stable``. In torch it is ``SequentialLR`` with the milestone s,
+    of ``ConstantLR(factor=1)`` and ``LinearLR(start_factor=1, end_factor=0, total_iters=tau)``.
+
+    >>> [StableDecay(1.0, stable=2, tau=4)(k) for k in range(8)]
+    [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    """
+
+    first: float
+    stable: int
+    tau: int
+
+    def __post_init__(self) -> None:
+        require_constants(self)
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        return self.first * min(1.0, max(0.0, 1 - (k - self.stable) / self.tau))
+
+
+@dataclass(frozen=True)
 class Warmup:
     r"""A rate that rises in w equal increments to that of a schedule, then follows it.
 
@@ -163,3 +193,26 @@ class Warmup:
 
     def _after(self, k: int) -> float:
         return float(self.schedule(k)) if callable(self.schedule) else self.schedule
+
+
+def scheduled_variance(
+    schedule: Schedule, curvature: float, sigma: float, steps: int, start: float = 0.0
+) -> float:
+    r"""Return the mean squared error of SGD after k steps of a schedule (Source: F-20).
+
+    .. math:: \mathbb E[\theta_k^2] = \theta_0^2 \prod_{i<k} (1 - \eta_i\lambda)^2
+        + \sigma^2 \sum_{j<k} \eta_j^2 \prod_{j<i<k} (1 - \eta_i\lambda)^2
+
+    On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry independent noise of variance σ².
+    λ is the ``curvature``, k the ``steps`` and θ₀ the ``start``. With a constant rate it approaches
+    :func:`noise_floor`. Raises ValueError where k is less than 1.
+
+    >>> scheduled_variance(LinearDecay(1.0, tau=2, last=0.0), 1.0, sigma=3.0, steps=2, start=5.0)
+    4.5
+    """
+    require("steps", steps)
+    error = start**2
+    for k in range(steps):
+        lr = schedule(k)
+        error = (1 - lr * curvature) ** 2 * error + (lr * sigma) ** 2
+    return error

@@ -27,6 +27,7 @@ RANGES = {
     "decay": (NONNEGATIVE, "θ would grow by itself"),
     "damping": (NONNEGATIVE, "it would lower the curvature"),
     "power": (NONNEGATIVE, "the rate would grow"),
+    "stable": (NONNEGATIVE, ""),
 }
 
 

@@ -428,7 +428,7 @@ def _require_finite(loss: float, step: int, state: State) -> None:
 def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a step whose operations a GPU captures once and then replays (a CUDA graph).
 
-    Without a GPU it is the step itself. There the first calls run as ever, so that libraries
+    Without a GPU it is the step itself. On a GPU the first calls run as usual, so that libraries
     start and optimizers allocate what they keep; then each number of rows has one graph, whose
     result the next call overwrites. A step takes rows of the examples to a tensor. It may change
     tensors in place, but must not wait for the device, nor decide by their values.

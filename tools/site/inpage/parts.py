@@ -78,7 +78,8 @@ def course(root: Path = ROOT) -> bytes:
         if not (path.name.startswith("lab_") or any(map(path.is_relative_to, left_out)))
     }
     modules |= {path.relative_to(small): path for path in sorted(small.rglob("*.py"))}
-    modules[Path("session.py")] = root / "book" / "_static" / "python" / "session.py"
+    own = root / "book" / "_static" / "python"
+    modules |= {Path(path.name): path for path in sorted(own.glob("*.py"))}
     texts = {name.as_posix(): path.read_text("utf-8") for name, path in modules.items()}
     return json.dumps(texts, ensure_ascii=False).encode()
 

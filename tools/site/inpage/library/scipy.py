@@ -5,7 +5,7 @@ To import another function of the modules below is no error; to call it is.
 
 import math
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
@@ -54,6 +54,17 @@ def brentq(f, a, b, *, xtol=2e-12):
     return (a + b) / 2
 
 
+def minimize_scalar(fun, *, args=(), bounds, method="bounded", options=None):
+    """Return where a function is least between two bounds, by golden sections."""
+    low, high = bounds
+    golden = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-10 * (1 + abs(high)):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if fun(left, *args) < fun(right, *args) else (left, high)
+    x = (low + high) / 2
+    return SimpleNamespace(x=x, fun=fun(x, *args))
+
+
 class Part(ModuleType):
     """A module of SciPy with a few of its functions."""
 
@@ -74,7 +85,7 @@ class Part(ModuleType):
 for _name, *_functions in (
     ("special", expit, log_softmax, softmax, ndtr),
     ("linalg", eigh),
-    ("optimize", brentq),
+    ("optimize", brentq, minimize_scalar),
     ("sparse",),
     ("sparse.linalg",),
 ):

@@ -1,0 +1,268 @@
+/* A page that computes: its cells run in the site's own Python, and figure, text and numbers follow what the reader changes. */
+
+import { BUSY, ENDINGS, element, loading, makeEditor, python } from "./cells.js";
+import { Ended, obstacle } from "./kernel.js";
+
+const HERE = new URL(".", import.meta.url);
+let page;
+
+/** Run the page whose button was pressed. */
+export async function begin(button, name) {
+  page ??= new Live(button, name);
+  await page.run(0);
+}
+
+/** Return the sources that the reader has changed, by cell; nothing is kept of a page as printed. */
+function kept(name, sources) {
+  try {
+    if (!sources) return JSON.parse(localStorage.getItem(name)) ?? {};
+    if (Object.keys(sources).length) localStorage.setItem(name, JSON.stringify(sources));
+    else localStorage.removeItem(name);
+  } catch {
+    // the browser keeps nothing: what was changed lives as long as the page
+  }
+  return {};
+}
+
+/** A code cell of the page: its editor, its knobs, and what it shows. */
+class Cell {
+  constructor(live, number, content, knobs) {
+    Object.assign(this, content, { live, number, knobs });
+    this.printed = this.source;
+    this.box = document.getElementById(this.id);
+    this.output = this.box?.querySelector(".cell_output");
+    this.images = [...(this.output?.querySelectorAll("img") ?? [])];
+    this.shown = this.images.map((image) => [image.getAttribute("src"), image.alt]);
+    this.before = this.output?.cloneNode(true);
+    this.buttons = [];
+  }
+
+  /** Put an editor in the place of the code, and a stepper for each knob above it. */
+  async open() {
+    const input = this.box?.querySelector(".cell_input");
+    if (this.out && this.box) this.box.append(element("p", { class: "live-note" }, "This cell needs PyTorch: what it shows is as printed."));
+    if (this.out || !input) return;
+    const holder = element("div", { class: "exercise-editor" });
+    this.editor = await makeEditor(
+      {
+        parent: holder,
+        text: this.source,
+        label: `Code cell ${this.number + 1} of this page`,
+        change: (text) => this.live.changed(this, text),
+        run: () => this.live.run(this.number),
+      },
+      true,
+    );
+    for (const part of input.children) part.hidden = true;
+    input.append(holder);
+    if (this.knobs.length) this.box.prepend(element("div", { class: "live-knobs" }, ...this.knobs.map((knob) => this.stepper(knob))));
+  }
+
+  stepper(knob) {
+    const value = element("output");
+    const step = (by) => () => {
+      const place = knob.values.indexOf(this.value(knob)) + by;
+      this.set(knob, knob.values.at(place % knob.values.length));
+      return this.live.run(this.number);
+    };
+    const button = (text, label, by) => element("button", { type: "button", "aria-label": `${label} value of ${knob.name}`, onclick: step(by) }, text);
+    this.buttons.push(() => (value.textContent = `${knob.name} = ${this.value(knob) ?? "…"}`));
+    return element("span", { class: "live-knob", role: "group", "aria-label": knob.name }, button("‹", "previous", -1), value, button("›", "next", 1));
+  }
+
+  /** Return what stands for a knob in the code. */
+  value(knob) {
+    return this.source.match(pattern(knob))?.[2].trim();
+  }
+
+  set(knob, value) {
+    this.source = this.source.replace(pattern(knob), (all, head, old) => head + value + (old.match(/\s*$/)?.[0] ?? ""));
+    if (this.editor) this.editor.text = this.source;
+    this.live.changed(this, this.source);
+  }
+
+  /** Show what a run has printed and drawn. */
+  show(text, figures) {
+    if (!this.output && (text || figures.length) && this.box) this.box.append((this.output = element("div", { class: "cell_output docutils container" })));
+    if (!this.output) return;
+    const places = [...this.output.querySelectorAll("pre")];
+    if (places.map((place) => place.textContent).join("") !== text) {
+      places.slice(1).forEach((place) => place.remove());
+      const first = places[0] ?? this.output.appendChild(element("pre", { class: "live-printed" }));
+      first.textContent = text;
+    }
+    figures.forEach(({ source, description }, k) => {
+      const image = this.images[k] ?? (this.images[k] = this.output.appendChild(element("img")));
+      image.removeAttribute("height");
+      image.src = source;
+      image.alt = `${this.shown[k]?.[1] || description}${this.live.changes().length ? " (changed by you)" : ""}`;
+    });
+    this.images.forEach((image, k) => (image.hidden = k >= figures.length));
+  }
+
+  /** Bring back what the build has printed. */
+  restore() {
+    this.source = this.printed;
+    if (this.editor) this.editor.text = this.source;
+    this.editor?.mark?.(null);
+    if (this.before) {
+      const whole = this.before.cloneNode(true);
+      this.output.replaceWith(whole);
+      this.output = whole;
+      this.images = [...whole.querySelectorAll("img")];
+    } else {
+      this.output?.remove();
+      this.output = undefined;
+      this.images = [];
+    }
+    this.buttons.forEach((show) => show());
+  }
+}
+
+const pattern = (knob) => new RegExp(`^(${knob.name} = )([^#\\n]*)(?=# vary:)`, "m");
+
+export class Live {
+  constructor(button, name) {
+    Object.assign(this, { button, name, store: `optdl:page:${name}` });
+    this.said = element("span", { role: "status" });
+    this.stopper = element("button", { type: "button", hidden: true, onclick: () => python.kernel.stop() }, "Stop");
+    this.restorer = element("button", { type: "button", hidden: true, onclick: () => this.asPrinted() }, "As printed");
+    this.bar = element("div", { class: "live-bar" }, this.said, this.stopper, this.restorer);
+    this.numbers = [...document.querySelectorAll("[data-number]")];
+    this.numbers.forEach((number) => (number.dataset.printed = number.textContent));
+    this.holds = new Map();
+  }
+
+  /** Read the page's cells, with the files that they read, and make editors of them. */
+  async open() {
+    const read = async (path, as) => {
+      const answer = await fetch(new URL(path, HERE), { cache: "no-cache" });
+      if (!answer.ok) throw new Error(`A part of this page could not be loaded (${answer.status}).`);
+      return answer[as]();
+    };
+    const { cells, knobs, files, notes } = await read(`pages/${this.name}.json`, "json");
+    const fetched = ([path, place]) => read(`files/${path}`, "arrayBuffer").then((bytes) => [place, new Uint8Array(bytes)]);
+    this.files = await Promise.all(Object.entries(files).map(fetched));
+    this.notes = notes;
+    const own = kept(this.store);
+    this.cells = cells.map((content, number) => new Cell(this, number, content, knobs.filter((knob) => knob.cell === number)));
+    this.runnable = this.cells.filter((cell) => !cell.out);
+    for (const cell of this.runnable) cell.source = own[cell.number] ?? cell.source;
+    await Promise.all(this.cells.map((cell) => cell.open()));
+    this.cells.forEach((cell) => cell.buttons.forEach((show) => show()));
+    this.button.textContent = "Run this page again";
+    this.button.closest("article, main").append(this.bar);
+  }
+
+  changed(cell, text) {
+    cell.source = text;
+    cell.editor?.mark?.(null);
+    cell.buttons.forEach((show) => show());
+    kept(this.store, Object.fromEntries(this.cells.filter((each) => each.source !== each.printed).map((each) => [each.number, each.source])));
+    this.restorer.hidden = false;
+  }
+
+  /** Return what differs from the page as it is printed, in words. */
+  changes() {
+    const words = (cell) => {
+      const turned = cell.knobs.filter((knob) => cell.value(knob) !== cell.printed.match(pattern(knob))?.[2].trim());
+      const rest = turned.reduce((text, knob) => text.replace(pattern(knob), `$1${cell.value(knob)} `), cell.printed);
+      const same = rest.replace(/ +/g, " ") === cell.source.replace(/ +/g, " ");
+      return same ? turned.map((knob) => `${knob.name} = ${cell.value(knob)}`) : [`cell ${cell.number + 1} changed`];
+    };
+    return this.cells.filter((cell) => cell.source !== cell.printed).flatMap(words);
+  }
+
+  say(text, ...more) {
+    (this.bar.isConnected ? this.said : this.button.nextSibling).replaceChildren(text, ...more);
+  }
+
+  /** Run the cells from one on; all of them if Python has been started anew. */
+  async run(first) {
+    if (python.running) return this.say(BUSY);
+    if (obstacle()) return this.say(` ${obstacle()}`);
+    python.running = true;
+    const telling = (what) => (come, total) => this.say(` ${loading(come, total, what)}`);
+    try {
+      if (!this.cells) await this.open();
+      const { kernel } = python;
+      await kernel.start(telling("Python"));
+      if (this.worker !== kernel.worker) {
+        first = 0;
+        await kernel.extend(telling("what figures need"));
+        await kernel.ask({ type: "files", files: this.files });
+        this.worker = kernel.worker;
+      }
+      this.stopper.hidden = false;
+      for (const cell of this.runnable.filter((each) => each.number >= first)) {
+        this.say(`Cell ${cell.number + 1} of ${this.cells.length} runs.`);
+        if (!(await this.runCell(cell))) return;
+      }
+      this.conclude();
+    } catch (error) {
+      this.say(error instanceof Ended ? "Stopped. The next run begins with the first cell." : error.message);
+    } finally {
+      python.running = false;
+      this.stopper.hidden = true;
+      this.restorer.hidden = !this.cells?.some((cell) => cell.source !== cell.printed);
+    }
+  }
+
+  async runCell(cell) {
+    let text = "";
+    const request = { action: "cell", number: this.runnable.indexOf(cell), source: cell.source, numbers: cell.numbers, verdict: cell.verdict };
+    const { answer } = await python.kernel.ask({ type: "run", request }, (more) => (text += more));
+    if (answer.status === "ended") {
+      python.kernel.stop();
+      this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`);
+      return false;
+    }
+    const failed = answer.status === "error";
+    if (!cell.verdict) cell.show(text + (failed ? answer.text : ""), answer.figures ?? []);
+    for (const [sentence, holds] of Object.entries(answer.holds ?? {})) this.holds.set(sentence, holds);
+    for (const number of this.numbers) {
+      const value = answer.numbers?.[number.dataset.number.replace(/\s+/g, " ")];
+      if (value === undefined) continue;
+      number.textContent = value;
+      number.classList.toggle("live-changed", value !== number.dataset.printed);
+    }
+    if (failed) {
+      const line = answer.line ? ` in line ${answer.line}` : "";
+      this.say(`Cell ${cell.number + 1}: ${answer.kind}${line}. The cells below it have not run.`);
+      if (answer.line) cell.editor?.mark?.(answer.line, answer.text.trim().split("\n").pop());
+    }
+    return !failed;
+  }
+
+  /** Say with what the page was computed, and which of its statements do not hold any more. */
+  conclude() {
+    const changes = this.changes();
+    const how = changes.length ? `, with ${changes.join(", ")}` : ", as it is printed";
+    const fallen = [...this.holds].filter(([, holds]) => !holds).map(([sentence]) => sentence.replace(/[*`]/g, ""));
+    document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
+    const texts = [...document.querySelectorAll("article :is(p, li)")];
+    for (const sentence of fallen) texts.find((text) => text.textContent.includes(sentence))?.classList.add("live-fallen");
+    const all = this.holds.size;
+    const count = !all ? "" : fallen.length ? ` ${fallen.length} of ${all} statements no longer hold: ` : all > 1 ? ` All ${all} statements of the page hold.` : " The statement of the page holds.";
+    const notes = this.notes.map((note) => ` ${note}`);
+    this.say(`Computed on this page${how}.${count}`, ...(fallen.length ? [element("em", {}, fallen.map((sentence) => `“… ${sentence} …”`).join(", "))] : []), ...notes);
+    for (const text of document.querySelectorAll(".cell_output figcaption")) {
+      text.querySelector("em.live-changed")?.remove();
+      if (changes.length) text.append(element("em", { class: "live-changed" }, " (changed by you)"));
+    }
+  }
+
+  asPrinted() {
+    this.cells.forEach((cell) => cell.restore());
+    kept(this.store, {});
+    for (const number of this.numbers) {
+      number.textContent = number.dataset.printed;
+      number.classList.remove("live-changed");
+    }
+    document.querySelectorAll("em.live-changed").forEach((mark) => mark.remove());
+    document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
+    this.worker = undefined; // the names are those of the changed cells
+    this.restorer.hidden = true;
+    this.say("As printed.");
+  }
+}

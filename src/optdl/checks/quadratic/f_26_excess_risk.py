@@ -1,0 +1,64 @@
+"""How far the expected loss lies above its minimum where noisy labels are fitted step by step."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+from optdl.checks.quadratic.shared import spectrum
+from optdl.quadratic import excess_risk
+
+
+@answer_to("F-26", excess_risk)
+def exercise(signal, eigenvalues, lr, steps, sigma, m):
+    left = (1 - lr * eigenvalues) ** np.arange(steps + 1)[:, None]
+    noise = sigma**2 / (m * eigenvalues)
+    terms = eigenvalues * (left**2 * signal**2 + (1 - left) ** 2 * noise)
+    return terms.sum(axis=1) / 2
+
+
+@exercise.cases
+def _(rng):
+    for low, high, share in ((1, 3, 0.3), (3, 5, 0.8), (5, 9, 0.4)):
+        n, steps = rng.integers(low, high, size=2).tolist()
+        eigenvalues = spectrum(rng, n)
+        yield {
+            "signal": rng.normal(size=n).round(2),
+            "eigenvalues": eigenvalues,
+            "lr": float((share * 2 / eigenvalues.max()).round(3)),
+            "steps": steps + 2,
+            "sigma": round(float(rng.uniform(1.2, 3)), 2),
+            "m": int(rng.integers(n + 2, 3 * n + 4)),
+        }
+
+
+@exercise.fact("after very many steps σ²/(2m) is left for each direction, steep or flat")
+def _(function, rng):
+    eigenvalues = spectrum(rng, 5)
+    rows = function(rng.normal(size=5), eigenvalues, 1 / eigenvalues.max(), 2000, 3.0, 9)
+    return np.isclose(rows[-1], 5 * 3.0**2 / (2 * 9), rtol=1e-6)
+
+
+@exercise.fact("along one direction it is lowest where the fraction σ²/(σ² + mλc²) is left")
+def _(function, rng):
+    left, curvature, sigma = rng.uniform([0.2, 0.5, 1], [0.8, 3, 2]).tolist()
+    signal = np.sqrt(sigma**2 * (1 / left - 1) / (7 * curvature))
+    # one step leaves this fraction
+    lr = (1 - left) / curvature
+    return np.argmin(function(np.array([signal]), np.array([curvature]), lr, 4, sigma, 7)) == 1
+
+
+exercise.help(r"""
+1. After $\tau$ steps the coefficient is $f(c_i+e_i)$ with $f=1-(1-\eta\lambda_i)^\tau$, and
+   $e_i$ is the noise of the fit. How far is it from $c_i$?
+2. By $fe_i-(1-\eta\lambda_i)^\tau c_i$. Take the mean of its square: $e_i$ has the mean 0, so the
+   mixed term vanishes, and the variance $\sigma^2/(m\lambda_i)$.
+3. Make a column of the steps $\tau$ for a matrix of the powers, a row for each step. Multiply the
+   mean squares by $\tfrac12\lambda_i$ and add them up along each row.
+you add the noise of the whole fit; after τ steps only the fraction 1 − (1 − ηλ)^τ of it is there
+    (1 - left) ** 2 * noise → noise
+you multiply the variance by the fraction that is learned; it scales the noise, so square it
+    (1 - left) ** 2 → (1 - left)
+your signal counts what is learned of it; what adds to the loss is the part that is still missing
+    left**2 * signal**2 → (1 - left) ** 2 * signal**2
+your noise has the variance σ²/m in each direction; along an eigenvector it is σ²/(mλ)
+    (m * eigenvalues) → m
+""")

@@ -1,0 +1,1 @@
+"""Stands for scikit-learn, of which pages read one file, the digits."""

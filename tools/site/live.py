@@ -1,0 +1,140 @@
+"""What a page needs to run in the browser: its cells, its knobs, and the files that it reads.
+
+Cells that need PyTorch are left out, and those that use their names; a page of which half the cells
+are left is live. The site has these cells in ``_static/python/pages``, and beside them in ``files``
+the recorded results that pages read.
+"""
+
+import ast
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tools import vary
+from tools.site.pages import Execution, Page
+
+MISSING = {"torch", "sklearn", "PIL", "tqdm"}
+"""Packages that the Python of the site lacks."""
+DIGITS = "digits.csv.gz"
+NOTES = {
+    "timing": "Times are those of your machine.",
+    "rounding": "Where rounding decides, a run may differ from the printed one.",
+}
+"""What a page says that has a cell with one of these tags."""
+
+
+def _imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
+    """Return the modules that statements import, and what may be one."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def _lacks(name: str, root: Path) -> bool:
+    """Tell whether to import a module is to import a package that the site's Python lacks."""
+    waiting, known = [name], set[Path]()
+    while waiting:
+        package, *_ = parts = waiting.pop().split(".")
+        if package in MISSING:
+            return True
+        bases = [root.joinpath("src", *parts[: end + 1]) for end in range(len(parts))]
+        files = {f for base in bases for f in (base.with_suffix(".py"), base / "__init__.py")}
+        new = {file for file in files if package == "optdl" and file.is_file()} - known
+        known |= new
+        for file in new:
+            waiting += _at_top(file)
+    return False
+
+
+@cache
+def _at_top(file: Path) -> list[str]:
+    return list(_imported(iter(ast.parse(file.read_text("utf-8")).body)))
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Return the names that a cell binds by an import or a definition."""
+    nodes = list(ast.walk(tree))
+    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    names = {n.asname or n.name.partition(".")[0] for node in imports for n in node.names}
+    return names | {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
+
+def left_out(page: Page) -> list[bool]:
+    """Tell of each cell of a page whether the site's Python cannot run it."""
+    lost: set[str] = set()
+    result = []
+    for cell in page.cells:
+        tree = ast.parse(cell.source)
+        bound = vary.names(cell.source, ast.Store) | _bound(tree)
+        needs = any(_lacks(name, page.root) for name in _imported(ast.walk(tree)))
+        result.append(needs or bool(vary.names(cell.source, ast.Load) & lost))
+        lost = lost | bound if result[-1] else lost - bound
+    return result
+
+
+def is_live(page: Page) -> bool:
+    """Tell whether half the cells of a page can run in the browser."""
+    out = left_out(page)
+    return sum(out) <= len(out) / 2
+
+
+def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
+    """Return what the script ``live.js`` reads of a page, of whose runs these are known."""
+    indices = [k for k, cell in enumerate(page.notebook.cells) if cell.cell_type == "code"]
+    cells = [
+        {
+            "id": f"code-{index}",
+            "source": cell.source,
+            "numbers": numbers,
+            "verdict": vary.is_verdict(cell),
+            "out": out,
+        }
+        for index, cell, numbers, out in zip(
+            indices, page.cells, page.numbers, left_out(page), strict=True
+        )
+    ]
+    knobs = [
+        {"cell": number, "name": knob[1], "values": sorted([knob[2], *values], key=_order)}
+        for number, cell in enumerate(page.cells)
+        for knob in vary.KNOB.finditer(cell.source)
+        if (values := vary.values(knob[2], knob[3]))
+    ]
+    read = sorted({name for execution in executions for name in execution.data})
+    files = [name for name in read if not name.startswith("src/") and (page.root / name).is_file()]
+    places = {name: f"/page/{name}" for name in files}
+    if "src/optdl/data.py" in read:
+        places[DIGITS] = f"/course/sklearn/datasets/data/{DIGITS}"
+    tags = {tag for cell in page.cells for tag in cell.metadata.get("tags", ())}
+    notes = [note for tag, note in NOTES.items() if tag in tags]
+    return {"cells": cells, "knobs": knobs, "files": places, "notes": notes}
+
+
+def _order(value: str) -> tuple[bool, Any]:
+    number = ast.literal_eval(value)
+    return (False, number) if isinstance(number, int | float) else (True, value)
+
+
+def write(pages: Mapping[str, Mapping[str, Any]], root: Path, site: Path) -> None:
+    """Write the live pages, by their names, into a site, with the files that they read."""
+    import sklearn.datasets
+
+    target = site / "_static" / "python"
+    for folder in ("pages", "files"):
+        shutil.rmtree(target / folder, ignore_errors=True)
+    for name, page in pages.items():
+        path = target / "pages" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(page, ensure_ascii=False), "utf-8")
+        for file in page["files"]:
+            source = root / file
+            if file == DIGITS:
+                source = Path(sklearn.datasets.__file__).parent / "data" / DIGITS
+            copy = target / "files" / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
