@@ -659,13 +659,15 @@ def logistic_regression(
         return (signed.T * (s * (1 - s))) @ signed / m + penalty * np.eye(n)
 
     start = minimum = np.zeros(n)
-    step = np.ones(n)
-    # Newton's method, whose step is halved while the loss would grow
-    while np.linalg.norm(step) > 1e-8:
+    # Newton's method, whose step is halved while the loss would grow; a tiny penalty leaves steps
+    # of rounding that do not become smaller
+    for _ in range(100):
         step = np.linalg.solve(hessian(minimum), gradient(minimum))
         while value(minimum - step) > value(minimum) and np.linalg.norm(step) > 1e-8:
             step /= 2
         minimum = minimum - step
+        if np.linalg.norm(step) <= 1e-8:
+            break
     return Problem("logistic regression", value, gradient, hessian, minimum, start)
 
 
