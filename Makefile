@@ -29,13 +29,13 @@ course: .venv/ready ## build the site, release, grade a sample class, print the 
 	@$(PY) -m tools.course
 
 test: .venv/dev ## run the tests, the strict book build among them
-	@$(PY) -m pytest -n 2 --dist loadgroup -m "not slow"
+	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"
 
 test-all: .venv/dev ## run the slow tests, too, as before a release (wheels, hub, hostile class)
-	@$(PY) -m pytest -n 2 --dist loadgroup
+	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 cover: .venv/dev ## the same, and count which lines of optdl were run (slower)
-	@$(PY) -m pytest -n 2 --dist loadgroup --cov
+	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --cov
 
 book: .venv/ready ## build the site
 	@$(PY) -m tools.site.book

@@ -30,7 +30,9 @@ from optdl.records import Record
 from optdl.training import Schedule, State, order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
-SEEDS = range(3)
+SEEDS, FIVE, OTHERS = range(3), range(5), range(5, 10)  # the last ones: other than a search's
+BOTH_CURVES = ("train_loss", "validation_error")
+TEN_EPOCHS = {"batch_size": 32, "epochs": 10}
 RUNS = []
 
 
@@ -52,7 +54,7 @@ def by_rate(grids, *names):
     return [dict(zip(names or ["method"], key, strict=True)) | {"lr": lr} for key, lr in rows]
 
 
-def recorded(name, settings, trainings, curves, digits=6):
+def recorded(name, settings, trainings, curves=BOTH_CURVES, digits=6):
     """Record trainings by the function below: see :class:`RecordedRun`."""
 
     def register(train):
@@ -84,29 +86,34 @@ def stepwise(steps):
     return training
 
 
-def fitted(network, opt, parts, hooks, guess=False, **loop):
-    """Train on the first part, validate on the other; ``guess`` is what diverging means."""
-    examples, validation = parts
+def fitted(network, opt, parts, hooks, **loop):
+    """Train on the first part, by an optimizer or by SGD at a rate, and validate on the other.
+
+    A network that diverges guesses; where other curves are asked for, it is an error.
+    """
+    if isinstance(opt, (int, float)):
+        opt = torch.optim.SGD(network.parameters(), lr=opt)
     try:
-        return train(network, examples, opt, validation=validation, hooks=hooks, **loop)
+        return train(network, parts[0], opt, validation=parts[1], hooks=hooks, **loop)
     except FloatingPointError:
-        if not guess:
-            raise
-        chance = np.log(10)
-        guesses = {"train_loss": chance, "minibatch_loss": chance, "validation_error": 0.9}
-        guesses["moved"] = 0.0
+        guesses = dict.fromkeys(("train_loss", "minibatch_loss"), np.log(10))
+        guesses |= {"validation_error": 0.9, "moved": 0.0}
         return Record({name: [value] * loop["epochs"] for name, value in guesses.items()})
 
 
-def by_sgd(network, lr, *data_and_hooks, **loop):
-    """Train by SGD."""
-    return fitted(network, torch.optim.SGD(network.parameters(), lr=lr), *data_and_hooks, **loop)
+INPUTS = {
+    "raw": lambda x, known: x,
+    "centered": lambda x, known: x - known.mean,
+    "normalized": lambda x, known: known(x),
+}
 
 
-def digits(count=None, validation=300):
+def digits(inputs="raw", count=None, validation=300, dtype=np.float32):
     """Return training digits, all or the first ones, and some for validation."""
     split = load("digits").split(validation=validation, seed=0)
-    return split.train.first(count or len(split.train)), split.validation
+    parts = split.train.first(count or len(split.train)), split.validation
+    known = InputNormalizer.fit(parts[0].x.astype(float), eps=1e-3)
+    return [Examples(INPUTS[inputs](p.x.astype(float), known).astype(dtype), p.y) for p in parts]
 
 
 def tensors(examples):
@@ -151,7 +158,7 @@ def train_past_zero(seed, few, hidden, lr, hooks, data="digits", **loop):
     hooks = [erm.MarginHook(torch.from_numpy(x[:few]), y[:few]), *hooks]
     parts = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
     network = one_hidden_layer(seed, hidden, torch.nn.ReLU(), bias=False, inputs=x.shape[1])
-    return by_sgd(network, lr, parts, hooks, seed=seed, **loop)
+    return fitted(network, lr, parts, hooks, seed=seed, **loop)
 
 
 @recorded(
@@ -168,7 +175,7 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
     parts = Examples(x[:500], noisy), Examples(x[500:1000], y[500:1000])
     hooks = [erm.GradientNormHook(*tensors(parts[0]), torch.nn.CrossEntropyLoss()), *hooks]
     network = one_hidden_layer(seed, hidden, torch.nn.ReLU())
-    return by_sgd(network, lr, parts, hooks, seed=seed, **loop)
+    return fitted(network, lr, parts, hooks, seed=seed, **loop)
 
 
 # --- Ill-conditioning and the landscape -------------------------------------------------------
@@ -224,24 +231,20 @@ def search_critical_points(seed, epochs, units=3):
 
 def tanh_network(seed):
     """Return a network with 16 tanh units, and 300 digits to train it on."""
-    few = digits(300)[0]
-    examples = Examples(few.x.astype(float), few.y)
+    examples, _ = digits(count=300, dtype=float)
     return one_hidden_layer(seed, 16, torch.nn.Tanh()).double(), examples
 
 
+SMALL_BATCHES = [{"batch_size": 10, "drop": []}]
 LOSSES = {"squared": conditioning.squared_error, "cross-entropy": cross_entropy}
 
 
 @recorded(
     "conditioning-minibatches",
     {"epochs": 60},
-    product("{lr}, seed {seed}", [{"batch_size": 10, "drop": []}], lr=(0.02, 0.05, 0.2))
+    product("{lr}, seed {seed}", SMALL_BATCHES, lr=(0.02, 0.05, 0.2))
     | product("0.05 and 0.005, seed {seed}", [{"batch_size": 10, "drop": [40]}], lr=[0.05])
-    | product(
-        "{loss} {lr}, seed {seed}",
-        [{"batch_size": 10, "drop": [], "loss": "cross-entropy"}],
-        lr=(0.01, 0.05),
-    )
+    | product("{loss} {lr}, seed {seed}", SMALL_BATCHES, loss=["cross-entropy"], lr=(0.01, 0.05))
     | product("{batch_size} examples, seed {seed}", [{"lr": 0.05, "drop": []}], batch_size=[50]),
     ("train_loss", "gradient_norm", "slope", "curvature"),
 )
@@ -294,7 +297,7 @@ def five_rates(**least):
 
 METHOD_RATES = five_rates(
     SGD=0.03, Momentum=0.01, Nesterov=0.01, AdaGrad=0.01, RMSProp=0.001, RMSPropNesterov=0.0003,
-    AdaDelta=0.3, Adam=0.003, AdamW=0.003, Lion=0.0003, Muon=0.003,
+    AdaDelta=0.3, Adam=0.003, AdamW=0.003, Lion=0.0003, Muon=0.003
 )  # fmt: skip
 CHOSEN_RATES = {  # the lowest mean validation error in optimizers-rates
     "SGD": 0.3, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.1, "RMSProp": 0.01,
@@ -302,74 +305,59 @@ CHOSEN_RATES = {  # the lowest mean validation error in optimizers-rates
 }  # fmt: skip
 NORMALIZED_RATES = five_rates(
     SGD=0.03, Momentum=0.003, Nesterov=0.003, AdaGrad=0.01, RMSProp=0.001, AdaDelta=0.3,
-    Adam=0.001, AdamW=0.001, Lion=0.0003, Muon=0.001,
+    Adam=0.001, AdamW=0.001, Lion=0.0003, Muon=0.001
 )  # fmt: skip
 CHOSEN_NORMALIZED = {  # the lowest mean validation error in optimizers-normalized
     "SGD": 1, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.03, "RMSProp": 0.01,
     "AdaDelta": 10, "Adam": 0.03, "AdamW": 0.01, "Lion": 0.001, "Muon": 0.01,
 }  # fmt: skip
-NORMALIZED_INPUTS = {"inputs": ["normalized"]}
+NORMALIZED, RAW_OR_NOT = ["normalized"], ("raw", "normalized")
 TURNED_RATES = five_rates(SGD=0.03, Adagrad=0.01, RMSprop=0.0003, Adam=0.001)
+BY_INPUTS = "{inputs} {method}, {lr:g}, seed {seed}"
 
 
 @recorded(
     "optimizers-rates",
-    {"batch_size": 32, "epochs": 10},
-    product("{method}, {lr:g}, {seed}", by_rate(METHOD_RATES), range(5)),
-    ("train_loss", "validation_error"),
+    TEN_EPOCHS,
+    product("{method}, {lr:g}, {seed}", by_rate(METHOD_RATES), FIVE),
     digits=4,
 )
 @recorded(
     "optimizers-normalized",
-    {"batch_size": 32, "epochs": 10},
-    product("{inputs} {method}, {lr:g}, {seed}", by_rate(NORMALIZED_RATES), **NORMALIZED_INPUTS),
-    ("train_loss", "validation_error"),
+    TEN_EPOCHS,
+    product("{inputs} {method}, {lr:g}, {seed}", by_rate(NORMALIZED_RATES), inputs=NORMALIZED),
     digits=4,
 )
-# other seeds than those by which the rates were chosen
 @recorded(
     "optimizers-curves",
-    {"batch_size": 32, "epochs": 10},
-    product("{method}, seed {seed}", by_rate(CHOSEN_RATES), range(5, 10))
-    | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), range(5, 10))
+    TEN_EPOCHS,
+    product("{method}, seed {seed}", by_rate(CHOSEN_RATES), OTHERS)
+    | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), OTHERS)
     | product(
-        "{inputs} {method}, seed {seed}",
-        by_rate(CHOSEN_NORMALIZED),
-        range(5, 10),
-        **NORMALIZED_INPUTS,
+        "{inputs} {method}, seed {seed}", by_rate(CHOSEN_NORMALIZED), OTHERS, inputs=NORMALIZED
     ),
-    ("train_loss", "validation_error"),
 )
 def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
     """Train one hidden layer on digits by an optimizer of the course."""
     network = fully_connected((64, 32, 10), seed=seed)
     opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
-    loop |= {"guess": True, "seed": seed}
-    return fitted(network, opt, prepared_digits(inputs), hooks, **loop)
+    return fitted(network, opt, digits(inputs), hooks, seed=seed, **loop)
 
 
 MATRIX_RATES = dict.fromkeys(("AdamW", "Muon"), (0.0003, 0.001, 0.003, 0.01, 0.03))
-BY_MATRIX = "{inputs} {method}, {lr:g}, seed {seed}"
 
 
 @recorded(
     "optimizers-matrices",
-    {"batch_size": 32, "epochs": 10, "decay": 0.1},
-    product(BY_MATRIX, by_rate(MATRIX_RATES), inputs=("normalized", "raw")),
-    ("train_loss", "validation_error"),
+    TEN_EPOCHS | {"decay": 0.1},
+    product(BY_INPUTS, by_rate(MATRIX_RATES), inputs=RAW_OR_NOT),
     digits=4,
 )
-# other seeds, at the rate with the lowest mean validation error there: the same for all four
+# at the rate with the lowest mean validation error there: the same for all four
 @recorded(
     "optimizers-muon",
-    {"batch_size": 32, "epochs": 10, "decay": 0.1},
-    product(
-        BY_MATRIX,
-        by_rate(dict.fromkeys(MATRIX_RATES, 0.003)),
-        range(5, 10),
-        inputs=("normalized", "raw"),
-    ),
-    ("train_loss", "validation_error"),
+    TEN_EPOCHS | {"decay": 0.1},
+    product(BY_INPUTS, by_rate(dict.fromkeys(MATRIX_RATES, 0.003)), OTHERS, inputs=RAW_OR_NOT),
     digits=4,
 )
 def train_hidden_matrices(seed, method, lr, decay, hooks, inputs, **loop):
@@ -379,8 +367,7 @@ def train_hidden_matrices(seed, method, lr, decay, hooks, inputs, **loop):
     adamw = partial(torch.optim.AdamW, lr=lr, weight_decay=decay)
     muon = Stepped(hidden, optimizers.Muon(lr, match_adamw=True, decay=decay))
     opt = Together(muon if method == "Muon" else adamw(hidden), adamw(rest))
-    loop |= {"guess": True, "seed": seed}
-    return fitted(network, opt, prepared_digits(inputs), hooks, **loop)
+    return fitted(network, opt, digits(inputs), hooks, seed=seed, **loop)
 
 
 FALLS = {
@@ -394,36 +381,31 @@ CHOSEN_FALLS = {  # the lowest mean training loss in optimizers-falls
     ("constant", 4): 0.3, ("cosine", 4): 1, ("linear", 4): 1, ("WSD", 4): 0.3,
 } | dict.fromkeys(itertools.product(FALLS, [32]), 1)  # fmt: skip
 BY_FALL = "{hidden} units, {method}, {lr:g}, seed {seed}"
+LONGER = {("cosine", 4): 1, ("WSD", 4): 0.3}
 
 
 @recorded(
     "optimizers-falls",
-    {"batch_size": 32, "epochs": 10},
+    TEN_EPOCHS,
     product(BY_FALL, by_rate(FALL_RATES), hidden=(4, 32)),
-    ("train_loss",),
+    ["train_loss"],
     digits=4,
 )
-# other seeds; and runs that go on
 @recorded(
     "optimizers-schedules",
     {"batch_size": 32},
-    product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), range(5, 10), epochs=[10])
-    | product(
-        BY_FALL + ", longer",
-        by_rate({("cosine", 4): 1, ("WSD", 4): 0.3}, "method", "hidden"),
-        range(5, 10),
-        epochs=[20],
-    ),
-    ("train_loss",),
+    product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), OTHERS, epochs=[10])
+    | product(BY_FALL + ", longer", by_rate(LONGER, "method", "hidden"), OTHERS, epochs=[20]),
+    ["train_loss"],
     digits=4,
 )
 def train_by_schedule(seed, method, lr, hidden, hooks, **loop):
     """Train one hidden layer on digits by SGD with a schedule that ends with the training."""
     network = fully_connected((64, hidden, 10), seed=seed)
-    parts = prepared_digits("normalized")
+    parts = digits("normalized")
     steps = loop["epochs"] * -(-len(parts[0]) // loop["batch_size"])
     opt = Stepped(network.parameters(), optimizers.SGD(FALLS[method](lr, steps)))
-    return fitted(network, opt, parts, hooks, guess=True, seed=seed, **loop)
+    return fitted(network, opt, parts, hooks, seed=seed, **loop)
 
 
 @lru_cache(maxsize=5)
@@ -436,10 +418,10 @@ def random_turn(n, seed):
 
 @recorded(
     "optimizers-rotation",
-    {"batch_size": 32, "epochs": 10},
+    TEN_EPOCHS,
     product("{method}, straight, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[False])
     | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True]),
-    ("train_loss",),
+    ["train_loss"],
 )
 def train_turned(seed, method, lr, turned, hooks, **loop):
     """Train one hidden layer on digits, in its own coordinates or in those of the seed's turn."""
@@ -473,35 +455,26 @@ def gradient_noise(model, x, y, batch_size):
 )
 def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
     """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise."""
-    examples, _ = prepared_digits("normalized")
+    examples, _ = digits("normalized")
     network = fully_connected((64, hidden, 10), seed=seed)
 
     def watch(state):
         state.append(**gradient_noise(state.model, *tensors(examples), loop["batch_size"]))
 
     hooks = [SimpleNamespace(after_epoch=watch), *hooks]
-    return by_sgd(network, lr, (examples, None), hooks, seed=seed, **loop)
+    return fitted(network, lr, (examples, None), hooks, seed=seed, **loop)
 
 
 STEP_COUNTS = {"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}
+NORMALIZED_COUNTS = [row | {"inputs": "normalized"} for row in STEP_COUNTS]
+BY_BATCH = "{method}, {batch_size}, seed {seed}"
 
 
 @recorded(
     "optimizers-batches",
     {"target": 0.1, "limit": 3000},
-    product(
-        "{method}, {batch_size}, seed {seed}",
-        STEP_COUNTS,
-        batch_size=(1, 2, 4, 8, 16, 32, 128, 512),
-        epochs=[7],
-    )
-    | product(
-        "{inputs} {method}, {batch_size}, seed {seed}",
-        STEP_COUNTS,
-        batch_size=(1, 4, 32, 512),
-        epochs=[8],
-        **NORMALIZED_INPUTS,
-    ),
+    product(BY_BATCH, STEP_COUNTS, batch_size=(1, 2, 4, 8, 16, 32, 128, 512), epochs=[7])
+    | product("normalized " + BY_BATCH, NORMALIZED_COUNTS, batch_size=(1, 4, 32, 512), epochs=[8]),
     ("rate", "steps"),
 )
 @stepwise
@@ -512,7 +485,7 @@ def count_steps(seed, method, batch_size, target, limit, smallest, epochs, input
     1,024 examples is at most ``target``, or 0 if it diverged or ``limit`` steps were not enough.
     That loss is computed whenever 32 examples were seen, or after a step of a larger minibatch.
     """
-    x, y = tensors(prepared_digits(inputs)[0].first(1024))
+    x, y = tensors(digits(inputs)[0].first(1024))
     for lr in smallest * 2.0 ** np.arange(epochs):
         network = fully_connected((64, 32, 10), seed=seed)
         opt = getattr(torch.optim, method)(network.parameters(), lr=lr)
@@ -540,11 +513,6 @@ HIDDEN = {  # with the gain that the equations of the chapter ask for
     "tanh": (torch.nn.Tanh, 1.0),
     "ReLU": (torch.nn.ReLU, 2**0.5),
 }
-INPUTS = {
-    "raw": lambda x, known: x,
-    "centered": lambda x, known: x - known.mean,
-    "normalized": lambda x, known: known(x),
-}
 ACTIVATION_RATES = {
     "sigmoid": (0.8, 1.6, 3.2, 6.4),
     "tanh": (0.2, 0.4, 0.8, 1.6),
@@ -564,80 +532,45 @@ DEEP_RATES = {
     ("ReLU", 2): (0.00025, 0.0005, 0.001),  # at twice the largest rate all runs diverge
     ("ReLU", 4): (1e-8, 1e-7, 1e-6),
 }
-OTHER_NETWORKS = {"1 layer": {"depth": 1}, "20 units": {"width": 20}, "raw": {"inputs": "raw"}}
+DEEP = [
+    row | {"epochs": 30 if row["factor"] == 1 else 8}
+    for row in by_rate(DEEP_RATES, "activation", "factor")
+]
 OTHER_RATES = {
     "tanh": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
     "ReLU": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
 }
-HIDDEN_CURVES = ("train_loss", "validation_error")
-NORMALIZED = {"inputs": "normalized"}
-BY_ACTIVATION = "{activation}, rate {lr:g}, seed {seed}"
-BY_FACTOR = "{activation}, {factor}, rate {lr:g}, seed {seed}"
-
-
-def prepared_digits(inputs, count=None):
-    """Return training and validation digits with raw, centered or normalized inputs."""
-    parts = digits(count)
-    known = InputNormalizer.fit(parts[0].x.astype(float), eps=1e-3)
-    changed = (INPUTS[inputs](part.x.astype(float), known) for part in parts)
-    return [Examples(x.astype(np.float32), part.y) for x, part in zip(changed, parts, strict=True)]
+OTHER_NETWORKS = [
+    {"inputs": "normalized", "problem": "1 layer", "depth": 1},
+    {"inputs": "normalized", "problem": "20 units", "width": 20},
+    {"problem": "raw", "inputs": "raw"},
+]
+OTHER_PROBLEMS = [a | b for a in OTHER_NETWORKS for b in by_rate(OTHER_RATES, "activation")]
+BY_RATE = "rate {lr:g}, seed {seed}"
+BY_FACTOR = "{activation}, {factor}, " + BY_RATE
+NORMALIZED_BATCHES = {"batch_size": 32, "inputs": "normalized"}
+DOUBLED = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
 @recorded(
     "initialization-factors",
-    NORMALIZED | {"batch_size": 32, "epochs": 8, "depth": 3},
-    product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), range(5)),
-    HIDDEN_CURVES,
+    NORMALIZED_BATCHES | {"epochs": 8, "depth": 3},
+    product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), FIVE),
 )
-@recorded(
-    "initialization-deep",
-    NORMALIZED | {"batch_size": 32, "depth": 10},
-    product(
-        BY_FACTOR,
-        [
-            row | {"epochs": 30 if row["factor"] == 1 else 8}
-            for row in by_rate(DEEP_RATES, "activation", "factor")
-        ],
-        range(5),
-    ),
-    HIDDEN_CURVES,
-)
+@recorded("initialization-deep", NORMALIZED_BATCHES | {"depth": 10}, product(BY_FACTOR, DEEP, FIVE))
 @recorded(
     "initialization-rates",
     {"factor": 1, "batch_size": 32, "epochs": 8},
     product(
-        BY_ACTIVATION,
-        by_rate(ACTIVATION_RATES, "activation"),
-        range(5),
-        inputs=["normalized"],
+        "{activation}, " + BY_RATE, by_rate(ACTIVATION_RATES, "activation"), FIVE, inputs=NORMALIZED
     )
-    | product(
-        "{activation}, {problem}, rate {lr:g}, seed {seed}",
-        [
-            NORMALIZED | other | {"problem": name} | row
-            for name, other in OTHER_NETWORKS.items()
-            for row in by_rate(OTHER_RATES, "activation")
-        ],
-        range(5),
-    ),
-    HIDDEN_CURVES,
+    | product("{activation}, {problem}, " + BY_RATE, OTHER_PROBLEMS, FIVE),
 )
 @recorded(
     "initialization-inputs",
     {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
-    product(
-        "{inputs}, rate {lr:g}, seed {seed}",
-        seeds=range(5),
-        inputs=INPUTS,
-        lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2),
-    )
-    | product(
-        "{inputs}, {depth} hidden, rate {lr:g}, seed {seed}",
-        inputs=INPUTS,
-        depth=(0, 1),
-        lr=(0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8),
-    ),
-    HIDDEN_CURVES,
+    product("{inputs}, " + BY_RATE, seeds=FIVE, inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2))
+    | product("{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1), lr=DOUBLED),
 )
 def train_hidden_layers(
     seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
@@ -652,31 +585,27 @@ def train_hidden_layers(
         torch.nn.init.zeros_(layer.bias)
         parts += [layer, function()]
     network = torch.nn.Sequential(*parts[:-1])
-    return by_sgd(network, lr, prepared_digits(inputs), hooks, guess=True, seed=seed, **loop)
+    return fitted(network, lr, digits(inputs), hooks, seed=seed, **loop)
 
 
-BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, rate {lr:g}, seed {seed}"
+BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, " + BY_RATE
+WIDTH_RATES = {"Adam": (0.001, 0.002, 0.004, 0.008, 0.016, 0.032), "SGD": (0.1, 0.2, 0.4, 0.8, 1.6)}
 WIDTHS = {  # with 32 units μP is the usual scaling
     "Adam": [("usual", 32), ("usual", 128), ("usual", 512), ("μP", 128), ("μP", 512)],
     "SGD": [("usual", 32), ("usual", 512)],
 }
-WIDTH_RATES = {"Adam": (0.001, 0.002, 0.004, 0.008, 0.016, 0.032), "SGD": (0.1, 0.2, 0.4, 0.8, 1.6)}
+SCALINGS = [
+    {"method": method, "scaling": scaling, "width": width, "lr": lr}
+    for method, pairs in WIDTHS.items()
+    for (scaling, width), lr in itertools.product(pairs, WIDTH_RATES[method])
+]
 
 
 @recorded(
     "initialization-widths",
     {"batch_size": 32, "epochs": 4, "depth": 2},
-    product(
-        BY_WIDTH,
-        [
-            {"method": method, "scaling": scaling, "width": width, "lr": lr}
-            for method, pairs in WIDTHS.items()
-            for (scaling, width), lr in itertools.product(pairs, WIDTH_RATES[method])
-        ],
-        range(5),
-        activation=("tanh", "ReLU"),
-    ),
-    ("train_loss",),
+    product(BY_WIDTH, SCALINGS, FIVE, activation=("tanh", "ReLU")),
+    ["train_loss"],
     digits=4,
 )
 def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, base=32, **loop):
@@ -693,7 +622,7 @@ def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, b
         groups += [{"params": layer.weight, "lr": lr * rate}, {"params": layer.bias}]
         parts += [layer, function()]
     network, opt = torch.nn.Sequential(*parts[:-1]), getattr(torch.optim, method)(groups, lr=lr)
-    return fitted(network, opt, prepared_digits("normalized"), hooks, True, seed=seed, **loop)
+    return fitted(network, opt, digits("normalized"), hooks, seed=seed, **loop)
 
 
 # --- Batch normalization ----------------------------------------------------------------------
@@ -707,71 +636,51 @@ RELATIVES = {
     "GN": lambda features: torch.nn.GroupNorm(5, features),
     "four things": partial(batchnorm.FourThingsNorm, groups=5, ghost_size=16, example_share=0.1),
 }
-BOTH = ("none", "bn")
-RAW_OR_NOT = ("raw", "normalized")
-BY_SIZE = "{normalization}, {batch_size}, {times:g} times the rate, seed {seed}"
-ONE_NETWORK = "{normalization}, {inputs}, "
 OF_ONE = [name for name in RELATIVES if name not in ("BN", "ghost BN")]
-AHEAD = (0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+BY_SIZE = "{normalization}, {batch_size}, {times:g} times the rate, seed {seed}"
+MULTIPLES = {"normalization": RELATIVES, "times": (0.3, 1, 3, 10, 30)}
+ONE_NETWORK = "{normalization}, {inputs}, "
+BOTH, AHEAD = ("none", "bn"), (0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 FEW = 1024  # without a last minibatch of one
 
 
 @recorded(
     "batchnorm-sizes",
     {"inputs": "raw", "epochs": 5},
-    product(BY_SIZE, normalization=RELATIVES, batch_size=(2, 8, 32), times=(0.3, 1, 3, 10, 30))
+    product(BY_SIZE, **MULTIPLES, batch_size=(2, 8, 32))
     | product(BY_SIZE, normalization=RELATIVES, batch_size=(4, 16, 64), times=[1])
     | product(BY_SIZE, normalization=OF_ONE, batch_size=[1], times=[1]),
-    ("validation_error",),
+    ["validation_error"],
 )
 @recorded(
     "batchnorm-normalized",
     {"inputs": "normalized", "epochs": 5},
-    product(BY_SIZE, normalization=RELATIVES, batch_size=(8, 32), times=(0.3, 1, 3, 10, 30)),
-    ("validation_error",),
+    product(BY_SIZE, **MULTIPLES, batch_size=(8, 32)),
+    ["validation_error"],
 )
 def train_by_size(seed, normalization, inputs, batch_size, times, hooks, **loop):
     """Train two hidden layers at multiples of a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
-    loop |= {"batch_size": batch_size, "seed": seed, "guess": True}
-    lr = 0.1 * batch_size / 32 * times
-    return by_sgd(network, lr, prepared_digits(inputs, FEW), hooks, **loop)
+    loop |= {"batch_size": batch_size, "seed": seed}
+    return fitted(network, 0.1 * batch_size / 32 * times, digits(inputs, FEW), hooks, **loop)
+
+
+OWN_RATES = [
+    {"normalization": name, "lr": 0.3, "part": "hidden layers", "own": own}
+    for name, own in (("none", 3), ("bn", 3), ("bn", 30), ("bn", 300))
+] + [{"normalization": "bn", "lr": 3, "part": x, "own": 0.3} for x in ("last layer", "γ and β")]
+ALL_FOUR = {"seeds": FIVE, "normalization": BOTH, "inputs": RAW_OR_NOT}
+BY_OWN = ONE_NETWORK + "rate {lr:g}, {part} at {own:g}, seed {seed}"
+BY_START = ONE_NETWORK + "factor {factor:g}, seed {seed}"
 
 
 @recorded(
     "batchnorm-rates",
     {"batch_size": 32, "epochs": 5},
-    product(
-        ONE_NETWORK + "rate {lr:g}, seed {seed}",
-        seeds=range(5),
-        normalization=BOTH,
-        inputs=RAW_OR_NOT,
-        lr=(0.01, 0.03, 0.1, 0.3, 1, 3),
-        factor=[1],
-    )
-    | product(
-        ONE_NETWORK + "factor {factor:g}, seed {seed}",
-        seeds=range(5),
-        normalization=BOTH,
-        inputs=RAW_OR_NOT,
-        lr=[0.1],
-        factor=(0.03, 0.1, 0.3, 1, 3, 10),
-    )
-    | product(
-        ONE_NETWORK + "rate {lr:g}, {part} at {own:g}, seed {seed}",
-        [
-            {"normalization": name, "lr": 0.3, "part": "hidden layers", "own": own}
-            for name, own in (("none", 3), ("bn", 3), ("bn", 30), ("bn", 300))
-        ]
-        + [
-            {"normalization": "bn", "lr": 3, "part": part, "own": 0.3}
-            for part in ("last layer", "γ and β")
-        ],
-        seeds=range(5),
-        inputs=RAW_OR_NOT,
-        factor=[1],
-    ),
-    ("validation_error",),
+    product(ONE_NETWORK + BY_RATE, **ALL_FOUR, lr=(0.01, 0.03, 0.1, 0.3, 1, 3), factor=[1])
+    | product(BY_START, **ALL_FOUR, lr=[0.1], factor=(0.03, 0.1, 0.3, 1, 3, 10))
+    | product(BY_OWN, OWN_RATES, FIVE, inputs=RAW_OR_NOT, factor=[1]),
+    ["validation_error"],
 )
 def train_by_rate(
     seed, normalization, inputs, lr, factor, hooks, part="hidden layers", own=None, **loop
@@ -794,82 +703,69 @@ def train_by_rate(
             parameter.grad *= own / lr
 
     hooks = [SimpleNamespace(after_backward=scale_gradients), *hooks] if own else hooks
-    loop |= {"guess": True, "seed": order_seed(seed)}
-    return by_sgd(network, lr, prepared_digits(inputs, FEW), hooks, **loop)
+    return fitted(network, lr, digits(inputs, FEW), hooks, seed=order_seed(seed), **loop)
+
+
+BY_WEIGHTS = "{inputs}, factor {factor}, "
 
 
 @recorded(
     "batchnorm-weights",
     {"batch_size": 32},
     product(
-        "{inputs}, factor {factor}, seed {seed}",
+        BY_WEIGHTS + "seed {seed}",
         [{"factor": 1, "epochs": 10}, {"factor": 10, "epochs": 40}],
         inputs=RAW_OR_NOT,
     )
     | product(
-        "{inputs}, factor {factor}, hidden layers at {own:g}, seed {seed}",
+        BY_WEIGHTS + "hidden layers at {own:g}, seed {seed}",
+        [{"factor": 10, "epochs": 10}],
         inputs=RAW_OR_NOT,
-        factor=[10],
         own=(1, 10),
-        epochs=[10],
     ),
     ("validation_error", "longer", "turned 1", "turned 2", "turned 3"),
 )
 def train_and_turn(seed, inputs, factor, hooks, **loop):
     """Train with batch normalization, and watch the weight vectors."""
-    data = tensors(prepared_digits(inputs, FEW)[0])
+    data = tensors(digits(inputs, FEW)[0])
     hooks = [batchnorm.WeightVectorHook(*data, rate=1.6, every=32), *hooks]
     return train_by_rate(seed, "bn", inputs, 0.1, factor, hooks, **loop)
 
 
 @recorded(
     "batchnorm-smoothness",
-    {"batch_size": 32, "epochs": 10},
-    product(
-        ONE_NETWORK + "rate {lr:g}, seed {seed}",
-        seeds=range(5),
-        normalization=BOTH,
-        inputs=INPUTS,
-        lr=[0.1],
-    )
-    | product(
-        ONE_NETWORK + "rate {lr:g}, seed {seed}",
-        normalization=BOTH,
-        inputs=INPUTS,
-        lr=[0.3],
-    ),
+    TEN_EPOCHS,
+    product(ONE_NETWORK + BY_RATE, seeds=FIVE, normalization=BOTH, inputs=INPUTS, lr=[0.1])
+    | product(ONE_NETWORK + BY_RATE, normalization=BOTH, inputs=INPUTS, lr=[0.3]),
     [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD],
 )
 def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
     """Train two hidden layers, and look along the gradient after the first step of each epoch."""
     network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
-    examples, _ = prepared_digits(inputs, FEW)
+    examples, _ = digits(inputs, FEW)
     along = batchnorm.AlongStepHook(*tensors(examples), AHEAD, every=FEW // loop["batch_size"])
-    return by_sgd(network, lr, (examples, None), [along, *hooks], seed=seed, **loop)
+    return fitted(network, lr, (examples, None), [along, *hooks], seed=seed, **loop)
 
 
-SHIFTED = "{normalization}, {inputs}, {depth} hidden, shifts {size:g}, rate {lr:g}, seed {seed}"
+SHIFTED = "{normalization}, {inputs}, {depth} hidden, shifts {size:g}, " + BY_RATE
+SHIFT_RATES = {
+    ("normalized", 2): (0.1, 0.3, 1),
+    ("normalized", 4): (0.03, 0.1, 0.3, 1),
+    ("raw", 2): (0.1, 0.3, 1),
+}
+SHIFTS = [
+    row | {"normalization": name, "size": size}
+    for row in by_rate(SHIFT_RATES, "inputs", "depth")
+    for name, size in (("none", 0), ("none", 0.5), ("bn", 0), ("bn", 0.5), ("bn", 1))
+    if size < 1 or (row["inputs"], row["depth"]) == ("normalized", 2)
+]
 
 
 @recorded(
     "batchnorm-shifts",
     {"batch_size": 32, "epochs": 5},
-    product(
-        SHIFTED,
-        [
-            {"normalization": name, "inputs": inputs, "depth": depth, "size": size, "lr": lr}
-            for inputs, depth, rates in (
-                ("normalized", 2, (0.1, 0.3, 1)),
-                ("normalized", 4, (0.03, 0.1, 0.3, 1)),
-                ("raw", 2, (0.1, 0.3, 1)),
-            )
-            for name, size in (("none", 0), ("none", 0.5), ("bn", 0), ("bn", 0.5), ("bn", 1))
-            for lr in rates
-            if size < 1 or (inputs, depth) == ("normalized", 2)
-        ],
-        range(5),
-    ),
-    ("train_loss", "validation_error", "moved"),
+    product(SHIFTED, SHIFTS, FIVE),
+    (*BOTH_CURVES, "moved"),
 )
 def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
     """Train with random shifts of what the hidden layers hand on, and watch the last of them.
@@ -883,7 +779,7 @@ def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
         return torch.nn.Sequential(*norm, batchnorm.RandomShift(features, size))
 
     network = fully_connected((64, *[50] * depth, 10), layers, seed=seed)
-    parts, before, moved = prepared_digits(inputs, FEW), [], []
+    parts, before, moved = digits(inputs, FEW), [], []
     x = tensors(parts[0])[0]
 
     def after_step(state):
@@ -902,7 +798,7 @@ def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
 
     hooks = [SimpleNamespace(after_step=after_step, after_epoch=after_epoch), *hooks]
     torch.manual_seed(seed)
-    return by_sgd(network, lr, parts, hooks, guess=True, seed=seed, **loop)
+    return fitted(network, lr, parts, hooks, seed=seed, **loop)
 
 
 # --- Dropout ----------------------------------------------------------------------------------
@@ -932,6 +828,7 @@ PROBLEMS = {
     "600 digits": {"count": 600},
     **{f"rate {lr:g}": {"lr": lr} for lr in (0.02, 0.2, 0.4, 0.8)},
 }
+VARIED = [{"problem": name, "lr": 0.1} | own for name, own in PROBLEMS.items()]
 
 
 @recorded(
@@ -943,12 +840,7 @@ PROBLEMS = {
 @recorded(
     "dropout-problems",
     {"batch_size": 20, "epochs": 60},
-    product(
-        "{problem}, p = {p:g}, seed {seed}",
-        [{"problem": name, "lr": 0.1} | own for name, own in PROBLEMS.items()],
-        p=(0.0, 0.5),
-        seeds=range(8),
-    ),
+    product("{problem}, p = {p:g}, seed {seed}", VARIED, range(8), p=(0.0, 0.5)),
     ("validation_error", "test_error"),
     digits=4,
 )
@@ -1006,13 +898,13 @@ def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
     network = fully_connected((64, 100, 100, 100, 10), layers, seed=seed)
     if method == "BNP":
         hooks = [bnp.BNP(network, rho, corrected=FORMS[form]), *hooks]
-    return by_sgd(network, lr, digits(validation=238), hooks, guess=True, seed=seed, **loop)
+    return fitted(network, lr, digits(validation=238), hooks, seed=seed, **loop)
 
 
 for size, rates in DENSE_RATES.items():
     trainings = product("{method}, {lr:g}, {seed}", by_rate(rates), range(4 if size == 1 else 6))
-    shared = {"batch_size": size, "epochs": EPOCHS[size]}
-    recorded(f"bnp-minibatch-{size}", shared, trainings, ("validation_error",))(train_dense)
+    own = {"batch_size": size, "epochs": EPOCHS[size]}
+    recorded(f"bnp-minibatch-{size}", own, trainings, ["validation_error"])(train_dense)
 
 
 def whole_hessian(net, x, y):
@@ -1047,10 +939,7 @@ def unit_blocks(net, x):
     "bnp-hessians",
     {"epochs": 3},
     product(
-        "{widths}, {inputs}, seed {seed}",
-        ({"widths": (6, 6)}, {"widths": (12,)}),
-        range(6),
-        inputs=("raw", "normalized"),
+        "{widths}, {inputs}, seed {seed}", seeds=range(6), widths=((6, 6), (12,)), inputs=RAW_OR_NOT
     ),
     ("steepness", "directions", "steepness with P", "directions with P"),
     digits=4,
@@ -1061,10 +950,7 @@ def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
 
     Steepness is λmax over that of the steepest unit; directions are eigenvalues above 1 % of λmax.
     """
-    split = load("digits").split(validation=238, seed=0)
-    known = InputNormalizer.fit(split.train.x.astype(float), eps=1e-3)
-    X = torch.from_numpy(INPUTS[inputs](split.train.x.astype(float), known))
-    Y = torch.from_numpy(split.train.y)
+    X, Y = tensors(digits(inputs, validation=238, dtype=float)[0])
     net = fully_connected((64, *widths, 10), seed=seed).double()
     drawn = torch.Generator().manual_seed(seed)
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -1104,6 +990,11 @@ CNN_RATES = {  # by the size of the minibatch; thrice and 0.3 times as much are 
     1: {"vanilla": 0.03, "BN, groups": 0.003, "BNP": 1.0},
 }
 CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
+CNN_RUNS = [
+    row | {"batch_size": size, "epochs": CNN_EPOCHS[size]}
+    for size, rates in CNN_RATES.items()
+    for row in by_rate(rates)
+]
 BY_MULTIPLE = "{method}, {batch_size}, {times:g} times the rate, seed {seed}"
 
 
@@ -1117,23 +1008,14 @@ def large_digits():
 @recorded(
     "bnp_cnn-minibatches",
     {},
-    product(
-        BY_MULTIPLE,
-        [
-            row | {"batch_size": size, "epochs": CNN_EPOCHS[size]}
-            for size, rates in CNN_RATES.items()
-            for row in by_rate(rates)
-        ],
-        seeds=range(2),
-        times=(0.3, 1, 3),
-    ),
-    ("validation_error",),
+    product(BY_MULTIPLE, CNN_RUNS, range(2), times=(0.3, 1, 3)),
+    ["validation_error"],
 )
 def train_convolutions(method, lr, times, hooks, **loop):
     """Train the network of five layers by one of the methods."""
     network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
     hooks = [bnp.BNP(network), *hooks] if method == "BNP" else hooks
-    return by_sgd(network, lr * times, large_digits(), hooks, guess=True, **loop)
+    return fitted(network, lr * times, large_digits(), hooks, **loop)
 
 
 if __name__ == "__main__":

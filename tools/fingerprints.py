@@ -56,15 +56,5 @@ class Fingerprints:
     def record(self, name: str, checksum: str) -> None:
         """Remember that a result has been made, at once, for an interruption may follow."""
         self._checksums[name] = checksum
-        self._save()
-
-    def forget(self, prefix: str) -> None:
-        """Forget the results whose names start so."""
-        self._checksums = {
-            name: value for name, value in self._checksums.items() if not name.startswith(prefix)
-        }
-        self._save()
-
-    def _save(self) -> None:
         text = json.dumps(self._checksums, indent=1, sort_keys=True)
         write_if_changed(self.path, text.encode())

@@ -108,3 +108,8 @@ def tell(lists: Mapping[str, str]) -> None:
     for title, text in lists.items():
         if text:
             console.print(Text(f"{title}: {text}"))
+
+
+def cut(line: str) -> None:
+    """Print a line, which ends with dots where there is no more room."""
+    console.print(Text(line), no_wrap=True, overflow="ellipsis", soft_wrap=False)

@@ -9,14 +9,16 @@ text says beside it, each statement with its sentence::
 
     assert lost > 0.9, "nearly all of the predicted decrease is lost"
 
-The cells are run once for each value, the other knobs as printed, without figures, and kept as the
-outputs of the page are. The build stops where a verdict does not hold at a value that is listed.
+From the knob on, the cells are run once for each value, the other knobs as printed, without
+figures, and kept as the outputs of the page are. The build stops where a verdict does not hold at a
+value that is listed.
 """
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from threading import Event
 
 import nbformat
@@ -26,7 +28,7 @@ from rich.table import Table
 from tools.layout import ROOT
 from tools.progress import Stages
 from tools.site.inpage.library.page_text import stated, statements
-from tools.site.pages import Page, Store, find
+from tools.site.pages import Execution, Page, Store, find
 from tools.terminal import ToolError, argument, command, console
 
 KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
@@ -54,38 +56,57 @@ def is_verdict(cell: NotebookNode) -> bool:
     return TAG in cell.metadata.get("tags", [])
 
 
-def names(source: str, context: type[ast.expr_context]) -> set[str]:
-    """Return the names that a cell loads or binds."""
-    nodes = ast.walk(ast.parse(source))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and type(node.ctx) is context}
+@cache
+def loaded(source: str) -> frozenset[str]:
+    """Return the names that a cell uses."""
+    names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+
+
+@cache
+def bound(source: str) -> frozenset[str]:
+    r"""Return the names that a cell binds, by an assignment, an import or a definition.
+
+    >>> sorted(bound("import numpy as np, os.path\ndef f(): x = 1"))
+    ['f', 'np', 'os', 'x']
+    """
+    result = set[str]()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id, ast.Store()):
+                result.add(id)
+            case ast.alias(name, alias):
+                result.add(alias or name.partition(".")[0])
+            case ast.FunctionDef(name) | ast.ClassDef(name):
+                result.add(name)
+    return frozenset(result)
 
 
 def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
     """Return the page as far as its last verdict, with one cell changed; None if none needs it.
 
-    Nothing is drawn, and cells with a figure are left out unless a later one needs what they bind.
+    What comes before the changed cell is that of the page, which runs it for all. After it, cells
+    with a figure are left out unless a later one needs what they bind.
     """
     last = max(number for number, cell in enumerate(page.cells) if is_verdict(cell))
-    kept: list[str] = []
-    lines: list[int] = []
+    kept: dict[int, str] = {}
     needed: set[str] = set()
-    read = False
-    for number in range(last, -1, -1):
+    for number in range(last, changed - 1, -1):
         cell = page.cells[number]
         text = source if number == changed else cell.source
         if is_verdict(cell):
             text = ast.unparse(stated(text))
-        if "mystnb" in cell.metadata and not names(text, ast.Store) & needed:
+        if "mystnb" in cell.metadata and not bound(text) & needed:
             continue
-        needed |= names(text, ast.Load)
-        kept.append(text)
-        lines.append(page.line(number) - 1)
-        read |= number == changed
-    if not read:
+        needed |= loaded(text)
+        kept[number] = text
+    if changed not in kept:
         return None  # the knob of a figure is for the reader alone
-    sources = ["import matplotlib; matplotlib.use('agg')", *kept[::-1]]
-    cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources]
-    notebook = {"metadata": {"source_map": [0, *lines[::-1]]}, "cells": cells}
+    sources = {number: page.cells[number].source for number in range(changed)}
+    sources |= dict(sorted(kept.items()))
+    cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources.values()]
+    lines = [page.line(number) - 1 for number in sources]
+    notebook = {"metadata": {"source_map": lines}, "cells": cells}
     return replace(page, notebook=nbformat.from_dict(notebook), setting=setting)  # type: ignore[no-untyped-call]
 
 
@@ -106,23 +127,21 @@ def variants(page: Page) -> list[Page]:
     return result
 
 
-def verdicts(page: Page, store: Store) -> dict[str, bool]:
-    """Return whether each sentence of a page that was varied, and executed, holds."""
-    execution = store.load(page)
-    assert execution is not None, f"{page.name} was not executed"
+def verdicts(execution: Execution) -> dict[str, bool]:
+    """Return whether each sentence of a page that was varied holds."""
     texts = ["".join(output.get("text", "") for output in cell) for cell in execution.outputs]
     return statements("\n".join(texts))
 
 
-def overturned(pages: Sequence[Page], store: Store) -> list[str]:
+def overturned(executions: Iterable[tuple[Page, Execution]]) -> list[str]:
     """Return where a sentence does not hold, with its place, for pages that were varied."""
     found = []
-    for page in pages:
+    for page, execution in executions:
         lines = page.path.read_text("utf-8").splitlines()
-        for sentence, holds in verdicts(page, store).items():
+        for sentence in (text for text, holds in verdicts(execution).items() if not holds):
             line = next((n for n, line in enumerate(lines, 1) if sentence in line), 1)
             place = f"{page.path.relative_to(page.root).as_posix()}:{line}"
-            found += [] if holds else [f"{place}: with {page.setting}, it is not so: {sentence}"]
+            found.append(f"{place}: with {page.setting}, it is not so: {sentence}")
     return found
 
 
@@ -133,20 +152,19 @@ def main(page: str) -> int:
 
     path = ROOT / "book" / f"{page.removeprefix('book/').removesuffix('.md')}.md"
     found = next((other for other in find(ROOT) if other.path == path), None)
-    pages = variants(found) if found else []
-    if not pages:
+    if not found or not (pages := variants(found)):
         raise ToolError(f"{path} has no code cell with the tag {TAG}", "see the head of --help")
     store = Store(ROOT)
     with Stages() as stages:
-        missing = [page for page in pages if store.load(page) is None]
+        missing = [page for page in (found, *pages) if store.load(page) is None]
         failed = execution.execute(missing, store, stages.add("Variations"), Event())
     if failed:
         raise failed[0]
-    rows = {page.setting: verdicts(page, store) for page in pages}
+    rows = {page.setting: verdicts(kept) for page in pages if (kept := store.load(page))}
     sentences = list(dict.fromkeys(sentence for row in rows.values() for sentence in row))
     table = Table("with", *map(str, range(1, len(sentences) + 1)))
     for setting, row in rows.items():
-        table.add_row(setting, *("holds" if row.get(s) else "NOT SO" for s in sentences))
+        table.add_row(setting, *("holds" if row.get(s, True) else "NOT SO" for s in sentences))
     console.print(table)
     for number, sentence in enumerate(sentences, 1):
         console.print(f"{number}. {sentence}")

@@ -1,4 +1,4 @@
-"""The directive ``guess``: it is typed or chosen below its question, and shown with the answer.
+"""The directive ``guess``: typed, chosen or drawn below its question, and shown with the answer.
 
 It stands where the answer is told, before the fold *Answer* or in the text: there its ``truth`` is
 computed. Its field goes to the question, the nearest before it that says *guess*, or else
@@ -13,45 +13,49 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from elements import element, html
 from sphinx.application import Sphinx
-from sphinx.util import logging
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 
 class GuessDirective(SphinxDirective):
-    """A ``number``, with its unit behind it, or choices such as ``rises | stays | falls``."""
+    """A ``number`` and its unit, a ``curve`` and its places, or choices such as ``rises | falls``.
+
+    A curve is shown in a ``figure``, whose ``frame`` is what `optdl.plotting.frame` tells.
+    """
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"truth": directives.unchanged_required, "for": directives.unchanged}  # noqa: RUF012
+    option_spec = dict.fromkeys(("truth", "for", "figure", "frame"), directives.unchanged)
 
     def run(self) -> list[nodes.Node]:
         """Return the field, and the line that compares the guess with the truth."""
-        asked, truth = self.arguments[0], self.options.get("truth", "")
-        case = f" for {self.options['for']}" if "for" in self.options else ""
-        key = "\n".join((self.env.docname, asked, case, truth))
+        key = "\n".join((self.env.docname, *self.arguments, *self.options.values()))
         name = hashlib.sha256(key.encode()).hexdigest()[:6]
-        guess, value = element("strong"), self.inline(truth)
-        label = ("Your guess", *self.inline(case))
-        if number := re.fullmatch(r"number\b *(.*)", asked):
-            unit = number[1] if number[1] in ("", "°") else f"\u00a0{number[1]}"
-            line = element("p", "You guessed ", guess, *self.inline(case), "; it is ", *value, unit)
-            typed = element("input", type="number", step="any", autocomplete="off")
-            field = element("div", element("label", *label, typed, element("span", unit)))
+        truth, frame, case = (self.options.get(option, "") for option in ("truth", "frame", "for"))
+        case = case and f" for {case}"
+        kind, _, rest = self.arguments[0].partition(" ")
+        if kind == "number":
+            unit = rest if rest in ("", "°") else f"\u00a0{rest}"
+            options, said = [unit], f"You guessed **…**{case}; it is {truth}{unit}."
+        elif kind == "curve" and frame:
+            kind, options = "range", rest.split()
+            said = f"Your curve{case} is dashed in the figure."
         else:
-            choices = [choice.strip() for choice in asked.split("|")]
-            if "{number}" not in truth and truth not in choices:
-                raise self.error("expected a number, or choices A | B of which the truth is one")
-            line = element("p", "You chose “", guess, "”", *self.inline(case), "; the answer is “")
-            line += [*value, nodes.Text("”")]
-            field = element("fieldset", element("legend", *label))
-            for place, choice in enumerate(choices):
-                radio = element("input", type="radio", name=f"guess-{name}", value=str(place))
-                field += element("label", radio, element("span", *self.inline(choice)))
+            kind, options = "radio", [choice.strip() for choice in self.arguments[0].split("|")]
+            said = f"You chose “**…**”{case}; the answer is “{truth}”."
+            if "{number}" not in truth and truth not in options:
+                raise self.error("expected a number, a curve and its frame, or choices A | B")
+        field = element("fieldset", element("legend", *self.inline(f"Your guess{case}")))
+        for place, option in enumerate(options):
+            given = {"name": f"guess-{name}", "value": str(place)} if kind == "radio" else {}
+            given |= {"aria-label": "Your guess"} if kind == "number" else {}
+            field += element("label", element("input", type=kind, step="any", **given))
+            field[-1] += element("span", *self.inline(option))
         field += element("output")
-        line += nodes.Text(".")
-        for node, kind, prefix in ((field, "guess", "guess"), (line, "guess-line", "truth")):
-            node["html"]["class"], node["ids"] = kind, [f"{prefix}-{name}"]
-        line["html"]["hidden"] = ""
+        line = element("p", *self.inline(said), element("span", *self.inline(frame), hidden=""))
+        field["html"] |= {"class": "guess", "data-figure": self.options.get("figure", "")}
+        line["html"] |= {"class": "guess-line", "hidden": ""}
+        field["ids"], line["ids"] = [f"guess-{name}"], [f"truth-{name}"]
         return [field, line]
 
     def inline(self, text: str) -> list[nodes.Node]:
@@ -64,23 +68,20 @@ def place(app: Sphinx, doctree: nodes.document) -> None:
     fields = [node for node in doctree.findall(html) if node["html"].get("class") == "guess"]
     for field in reversed(fields):
         every = [*doctree.findall()]
-        before = [*reversed(every[: every.index(field)])]
+        before = every[every.index(field) :: -1]
         asking = [node for word in ("guess", "predict") for node in before if _asks(node, word)]
         if not asking:
-            message = "a guess without a question before it that says the word “guess”"
-            logging.getLogger(__name__).warning(message, location=app.env.docname)
-            continue
-        parent, question = field.parent, asking[0]
-        _, line, *after = parent.children[parent.index(field) :][:3]
-        parent.remove(field)
+            raise ExtensionError(f"{app.env.docname}: no question before a guess says “guess”")
+        _, line, *after = field.parent.children[field.parent.index(field) :][:3]
+        field.parent.remove(field)
         if after and isinstance(after[0], nodes.Admonition) and "dropdown" in after[0]["classes"]:
-            parent.remove(line)
+            line.parent.remove(line)
             after[0].insert(1, line)
-        if isinstance(question, nodes.Admonition):
-            others = [child for child in question.children if not isinstance(child, html)]
-            question.insert(len(others), field)
+        if isinstance(asking[0], nodes.Admonition):
+            others = [child for child in asking[0].children if not isinstance(child, html)]
+            asking[0].insert(len(others), field)
         else:
-            question.parent.insert(question.parent.index(question) + 1, field)
+            asking[0].parent.insert(asking[0].parent.index(asking[0]) + 1, field)
 
 
 def _asks(node: Any, word: str) -> bool:

@@ -137,33 +137,54 @@
     addEventListener("progress", turn);
   }
 
-  // --- guesses: what was typed or chosen, beside the answer ---
+  // --- guesses: what was typed, chosen or drawn, beside the answer ---
 
   const guessed = {}; // guesses that the browser does not keep
+  const keyOf = (field) => `optdl:${field.id.replace("-", ":")}`;
 
   function compare() {
     for (const field of document.querySelectorAll(".guess")) {
-      const key = `optdl:${field.id.replace("-", ":")}`;
-      const value = guessed[key] ?? storage((kept) => kept.getItem(key)) ?? "";
-      const number = field.querySelector("[type=number]");
-      for (const radio of field.querySelectorAll("[type=radio]")) radio.checked = radio.value === value;
-      if (number && number !== document.activeElement) number.value = value;
-      const words = field.querySelector("[type=number] + span, :checked + span");
+      const value = guessed[keyOf(field)] ?? storage((kept) => kept.getItem(keyOf(field))) ?? "";
       const line = document.getElementById(field.id.replace("guess", "truth"));
-      line.hidden = !value || !words;
-      if (!line.hidden) line.querySelector("strong").replaceChildren(number ? value : "", ...words.cloneNode(true).childNodes);
+      const inputs = [...field.querySelectorAll("input")];
+      const number = inputs[0].type === "number";
+      for (const input of inputs) input.checked = input.value === value;
+      if (field.dataset.figure) draw(field, line.lastChild, inputs, value && value.split(" "));
+      else if (number && inputs[0] !== document.activeElement) inputs[0].value = value;
+      const said = number ? inputs[0] : inputs.find((input) => input.checked);
+      line.querySelector("strong")?.replaceChildren(number ? value : "", ...(said?.nextSibling.cloneNode(true).childNodes ?? []));
+      line.hidden = !value;
     }
   }
+
+  /** Draw a curve in its figure, at places and between heights that are told in percent. */
+  function draw(field, frame, inputs, values) {
+    const [low, high, bottom, top, ...places] = frame.textContent.replaceAll("−", "-").split(" ").map(Number);
+    inputs.forEach((input, k) => Object.assign(input, { min: low, max: high, step: (high - low) / 100, value: values[k] ?? (low + high) / 2 }));
+    const image = document.querySelector(`#${field.dataset.figure} img`);
+    const box = image.closest(".guess-box") ?? element("span", { className: "guess-box" });
+    if (!box.isConnected) image.replaceWith(box);
+    box.prepend(image);
+    document.getElementById(`drawn-${field.id}`)?.remove();
+    if (!values) return;
+    const points = values.map((value, k) => `${places[k]} ${100 - bottom - ((top - bottom) * (value - low)) / (high - low)}`);
+    const dots = points.map((point) => `M${point}h0`).join("");
+    const [x, y] = points.at(-1).split(" ");
+    const label = field.querySelector("legend").textContent.replace(" for", ":");
+    box.insertAdjacentHTML("beforeend", `<span id="drawn-${field.id}"><svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true"><path d="M${points.join("L")}"/><path d="${dots}"/></svg><small style="right: ${100 - x}%; top: ${y}%">${label}</small></span>`);
+  }
   addEventListener("progress", compare);
+  document.addEventListener("input", ({ target }) => {
+    if (target.matches(".guess [type=range]")) target.closest(".guess").lastChild.textContent = `${target.nextSibling.textContent}: ${Number(target.value).toPrecision(2)}`;
+  });
   document.addEventListener("change", ({ target }) => {
     const field = target.closest(".guess");
     if (!field) return;
-    const key = `optdl:${field.id.replace("-", ":")}`;
-    const kept = storage((all) => (all.setItem(key, target.value), true));
-    if (!kept) guessed[key] = target.value;
+    const value = field.dataset.figure ? [...field.querySelectorAll("input")].map((input) => Number(input.value).toPrecision(3)).join(" ") : target.value;
+    const kept = storage((all) => (all.setItem(keyOf(field), value), true));
+    if (!kept) guessed[keyOf(field)] = value;
     compare();
-    const end = kept ? "" : " It is forgotten when you leave the page.";
-    field.querySelector("output").textContent = target.value && `Kept for the answer.${end}`;
+    field.lastChild.textContent = value && `Kept for the answer.${kept ? "" : " It is forgotten when you leave the page."}`;
   });
 
   window.PROGRESS = { cards, answer, deal, due, element, isDone: (page) => done.has(page), next, read, refresh, say, solved, storage, today };

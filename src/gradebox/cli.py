@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from gradebox.nbgrader.cells import Unready
-from gradebox.processors import cores
 from gradebox.sandbox.choice import KERNEL, installed
 from gradebox.workers import pool
 
@@ -59,24 +58,19 @@ def parser() -> argparse.ArgumentParser:
     return command_line
 
 
-def _start(root: Path, arguments: argparse.Namespace) -> None:
-    """Have the modules of the course imported while this process imports nbgrader."""
-    wanted, config = pool.configured(root, arguments.assignment) or (None, {})
-    sandbox = arguments.sandbox or config.get("WarmExecute", {}).get("sandbox", "auto")
-    if sandbox in ("auto", *KERNEL) and sys.platform.startswith("linux"):
-        pool.start(wanted)
-    elif wanted is not None:
-        for each in installed(sandbox, config).values():
-            each.start(wanted)
-
-
 def _course(arguments: argparse.Namespace) -> "Course":
     """Return the course in the present folder, once the imports of both sides have begun."""
     root = Path.cwd()
     if not (root / CONFIG).is_file():
         raise Unready(f"there is no {CONFIG} in {root}; go to the folder of a course")
     if arguments.scheduler is None:
-        _start(root, arguments)
+        wanted, config = pool.configured(root, arguments.assignment) or (None, {})
+        sandbox = arguments.sandbox or config.get("WarmExecute", {}).get("sandbox", "auto")
+        if sandbox in ("auto", *KERNEL) and sys.platform.startswith("linux"):
+            pool.start(wanted)
+        elif wanted is not None:
+            for each in installed(sandbox, config).values():
+                each.start(wanted)
     with _fast_imports():
         from gradebox.nbgrader.course import Course
         from gradebox.run import report as report
@@ -91,7 +85,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
     if not any(course.source.glob("*.ipynb")):
         raise Unready(f"expected your own notebooks in {course.source}, got none")
     with batch.grading(), console.status(TRYING):
-        tests = batch.Executor(course).dry_run(cores())
+        tests = batch.Executor(course).dry_run(pool.cores())
     report.show_tests(console, tests)
     return int(any(test.fails for test in tests))
 
@@ -125,7 +119,7 @@ def _run(stack: contextlib.ExitStack, course: "Course", options: argparse.Namesp
     from gradebox.run import batch
 
     if options.scheduler is None:
-        return batch.Batch(course, options.jobs or cores(), options.resume)
+        return batch.Batch(course, options.jobs or pool.cores(), options.resume)
     client = stack.enter_context(cluster.connected(options.scheduler))
     # twice as many as run, for each of them waits here most of the time
     jobs = options.jobs or 2 * sum(client.nthreads().values())

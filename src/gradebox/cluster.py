@@ -24,9 +24,8 @@ from gradebox.nbgrader.course import VERSION, Course, packages
 from gradebox.nbgrader.gradebook import Sources
 from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.run import batch
-from gradebox.run.batch import Executor
+from gradebox.run.batch import Executor, Result
 from gradebox.run.intake import Submission
-from gradebox.run.store import Result
 
 START = 300  # seconds of wall time to wait for the scheduler, and for the first worker
 _MAKING = threading.Lock()
@@ -44,7 +43,7 @@ def packed(course: Course, sources: Sources) -> bytes:
     texts = {path.relative_to(course.source).as_posix(): path.read_bytes() for path in files}
     ignored = list(course.directory.ignore)
     settings = course.assignment, course.timeout, course.config, ignored
-    return bytes(dumps((versions(), settings, sources.plain, texts)))
+    return bytes(dumps((versions(), settings, sources, texts)))
 
 
 def versions() -> dict[str, str]:
@@ -83,7 +82,7 @@ def _built(order: bytes) -> Executor:
     config.CourseDirectory.source_directory = "source"
     config.CourseDirectory.ignore = ignored
     config.CourseDirectory.db_url = "sqlite://"  # a worker never opens the gradebook
-    return Executor(Course(root, assignment, timeout, config), Sources(sources))
+    return Executor(Course(root, assignment, timeout, config), sources)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,6 @@ NOTE = {
     "syntax": "the cell has a syntax error",
     "large-output": "the outputs are left out: they were too large",
     "message": "{text}",
-    "large-file": "{file}, which the notebook made, is too large to be kept",
 }
 
 

@@ -8,7 +8,8 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,42 +38,14 @@ def folders_in(coursedir: Any, step: str, assignment: str, student: str = "*") -
     return {match["student"]: Path(folder) for match, folder in matches if match}
 
 
-def read_files(
-    folder: Path, largest: int, without: Collection[str] = ()
-) -> tuple[dict[str, bytes], list[str]]:
-    """Return the plain files in a folder by their place, and the places of those too large."""
-    contents, large = {}, []
-    for path in _below(folder):
-        name = path.relative_to(folder).as_posix()
-        if name in without or path.is_symlink() or not path.is_file():
-            continue  # what a notebook left may be a trap: a link, a pipe and the like
-        if path.stat().st_size > largest:
-            large.append(name)
-        else:
-            contents[name] = path.read_bytes()
-    return contents, large
-
-
 def remove(folder: Path) -> None:
     """Remove a folder with all that it holds, protected files too; it may be missing."""
     if folder.exists():
-        for path in _below(folder):
-            if os.name == "nt" and not path.is_symlink():
-                path.chmod(0o700)  # Windows removes no file that is read-only
+        for here, *inside in os.walk(folder):  # each folder is opened before it is listed
+            for path in (Path(here, name) for name in chain(*inside)):
+                if not path.is_symlink():  # Windows removes no file that is read-only
+                    path.chmod(0o700)
         shutil.rmtree(folder)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield what lies below a folder; folders that were closed are opened on the way."""
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        mode = here.stat().st_mode
-        if mode & 0o700 != 0o700:
-            here.chmod(mode | 0o700)
-        inside = [*here.iterdir()]
-        waiting += (path for path in inside if path.is_dir() and not path.is_symlink())
-        yield from inside
 
 
 def read_json(path: Path, kind: type = dict) -> Any:

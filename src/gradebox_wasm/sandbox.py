@@ -5,7 +5,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +60,7 @@ class Wasm(Configurable):
         with contextlib.ExitStack() as stack:
             tests = None
             if of_tests is not None:
-                told = replace(of_tests, environment=begin.environment)
-                tests = stack.enter_context(self._template(modules, tests=True).instance(told))
+                tests = stack.enter_context(self._template(modules, tests=True).instance(of_tests))
             student = stack.enter_context(self._template(modules, tests=False).instance(begin))
             yield NotebookInInstances(student, tests, **more)
 

@@ -26,6 +26,7 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "TEXT",
+    "frame",
     "plot_contours",
     "plot_curves",
     "plot_power_laws",
@@ -109,6 +110,32 @@ def use_style() -> None:
 
         # the date is the one thing in an SVG that differs from run to run
         set_matplotlib_formats("svg", metadata={"Date": None})  # type: ignore[no-untyped-call]
+
+
+def frame(ax: Axes, *at: float) -> str:
+    """Tell where a curve through the places ``at`` stands in the picture of a drawn figure.
+
+    Returns the ends of the y axis, which is linear, and in percent of the picture their heights
+    above its lower edge and the distances of the places from its left edge.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> fig, ax = plt.subplots()
+    >>> _ = ax.set(xlim=(0, 10), ylim=(0, 2))
+    >>> low, high, bottom, top, left, right = map(float, frame(ax, 0, 10).split())
+    >>> low, high, 0 < bottom < top < 100, 0 < left < right < 100
+    (0.0, 2.0, True, True)
+    >>> plt.close(fig)
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    picture = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    ends = ax.get_ylim()
+    points = [(at[0], ends[0]), (at[0], ends[1]), *((place, ends[0]) for place in at)]
+    shown = ax.transData.transform(points) / figure.dpi
+    x, y = (100 * (shown - picture.min) / picture.size).T
+    return " ".join(f"{number:.5g}" for number in (*ends, *y[:2], *x[2:]))
 
 
 def plot_curves(

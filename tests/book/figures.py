@@ -1,5 +1,6 @@
 """Tests of the figures to explore are rows: a figure, an expression, its states, and an oracle."""
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable
@@ -111,6 +112,7 @@ def uniforms(seed: int, n: int) -> np.ndarray:
     return (t ^ (t >> np.uint32(14))) / 2.0**32
 
 
+@functools.cache
 def normals(seed: int, *shape: int) -> np.ndarray:
     """Return the normal numbers that the figures draw, each from two uniform ones."""
     return box_muller(uniforms(seed, 2 * int(np.prod(shape)))).reshape(shape)

@@ -16,6 +16,7 @@ from tools import vary
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT
 from tools.site import book, execution, imported_modules, pages
+from tools.site.inpage import parts
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("book")
@@ -80,7 +81,7 @@ class Toy:
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     monkeypatch.setattr(book, "ROOT", tmp_path / "toy")
-    monkeypatch.setattr(book, "_hand_out_python", lambda site: None)  # longer than all else
+    monkeypatch.setattr(parts, "build", lambda *_: None)  # longer than all else
     return Toy(tmp_path / "toy")
 
 
@@ -133,7 +134,7 @@ def test_verdicts_are_asked_at_each_value_of_a_knob(
     assert [page.setting for page in varied] == ["n = 1", "n = 3", "kind = 'down'"]
     assert execution.execute(varied, toy.store, lambda *_: None, threading.Event()) == []
     first = toy.page().path.read_text().splitlines().index("assert n < 3, 'few'") + 1
-    assert vary.overturned(varied, toy.store) == [
+    assert vary.overturned((page, toy.store.load(page)) for page in varied) == [
         f"book/index.md:{first}: with n = 3, it is not so: few",
         f"book/index.md:{first + 1}: with kind = 'down', it is not so: above 0",
     ]
@@ -145,6 +146,27 @@ def test_verdicts_are_asked_at_each_value_of_a_knob(
     toy.write(index=cell("n = 2") + cell(*verdict))
     with pytest.raises(ToolError, match="a verdict and no knob"):
         vary.variants(toy.page())
+
+
+def test_variations_go_on_from_the_page(toy: Toy) -> None:
+    """What stands before a knob is run once; a variation that fails spares the page and others."""
+    code = ONCE + cell("n = 1  # vary: 2 3", "import os", "if n == 3: os._exit(3)")
+    code += cell("above = 3  # vary: 0 4") + cell(":tags: [verdict]", "assert n < above, 'below'")
+    toy.write(index=code)
+    _, *varied = every = [toy.page(), *vary.variants(toy.page())]
+    done: list[int] = []
+    [failure] = execution.execute(
+        every, toy.store, lambda number, *_: done.append(number), threading.Event()
+    )
+    assert failure.page.setting == "n = 3"
+    assert re.search(r", with n = 3, cell 2: n = 3 .*\n.* ended with status 3\n", str(failure))
+    assert done[-1] == len(every)
+    kept = {page.setting: toy.store.load(page) for page in every if page is not failure.page}
+    assert kept.keys() == {"", "n = 2", "above = 0", "above = 4"}
+    shared = {str(one.outputs[0]) for one in kept.values() if one}
+    assert (len(shared) == 1) == execution.FORKS
+    verdicts = [vary.verdicts(kept[page.setting]) for page in varied if page.setting in kept]
+    assert verdicts == [{"below": holds} for holds in (True, False, True)]
 
 
 def test_executions_are_kept_for_each_page(toy: Toy) -> None:

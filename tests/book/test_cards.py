@@ -169,12 +169,15 @@ def test_guess_stands_beside_the_answer(reader: Any) -> None:
     for key in ("2", ".", "5", "Enter"):
         ada.page.keyboard.press(key)
     ada.page.get_by_role("radio", name="smaller").press("Space")
+    ada.page.get_by_role("slider", name="2").press("End")
     assert ada.page.get_by_role("status").first.inner_text() == "Kept for the answer."
     text = ada.save()
     ada.page.evaluate("localStorage.clear()")
     assert ada.load(text) == "The file is loaded."
     ada.open("toy/two").page.get_by_text("Answer", exact=True).press("Enter")
-    first, second = (" ".join(line.inner_text().split()) for line in lines.all())
+    first, second, _ = (" ".join(line.inner_text().split()) for line in lines.all())
+    curve = ada.page.locator("#fig-toy path").first  # two points in the middle, one at the top
+    assert curve.get_attribute("d") == "M20 50L50 50L80 10"
     assert first == "You guessed 2.5 cm; it is 3 cm."
     assert re.fullmatch("You chose “smaller” for .*; the answer is “smaller”.", second)
 

@@ -1,6 +1,5 @@
 """The figures to explore compute what optdl, torch or a closed form computes."""
 
-import functools
 import json
 import math
 import re
@@ -463,14 +462,9 @@ def test_schedule_is_followed_by_sgd(plan, fall):
     return {"rates": rates, "paths": paths[:, :2].swapaxes(0, 1), "mean": losses.mean(axis=1)}
 
 
-@functools.cache
-def averaging_noise() -> np.ndarray:
-    return normals(1, 200, 1000)
-
-
 def iterates(lr: Any, n: int) -> np.ndarray:
     """Return the iterates of 200 runs by optdl, a column for each."""
-    draw = iter(averaging_noise().T / math.sqrt(n))
+    draw = iter(normals(1, 200, 1000).T / math.sqrt(n))
     return np.asarray(run(SGD(lr), lambda theta: theta + next(draw), np.full(200, 5.0), 1000))
 
 

@@ -264,13 +264,13 @@ def test_answers_come_from_a_notebook_and_are_checked(tab: Tab, tmp_path: Path) 
         (tmp_path / "none.ipynb", "is not a notebook"),
         (COURSE.released("bnp"), "no cell of this assignment"),
         (COURSE.released("erm"), "has no answers yet"),
-        (tmp_path / "mine.ipynb", "10 answers were taken"),
+        (tmp_path / "mine.ipynb", "11 answers were taken"),
     ):
         box.locator("input").set_input_files(file)
         note.get_by_text(message).wait_for(state="attached")
     box.get_by_role("button", name="Check these answers").press("Enter")
     note.get_by_text("answers agree.").wait_for(timeout=READY)
-    assert note.inner_text() == "9 of 10 answers agree. Not yet: Exercise 8."
+    assert note.inner_text() == "10 of 11 answers agree. Not yet: Exercise 9."
     state = tab.text("erm-risk-estimate", "state")
     assert state == "✓ Your answer agrees. Kept in this browser."
     assert "Likely cause" in tab.text("erm-minibatches", "status")

@@ -19,9 +19,9 @@ from optdl.checks import CheckFailed, check, summary
 from optdl.checks.labs import check_reading, check_record, records
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs import LabRecord, Run, perform, seed_of
-from optdl.labs.digits import batches, dense, standardized
+from optdl.labs.digits import batches, standardized
 from optdl.labs.lab import Lab
-from optdl.labs.optimizers import WIDTHS, final_losses
+from optdl.labs.optimizers import final_losses
 from optdl.labs.records import FILE, MAX_BYTES, RecordError
 from tools.classroom import lab_records
 from tools.layout import ROOT
@@ -309,15 +309,6 @@ def test_unknown_lab_is_refused() -> None:
 
 
 # --- What the first lab trains ----------------------------------------------------------------
-
-
-def test_network_is_determined_by_its_seed() -> None:
-    first, again, other = (dense(WIDTHS, seed) for seed in (1, 1, 2))
-    assert torch.equal(first[0].weight, again[0].weight)
-    assert not torch.equal(first[0].weight, other[0].weight)
-    for layer in (first[0], first[2]):
-        expected = math.sqrt(2 / layer.in_features)
-        assert layer.weight.std().item() == pytest.approx(expected, rel=0.05)
 
 
 def test_batches_are_drawn_from_the_training_examples() -> None:

@@ -1,10 +1,11 @@
 """One toy course, graded once: most tests read it, and the others change a copy."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from toy_course import blocks, copy_of, hand_in_wrong_records, make_course, use
+from toy_course import blocks, hand_in_wrong_records, make_course, use
 
 from optdl.checks import catalog
 from tools import course
@@ -18,7 +19,14 @@ console.width = PIPE_WIDTH  # workers of the tests have the variable COLUMNS
 @pytest.fixture
 def copied(graded: Course, tmp_path: Path) -> Callable[..., Course]:
     """Return a function that copies the graded course, with the work of some students or of all."""
-    return lambda *students: copy_of(graded, tmp_path / "copy", *students)
+
+    def copy(*students: str) -> Course:
+        made = Course(shutil.copytree(graded.root, tmp_path / "copy"))
+        for name in {*made.submitters("toy")} - {*students} if students else ():
+            shutil.rmtree(made.submitted / name)
+        return made
+
+    return copy
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from tools import notebooks
 from tools.classroom import answers, handout, lab, release, submit
 from tools.layout import RECORD, ROOT, Course
 from tools.site import imported_modules
+from tools.site.inpage import parts
 from tools.terminal import ToolError
 
 pytestmark = MARKS
@@ -31,8 +32,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("student")
     handout.pack(Course(ROOT), folder / "course.zip")
     assert [path.name for path in folder.iterdir()] == ["course.zip"]
-    with zipfile.ZipFile(folder / "course.zip") as archive:
-        archive.extractall(folder)
+    shutil.unpack_archive(folder / "course.zip", folder)
     return folder / "course"
 
 
@@ -58,25 +58,24 @@ def test_the_handout_is_complete_without_solutions(unpacked: Path) -> None:
         for name in Course(ROOT).notebooks(topic):
             notebook = unpacked / "exercises" / topic / f"{name}.ipynb"
             assert notebook.read_bytes() == Course(ROOT).released(topic, name).read_bytes()
-            source = notebooks.read(Course(ROOT).source(topic, name))
-            hidden = release._secret_lines(source)
-            lines = {line.strip() for line in notebook.read_text().splitlines()}
+            hidden = release._secret_lines(notebooks.read(Course(ROOT).source(topic, name)))
             assert hidden
-            assert not lines & set(hidden)
+            assert not {line.strip() for line in notebook.read_text().splitlines()} & {*hidden}
             for cell in notebooks.read(notebook).cells:  # Run All goes on after a failed check
                 if cell.cell_type == "code" and cell.source.startswith("check("):
                     assert release.GO_ON in cell.metadata.tags, cell.id
-    markers = [path for path in (unpacked / "exercises").rglob("*.*")
-               if any(secret in path.read_text() for secret in release.SECRETS)]  # fmt: skip
-    assert markers == []
+    texts = [path.read_text() for path in (unpacked / "exercises").rglob("*.*")]
+    assert not [secret for secret in release.SECRETS if any(secret in text for text in texts)]
 
 
 def test_a_student_opens_and_checks_an_answer(unpacked: Path) -> None:
     code = (
-        "import tools.classroom.lab as lab; lab._serve = lambda command, course: 0; "
-        "raise SystemExit(lab.main('--no-browser'))"
+        "import os, tools.classroom.lab as lab; lab._serve = lambda *_: os._exit(0); "
+        "lab.main('--no-browser')"
     )
-    assert "formgrader" not in run(unpacked, "-c", code)
+    output = run(unpacked, "-c", code)  # all of it is there before the server starts
+    assert re.search("^How to hand in: .*make submit", output, re.M)
+    assert "formgrader" not in output
     work = json.loads((unpacked / "work" / "erm" / "erm.ipynb").read_text())
     assert work == json.loads((unpacked / "exercises" / "erm" / "erm.ipynb").read_text())
     [setup] = [cell for cell in work["cells"] if "import check" in "".join(cell["source"])]
@@ -87,14 +86,9 @@ def test_a_student_opens_and_checks_an_answer(unpacked: Path) -> None:
     assert "make submit" in output.splitlines()[-1]
 
 
-def _pins(folder: Path) -> set[str]:
-    lines = [
-        x for file in folder.glob("requirements*.txt") for x in file.read_text("utf-8").splitlines()
-    ]
-    return {canonicalize_name(line.partition("==")[0]) for line in lines}
-
-
 def test_students_install_what_their_code_imports(unpacked: Path) -> None:
+    pins = (unpacked / "requirements.txt").read_text("utf-8").splitlines()
+    pinned = {canonicalize_name(line.partition("==")[0]) for line in pins}
     imported = {
         name.partition(".")[0]
         for folder in ("src/optdl", "tools")
@@ -107,8 +101,8 @@ def test_students_install_what_their_code_imports(unpacked: Path) -> None:
         if name in imported - {"gradebox", "optdl"}
     }
     assert owners.keys() >= {"numpy", "torch", "nbgrader"}
-    assert {name for name, some in owners.items() if not some & _pins(unpacked)} == set()
-    assert not {"sphinx", "pytest", "playwright"} & _pins(unpacked)
+    assert {name for name, some in owners.items() if not some & pinned} == set()
+    assert not {"sphinx", "pytest", "playwright"} & pinned
 
 
 def test_make_clean_keeps_work_and_submissions(tmp_path: Path) -> None:
@@ -135,8 +129,7 @@ def test_handout_follows_the_way_to_hand_in(
     small: Course, tmp_path: Path, how: str, has_menu: bool
 ) -> None:
     handout.pack(small, tmp_path / "handout.zip", how=how, called="student number")
-    with zipfile.ZipFile(tmp_path / "handout.zip") as archive:
-        archive.extractall(tmp_path)
+    shutil.unpack_archive(tmp_path / "handout.zip", tmp_path)
     course = Course(tmp_path / "handout")
     readme = (course.root / "README.md").read_text("utf-8")
     assert handout.instructions(small, how, "student number") in readme
@@ -145,7 +138,10 @@ def test_handout_follows_the_way_to_hand_in(
     page = course.build / "jupyter" / "config" / "labconfig" / "page_config.json"
     off = {name.partition(":")[2] for name in json.loads(page.read_text())["disabledExtensions"]}
     assert ({"menu", "assignment-list"} & off == set()) == has_menu
+    assert "formgrader" in off
     assert "validate-assignment" not in off
+    with pytest.raises(ToolError, match="a student's copy"):
+        use(release, course)
 
 
 def test_submitting_tells_results_and_packs_the_work(unpacked: Path) -> None:
@@ -174,26 +170,21 @@ def test_submitting_tells_results_and_packs_the_work(unpacked: Path) -> None:
         assert archive.read("erm/erm.ipynb") == (course.work / "erm/erm.ipynb").read_bytes()
     text = " ".join(output.split())  # a narrow terminal breaks lines
     signs = {int(number): sign for sign, number in re.findall(r" ([✓✗–·]) (\d+) · ", text)}
-    assert signs == dict.fromkeys(range(1, 11), "–") | {1: "✓", 4: "✓", 6: "✗", 8: "✗", 11: "·"}
+    assert signs == dict.fromkeys(range(1, 12), "–") | {1: "✓", 5: "✓", 7: "✗", 9: "✗", 12: "·"}
     cause = "your standard error divides by n; it is σ / √n."
-    assert f"✗ 6 · How noisy is a minibatch? {cause}" in text
-    assert re.search(r"✗ 8 · [^✗–✓]* SyntaxError: [^✗–✓]*\(line 1\)", text)
-    assert "changed or deleted checks of: 4 · When do you stop?" in text
+    assert f"✗ 7 · How noisy is a minibatch? {cause}" in text
+    assert re.search(r"✗ 9 · [^✗–✓]* SyntaxError: [^✗–✓]*\(line 1\)", text)
+    assert "changed or deleted checks of: 5 · When do you stop?" in text
 
 
-def test_a_lab_is_packed_with_its_record(unpacked: Path) -> None:
+def test_labs_and_damaged_work_are_packed(unpacked: Path, printed: Any) -> None:
     course = Course(unpacked)
-    lab.copy_for_work(course, "bnp")
+    for topic in ("bnp", "quadratic"):
+        lab.copy_for_work(course, topic)
     for name in (RECORD, "run.pt"):
         (course.work / "bnp" / name).write_text("{}")
-    assert submit.pack(course, "bnp", "ada")[1] == [
-        "bnp/bnp.ipynb", "bnp/lab.ipynb", "bnp/record.json",
-    ]  # fmt: skip
-
-
-def test_an_unreadable_notebook_is_packed(unpacked: Path, printed: Any) -> None:
-    course = Course(unpacked)
-    lab.copy_for_work(course, "quadratic")
+    names = ["bnp/bnp.ipynb", "bnp/lab.ipynb", "bnp/record.json"]
+    assert submit.pack(course, "bnp", "ada")[1] == names
     (course.work / "quadratic" / "quadratic.ipynb").write_text("{")
     use(submit, course, "quadratic", "--id", "ben")
     assert "quadratic.ipynb is no JSON" in printed()
@@ -208,3 +199,12 @@ def test_invalid_user_name_is_refused(
     (unpacked / "work" / submit.STUDENT).unlink(missing_ok=True)
     with pytest.raises(ToolError, match="is no user name that a course can have"):
         submit.identify(Course(unpacked), "", "user name")
+
+
+def test_pages_contain_no_labs(tmp_path: Path) -> None:
+    parts.install(tmp_path, None)
+    installed = {path.stem for path in tmp_path.glob("_static/python/notebooks/*")}
+    assert installed == {*Course(ROOT).topics()}
+    modules = json.loads(parts.course())
+    assert {"optdl/erm/__init__.py", "session.py"} < modules.keys()
+    assert not [name for name in modules if re.search("lab|training|experiments", name)]

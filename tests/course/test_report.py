@@ -12,6 +12,7 @@ from toy_course import MARKS, answered
 
 from tools.classroom import release, report, results, similarity
 from tools.classroom.results import NOT_HANDED_IN, Row
+from tools.classroom.student_matching import Person
 from tools.layout import Course
 
 pytestmark = MARKS
@@ -30,9 +31,9 @@ WORK = {
 def row(student: str) -> Row:
     first, last, double, triple, words, left = WORK[student]
     return Row(
-        *(student, first, last, "toy", 6, 4), graded=True, auto=double + triple, written=words or 0,
-        pending=words is None, hours_late=max(0, -left), late_penalty=3 if left < 0 else 0,
-        handed_in=DUE - timedelta(hours=left), due=DUE,
+        Person(student, first, last), "toy", 6, 4, graded=True, auto=double + triple,
+        written=words or 0, pending=words is None, hours_late=max(0, -left),
+        late_penalty=3 if left < 0 else 0, handed_in=DUE - timedelta(hours=left), due=DUE,
     )  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def row(student: str) -> Row:
 def toy() -> report.Assignment:
     """Return what four students did, and one who did nothing."""
     rows = [row(student) for student in WORK]
-    rows.append(Row("finn77", "Finn", "Ohm", "toy", 6, 4, why=NOT_HANDED_IN))
+    rows.append(Row(Person("finn77", "Finn", "Ohm"), "toy", 6, 4, why=NOT_HANDED_IN))
     double, triple = (
         results.Report(
             "toy", title, [], 3, {student: work[place] for student, work in WORK.items()}
@@ -54,7 +55,7 @@ def toy() -> report.Assignment:
 
 
 def page(toy: report.Assignment) -> BeautifulSoup:
-    groups = [similarity.Group(("ben77", "dora77"), ["1 · Double"], [])]
+    groups = {("ben77", "dora77"): ["1 · Double"]}
     alike = {"toy": similarity.Similarity(groups, ["1 · Double"], ["2 · Triple"], [])}
     return BeautifulSoup(report.page([toy], [toy, toy], alike), "html.parser")
 
@@ -94,7 +95,7 @@ def test_report_page_counts_class_results(toy: report.Assignment) -> None:
         "Finn Ohm": ["not handed in"],
     }
     assert below(made, "Alike answers, to look at") == [
-        ["Ben Nevis, Dora Sayed", "1", "the same: 1 · Double"]
+        ["Ben Nevis, Dora Sayed", "1", "1 · Double"]
     ]
     assert below(made, "Assignments")[0][2:] == ["50 %", "1", f"2 × {SQUARE}"]
     assert ["Ben Nevis", "50", "50"] in below(made, "Students")
@@ -102,7 +103,8 @@ def test_report_page_counts_class_results(toy: report.Assignment) -> None:
 
 
 def test_namesakes_are_told_apart_by_id() -> None:
-    rows = [Row(who, "Ana", "Reis", "toy", 6, 4, auto=auto) for who, auto in (("a1", 2), ("a2", 1))]
+    points = (("a1", 2), ("a2", 1))
+    rows = [Row(Person(who, "Ana", "Reis"), "toy", 6, 4, auto=auto) for who, auto in points]
     people = report.people([report.Assignment("toy", rows, [])])
     assert [*people.items()] == [("a2", "Ana Reis (a2)"), ("a1", "Ana Reis (a1)")]
 
@@ -129,7 +131,7 @@ def test_a_spreadsheet_computes_no_text_of_a_student() -> None:
 
 @pytest.mark.parametrize(("hours", "told"), [(0, ""), (0.5, "0.5 h late"), (72, "3 d late")])
 def test_lateness_is_shown_in_hours_or_days(hours: float, told: str) -> None:
-    assert Row("ada", "", "", "toy", 1, 0, hours_late=hours).late == told
+    assert Row(Person("ada"), "toy", 1, 0, hours_late=hours).late == told
 
 
 STRANGERS = (
@@ -151,7 +153,7 @@ def test_copied_answers_are_found(small: Course) -> None:
             file.write_bytes(answered(small.released("toy"), "2 * x", triple, why))
     found = similarity.find(small, "toy")
     assert (found.natural, found.compared, found.few) == (["double"], ["triple"], ["triple"])
-    assert found.groups == [similarity.Group(("s6", "s7", "s8"), [], ["triple"])]
+    assert found.groups == {("s6", "s7", "s8"): ["triple"]}
 
 
 def test_similarity_of_texts_ignores_case_and_punctuation() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from notebooks import SOON
 
 from gradebox.sandbox import probe
 from gradebox.sandbox.own_time import Deadline, read
@@ -29,12 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"), append=False)
 
 
-def end_templates() -> None:
-    """End the processes that fork the tests of a notebook."""
-    pool._templates.clear()
-    pool._running.close()
-
-
 @pytest.fixture(scope="session", autouse=True)
 def fork_servers() -> Iterator[None]:
     """Have one fork server for the notebooks that import nothing but NumPy and parts of Python."""
@@ -51,13 +44,6 @@ def fork_servers() -> Iterator[None]:
         patch.setattr(pool, "imported", shared)
         yield
     pool.close()
-
-
-@pytest.fixture(autouse=True)
-def templates() -> Iterator[None]:
-    """End the processes that fork tests after each test, whose folder is gone then."""
-    yield
-    end_templates()
 
 
 class ExactDeadline(Deadline):
@@ -77,21 +63,15 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"gradebox.workers.{module}.Deadline", ExactDeadline)
 
 
-@pytest.fixture
-def short_grace(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up soon what cannot be interrupted."""
-    monkeypatch.setattr("gradebox.workers.client.GRACE", SOON)
-
-
 @pytest.fixture(scope="session")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a course with one released assignment, and its dry run."""
-    from small_course import cli, release
+    from courses import cli, release
 
     root = tmp_path_factory.mktemp("released")
     release(root)
     with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "close", end_templates)
+        patch.setattr(pool, "close", lambda: None)
         cli.main(["check", "toy"])
     return root
 
@@ -103,7 +83,7 @@ def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     shutil.copytree(released, root)
     monkeypatch.chdir(root)
     # each run ends its fork servers
-    monkeypatch.setattr(pool, "close", end_templates)
+    monkeypatch.setattr(pool, "close", lambda: None)
     return root
 
 

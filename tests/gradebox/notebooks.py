@@ -25,7 +25,6 @@ needs_wasm = pytest.mark.skipif(
 )
 SOON = 0.3
 """Seconds of own time of a limit that is waited for; see the fixture ``short_limits``."""
-OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 
 def cell(

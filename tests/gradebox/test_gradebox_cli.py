@@ -13,15 +13,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import psutil
 import pytest
-from courses import Assignment
-from nbformat.v4 import new_code_cell
-from nbgrader.api import Gradebook
-from small_course import (
+from courses import (
+    Assignment,
     a_class,
     five,
     grade,
@@ -34,11 +33,14 @@ from small_course import (
     stumbling,
     wait_until,
 )
+from nbformat.v4 import new_code_cell
+from nbgrader.api import Gradebook
+from notebooks import name_of
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli, files
 from gradebox.nbgrader.course import Course, packages
-from gradebox.run import store
+from gradebox.run import batch
 from gradebox.run.batch import Executor
 from gradebox.workers.syntax import python_of
 
@@ -48,9 +50,7 @@ pytestmark = pytest.mark.xdist_group("gradebox_course")
 TOLD = {
     "right": set(),
     "blank": {("missing-notebook", "")},
-    "raises": {("missing-notebook", "")},
-    "edits": {("changed", "test"), ("missing-notebook", "")},
-    "deletes": {("missing-notebook", ""), ("missing", "test")},
+    "edits": {("changed", "test"), ("missing", "part"), ("missing-notebook", "")},
     "copies": {("twice", "test"), ("added", "")},
     "adds": {("foreign", "mine"), ("added", "")},
     "late": {("late", ""), ("late-penalty", "")},
@@ -70,7 +70,7 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     Assignment(stock, "toy").autograde()
     assert grade("--timeout", "1") == 0
     given = points(course)
-    assert len(given) == 6 * 4
+    assert len(given) == 3 * 4
     assert rows(url(course)) == rows(url(stock))
     ours, theirs = pages(course), pages(stock)
     # a sealed notebook writes to a copy of its folder: what it makes is gone with it
@@ -78,12 +78,12 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     assert ours.keys() == theirs.keys()
     for name in theirs:
         assert ours[name] == theirs[name], name
-    assert [given["right", "test"], given["right", "part"], given["edits", "test"]] == [
-        *("3.0", "0.5", "0.0")
-    ]
+    parts = [given[student, cell] for student in ("late", "edits") for cell in ("test", "part")]
+    assert parts == ["3.0", "0.5", "0.0", "0.25"]
     penalties = {row[1]: row[3] for row in rows(url(course))["notebooks"] if row[0] == "late"}
     assert penalties == {"toy": "3.5", "two": "5.0"}
     stumbling(course)
+    hand_in(course, "right")
     hand_in(course, "dies", "import os; os._exit(1)")
     folder = hand_in(course, "ends")
     nb = nbformat.read(folder / "toy.ipynb", as_version=4)
@@ -100,7 +100,7 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     }
     assert told == TOLD
     assert {points(course)[student, "test"] for student in ("copies", "adds", "ends")} == {"3.0"}
-    assert "Graded 8, unchanged 6, to look at 9, failed 0." in capsys.readouterr().out
+    assert "Graded 9, unchanged 3, to look at 7, failed 0." in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -183,17 +183,18 @@ def test_locked_gradebook_is_reported_in_one_sentence(course, capsys, monkeypatc
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_disk_error_ends_the_run(course, capsys, number):
-    five(course)
-    keep, kept = store.Store.keep, []
+    for student in ("ada", "bob"):
+        hand_in(course, student)
+    write, kept = batch.Batch._write, []
 
     def kept_while_there_is_room(*values: Any) -> None:
         if kept:
             raise OSError(number, os.strerror(number), "result.json")
-        kept.append(values[1])
-        keep(*values)
+        kept.append(values[2])
+        write(*values)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store.Store, "keep", kept_while_there_is_room)
+        patch.setattr(batch.Batch, "_write", kept_while_there_is_room)
         assert cli.main(["grade", "toy", "-j", "1"]) == 2
     said = capsys.readouterr().err
     assert (said.count("\n"), "result.json" in said) == (1, True)
@@ -205,10 +206,9 @@ def test_disk_error_ends_the_run(course, capsys, number):
 
 
 DEATHS = {
-    "before a result is kept": ("gradebox.run.store.Store", "keep", 2),
+    "before the scores": ("gradebox.run.batch.Batch", "_finish", 2),
     "among the scores": ("gradebox.run.batch.Batch", "_write", 2),
     "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
-    "after the commit": ("gradebox.run.store.Store", "drop_others", 2),
     "before the report": ("gradebox.run.report", "_write", 1),
 }
 QUICK = "before the commit"
@@ -236,7 +236,7 @@ def test_killed_run_resumes_where_it_stopped(course, expected, executed, name):
     assert len(found["grades"]) == 4 * len(found["submissions"])
     assert {*found["grades"]} <= {*expected[0]["grades"]}
     assert len(found["submissions"]) < 2 or reported(course), "written as the run goes"
-    done = {path.parent.name for path in (course / ".gradebox/results/toy").glob("*/*")}
+    done = {row[0] for row in found["grades"]}
     assert grade() == 0
     assert sorted(executed) == sorted({f"s{number}" for number in range(5)} - done)
     assert (rows(url(course)), pages(course)) == expected
@@ -244,7 +244,8 @@ def test_killed_run_resumes_where_it_stopped(course, expected, executed, name):
 
 
 def test_unchanged_submissions_are_not_executed_again(course, capsys, executed):
-    five(course)
+    for student, body in {"s1": "return x", "s3": "1 / 0", "s4": "pass"}.items():
+        hand_in(course, student, body)
     folder = hand_in(course, "edits", test="pass")
     assert grade() == 0
     events = reported(course)["edits"]["events"]
@@ -252,18 +253,18 @@ def test_unchanged_submissions_are_not_executed_again(course, capsys, executed):
     capsys.readouterr()
     executed.clear()
     assert grade() == 0
-    assert "Graded 0, unchanged 6, to look at 1, failed 0." in capsys.readouterr().out
+    assert "Graded 0, unchanged 4, to look at 1, failed 0." in capsys.readouterr().out
     assert reported(course)["edits"] == {"state": "unchanged", "events": events, "why": ""}
-    # a page that is gone is made again from what was kept
+    assert executed == []
+    # a page that is gone is made again
     shutil.rmtree(course / "autograded/s1/toy")
     assert grade() == 0
-    assert "Graded 1, unchanged 5" in capsys.readouterr().out
+    assert "Graded 1, unchanged 3" in capsys.readouterr().out
     assert pages(course) == before
     # so are the penalties of a due date that was changed
     is_due(url(course), "2025-01-02")
     assert grade() == 0
-    assert "Graded 6, unchanged 0" in capsys.readouterr().out
-    assert executed == []
+    assert "Graded 4, unchanged 0" in capsys.readouterr().out
     with Gradebook(url(course), "toy") as book:
         book.find_grade("words", "toy", "toy", "s1").manual_score = 1.5
         book.db.commit()
@@ -274,14 +275,67 @@ def test_unchanged_submissions_are_not_executed_again(course, capsys, executed):
     shutil.rmtree(folder)
     hand_in(course, "edits", "return 0")
     assert grade() == 0
-    assert "Graded 1, unchanged 5" in capsys.readouterr().out
-    assert len(list((course / ".gradebox/results/toy/edits").iterdir())) == 1
+    assert "Graded 1, unchanged 3" in capsys.readouterr().out
     executed.clear()
     assert grade("--timeout", "9") == 0
-    assert len(executed) == 6, "other limits are another execution"
+    assert len(executed) == 4, "other limits are another execution"
     (folder / "toy.ipynb").write_text("broken")
-    assert grade() == 1
+    assert grade("--timeout", "9") == 1
     assert "the work handed in before" in reported(course)["edits"]["why"]
+
+
+def edit(file: Path, name: str, old: str, new: str, **metadata: object) -> None:
+    """Replace a text in a cell of a notebook, and change its metadata of nbgrader's."""
+    nb = nbformat.read(file, as_version=4)
+    for cell in nb.cells:
+        if name_of(cell) == name:
+            cell.source = cell.source.replace(old, new)
+            cell.metadata.nbgrader |= metadata
+    nbformat.write(nb, file)
+
+
+EDITS: dict[str, tuple[str, str, str, dict[str, object]]] = {
+    "a hidden line": ("test", "double(-3) == -6", "double(-4) == -8", {}),
+    "a given line": ("answer", "def double(x)", "def double(x=0)", {}),
+    "points": ("test", "", "", {"points": 4}),
+    "a name": ("test", "", "", {"grade_id": "another"}),
+}
+
+
+def test_edited_source_must_be_released_before_grading(course, capsys):
+    hand_in(course, "ada")
+    source = course / "source/toy/toy.ipynb"
+    before = source.read_bytes()
+    for cell, old, new, metadata in EDITS.values():
+        edit(source, cell, old, new, **metadata)
+        assert grade() == 2
+        said = capsys.readouterr().err
+        assert f"toy/{metadata.get('grade_id', cell)}" in said
+        assert "nbgrader generate_assignment toy" in said
+        assert points(course) == {}
+        source.write_bytes(before)
+    # what no student gets needs no release
+    edit(source, "answer", "return 2 * x", "return x + x")
+    edit(source, "test", "\n", "\r\n")
+    assert grade() == 0
+
+
+def test_work_for_older_release_gets_a_note(course):
+    for student in ("early", "cheat"):
+        hand_in(course, student)
+    assert grade() == 0
+    edit(course / "source/toy/toy.ipynb", "test", "double(2) == 4", "double(3) == 6", points=4)
+    Assignment(course, "toy").release()
+    hand_in(course, "late")
+    edit(course / "submitted/cheat/toy/toy.ipynb", "test", "double(2) == 4", "True", points=9)
+    assert grade() == 0
+    kinds = {
+        student: sorted({event["kind"] for event in entry["events"]})
+        for student, entry in reported(course).items()
+    }
+    assert kinds["early"] == ["older", *kinds["late"]]
+    assert "changed" in kinds["cheat"]
+    assert {points(course)[student, "test"] for student in ("early", "late")} == {"4.0"}
 
 
 def test_dry_run_includes_only_notebooks_handed_in(course, capsys):
@@ -297,7 +351,7 @@ def test_dry_run_includes_only_notebooks_handed_in(course, capsys):
     assert "Graded 1, unchanged 1," in capsys.readouterr().out
 
 
-def test_leftover_files_are_read_and_removed_safely(tmp_path):
+def test_leftover_files_are_removed_safely(tmp_path):
     secret, left = tmp_path / "secret", tmp_path / "left"
     secret.mkdir(mode=0o500)
     (left / "below").mkdir(parents=True)
@@ -306,11 +360,22 @@ def test_leftover_files_are_read_and_removed_safely(tmp_path):
     (left / "link").symlink_to(__file__)
     (left / "folder").symlink_to(secret)
     os.mkfifo(left / "pipe")
-    (left / "given").write_text("from the instructor")
     (left / "below").chmod(0)
-    assert files.read_files(left, 2, {"given"}) == ({"below/small": b"12"}, ["large"])
     files.remove(left)
     assert (left.exists(), secret.stat().st_mode & 0o777) == (False, 0o500)
+
+
+def test_readonly_files_are_removed_on_windows(tmp_path, monkeypatch):
+    file = tmp_path / "folder/a.txt"
+    file.parent.mkdir()
+    file.write_text("")
+    file.chmod(0o400)
+    kept = tmp_path / "kept.txt"
+    kept.hardlink_to(file)
+    monkeypatch.setattr(files, "os", SimpleNamespace(name="nt", walk=os.walk))
+    files.remove(file.parent)
+    assert not file.parent.exists()
+    assert kept.stat().st_mode & 0o200
 
 
 def test_invalid_grade_calls_fail_without_traceback(course, capsys):
@@ -321,7 +386,7 @@ def test_invalid_grade_calls_fail_without_traceback(course, capsys):
     for jobs in ("0", "x", "1.5"):
         with pytest.raises(SystemExit):
             cli.main(["grade", "toy", "-j", jobs])
-    with store.Store(course / ".gradebox", "toy").locked():
+    with batch.alone(course / ".gradebox"):
         assert grade() == 2, "another run"
     with contextlib.chdir("/"):
         assert cli.main(["grade", "toy"]) == 2

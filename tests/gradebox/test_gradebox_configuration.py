@@ -4,10 +4,8 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from courses import Assignment, write
+from courses import Assignment, assignment, grade, hand_in, write
 from nbgrader.converters import Autograde
-from notebooks import OF_R
-from small_course import assignment, grade, hand_in
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
@@ -101,7 +99,7 @@ def test_kernelspec_without_other_language_is_python(kernelspec):
 
 def test_another_language_is_refused(course, capsys):
     nb = assignment()
-    nb.metadata["kernelspec"] = OF_R
+    nb.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
     write(course / "source/stats/stats.ipynb", nb)
     hand_in(course, "ada")
     (course / "submitted/ada/toy").rename(course / "submitted/ada/stats")

@@ -1,16 +1,20 @@
-"""How each test of an assignment runs is found out on the instructor's own answers."""
+"""How each test runs is found out on the instructor's own answers, as the page on gradebox says."""
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from courses import write
 from hostile.texts import sections
 from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.preprocessors import Execute
 from notebooks import CONTEXT, answer, cell, shown, step, write_source
 from rich.console import Console
 from traitlets.config import Config
 
+from gradebox.events import LOOK, NOTE
 from gradebox.nbgrader import dry_run, plan
 from gradebox.nbgrader.cells import errors
 from gradebox.nbgrader.execute import WarmExecute
@@ -50,9 +54,9 @@ def graded(folder: Path, found: Runs, *cells: Any) -> tuple[list[Any], Run]:
     return nb.cells, run
 
 
-def checked(found: Runs) -> list[str]:
+def checked(found: Runs, width: int = 200) -> list[str]:
     text = StringIO()
-    report.show_tests(Console(file=text, width=200), [*found.values()])
+    report.show_tests(Console(file=text, width=width), [*found.values()])
     return text.getvalue().splitlines()
 
 
@@ -191,20 +195,9 @@ def test_answers_may_use_visible_code_of_tests(tmp_path):
     ]
 
 
-def test_copies_of_the_instructors_files_are_private(tmp_path, monkeypatch):
-    readable, run = list[bool](), WarmExecute.run
-
-    def looking(self: WarmExecute, nb: Any, folder: Path, *rest: Any) -> Any:
-        readable.append(all(place.stat().st_mode & 0o055 for place in (folder, folder.parent)))
-        return run(self, nb, folder, *rest)
-
-    monkeypatch.setattr(WarmExecute, "run", looking)
-    write_source(tmp_path, []).chmod(0o755)
-    assert runs(tmp_path, answer(SQUARE), {"test": "assert square(3) == 9"})["test"].answers == 2
-    assert set(readable) == {False}
-    readable.clear()
+def test_notebook_without_tests_is_not_executed(tmp_path, monkeypatch):
+    monkeypatch.setattr(WarmExecute, "run", lambda *_: pytest.fail("it was executed"))
     assert runs(tmp_path, answer(SQUARE), "1") == {}
-    assert readable == []  # a notebook without tests is not executed
 
 
 def test_dry_run_of_unchanged_source_is_remembered(tmp_path, monkeypatch):
@@ -288,3 +281,45 @@ def test_missing_student_file_is_not_replaced_by_instructors(tmp_path):
     found = runs(tmp_path, answer(SQUARE), record, config=config)
     assert [(run.way, run.answers) for run in found.values()] == [(IN_PROCESS, 2)]
     assert graded(tmp_path, found, answer(SQUARE), record)[1].scores == {"record": 0}
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "book" / "gradebox.md").read_text("utf-8")
+UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def section(title: str) -> str:
+    """Return the text below a heading of the page."""
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_every_kind_of_event_is_on_the_page():
+    table, notes = section("What must you look at?").split("The kinds of notes are ")
+    rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`([\w-]+)`", "".join(rows))) == sorted(LOOK)
+    assert sorted(re.findall(r"`([\w-]+)`", notes)) == sorted(NOTE)
+
+
+def test_every_limit_is_on_the_page():
+    defaults = {"c.Execute.timeout": Execute.class_traits()["timeout"].default()} | {
+        f"c.WarmExecute.{name}": trait.default()
+        for name, trait in WarmExecute.class_traits().items()
+        if name.startswith("max_")
+    }
+    rows = re.findall(r"^\| `(c\.\S+)` \| (\d+) ?(\w*)", section("What are the limits?"), re.M)
+    assert {name: int(size) * UNITS.get(unit, 1) for name, size, unit in rows} == defaults
+
+
+def test_the_example_of_a_driver_runs_as_shown(tmp_path):
+    page = section("How do you test a class?")
+    driver, observed, attribute = re.findall(r"```python\n(.*?)```", page, re.S)
+    [printed] = re.findall(r"```console\n.*?\n(.*?)```", page, re.S)
+    account = (
+        "class Account:\n    ### BEGIN SOLUTION\n    balance = 0\n    def deposit(self, amount):\n"
+        "        self.balance += amount\n    ### END SOLUTION"
+    )
+    cells = [answer(account), cell("attribute", attribute, 1), cell("driver", observed, 2)]
+    source = tmp_path / "source" / "ps2"
+    write(source / "ps2.ipynb", new_notebook(cells=cells))
+    (source / "drivers.py").write_text(driver)
+    found = {run.cell: run for run in dry_run.dry_run(step(tmp_path), source, "ps2")}
+    assert [line.rstrip() for line in checked(found, width=84)] == printed.splitlines()

@@ -4,18 +4,18 @@ import copy
 import os
 import signal
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+from courses import wait_until
 from hostile.tables import LINES, attacked, execute
 from hostile.texts import HERE, sections, split
 from nbformat.v4 import new_code_cell, new_notebook
 from notebooks import CONTEXT, SOON, answer, cell, executed, scores, shown, step, write_source
-from small_course import wait_until
 
 from gradebox.nbgrader.dry_run import dry_run
 from gradebox.nbgrader.notebook_run import Run
@@ -74,9 +74,9 @@ TOGETHER += [(name, "in a call", Level.NAMESPACES) for name in SENT if name not 
 TOGETHER += [(name, "in a call", Level.LANDLOCK) for name in OF_OTHERS]
 
 
-@pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize(("name", "when", "level"), TOGETHER, indirect=["level"])
-def test_messages_sent_by_students_neither_forge_nor_hang(tmp_path, name, when, level):
+def test_messages_sent_by_students_neither_forge_nor_hang(tmp_path, monkeypatch, name, when, level):
+    monkeypatch.setattr(client, "GRACE", SOON)
     attack, answers = SENT[name], "def f(x): return 8"
     if when == "in a call":
         body = attack.replace("\n", "\n    ")
@@ -105,22 +105,15 @@ def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
         wait_until(lambda: len(process.children()) == 1)
         return process
 
-    def template() -> list[psutil.Process]:
-        [begun] = pool._templates.values()
-        first = psutil.Process(begun._process.pid)
-        return [first, *first.children()]
-
     assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
-    hangs = (template, lambda: server().children(), lambda: [server()])
-    for number, processes in enumerate(hangs):
+    for processes in (lambda: server().children(), lambda: [server()]):
         stopped = processes()
         for process in stopped:
             process.suspend()
-        folder = tmp_path / "other" if number == 1 else tmp_path  # with a template
         with monkeypatch.context() as patch:
             patch.setattr("gradebox.workers.client.ANSWER", 0.3)
             with pytest.raises(RuntimeError, match="the fork server did not answer and was ended"):
-                scores(folder, G, LATER, **prepared)
+                scores(tmp_path, G, LATER, **prepared)
         assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
         assert not psutil.wait_procs(stopped, TIMEOUT_SECONDS)[1]
 
@@ -142,23 +135,18 @@ def test_process_stopped_before_sealing_is_given_up(tmp_path, monkeypatch):
 def test_heavy_memory_use_ends_no_other_students_tests(tmp_path):
     test = cell("test", "import time\nkept = [f(i) for i in range(3)]\ntime.sleep(1)", 1)
     write_source(tmp_path, [answer("def f(i): ..."), test])
-    found = {}
 
-    def run(student: str, size: int) -> None:
+    def run(student: str, size: int) -> dict[str, float]:
         (tmp_path / student).mkdir()
         own = new_code_cell(f"def f(i): return bytes({size} * 2**20)")
         nb = new_notebook(cells=[own, copy.deepcopy(test)])
         context = CONTEXT | {"student": student}
         execute = step(tmp_path, max_memory=150 * MIB)
-        found[student] = execute.run(nb, tmp_path / student, context, NotebookPlan()).scores
+        return execute.run(nb, tmp_path / student, context, NotebookPlan()).scores
 
-    students = {"honest": 1, "heavy": 35, "other": 35}
-    threads = [threading.Thread(target=run, args=pair) for pair in students.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found["honest"] == {"test": 1}
+    with ThreadPoolExecutor(3) as threads:
+        honest, *_ = threads.map(run, ["honest", "heavy", "other"], [1, 35, 35])
+    assert honest == {"test": 1}
 
 
 HELPERS = """

@@ -1,5 +1,6 @@
 """What is handed in is read within limits, and every notebook is read, whoever wrote it."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -55,11 +56,6 @@ def of_minor(minor: Any, *removed: str) -> Callable[[Any], None]:
     return change
 
 
-def as_lines(nb: Any) -> None:
-    for part in nb["cells"]:
-        part["source"] = part["source"].splitlines(keepends=True)
-
-
 def of_version_3(nb: Any) -> None:
     old = nbformat.convert(nbformat.from_dict(nb), 3)
     nb.clear()
@@ -72,7 +68,9 @@ WRITTEN = {
     "a version that there is not yet": lambda nb: nb.update(nbformat_minor=9),
     "no version of the cells": of_minor(None),
     "nbformat 3": of_version_3,
-    "lists of lines": as_lines,
+    "lists of lines": lambda nb: (
+        [part.update(source=part["source"].splitlines(True)) for part in nb["cells"]] and None
+    ),
     "a count below zero": all_cells(execution_count=-5),
     "a count in words": all_cells(execution_count="3"),
     "outputs that are null": all_cells(outputs=None),
@@ -155,11 +153,6 @@ def test_notebook_with_too_many_values_is_not_parsed(monkeypatch):
         intake.parse("toy", BROKEN["many values"])
 
 
-def many(folder: Path) -> None:
-    for number in range(1_000):
-        (folder / str(number)).touch()
-
-
 def deep(name: str, levels: int) -> Callable[[Path], None]:
     """Make folders in folders, beyond any path."""
 
@@ -181,7 +174,7 @@ def large(folder: Path) -> None:
 
 
 TOO_MUCH = {
-    "files": (many, "500 files"),
+    "files": (lambda path: [(path / f"{i}").touch() for i in range(1_000)], "500 files"),
     "folders": (deep("x", 640), "50 folders"),
     "long names": (deep("x" * 250, 20), "cannot be read"),
     "bytes": (large, "200 MB"),
@@ -194,10 +187,14 @@ def test_oversized_folder_is_refused_before_it_is_listed(tmp_path, monkeypatch, 
     (tmp_path / "toy.ipynb").write_bytes(content())
     assert intake.take("ada", tmp_path, ["toy"], lambda _: {}).notebooks.keys() == {"toy"}
     fill(tmp_path)
-    seen, below = [], intake._below
-    monkeypatch.setattr(
-        intake, "_below", lambda path: (seen.append(entry) or entry for entry in below(path))
-    )
+    seen, scandir = [], os.scandir
+
+    @contextlib.contextmanager
+    def counted(path):
+        with scandir(path) as entries:
+            yield (seen.append(entry) or entry for entry in entries)
+
+    monkeypatch.setattr(os, "scandir", counted)
     with pytest.raises(Refused, match=why):
         intake.take("ada", tmp_path, ["toy"], lambda path: pytest.fail(f"{path} was listed"))
     assert len(seen) <= intake.MAX_FILES + 1
@@ -243,7 +240,7 @@ def rebuilt(monkeypatch: pytest.MonkeyPatch, nb: Any, *originals: tuple[str, str
         own = {"grade": is_test, "solution": not is_test, "task": False, "locked": is_test}
         own |= {"grade_id": name, **({"points": 1} if is_test else {})}
         cells[name] = {"cell_type": "code", "source": source, "metadata": {"nbgrader": own}}
-    book = Sources({"notebooks": {"toy": {"kernelspec": None, "cells": cells}}})
+    book = Sources({"toy": {"kernelspec": None, "cells": cells}})
     context = {"assignment": "toy", "notebook": "toy"}
     said: list[str] = []
     step = rebuild.Rebuild()

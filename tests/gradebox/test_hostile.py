@@ -18,18 +18,16 @@ from typing import Any
 
 import psutil
 import pytest
+from courses import wait_until
 from hang import HANG
 from hostile import browser, course, outcome, table
 from hostile.cases import CASES, GROUPS
 from hostile.course import NAME, NOTHING, PASSWORD, POINTS, Work
 from hostile.listener import listening
-from small_course import wait_until
 
 from gradebox_wasm import machine
 
 ROOT = Path(__file__).resolve().parents[2]
-
-PAGE = (ROOT / "book/gradebox.md").read_text(encoding="utf-8")
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,14 +49,6 @@ c.WarmExecute.max_disk = 32 * 2**20
 c.WarmExecute.max_file_size = 16 * 2**20
 c.WarmExecute.max_output = 200_000
 """
-
-STEPS = "import gradebox\ngradebox.configure(c)\n"
-"""What makes nbgrader's own command do the same."""
-
-LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
-"""What the whole run may use, should the barriers fail."""
-IN_WASM = {"AS": 128 * 2**30}
-"""Each instance sets 4 GiB of addresses aside."""
 
 
 @dataclass
@@ -82,8 +72,10 @@ def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Grade all of the class, within limits."""
     (root / "home").mkdir(exist_ok=True)
 
-    def limit() -> None:
-        for name, most in (LIMITS | (IN_WASM if "wasm" in command else {})).items():
+    def limit() -> None:  # what the whole run may use, should the barriers fail
+        # each instance of WebAssembly sets 4 GiB of addresses aside
+        limits = {"AS": (128 if "wasm" in command else 16) * 2**30, "FSIZE": 2**30, "CORE": 0}
+        for name, most in limits.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
     environment = {
@@ -240,7 +232,7 @@ BY_NBGRADER = (
 
 def test_nbgrader_autograde_gives_the_same_scores(tmp_path):
     root = tmp_path / "course"
-    course.create(root, SETTINGS + STEPS)
+    course.create(root, SETTINGS + "import gradebox\ngradebox.configure(c)\n")
     cases = [case for case in CASES if case.name in BY_NBGRADER]
     for case in cases:
         handed_in(root, case.name, case.build)
@@ -263,4 +255,5 @@ def test_hostile_table_of_the_book_is_current():
     pairs = [(case.of("wasm").scores or {}, case.scores or {}) for case in CASES]
     more = [one for one, other in pairs if sum(one.values()) > sum(other.values())]
     assert len(more) == 7
-    assert "in WebAssembly seven submissions keep more points" in PAGE
+    page = (ROOT / "book/gradebox.md").read_text(encoding="utf-8")
+    assert "in WebAssembly seven submissions keep more points" in page

@@ -50,7 +50,6 @@ LAYERS = {
     "files": set(),
     "moments": set(),
     "observation": set(),
-    "processors": set(),
     "values": set(),
     "sandbox": set(),
     "workers": {"observation", "values", "sandbox"},
@@ -59,7 +58,7 @@ LAYERS = {
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
-    "cli": {"processors", "sandbox", "workers", "nbgrader", "run", "cluster"},
+    "cli": {"sandbox", "workers", "nbgrader", "run", "cluster"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"

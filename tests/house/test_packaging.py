@@ -45,7 +45,7 @@ INSTALLED = Path(sysconfig.get_path("purelib"))
 # It reads the list of files of every installed package.
 providers = functools.cache(packages_distributions)
 
-# that the steps are right, tests/optdl/test_bnp.py shows
+# that the steps are right, tests/optdl/test_bnp_table.py shows
 TRAINING = """
 import sys
 from pathlib import Path

@@ -59,6 +59,11 @@ def stepped(model, preconditioner, *batches, forward=None):
     return gradients(model)
 
 
+def block(preconditioner, form):
+    """Return what a step of an optimizer stands in: ``split()``, or nothing in another form."""
+    return preconditioner.split() if form == "split" else nullcontext()
+
+
 def one(kind, **options):
     """Return what makes a single optimizer of all parameters."""
     return lambda net: [kind(net.parameters(), **options)]
@@ -86,7 +91,7 @@ def trained(form, make, model=dense, batches=None, **options):
             closure()
         if form == "step":
             preconditioner.step()
-        with preconditioner.split() if form == "split" else nullcontext():
+        with block(preconditioner, form):
             for optimizer in optimizers:
                 optimizer.step(*[closure] * (form == "closure"))
     return values(net)

@@ -1,6 +1,8 @@
 """What is drawn is what was given; the style reads on white and on dark."""
 
+import io
 import itertools
+import re
 import sys
 import types
 
@@ -150,3 +152,21 @@ def test_power_laws_are_drawn_as_given(ax):
     assert marks.get_color() == lines.get_color() != ax.lines[0].get_color()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "error")
+
+
+def test_frame_tells_where_axes_stand_in_the_saved_picture():
+    axes = Figure(figsize=(5, 4)).subplots(2)
+    ax = axes[1]
+    ax.set(xscale="log", xlim=(1, 100), ylim=(-1, 3), xlabel="steps", ylabel="loss")
+    with io.BytesIO() as file:
+        ax.figure.savefig(file, format="svg", bbox_inches="tight")
+        svg = file.getvalue().decode()
+    width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())
+    box = re.findall(r'id="axes_\d">\s*<g id="patch_\d+">\s*<path d="M (\S+) (\S+) \nL (\S+)', svg)
+    left, lower, right = map(float, box[1])
+    low, high, bottom, top, *places = map(float, plotting.frame(ax, 1, 10, 100).split())
+    assert (low, high) == (-1, 3)
+    middle = (left + right) / 2
+    assert_allclose(places, 100 * np.array([left, middle, right]) / width, atol=0.3)
+    assert bottom == pytest.approx(100 * (1 - lower / height), abs=0.3)
+    assert bottom < top < 60  # the lower of two

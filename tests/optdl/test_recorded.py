@@ -36,18 +36,9 @@ def kept(run: RecordedRun) -> Record:
 
 
 def page(run: RecordedRun) -> str:
-    """Return the text of the chapter that draws a recorded run."""
-    return chapter(run.topic)
-
-
-def chapter(topic: str) -> str:
-    """Return the text of a chapter's pages."""
-    return "\n".join(path.read_text("utf-8") for path in sorted((BOOK / topic).glob("*.md")))
-
-
-def cells(text: str) -> str:
-    """Return the code cells of a page."""
-    return "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
+    """Return the text of the pages of the chapter that draws a recorded run."""
+    pages = sorted((BOOK / run.topic).glob("*.md"))
+    return "\n".join(path.read_text("utf-8") for path in pages)
 
 
 def first_seed(run: RecordedRun) -> int:
@@ -104,15 +95,21 @@ def comparable_steps(run: RecordedRun, label: str) -> int:
     return 2 if re.match(r"BN(, groups)?, \d", label) else STEPS
 
 
+SIZES = {"lr", "times", "own", "factor", "p", "size", "rho", "batch_size", "epochs", "widths"}
+"""Settings by whose value the trainings of a run differ in nothing else."""
+
+
 @each
 def test_recorded_first_steps_are_reproduced(run):
-    record = kept(run)
+    record, kinds = kept(run), {}
     for label, own in run.trainings.items():
         if own["seed"] == first_seed(run):
-            n = comparable_steps(run, label)
-            curve = record.curves[f"{label}: first_losses"][:n]
-            losses = first_losses(run, label)[:n]
-            np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
+            kinds[str({name: own[name] for name in sorted(own.keys() - SIZES)})] = label
+    for label in kinds.values():
+        n = comparable_steps(run, label)
+        curve = record.curves[f"{label}: first_losses"][:n]
+        losses = first_losses(run, label)[:n]
+        np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
 
 
 def test_files_match_runs_and_are_small():
@@ -156,7 +153,8 @@ def test_chosen_rates_minimize_validation_error_of_other_seeds(search, grids, ch
 @each
 def test_page_draws_record_and_states_its_time(run):
     text = page(run)
-    assert re.search(rf"""["/]{run.name}[".]""", cells(text))
+    cells = "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
+    assert re.search(rf"""["/]{run.name}[".]""", cells)
     [seconds] = re.findall(
         rf"`python experiments/recorded\.py {run.name}`\s+(?:made (?:it|this run) )?in\s+(\d+) s "
         "on one\\s+processor core",

@@ -32,10 +32,8 @@ def with_body(source: str, body: str) -> str:
     """Put another body into the last function of a source."""
     tree = ast.parse(source)
     function = next(node for node in reversed(tree.body) if isinstance(node, ast.FunctionDef))
-    function.body = [
-        *function.body[: ast.get_docstring(function) is not None],
-        *ast.parse(body).body,
-    ]
+    docstring = function.body[: ast.get_docstring(function) is not None]
+    function.body = [*docstring, *ast.parse(body).body]
     return ast.unparse(tree)
 
 

@@ -16,7 +16,6 @@ from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
 import gradebox
-from gradebox.exchange import left_out
 from tools.fingerprints import write_if_changed
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -63,47 +62,34 @@ class Failed(ToolError):
 
     def __init__(self, action: str, log: str) -> None:
         super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
-        self.reason, self.log = _reason(log), log
+        self.log = log
 
 
 class Backend:
-    """nbgrader for one course; a ``timeout`` in seconds and ``changes`` go before its settings."""
+    """nbgrader for one course; ``changes`` go before its settings."""
 
-    def __init__(
-        self, course: Course, timeout: int | None = None, changes: Config | None = None
-    ) -> None:
+    def __init__(self, course: Course, changes: Config | None = None) -> None:
         course.prepare()
         config = copy.deepcopy(course.config)
-        if timeout is not None:
-            config.Execute.timeout = timeout
         config.merge(changes or Config())
         os.environ.update(environment())
         directory: Any = config.CourseDirectory
         scheme, sqlite, file = str(directory.db_url).partition("sqlite:///")
         if sqlite and not scheme and not Path(file).exists():
             write_if_changed(Path(file), _empty_gradebook(str(directory.course_id)))
-        self.course = course
         self.api = NbGraderAPI(config=config)
 
-    def do(self, action: str, *names: str) -> str:
-        """Run an action of nbgrader's on an assignment, or on a student's work; return its log."""
+    def do(self, action: str, *names: str) -> None:
+        """Run an action of nbgrader's on an assignment, or on a student's work."""
         with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):  # nbgrader goes elsewhere
             warnings.simplefilter("ignore")
             result = getattr(self.api, action)(*names)
-        log = str(result.get("log", ""))
         if not result["success"]:
             error = str(result.get("error", ""))
             if error.rstrip().endswith("KeyboardInterrupt"):
                 raise KeyboardInterrupt
             told = f"nbgrader cannot {action.replace('_', ' ')} for {', '.join(names)}"
-            raise Failed(told, f"{error}\n{log}")
-        return log
-
-    def release_feedback(self, topic: str) -> dict[str, Path]:
-        """Put pages where students fetch them; return the folders of those that cannot be."""
-        self.do("release_feedback", topic)
-        self.api.coursedir.assignment_id, self.api.coursedir.student_id = topic, "*"
-        return left_out(self.api.coursedir)
+            raise Failed(told, f"{error}\n{result.get('log', '')}")
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:

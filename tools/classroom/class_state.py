@@ -6,7 +6,7 @@ It is one file below ``build``, which is written whole or not at all.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tools.fingerprints import write_if_changed
@@ -29,21 +29,20 @@ class HandIn:
 
 @dataclass
 class ClassState:
-    """What is known of a class."""
+    """What is known of a class.
 
-    columns: list[str] = field(default_factory=list)
-    """The columns of the class list that tell who a student is, by their own names."""
-    students: dict[str, list[str]] = field(default_factory=dict)
-    """The cells of these columns, by id: who is on the list."""
+    ``students`` are the ids of who is on the list, ``extensions`` the moments until which students
+    may hand in, ``collected`` each :class:`HandIn` as a dictionary; both by assignment and id.
+    """
+
+    students: list[str] = field(default_factory=list)
     extensions: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By assignment and id, the moment until which a student may hand in."""
     collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    """By assignment and id, what came in a zip: a :class:`HandIn` as a dictionary."""
 
     def hand_in(self, topic: str, student: str) -> HandIn | None:
         """Return what is known of a submission that came in a zip."""
-        fields = self.collected.get(topic, {}).get(student)
-        return HandIn(**fields) if fields else None
+        known = self.collected.get(topic, {}).get(student)
+        return HandIn(**known) if known else None
 
 
 def read(course: Course) -> ClassState:
@@ -53,8 +52,11 @@ def read(course: Course) -> ClassState:
         return ClassState()
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-        known.pop("undo", None)  # which files of before have
-        return ClassState(**known)
+        # files of before have more, and with the students the cells of their list
+        names = {one.name for one in fields(ClassState)}
+        state = ClassState(**{name: known[name] for name in names & known.keys()})
+        state.students = [*state.students]
+        return state
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ToolError(
             f"{file} cannot be read: {error}",

@@ -5,8 +5,8 @@ a folder for each student's id. Zips inside of it are looked into. Nothing is en
 cannot be read whole, and whoever is not on the class list is named with the nearest names.
 
 Neither platform's zip tells when something came. Moodle's grading worksheet does (``--sheet``), and
-its numbers tell who is who. Times are in UTC, except those of a worksheet, which are in the time
-zone of this machine. A STUDENT is an id, a number or a name; several pairs are divided by commas.
+its numbers tell who is who; its times are in the time zone of this machine. A STUDENT is an id, a
+number or a name; several pairs are divided by commas.
 """
 
 import json
@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
@@ -347,58 +347,44 @@ def take(
         intake.ready[student] = {name: parcel.files[path].content for name, path in chosen.items()}
         names = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
         intake.hand_ins[student] = HandIn(sender.platform, names, parcel.late)
-        if sender.number in times:
-            intake.ready[student][TIME] = _time_file(times[sender.number])
+        if moment := times.get(sender.number):
+            intake.ready[student][TIME] = moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
     return intake
 
 
-def _time_file(moment: datetime) -> bytes:
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
-
-
 def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
-    """Put submissions where grading looks for them, all or none; return whose is of which kind.
+    """Put submissions where grading looks for them; return whose is of which kind.
 
     What lay there is kept in ``build/class/replaced``. Work that came later than what the zip holds
-    stays.
+    stays. A student's folder is there whole or not at all, and what an interruption left out is
+    entered when the zip is taken in again.
     """
-    done: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
-    place = course.build / "class"
-    place.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place) as scratch, ExitStack() as moved_back:
-        with class_state.changed(course) as state:
-            collected = state.collected.setdefault(topic, {})
-            for student, work in intake.ready.items():
-                kind = _kind(course.submitted / student / topic, work)
-                done[kind].append(student)
-                if kind != "later work kept":
-                    collected[student] = asdict(intake.hand_ins[student])
-                for name, content in work.items() if kind in ("new", "replaced") else ():
+    folders = {student: course.submitted / student / topic for student in intake.ready}
+    kinds = {student: _kind(folders[student], work) for student, work in intake.ready.items()}
+    with class_state.changed(course) as state, Backend(course).gradebook() as book:
+        for student, kind in kinds.items():
+            if kind != "later work kept":
+                hand_in = asdict(intake.hand_ins[student])
+                state.collected.setdefault(topic, {})[student] = hand_in
+            # when earlier work came says nothing of the work that replaces it
+            if kind == "replaced" and TIME not in intake.ready[student]:
+                with suppress(MissingEntry):
+                    book.find_submission(topic, student).timestamp = None
+        book.db.commit()
+    old = course.build / "class" / "replaced" / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S-%f}"
+    with TemporaryDirectory(dir=course.build / "class") as scratch:
+        for student, folder in folders.items():
+            if kinds[student] in ("new", "replaced"):
+                for name, content in intake.ready[student].items():
                     write_if_changed(Path(scratch, student, name), content)
-            # from here on folders are only renamed
-            for student in [*done["new"], *done["replaced"]]:
-                folder = course.submitted / student / topic
                 if folder.exists():
-                    _move(folder, place / "replaced" / now / student / topic, moved_back)
-                _move(Path(scratch, student), folder, moved_back)
-            with Backend(course).gradebook() as book:
-                # when earlier work came says nothing of the work that replaced it
-                for student in done["replaced"]:
-                    if TIME not in intake.ready[student]:
-                        with suppress(MissingEntry):
-                            book.find_submission(topic, student).timestamp = None
-                book.db.commit()
-        moved_back.pop_all()
-    for student in done["time now known"]:
-        write_if_changed(course.submitted / student / topic / TIME, intake.ready[student][TIME])
-    return done
-
-
-def _move(source: Path, target: Path, moved_back: ExitStack) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source.rename(target)
-    moved_back.callback(target.rename, source)
+                    (old / student).mkdir(parents=True)
+                    folder.rename(old / student / topic)
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                Path(scratch, student).rename(folder)
+            elif kinds[student] == "time now known":
+                write_if_changed(folder / TIME, intake.ready[student][TIME])
+    return {kind: [who for who, of in kinds.items() if of == kind] for kind in KINDS}
 
 
 def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
@@ -415,19 +401,6 @@ def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
     if not is_same:
         return "replaced"
     return "time now known" if new and new != old else "as before"
-
-
-def set_times(course: Course, topic: str, times: Mapping[str, str]) -> None:
-    """Write when submissions came, as the teacher knows it, in UTC: all times, or none."""
-    members, files_ = class_members(course), {}
-    for text, moment in times.items():
-        student = text if text in course.submitters(topic) else find(text, members).id
-        folder = course.submitted / student / topic
-        if not folder.is_dir():
-            raise ToolError(f"{members[student]} has not handed in {topic}", "name another student")
-        files_[folder / TIME] = _time_file(moments.parse(moment))
-    for path, content in files_.items():
-        write_if_changed(path, content)
 
 
 def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence[str]]) -> None:
@@ -466,21 +439,13 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     argument("file", nargs="?", metavar="FILE", help="the zip, or a folder"),
     argument("--sheet", metavar="CSV", help="Moodle's grading worksheet, for the times"),
     argument("--who", action="append", metavar="NAME=STUDENT", help="who an unknown sender is"),
-    argument("--time", action="append", metavar="STUDENT=WHEN", help="when work came, in UTC"),
 )
-def main(
-    topic: str, file: str, sheet: str, who: list[str], time: list[str], course: Course = HERE
-) -> int:
-    """Take in a zip, or set the times of submissions."""
-    if not topic or not (file or time):
+def main(topic: str, file: str, sheet: str, who: list[str], course: Course = HERE) -> int:
+    """Take in a zip."""
+    if not topic or not file:
         remedy = "make collect A=erm ZIP=submissions.zip"
         raise ToolError("which assignment, and which zip?", remedy)
     [topic] = course.choose([topic])
-    if time:
-        times = pairs(time)
-        set_times(course, topic, times)
-        console.print(f"Set {len(times)} times. Grade again: make grade A={topic}")
-        return 0
     intake = take(course, topic, Path(file), Path(sheet) if sheet else None, pairs(who or ()))
     show(course, topic, intake, enter(course, topic, intake))
     return 1 if (intake.notes[UNMATCHED] or intake.notes[REFUSED]) and not intake.ready else 0

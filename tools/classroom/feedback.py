@@ -11,41 +11,45 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from rich.text import Text
 
+from gradebox.exchange import left_out
 from optdl.files import atomic_write
 from tools.classroom import class_state, results
 from tools.classroom.backend import Backend
+from tools.classroom.student_matching import described, everybody
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
-
-def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
-    """Pack pages for the platforms from which the work came; return whose are in which zip."""
-    state, packed = class_state.read(course), {}
-    for platform in ("Moodle", "Canvas"):
-        came = [(who, hand_in) for who in folders if (hand_in := state.hand_in(topic, who))]
-        names = {who: hand_in.names for who, hand_in in came if hand_in.platform == platform}
-        pages = {
-            # Moodle wants a folder for each student, Canvas the name of what it replies to
-            f"{prefix}{'/' * (platform == 'Moodle')}{page.name}": page
-            for student in names
-            for page in sorted(folders[student].glob("*.html"))
-            if (prefix := names[student].get(page.stem))
-        }
-        if pages:
-            target = course.feedback / f"{topic}-{platform.lower()}.zip"
-            with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
-                for name, page in pages.items():
-                    archive.write(page, name)
-            packed[target] = [*names]
-    return packed
-
-
 UPLOAD = {
-    "moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
-    "canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
+    "Moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
+    "Canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
     "under the name of the notebook; students save it as .html.",
 }
 """Where the zips go."""
+
+
+def pack(course: Course, topic: str, platform: str, folders: Mapping[str, Path]) -> list[str]:
+    """Pack the pages of those whose work came from a platform; return whose they are."""
+    state, pages = class_state.read(course), dict[str, Path]()
+    hand_ins = {who: known for who in folders if (known := state.hand_in(topic, who))}
+    students = [who for who, known in hand_ins.items() if known.platform == platform]
+    for student in students:
+        for page in sorted(folders[student].glob("*.html")):
+            if prefix := hand_ins[student].names.get(page.stem):
+                # Moodle wants a folder for each student, Canvas the name of what it replies to
+                pages[f"{prefix}{'/' * (platform == 'Moodle')}{page.name}"] = page
+    if pages:
+        target = course.feedback / f"{topic}-{platform.lower()}.zip"
+        with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+            for name, page in pages.items():
+                archive.write(page, name)
+        where = target.relative_to(course.root)
+        console.print(Text(f"Packed the pages of {_number(students)}: {where}"))
+        console.print(UPLOAD[platform])
+    return students if pages else []
+
+
+def _number(students: Collection[str]) -> str:
+    return "1 student" if len(students) == 1 else f"{len(students)} students"
 
 
 @command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
@@ -55,26 +59,25 @@ def main(topics: list[str], course: Course = HERE) -> None:
         pages = course.feedback.glob(f"*/{topic}/*.html")
         if not (students := {page.parent.parent.name for page in pages}):
             raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
-        rest = Backend(course).release_feedback(topic)
-        rows = results.rows(course, [topic])
-        names = {row.student: row.who for row in rows}
-        missing = {*course.submitters(topic)} - students
-
-        def number(students: Collection[str]) -> str:
-            return "1 student" if len(students) == 1 else f"{len(students)} students"
-
+        backend = Backend(course)
+        backend.do("release_feedback", topic)
+        directory = backend.api.coursedir
+        directory.assignment_id, directory.student_id = topic, "*"
+        rest = left_out(directory)
         if released := students - {*rest}:
-            console.print(f"Released the pages of {topic} to {number(released)}.")
-        for target, packed in pack(course, topic, rest).items():
-            where = target.relative_to(course.root)
-            console.print(Text(f"Packed the pages of {number(packed)}: {where}"))
-            console.print(UPLOAD[target.stem.rpartition("-")[2]])
-            rest = {student: folder for student, folder in rest.items() if student not in packed}
-        unread = ", ".join(row.who for row in rows if row.pending)
-        not_graded = ", ".join(names[student] for student in sorted(missing))
-        tell({"Written answers still to be read": unread, "Handed in, and not graded": not_graded})
-        if rest:
+            console.print(f"Released the pages of {topic} to {_number(released)}.")
+        packed = {who for platform in UPLOAD for who in pack(course, topic, platform, rest)}
+        people = everybody(course)
+        unread = [row.student for row in results.rows(course, [topic]) if row.pending]
+        not_graded = sorted({*course.submitters(topic)} - students)
+        tell(
+            {
+                "Written answers still to be read": described(unread, people),
+                "Handed in, and not graded": described(not_graded, people),
+            }
+        )
+        if mailed := [who for who in rest if who not in packed]:
             console.print("Not released, as the exchange does not know them. Send their pages:")
-        for student, folder in rest.items():
-            where = folder.relative_to(course.root)
-            console.print(Text(f" {names.get(student, student)}  {where}"), soft_wrap=True)
+        for who in mailed:
+            where = rest[who].relative_to(course.root)
+            console.print(Text(f" {people.get(who, who)}  {where}"), soft_wrap=True)

@@ -5,14 +5,13 @@ checks it has changed. The pages are nbgrader's, written again when the work or 
 """
 
 import contextlib
-import os
 import signal
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,18 @@ from rich.text import Text
 
 import gradebox.nbgrader.course
 from gradebox.exchange import NEEDED
-from gradebox.processors import cores
 from gradebox.run import batch
 from gradebox.run.report import recorded, warn
-from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
+from gradebox.workers.pool import cores
 from tools import notebooks
 from tools.classroom import class_state, extend, gradebook, release, report
-from tools.classroom.backend import Backend, Failed, submissions
-from tools.classroom.student_matching import class_members, nearest
+from tools.classroom.backend import Backend, submissions
+from tools.classroom.student_matching import Person, class_members, everybody, nearest
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages
-from tools.terminal import ToolError, argument, command, console
+from tools.terminal import ToolError, argument, command, console, cut
 
 MAX_ALONE = 6
 """So many pages are written sooner than other processes have started."""
@@ -41,8 +39,6 @@ PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "nbgrade
 """What pages are made by: when it changes, all are written anew."""
 MAX_FAILURES = 10
 """How many of the submissions that failed are listed."""
-FORKS = sys.platform != "win32"
-"""Whether the system can fork; without it nbgrader grades, one submission after another."""
 
 
 @dataclass
@@ -84,10 +80,9 @@ def grade(
     """
     total, summary = 2 * len(course.submitters(topic)), Summary()
     on_progress(0, total, topic)
-    graded = _graded if FORKS else _one_by_one
     extend.apply(course, topic)
     with _marks_kept(course, topic):
-        for number, outcome in enumerate(graded(course, topic, timeout), 1):
+        for number, outcome in enumerate(_graded(course, topic, timeout), 1):
             if outcome.state == "failed":
                 summary.refused.append((outcome.student, topic, outcome.why))
             else:
@@ -95,7 +90,7 @@ def grade(
                 state.append((outcome.student, topic))
             on_progress(number, total, f"{topic} · {outcome.student}")
         if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
-            for _ in graded(course, topic, timeout, extended):
+            for _ in _graded(course, topic, timeout, extended):
                 pass
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     done = [student for student, _ in summary.graded + summary.unchanged]
@@ -152,32 +147,10 @@ def _graded(
             if not students:  # and not a second time
                 warn(console, tests, topic)
             yield from recorded(grader, run.grade([*students] or grader.students()))
+    except batch.Busy as error:
+        raise ToolError(str(error), "grade again when it has ended") from error
     except batch.Unready as error:
         raise ToolError(str(error), f"make release A={topic}") from error
-    except Busy as error:
-        raise ToolError(str(error), "wait for the end of the other run") from error
-
-
-def _one_by_one(
-    course: Course, topic: str, timeout: int | None, students: Sequence[str] = ()
-) -> Iterator[batch.Outcome]:
-    """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
-    if os.environ.get("GRADEBOX_ALLOW_UNSEALED") != "yes":
-        remedy = "grade on Linux, in WSL or in the container; or, if you trust all submissions, "
-        raise ToolError(
-            "nothing on this system would keep submissions from your files",
-            f"{remedy}set GRADEBOX_ALLOW_UNSEALED=yes in the environment",
-        )
-    console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
-    backend = Backend(course, timeout)
-    for student in students or course.submitters(topic):
-        try:
-            log = backend.do("autograde", topic, student)
-            if not course.executed(student, topic):
-                raise Failed(f"{student}'s {topic} fails", log)
-            yield batch.Outcome(student, "graded")
-        except Failed as error:
-            yield batch.Outcome(student, "failed", why=error.reason)
 
 
 def _stale(
@@ -187,21 +160,21 @@ def _stale(
     checksums = {}
     made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
     with Backend(course).gradebook() as book:
-        scores = {entry.student.id: _scores(entry) for entry in submissions(book, [topic])}
+        shown = {entry.student.id: _shown(entry) for entry in submissions(book, [topic])}
     for student in sorted(students):
         work, folder = course.executed(student, topic), course.feedback / student / topic
         # With the secret of a submission its page goes to the student: one who hands in the same
         # again fetches the page of the last submission.
         given = [course.autograded / student / topic / name for name in NEEDED]
         present = filter(Path.exists, given)
-        checksum = digest([*work.values(), *present, *scores[student], *made_by])
+        checksum = digest([*work.values(), *present, *shown[student], *made_by])
         are_there = all((folder / f"{name}.html").exists() for name in work)
         if not (are_there and fingerprints.matches(f"feedback/{student}/{topic}", checksum)):
             checksums[student] = checksum
     return checksums
 
 
-def _scores(submission: Any) -> list[str]:
+def _shown(submission: Any) -> list[str]:
     """Return the scores, penalties and comments that feedback pages show."""
     shown: list[tuple[Any, ...]] = []
     for notebook in submission.notebooks:
@@ -216,17 +189,14 @@ def _scores(submission: Any) -> list[str]:
 
 def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Write feedback pages, many of them in other processes; yield whose are done, or why not."""
+    work = repeat(course.root), repeat(topic), students
     if len(students) <= MAX_ALONE:
-        yield from (_page(course.root, topic, student) for student in students)
+        yield from map(_page, *work)
         return
     # a fork would take over half of what other threads are doing; Ctrl-C is for the one that called
     ignored = (signal.SIGINT, signal.SIG_IGN)
-    pool = ProcessPoolExecutor(cores(), get_context("spawn"), signal.signal, ignored)
-    try:
-        running = [pool.submit(_page, course.root, topic, student) for student in students]
-        yield from (future.result() for future in as_completed(running))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ProcessPoolExecutor(cores(), get_context("spawn"), signal.signal, ignored) as pool:
+        yield from pool.map(_page, *work)
 
 
 @cache
@@ -245,7 +215,7 @@ def _page(root: Path, topic: str, student: str) -> tuple[str, str]:
     return student, ""
 
 
-def _show_class(course: Course, topic: str, names: Mapping[str, str]) -> None:
+def _show_class(course: Course, topic: str, people: Mapping[str, Person]) -> None:
     """Print who is not on the class list, and whose notebooks are the same file."""
     submitters, listed = course.submitters(topic), class_state.read(course).students
     for student in [who for who in submitters if listed and who not in listed]:
@@ -259,14 +229,14 @@ def _show_class(course: Course, topic: str, names: Mapping[str, str]) -> None:
         for student in submitters:
             file = course.submitted / student / topic / f"{name}.ipynb"
             if file.is_file():
-                by_digest[digest([file])].append(names.get(student, student))
+                by_digest[digest([file])].append(str(people.get(student, student)))
         by_digest.pop(digest([course.released(topic, name)]), None)  # nothing is written in it
         for students in by_digest.values():
             if len(students) > 1:
                 console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(students)}"))
 
 
-def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
+def show(course: Course, summary: Summary, people: Mapping[str, Person]) -> None:
     """Print how many submissions were graded, and which could not be graded and why."""
     console.print(
         f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
@@ -276,8 +246,7 @@ def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
         console.print(f"Notebooks ran {str(survey()).splitlines()[0]}.")
     for title, failed in (("Not graded", summary.refused), ("No page", summary.lost)):
         for student, topic, why in failed[:MAX_FAILURES]:
-            line = Text(f"{title}: {names.get(student, student)}, {topic}: {why}")
-            console.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+            cut(f"{title}: {people.get(student, student)}, {topic}: {why}")
         if len(failed) > MAX_FAILURES:
             console.print(f"and {len(failed) - MAX_FAILURES} more; see build/gradebox/")
     if summary.refused:
@@ -289,7 +258,7 @@ def show(course: Course, summary: Summary, names: Mapping[str, str]) -> None:
 @command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
 def main(topics: list[str], course: Course = HERE) -> int:
     """Grade the assignments named."""
-    topics = course.named(topics, "make grade A=")
+    topics, total = course.named(topics, "make grade A="), Summary()
     for topic in topics:
         collect(course, topic)
         if not course.submitters(topic):
@@ -300,19 +269,14 @@ def main(topics: list[str], course: Course = HERE) -> int:
                 f"ZIP=submissions.zip; or put notebooks into {where}/, or let students submit in "
                 "JupyterLab; `python -m tools.classroom.sample_class` makes a class to try",
             )
-    total = Summary()
     with Stages() as stages:
         callbacks = {topic: stages.add(f"Grade {topic}") for topic in topics}
         for topic, on_progress in callbacks.items():
-            release.write(course, topic)
-            release.record(course, topic)
+            release.update(course, [topic])
             total.add(grade(course, topic, None, on_progress))
-    class_ = report.gather(course)
-    names = {row.student: row.who for one in class_ for row in one.rows}
-    shown = [one for one in class_ if one.topic in topics]
-    if shown:
-        gradebook.show(shown, report.write(course, [one.topic for one in shown], class_))
+    class_, people = report.gather(course), everybody(course)
+    gradebook.show(course, class_, topics)
     for topic in topics:
-        _show_class(course, topic, names)
-    show(course, total, names)
+        _show_class(course, topic, people)
+    show(course, total, people)
     return 1 if total.lost else 0

@@ -1,8 +1,9 @@
 """Write a file of grades for a learning platform: ``python -m tools.classroom.grades [TOPIC …]``.
 
-Without more it has the columns of the class list, as the platform named them, and a column of
-points for each assignment. ``--into FILE`` fills a file that the platform made: Moodle's grading
-worksheet, or Canvas's gradebook as it was exported. Such a file goes back as it is.
+Without more it has the id, the name, the e-mail address and the platform's number of each student,
+and a column of points for each assignment. ``--into FILE`` fills a file that the platform made:
+Moodle's grading worksheet, or Canvas's gradebook as it was exported. Such a file goes back as it
+is.
 
 Everyone on the class list is in it, with a blank where there is no grade. A cell that holds no
 number, such as Canvas's EX for *excused*, stays as it is.
@@ -16,10 +17,17 @@ from pathlib import Path
 
 from rich.text import Text
 
-from tools.classroom import class_state, layouts, results
+from tools.classroom import layouts, results
 from tools.classroom.layouts import Layout, plain
-from tools.classroom.results import Row
-from tools.classroom.student_matching import class_members, described, everybody, match
+from tools.classroom.results import NOT_HANDED_IN, Row
+from tools.classroom.student_matching import (
+    FIELDS,
+    Person,
+    class_members,
+    described,
+    everybody,
+    match,
+)
 from tools.fingerprints import write_if_changed
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
@@ -28,48 +36,24 @@ Grades = Mapping[str, Mapping[str, Row]]
 """Results by student and assignment."""
 
 
-def grades(course: Course, topics: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """Return the results of everyone on the class list, or, without one, in the gradebook."""
-    by_student: dict[str, dict[str, Row]] = {who: {} for who in class_state.read(course).students}
-    for row in results.rows(course, topics, everybody=True):
-        if row.is_listed:
-            by_student.setdefault(row.student, {})[row.assignment] = row
-    return by_student
-
-
 def points(row: Row | None, factor: float = 1) -> str:
     """Return the points of a result, rounded to two digits, or nothing where there is no grade."""
     return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
 
 
-def _maximum(by_student: Grades, topic: str) -> float:
-    return next((rows[topic].max_total for rows in by_student.values() if topic in rows), 0)
-
-
 def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
-    """Return a file with the columns of the class list, and a column for each assignment.
-
-    Assignments without any result get no column.
-    """
-    state = class_state.read(course)
+    """Return a file with a line for each student, and a column for each assignment with results."""
     topics = [topic for topic in topics if any(topic in rows for rows in by_student.values())]
-    header, cells = state.columns, {who: state.students.get(who) or [] for who in by_student}
-    if not header or not all(map(len, cells.values())):  # not all from the same list
-        header = ["id", "first_name", "last_name", "email", "lms_user_id"]
-        people = everybody(course)
-        cells = {who: [*astuple(people[who])[: len(header)]] for who in by_student}
+    people = everybody(course)
     rows = [
-        [*cells[who], *(points(by_topic.get(topic)) for topic in topics)]
-        for who, by_topic in by_student.items()
+        [
+            *astuple(people.get(who, Person(who)))[: len(FIELDS)],
+            *(points(of.get(t)) for t in topics),
+        ]
+        for who, of in by_student.items()
     ]
-    is_canvas = "id" in map(plain, header) and bool(layouts.CANVAS & {*map(plain, header)})
-    if is_canvas:
-        blank = [""] * (len(header) - 1)
-        maxima = [f"{_maximum(by_student, topic):g}" for topic in topics]
-        rows.insert(0, ["    Points Possible", *blank, *maxima])
-    text = results.comma_separated([*header, *topics], rows)
-    # spreadsheets need a mark to open it as UTF-8; Canvas takes one for a part of its first header
-    return text.encode("utf-8" if is_canvas else "utf-8-sig")
+    # spreadsheets need a mark to open it as UTF-8
+    return results.comma_separated([*FIELDS, *topics], rows).encode("utf-8-sig")
 
 
 def fill(
@@ -86,7 +70,8 @@ def fill(
         raise ToolError(f"{layout.file} names nobody on the class list", remedy)
     raw, kept = [[*cells] for cells in layout.raw], []
     for topic, index in columns.items():
-        theirs, ours = _points_possible(layout, index), _maximum(by_student, topic)
+        theirs = _points_possible(layout, index)
+        ours = next((of[topic].max_total for of in by_student.values() if topic in of), 0)
         if theirs and ours and theirs != ours and not scale:
             remedy = f"set {ours:g} points on the platform and get the file again, or add --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
@@ -100,7 +85,7 @@ def fill(
                 raw[row][index] = new.replace(".", decimal_sign)
             elif new:
                 kept.append(f"{person}: {old}")
-    graded = {row.student for rows in by_student.values() for row in rows.values() if row.graded}
+    graded = {row.student for of in by_student.values() for row in of.values() if row.graded}
     missing = sorted(graded - {person.id for person in students.values()})
     unclear = [
         f"line {layout.rows[row - 1][0]}, {layout.person(rows[row])}: {reason}"
@@ -180,10 +165,13 @@ def main(
     topics: list[str], into: str | None, column: str, scale: bool, course: Course = HERE
 ) -> None:
     """Write a file of grades, and say of whom."""
-    topics = course.choose(topics)
-    by_student, people = grades(course, topics), everybody(course)
-    rows = [row for by_topic in by_student.values() for row in by_topic.values()]
-    graded = Counter(row.assignment for row in rows if row.graded)
+    topics, people = course.choose(topics), everybody(course)
+    rows = results.rows(course, topics, everybody=True)
+    listed = [row for row in rows if row.is_listed]
+    by_student: dict[str, dict[str, Row]] = {who: {} for who in class_members(course)}
+    for row in listed:
+        by_student.setdefault(row.student, {})[row.assignment] = row
+    graded = Counter(row.assignment for row in listed if row.graded)
     notes = {"Graded": ", ".join(f"{topic}: {number}" for topic, number in graded.items())}
     if into:
         if not graded:
@@ -196,8 +184,9 @@ def main(
     else:
         content, target = new_sheet(course, topics, by_student), course.build / "grades.csv"
     write_if_changed(target, content)
-    unlisted = {row.student for row in results.rows(course, topics) if not row.is_listed}
-    unread = {row.student for row in rows if row.pending}
+    handed_in = [row for row in rows if not row.why.startswith(NOT_HANDED_IN)]
+    unlisted = {row.student for row in handed_in if not row.is_listed}
+    unread = {row.student for row in listed if row.pending}
     notes["Not on the class list, and left out"] = described(sorted(unlisted), people)
     notes["Written answers still to be read"] = described(sorted(unread), people)
     tell(notes)

@@ -124,22 +124,20 @@ def _tools() -> list[Path]:
 def main(to: str | None, how: str, called: str, course: Course = HERE) -> None:
     """Release what is not released yet, and pack it."""
     course.need_solutions()
-    topics = course.choose([])
     if how != lab.UPLOAD and course.exchange.is_relative_to(course.root):
         raise ToolError(
             f"students do not share the exchange, {course.exchange}: it lies in your copy",
             "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
             "or let them upload a zip: make handout HOW=upload",
         )
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
-    target = Path(to or course.build / "handout" / f"{NAME}-{day}.zip").resolve()
+    target = Path(to or course.build / "handout" / f"{NAME}-{datetime.now(UTC):%Y-%m-%d}.zip")
     with Stages() as stages:
-        for topic in each(topics, stages.add("Release")):
+        for topic in each(course.choose([]), stages.add("Release")):
             release.write(course, topic)
-    names = pack(course, target, how, called)
-    size, text = target.stat().st_size / 1e6, instructions(course, how, called)
+    names, size = pack(course, target, how, called), target.stat().st_size / 1e6
     console.print(
-        f"{target}: {len(names)} files, {size:.1f} MB, without solutions. Students unpack it and "
-        f"follow its README.md. How to hand in: {_first_line(text)}",
+        f"{target.resolve()}: {len(names)} files, {size:.1f} MB, without solutions. Students "
+        f"unpack it and follow its README.md. How to hand in: "
+        f"{_first_line(instructions(course, how, called))}",
         soft_wrap=True,
     )

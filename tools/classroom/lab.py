@@ -25,7 +25,7 @@ from tools.classroom.backend import environment
 from tools.fingerprints import files, write_if_changed
 from tools.layout import HERE, Course
 from tools.progress import Stages, each
-from tools.terminal import ToolError, argument, command, console
+from tools.terminal import argument, command, console
 
 # No question about news and no look for updates: the course works without a network.
 DISABLED = ("@jupyterlab/apputils-extension:announcements",)
@@ -48,15 +48,14 @@ def submission_method(course: Course) -> dict[str, str]:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
+def copy_for_work(course: Course, topic: str) -> bool:
     """Put copies of released notebooks where they can be worked on; gather what is elsewhere.
 
-    Work can be taken over from an older copy of the course, too. Returns whether the copies have
-    the tests of the latest release: work that has begun is never overwritten.
+    Returns whether the copies have the tests of the latest release: work that has begun is never
+    overwritten.
     """
     releases = Releases(course.exercises)
     folders = [course.root / folder for folder in course.config.Submit.places]
-    folders += [older / "work", older / "exercises"] if older else []
     for said in gather(course.work, topic, folders, releases, course.root):
         console.print(f"[yellow]{said}[/]")
     for path in files(course.exercises / topic):
@@ -134,36 +133,28 @@ def _serve(command: Sequence[str], course: Course) -> int:
 
 @command(
     argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open"),
-    argument("--from", dest="older", metavar="FOLDER", help="an older copy, for the work in it"),
     argument("--no-browser", action="store_true", help="only print the address"),
 )
-def main(topic: str | None, older: str | None, no_browser: bool, course: Course = HERE) -> int:
+def main(topic: str | None, no_browser: bool, course: Course = HERE) -> int:
     """Release what is not released yet, then open JupyterLab until it is stopped."""
     topics = course.choose([])
     first = course.choose([topic] if topic else [])[0]
     course.prepare()
-    copied = Path(older).resolve() if older else None
-    if copied and not (copied / "exercises").is_dir():
-        problem = f"{copied} is no copy of the course: it has no exercises/"
-        raise ToolError(problem, "name the folder in which you started JupyterLab before")
     if course.has_solutions:
         with Stages() as stages:
-            for topic in each(topics, stages.add("Release")):
-                release.write(course, topic)
-                release.record(course, topic)
+            release.update(course, each(topics, stages.add("Release")))
     for topic in topics:
         where = str((course.work / topic).relative_to(course.root))
-        if not copy_for_work(course, topic, copied):
+        if not copy_for_work(course, topic):
             console.print(
                 f"[yellow]{topic} was released anew;[/] your work in {where}/ was begun before "
                 "and stays. Move it away to get the new one."
             )
     where = f"{course.work.relative_to(course.root)}/, on {', '.join(topics)}"
-    menu = "Under Nbgrader in the menu: assignment list"
-    menu += " (students), formgrader (instructors)." if course.has_solutions else "."
     hint = "[bold]Validate[/] runs the visible tests. Ctrl-C twice stops."
     console.print(f"You work in {where}. {hint}")
+    menu = "Under Nbgrader in the menu: assignment list"
+    menu += " (students), formgrader (instructors)." if course.has_solutions else "."
     text = submission_method(course).get("text")
     console.print(Text(f"How to hand in: {text}" if text else menu))
-    sys.stdout.flush()
     return _serve(jupyterlab(course, first, not no_browser), course)

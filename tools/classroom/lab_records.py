@@ -15,19 +15,6 @@ from tools.layout import HERE, LAB, Course
 from tools.terminal import ToolError, argument, command, console
 
 
-def write(course: Course, topic: str) -> None:
-    """Run the solution of a lab, and write its record."""
-    source, path = course.source(topic, LAB), course.record(topic)
-    if not source.exists():
-        raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
-    names = answers_of(source)
-    lab = importlib.import_module(f"optdl.labs.{topic}").LAB
-    path.unlink(missing_ok=True)
-    told = {name: names[name]() for name in ("user", "predictions")}
-    record = perform(lab, names, path=path, **told)
-    console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")
-
-
 def answers_of(source: Any) -> dict[str, Any]:
     """Return what the answer cells of a notebook define."""
     names: dict[str, Any] = {"__name__": "answers"}
@@ -44,4 +31,12 @@ def answers_of(source: Any) -> dict[str, Any]:
 def main(topics: list[str], course: Course = HERE) -> None:
     """Make the records of the labs that are named."""
     for topic in topics:
-        write(course, topic)
+        source, path = course.source(topic, LAB), course.record(topic)
+        if not source.exists():
+            raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
+        names = answers_of(source)
+        lab = importlib.import_module(f"optdl.labs.{topic}").LAB
+        path.unlink(missing_ok=True)
+        told = {name: names[name]() for name in ("user", "predictions")}
+        record = perform(lab, names, path=path, **told)
+        console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")

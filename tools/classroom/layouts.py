@@ -20,19 +20,19 @@ ENCODINGS = {
     b"\xef\xbb\xbf": ("utf-8-sig", "UTF-8"),
     b"\xff\xfe": ("utf-16", "UTF-16"),
     b"\xfe\xff": ("utf-16", "UTF-16"),
+    b"": ("utf-8", "UTF-8"),
 }
 """The encodings that a mark at the beginning of a file tells, with their names."""
 HEADERS = yaml.safe_load(Path(__file__).with_name("headers.yml").read_text("utf-8"))
-"""Those that stand for a column, in some languages, by the gradebook's name of it if it has one."""
+"""Those that stand for a column, in some languages, by the name of a person's field if it has one.
+"""
 OWN_ID, LOGIN, INSTITUTION = (HEADERS[kind] for kind in ("own id", "login", "institution"))
 GRADE = HEADERS["grade"]
-COLUMNS = ("first_name", "last_name", "name", "email", "lms_user_id")
+COLUMNS = ("first_name", "last_name", "name", "email", "number")
 CANVAS = {"sis login id", "sis user id", "section"}
 """Headers that tell that a column ID is Canvas's number."""
 PARTICIPANT = re.compile(r"(\D*[^\W\d_]\D*?)\s*(\d+)")
 """How Moodle's grading worksheet begins a line: *Participant 501*, in the teacher's language."""
-KEPT = ("section", "integration id", "root account")
-"""Headers that Canvas wants to see again in a file of grades."""
 
 
 def plain(text: str) -> str:
@@ -99,7 +99,7 @@ class Layout:
         """Return the numbers of the columns that say more of a student than the id."""
         found = {name: self.find(HEADERS[name]) for name in COLUMNS}
         if self.platform == "Canvas":
-            found["lms_user_id"] += self.find(("id",))
+            found["number"] += self.find(("id",))
         return {name: indices[0] for name, indices in found.items() if indices}
 
     @cached_property
@@ -115,7 +115,7 @@ class Layout:
     def internal(self) -> list[int]:
         """Return the numbers of the columns with numbers that a platform gives by itself."""
         participant = [0] if self.platform == "Moodle" else self.find(("identifier",))
-        return [self.columns.get("lms_user_id", -1), *participant]
+        return [self.columns.get("number", -1), *participant]
 
     @property
     def submitted(self) -> int | None:
@@ -132,18 +132,14 @@ class Layout:
         """Return the cell after a grade in Moodle's worksheet: the maximum, or a scale's words."""
         return "".join(cells[grade + 1 : grade + 2])
 
-    def fields(self, cells: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
-        """Return what some columns of a row say of a student, by the gradebook's names."""
-        fields = {name: cells[index] for name, index in columns.items()}
+    def person(self, cells: Sequence[str], columns: Mapping[str, int] | None = None) -> Person:
+        """Return of whom a row speaks, with all that may be an id, or as some columns say."""
+        fields = {name: cells[index] for name, index in (columns or self.columns).items()}
         if "name" in fields:
             first, last = split_name(fields.pop("name"))
             fields = {"first_name": first, "last_name": last} | fields
-        return fields
-
-    def person(self, cells: Sequence[str]) -> Person:
-        """Return of whom a row speaks."""
-        ids = {cells[index].casefold() for index in self.ids} - {""}
-        return Person.of(self.fields(cells, self.columns), ids)
+        ids = {cells[index].casefold() for index in self.ids if not columns} - {""}
+        return Person(**fields, ids=frozenset(ids))
 
     def write(self, rows: Iterable[Sequence[str]]) -> bytes:
         """Return rows in UTF-8 that are written as the table, so that a platform knows it again."""
@@ -155,12 +151,6 @@ class Layout:
     def students(self) -> list[tuple[int, list[str]]]:
         """Return the rows of students, each with the number of its line."""
         return [row for row in self.rows if self.is_student(row[1])]
-
-    @property
-    def left_out(self) -> list[str]:
-        """Return the rows that are no students."""
-        rows = (row for row in self.rows if not self.is_student(row[1]))
-        return [f"line {number}: {' '.join(filter(None, cells))}" for number, cells in rows]
 
     def is_student(self, cells: Sequence[str]) -> bool:
         """Return whether a row is a student, and none of those that Canvas puts among them."""
@@ -175,18 +165,17 @@ class Layout:
 def read(file: Path) -> Layout:
     """Read a table; raise with the line where the file is none."""
 
-    def fail(reason: str) -> ToolError:
-        return ToolError(f"{file} cannot be read: {reason}", SAVE_AS)
+    def fail(reason: str, remedy: str = SAVE_AS) -> ToolError:
+        return ToolError(f"{file} cannot be read: {reason}", remedy)
 
     try:
         content = file.read_bytes()
     except OSError as error:
-        problem = f"{file} cannot be read: {error.strerror}"
-        raise ToolError(problem, "give the name of a file") from None
+        raise fail(str(error.strerror), "give the name of a file") from None
     if content.startswith(WORKBOOKS):
         raise fail("it is a workbook or a zip, not CSV")
-    mark = next((mark for mark in ENCODINGS if content.startswith(mark)), b"")
-    encoding, encoding_name = ENCODINGS.get(mark, ("utf-8", "UTF-8"))
+    mark = next(mark for mark in ENCODINGS if content.startswith(mark))
+    encoding, encoding_name = ENCODINGS[mark]
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -202,19 +191,17 @@ def read(file: Path) -> Layout:
     rows, raw = [], []
     try:
         for cells in reader:
-            stripped = [cell.strip() for cell in cells]
-            if any(stripped):
+            if any(stripped := [cell.strip() for cell in cells]):
                 rows.append((reader.line_num, stripped))
                 raw.append(cells)
     except csv.Error as error:
-        problem = f"line {reader.line_num} of {file} cannot be read: {error}"
-        raise ToolError(problem, "repair the line") from None
+        raise fail(f"line {reader.line_num}: {error}", "repair the line") from None
     header = rows[0][1] if rows else []
-    for number, cells in rows[1:]:
+    for (number, cells), as_it_was in zip(rows, raw, strict=True):
         if any(cells[len(header) :]):
             problem = f"line {number} of {file} has {len(cells)} cells for {len(header)} columns"
             remedy = f"put a cell that holds {separator!r} between double quotes"
             raise ToolError(problem, remedy)
-    for cells in [*raw, *(cells for _, cells in rows[1:])]:
-        cells += [""] * (len(header) - len(cells))
+        for row in (cells, as_it_was):
+            row += [""] * (len(header) - len(row))
     return Layout(file, header, rows[1:], raw, separator, encoding_name, bool(mark))

@@ -65,7 +65,7 @@ def answers(course: Course, topic: str, question: Question) -> list[dict[str, An
                 continue  # nothing was handed in, or the text is as it was released
             # grading has made the text harmless
             text = notebooks.named(notebooks.read_graded(path))[question.cell].source
-            about = {"student": row.student, "who": row.who, "html": rendered(text)}
+            about = {"student": row.student, "who": str(row.person), "html": rendered(text)}
             points = None if grade.needs_manual_grade else grade.manual_score
             comment = book.find_comment(*place).manual_comment or ""
             result.append(about | {"points": points, "comment": comment})

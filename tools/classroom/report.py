@@ -5,7 +5,7 @@ where, and which answers are alike; then it shows the whole term. Beside it lies
 spreadsheets with the same data.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -102,12 +102,12 @@ def gather(course: Course, topics: Sequence[str] = ()) -> list[Assignment]:
 
 def people(class_: Sequence[Assignment]) -> dict[str, str]:
     """Return what each student is called, by id; the fewest points come first."""
-    names, points = {}, Counter[str]()
+    names, points = dict[str, str](), defaultdict[str, float](float)
     for row in (row for assignment in class_ for row in assignment.rows):
-        names[row.student] = f"{row.first_name} {row.last_name}".strip() or row.student
-        points[row.student] += row.auto  # type: ignore[assignment]
+        names[row.student] = row.person.name or row.student
+        points[row.student] += row.auto
     same = Counter(names.values())
-    names |= {id_: f"{name} ({id_})" for id_, name in names.items() if same[name] > 1}
+    names |= {who: f"{name} ({who})" for who, name in names.items() if same[name] > 1}
     return dict(sorted(names.items(), key=lambda item: points[item[0]]))
 
 
@@ -152,12 +152,7 @@ def to_csv(shown: Sequence[Assignment]) -> str:
     lines: list[Sequence[object]] = []
     for assignment in shown:
         for row in assignment.rows:
-            day = f"{row.handed_in:%Y-%m-%d}" if row.handed_in else ""
-            has_time = row.handed_in and row.due
-            left = round((row.due - row.handed_in).total_seconds() / 3600) if has_time else ""  # type: ignore[operator]
-            topic, student = assignment.topic, row.student
-            who = (student, row.first_name, row.last_name, topic, day, left)
-            parts: list[Sequence[object]] = []
+            student, topic, parts = row.student, row.assignment, list[Sequence[object]]()
             for each in assignment.reports:
                 if student in each.points:
                     of, why = (each.points[student], each.max_points), each.why.get(student)
@@ -170,6 +165,10 @@ def to_csv(shown: Sequence[Assignment]) -> str:
             if row.late_penalty:
                 penalty = row.total - row.auto - row.written
                 parts.append((topic, "late penalty", penalty, 0, row.late))
+            day, left = row.handed_in and f"{row.handed_in:%Y-%m-%d}", None
+            if row.handed_in and row.due:
+                left = round((row.due - row.handed_in).total_seconds() / 3600)
+            who = student, row.person.first_name, row.person.last_name, topic, day, left
             lines += [(*who, *part, "; ".join(row.remarks)) for part in parts]
     return results.comma_separated(COLUMNS, lines)
 

@@ -19,8 +19,9 @@ from gradebox.nbgrader.names import absent
 from gradebox.run import report
 from optdl.checks.report import LIKELY_CAUSE, WHY
 from tools import notebooks
-from tools.classroom import class_state, release
+from tools.classroom import class_state, release, student_matching
 from tools.classroom.backend import Backend, submissions
+from tools.classroom.student_matching import Person
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -61,9 +62,7 @@ class Row:
     ``handed_in`` and ``due`` are moments in UTC, and the second includes an extension.
     """
 
-    student: str
-    first_name: str
-    last_name: str
+    person: Person
     assignment: str
     max_auto: float
     max_written: float
@@ -74,18 +73,17 @@ class Row:
     hours_late: float = 0
     late_penalty: float = 0
     why: str = ""
-    events: tuple[Event, ...] = ()
-    lacks: tuple[str, ...] = ()
+    events: Sequence[Event] = ()
+    lacks: Sequence[str] = ()
     time: str = ""
     is_listed: bool = True
     handed_in: datetime | None = None
     due: datetime | None = None
 
     @property
-    def who(self) -> str:
-        """Return the student's id and name."""
-        name = f"{self.first_name} {self.last_name}".strip()
-        return f"{self.student} ({name})" if name else self.student
+    def student(self) -> str:
+        """Return the student's id."""
+        return self.person.id
 
     @property
     def total(self) -> float:
@@ -98,11 +96,6 @@ class Row:
         return self.max_auto + self.max_written
 
     @property
-    def _circumstances(self) -> list[str]:
-        older = f"older release, without {', '.join(self.lacks)}" if self.lacks else ""
-        return [self.time, self.late, older, "" if self.is_listed else NOT_LISTED]
-
-    @property
     def is_late(self) -> bool:
         """Return whether the work came late, or a platform that does not tell when says so."""
         return self.hours_late > 0 or self.time not in ("", TIME_UNKNOWN)
@@ -113,6 +106,11 @@ class Row:
         days, hours = f"{self.hours_late / 24:.0f} d", f"{self.hours_late:g} h"
         came = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
         return f"{came}, {self.late_penalty:g} points taken off" if self.late_penalty else came
+
+    @property
+    def _circumstances(self) -> list[str]:
+        older = f"older release, without {', '.join(self.lacks)}" if self.lacks else ""
+        return [self.time, self.late, older, "" if self.is_listed else NOT_LISTED]
 
     @property
     def remarks(self) -> list[str]:
@@ -143,15 +141,15 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
     results, state = [], class_state.read(course)
+    people = student_matching.everybody(course)
     with Backend(course).gradebook() as book:
-        names = {each.id: (each.first_name or "", each.last_name or "") for each in book.students}
         graded: dict[str, dict[str, Any]] = {}
         for submission in submissions(book, topics):
             graded.setdefault(submission.assignment.name, {})[submission.student.id] = submission
         for topic, of_students in graded.items():
             assignment, outcomes = book.find_assignment(topic), read_report(course, topic)
             handed_in = {*of_students, *course.submitters(topic)}
-            for student in handed_in | (names.keys() if everybody else set()):
+            for student in handed_in | (people.keys() if everybody else set()):
                 outcome, submission = outcomes.get(student, {}), of_students.get(student)
                 time = ""
                 if submission and assignment.duedate and submission.timestamp is None:
@@ -162,15 +160,14 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
                 happened = [*map(Event.of, outcome.get("events", ()))]
                 lacks, events = release.older(course, topic, happened)
                 row = Row(
-                    student,
-                    *names.get(student, ("", "")),
+                    people.get(student, Person(student)),
                     topic,
                     assignment.max_code_score,
                     assignment.max_written_score + assignment.max_task_score,
                     why=": ".join(filter(None, why)),
                     # how late it came, and what that costs, is told in numbers
-                    events=tuple(each for each in events if not each.kind.startswith("late")),
-                    lacks=tuple(lacks),
+                    events=[each for each in events if not each.kind.startswith("late")],
+                    lacks=lacks,
                     time=time,
                     is_listed=not state.students or student in state.students,
                     **(_points(submission) if submission else {}),
@@ -205,18 +202,15 @@ NOT_WRITTEN = "not written"
 NOT_FOUND = "the function was not found: renamed or deleted"
 NOT_RUN = "the cell of the function ends with an error"
 TOO_LONG = "too slow, or without an end"
-ENDED = "ends Python"
 UNNAMED = "a wrong result of no known cause"
-KINDS = {"slow": TOO_LONG, "ended": ENDED}
+KINDS = {"slow": TOO_LONG, "ended": "ends Python"}
 """What the kinds of events say of a test."""
-
-_RAISED = re.compile(r"your function raised (\w+)")
-WHYS = (
-    (re.compile(r"values? differ"), UNNAMED),
-    (re.compile(r"expected (?:shape|a single number)"), "a wrong shape"),
-    (re.compile(r"prints its answer"), "prints, and returns nothing"),
-    (re.compile(r"got None"), "returns nothing"),
-)
+WHYS = {
+    r"values? differ": UNNAMED,
+    r"expected (?:shape|a single number)": "a wrong shape",
+    r"prints its answer": "prints, and returns nothing",
+    r"got None": "returns nothing",
+}
 """What some of the reasons that a check gives have in common."""
 
 
@@ -280,7 +274,7 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
                 entries = [each for each in submission.notebooks if each.name == name]
                 grades = {grade.name: grade for entry in entries for grade in entry.grades}
                 nb = notebooks.read_graded(path)
-                cells, missing = notebooks.named(nb).items(), absent(nb)
+                missing = absent(nb)
                 happened = {
                     event["cell"]: KINDS[event["kind"]]
                     for event in events
@@ -288,7 +282,7 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
                 }
                 causes = {
                     test: (cause(cell, missing, happened), _lines(cell, LIKELY_CAUSE))
-                    for test, cell in cells
+                    for test, cell in notebooks.named(nb).items()
                     if is_test(cell)
                 }
                 for exercise in exercises[name]:
@@ -322,20 +316,19 @@ def cause(cell: Any, missing: Mapping[str, Any], happened: Mapping[str, str]) ->
     """
     if not (raised := errors(cell)):
         return ""
-    name = name_of(cell)
+    name, text = name_of(cell), error_text(cell)
     if name in missing:
         return NOT_RUN if missing[name].failed else NOT_FOUND
     if name in happened:
         return happened[name]
     if hints := _lines(cell, LIKELY_CAUSE):
         return hints[0]
-    text = error_text(cell)
     if "not written yet" in text or raised[0].ename == "NotImplementedError":
         return NOT_WRITTEN
-    if error := _RAISED.search(text):
+    if error := re.search(r"your function raised (\w+)", text):
         return f"raises {error[1]}"
     for why in _lines(cell, WHY)[:1]:
-        return next((category for pattern, category in WHYS if pattern.search(why)), why)
+        return next((told for pattern, told in WHYS.items() if re.search(pattern, why)), why)
     return UNNAMED if raised[0].ename == "CheckFailed" else f"fails with {raised[0].ename}"
 
 

@@ -10,8 +10,8 @@ that a platform gives by itself is never an id. ``--id COLUMN`` takes another.
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 
 from rich.markup import escape
@@ -21,7 +21,7 @@ from rich.text import Text
 from tools.classroom import backend, class_state, layouts
 from tools.classroom.backend import Backend
 from tools.classroom.layouts import Layout, plain
-from tools.classroom.student_matching import Person, everybody, find
+from tools.classroom.student_matching import FIELDS, Person, everybody, find
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
@@ -30,9 +30,6 @@ UNUSABLE = re.compile(r"[+/\\*?\[\]\s]|^\.|^-")
 MAX_NAMED = 6
 SAME = "named as one not in the list"
 
-Student = dict[str, str]
-"""The gradebook's fields of a student."""
-
 
 @dataclass(frozen=True)
 class ClassList:
@@ -40,33 +37,28 @@ class ClassList:
 
     layout: Layout
     columns: dict[str, int]
-    students: list[Student]
+    students: list[Person]
     refused: dict[str, str]
 
 
-def read(file: Path, column: str = "", people: Mapping[str, Person] | None = None) -> ClassList:
+def read(file: Path, column: str = "", known_ids: Collection[str] = ()) -> ClassList:
     """Read a class list; without a header of the column of ids, a rule decides which it is.
 
     A column with more ids of the people in the gradebook comes first.
     """
-    layout, people, students = layouts.read(file), people or {}, list[Student]()
-    best, refused = _id_column(layout, column, {*people})
+    layout, students = layouts.read(file), []
+    best, refused = _id_column(layout, column, {*known_ids})
     # "student" may stand for an id or for a name, but not for both; an e-mail address may
-    rest = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
+    columns = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
+    columns["id"] = best
     for number, cells in layout.students:
-        fields = layout.fields(cells, rest | {"id": best})
-        person, known = Person.of(fields), people.get(fields["id"])
+        students.append(person := layout.person(cells, columns))
         if person.email and "@" not in person.email:
             problem = f"line {number} of {file}, {person}: {person.email!r} is no e-mail address"
             raise ToolError(problem, "are the titles of two columns swapped?")
-        is_whole = rest.keys().isdisjoint(("first_name", "last_name")) and "name" in rest
-        if known and known.name == person.name and is_whole and "," not in cells[rest["name"]]:
-            # a list before may have said which part is the last name
-            fields |= {"first_name": known.first_name, "last_name": known.last_name}
-        students.append({name: value for name, value in fields.items() if value})
     if not students:
         raise ToolError(f"{file} has no students", "a line below the header is a student")
-    return ClassList(layout, rest | {"id": best}, students, refused)
+    return ClassList(layout, columns, students, refused)
 
 
 def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int, dict[str, str]]:
@@ -119,19 +111,18 @@ def _fault(layout: Layout, index: int) -> tuple[str, str] | None:
     return None
 
 
-def compare(people: Mapping[str, Person], students: Sequence[Student]) -> dict[str, list[str]]:
+def compare(people: Mapping[str, Person], students: Sequence[Person]) -> dict[str, list[str]]:
     """Return which of the students are new to the gradebook, changed, as before, and not listed.
 
     A new student who is in the gradebook under another id is refused.
     """
-    listed = {student["id"] for student in students}
+    listed = {student.id for student in students}
     unlisted = [person for who, person in people.items() if who not in listed]
     by_email = {person.email.casefold(): person for person in unlisted if person.email}
     by_name = {person.name.casefold(): person for person in unlisted if person.name}
     done: dict[str, list[str]] = {"new": [], "changed": [], "as before": [], "not in the list": []}
     same = []
-    for student in students:
-        now = Person.of(student)
+    for now in students:
         before = people.get(now.id)
         if before is None and (other := by_email.get(now.email.casefold())):
             raise ToolError(
@@ -140,30 +131,24 @@ def compare(people: Mapping[str, Person], students: Sequence[Student]) -> dict[s
             )
         if before is None and (other := by_name.get(now.name.casefold())):
             same.append(f"{now} as {other.id}")
-        known = {name: value for name, value in vars(now).items() if value}
-        is_same = before and vars(before) == vars(before) | known
-        outcome = "new" if before is None else "as before" if is_same else "changed"
+        # what the list does not say stays
+        after = before and replace(before, **{n: v for n, v in asdict(now).items() if v})
+        outcome = "new" if before is None else "as before" if before == after else "changed"
         done[outcome].append(str(now if now.name or not before else before))
     done["not in the list"] = sorted(map(str, unlisted))
     return done | ({SAME: same} if same else {})
 
 
-def enter(course: Course, class_list: ClassList) -> None:
+def enter(course: Course, students: Sequence[Person]) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    layout = class_list.layout
-    # the columns that tell who a student is
-    told = sorted({*class_list.columns.values(), *layout.ids, *layout.find(layouts.KEPT)})
-    header = [layout.header[index] for index in told]
     with class_state.changed(course) as state, Backend(course).gradebook() as book:
-        if state.columns != header:  # cells under other columns would mean something else
-            state.columns, state.students = header, {who: [] for who in state.students}
         existing = {entry.id: entry for entry in book.students}
-        for student, (_, cells) in zip(class_list.students, layout.students, strict=True):
-            who = student["id"]
-            book.db.add(entry := existing.get(who) or backend.Student(id=who))
-            for name, value in student.items():
-                setattr(entry, name, value)
-            state.students[who] = [cells[index] for index in told]
+        for student in students:
+            book.db.add(entry := existing.get(student.id) or backend.Student(id=student.id))
+            for name, value in zip(FIELDS, astuple(student), strict=False):
+                if value:
+                    setattr(entry, name, value)
+        state.students = sorted({*state.students, *(student.id for student in students)})
         book.db.commit()
 
 
@@ -172,7 +157,7 @@ def take_off(course: Course, students: Sequence[str]) -> tuple[list[Person], lis
     people, removed, stay = everybody(course), list[Person](), list[Person]()
     with class_state.changed(course) as state, Backend(course).gradebook() as book:
         for person in {find(text, people) for text in students}:
-            state.students.pop(person.id, None)
+            state.students = [who for who in state.students if who != person.id]
             entry = book.find_student(person.id)
             if entry.submissions or any(course.submitted.glob(f"{person.id}/*")):
                 stay.append(person)
@@ -191,15 +176,20 @@ def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
     size = f"{len(students)} students"
     console.print(f"{escape(str(layout.file))}: {size}{origin}, {sign}, {layout.encoding}")
     table = Table("", "column", "for example", box=None)
-    for name in ("id", "first_name", "last_name", "email", "lms_user_id"):
-        index = columns.get(name, columns.get("name") if "_name" in name else None)
-        examples = _few([student[name] for student in students if name in student][:3])
+    for name, field in zip(FIELDS, fields(Person), strict=False):
+        index = columns.get(field.name, columns.get("name") if "_name" in name else None)
+        examples = _few([value for one in students if (value := getattr(one, field.name))][:3])
         table.add_row(name, Text("–" if index is None else layout.header[index]), Text(examples))
     console.print(table)
+    others = [(n, cells) for n, cells in layout.rows if (n, cells) not in layout.students]
     rest = [name for index, name in enumerate(layout.header) if index not in columns.values()]
-    refused = [f"{name} ({why})" for name, why in class_list.refused.items()]
-    lists = {"Left alone": rest, "No students": layout.left_out, "Not the id": refused}
-    tell({title: ", ".join(items) for title, items in lists.items()})
+    tell(
+        {
+            "Left alone": ", ".join(rest),
+            "No students": ", ".join(f"line {n}: {' '.join(filter(None, c))}" for n, c in others),
+            "Not the id": ", ".join(f"{name} ({why})" for name, why in class_list.refused.items()),
+        }
+    )
     table = Table("", "students", "", box=None)
     for outcome, who in done.items():
         table.add_row(outcome, str(len(who)), Text(_few(who)))
@@ -210,14 +200,6 @@ def _few(items: Sequence[str]) -> str:
     return ", ".join(items[:MAX_NAMED]) + (", …" if len(items) > MAX_NAMED else "")
 
 
-def _agreed(question: str, option: str) -> bool:
-    """Ask on a terminal; elsewhere nobody can answer."""
-    if not sys.stdin.isatty():
-        console.print(f"Add {option}.")
-        return False
-    return console.input(escape(question)).strip().lower() in ("y", "yes")
-
-
 @command(
     argument("file", nargs="?", metavar="FILE", help="the class list, as CSV"),
     argument("--id", dest="column", metavar="COLUMN", default="", help="the column of the ids"),
@@ -225,7 +207,9 @@ def _agreed(question: str, option: str) -> bool:
     argument("--namesakes", action="store_true", help="people named as others are other people"),
     argument("--remove", nargs="+", metavar="STUDENT", help="take off, by id, number or name"),
 )
-def main(file: str, column: str, remove: list[str], course: Course = HERE, **flags: bool) -> int:
+def main(
+    file: str, column: str, yes: bool, namesakes: bool, remove: list[str], course: Course = HERE
+) -> int:
     """Show a class list, and enter it; or take students off."""
     people = everybody(course)
     if remove:
@@ -236,17 +220,20 @@ def main(file: str, column: str, remove: list[str], course: Course = HERE, **fla
     if not file:
         raise ToolError("which class list?", "make class LIST=class.csv")
     class_list = read(Path(file), column, people)
-    done = compare(people, class_list.students)
+    done, number = compare(people, class_list.students), len(class_list.students)
     show(class_list, done)
-    question = "Are these other people of the same names? [y/N] "
-    are_others = flags["namesakes"] or SAME not in done
-    if not (are_others or _agreed(question, "--namesakes if they are")):
-        remedy = "take the ids from the same column as before: --id COLUMN"
-        raise ToolError("the list has people of the gradebook under other ids", remedy)
-    question = f"Enter these {len(class_list.students)} students? [y/N] "
-    if not (flags["yes"] or _agreed(question, "--yes to enter it")):
-        console.print("Nothing was entered.")
-        return 1
-    enter(course, class_list)
-    console.print("Entered.")
-    return 0
+    if SAME in done and not namesakes:
+        raise ToolError(
+            "the list has people of the gradebook under other ids",
+            "take the ids from the same column as before: --id COLUMN; or, if they are other "
+            f"people of the same names: python -m tools.classroom.roster {file} --namesakes",
+        )
+    if not yes and not sys.stdin.isatty():
+        console.print("Add --yes to enter it.")
+    elif not yes:
+        answer = console.input(f"Enter these {number} students? \\[y/N] ")
+        yes = answer.strip().lower() in ("y", "yes")
+    if yes:
+        enter(course, class_list.students)
+    console.print("Entered." if yes else "Nothing was entered.")
+    return 0 if yes else 1

@@ -5,10 +5,9 @@ assignment; a few hand in the others, and the first lab. The class shows what gr
 """
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from nbformat import NotebookNode
 from rich.table import Table
@@ -18,7 +17,7 @@ from optdl.checks import catalog
 from tools import notebooks
 from tools.classroom import answers, release
 from tools.classroom.backend import Backend
-from tools.fingerprints import Fingerprints, write_if_changed
+from tools.fingerprints import write_if_changed
 from tools.layout import HERE, LAB, RECORD, Course
 from tools.terminal import argument, command, console
 
@@ -120,8 +119,7 @@ def _deletes_tests(sheet: Sheet) -> dict[str, str | None]:
     return _all_right(sheet) | dict.fromkeys(tests)
 
 
-RIGHT = "answers everything right"
-SECOND = "the second exercise"
+RIGHT, SECOND = "answers everything right", "the second exercise"
 STUDENTS = (
     Student("Ada", "all correct", f"{RIGHT}, and adds the lab's record", _all_right),
     Student("Ben", "blank", "hands in the notebook as it was released", lambda sheet: {}),
@@ -195,12 +193,18 @@ def due_dates(course: Course) -> dict[str, datetime]:
     return {topic: DUE + timedelta(weeks=week) for week, topic in enumerate(course.topics())}
 
 
+def with_lab(course: Course) -> str | None:
+    """Return the first topic that has a lab."""
+    return next((topic for topic in course.topics() if LAB in course.notebooks(topic)), None)
+
+
 def create(course: Course, topics: Sequence[str]) -> list[str]:
     """Write what the class hands in for released assignments; return who it is."""
     dates = due_dates(course)
-    with_lab = next((topic for topic in dates if LAB in course.notebooks(topic)), None)
     for topic in topics:
-        names = [name for name in course.notebooks(topic) if name != LAB or topic == with_lab]
+        names = [
+            name for name in course.notebooks(topic) if name != LAB or topic == with_lab(course)
+        ]
         sheets = {name: sheet(course, topic, name) for name in names}
         for student in STUDENTS:
             if dates[topic] == DUE or student.name in REGULAR:
@@ -208,7 +212,6 @@ def create(course: Course, topics: Sequence[str]) -> list[str]:
                 moment = (dates[topic] + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
                 for name, content in (work | {"timestamp.txt": moment.encode()}).items():
                     write_if_changed(course.submitted / student.id / topic / name, content)
-    _drop(course, {student.id for student in STUDENTS})
     with Backend(course).gradebook() as book:
         for student in STUDENTS:
             about = {"first_name": student.name, "last_name": f"({student.kind})"}
@@ -219,27 +222,19 @@ def create(course: Course, topics: Sequence[str]) -> list[str]:
     return [student.id for student in STUDENTS]
 
 
-def _drop(course: Course, but: Collection[str] = ()) -> list[str]:
-    """Remove sample students, who are known by their addresses, with their work and scores."""
-    fingerprints = Fingerprints(course.build / "fingerprints.json")
-    with Backend(course).gradebook() as book:
-        emails = {student.id: str(student.email) for student in book.students}
-        ours = [who for who, email in emails.items() if email.endswith(f"@{MAIL}")]
-        for identifier in {*ours} - {*but}:
-            book.remove_student(identifier)
-            fingerprints.forget(f"feedback/{identifier}/")
-            for folder in (course.submitted, course.autograded, course.feedback):
-                shutil.rmtree(folder / identifier, ignore_errors=True)
-    return ours
-
-
 def dissolve(course: Course) -> int:
     """Remove the sample class, its work, scores and due dates; real students stay."""
-    dropped, dates = _drop(course), due_dates(course)
+    dates = due_dates(course)
     with Backend(course).gradebook() as book:
+        # the addresses also tell who was a sample student of an earlier version
+        ours = [one.id for one in book.students if str(one.email).endswith(f"@{MAIL}")]
+        for student in ours:
+            book.remove_student(student)
+            for folder in (course.submitted, course.autograded, course.feedback):
+                shutil.rmtree(folder / student, ignore_errors=True)
         for name in [one.name for one in book.assignments if one.duedate == dates.get(one.name)]:
             book.update_or_create_assignment(name, duedate=None)
-    return len(dropped)
+    return len(ours)
 
 
 @command(argument("--remove", action="store_true", help="remove the class and its scores"))
@@ -249,10 +244,8 @@ def main(remove: bool, course: Course = HERE) -> None:
         console.print(f"Removed {dissolve(course)} students of the sample class.")
         return
     topics = course.choose([])
-    for topic in topics:
-        release.write(course, topic)
-        release.record(course, topic)
+    release.update(course, topics)
     create(course, topics)
     console.print(table())
-    where = Path(course.submitted).relative_to(course.root)
+    where = course.submitted.relative_to(course.root)
     console.print(f"{len(STUDENTS)} students handed in {', '.join(topics)}: see {where}/")

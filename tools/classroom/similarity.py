@@ -41,27 +41,17 @@ _LAYOUT = {
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    """Students, and the titles of the answers that are the ``same``, or that are ``near``.
-
-    An answer is that of each student, or nearly that of another one in the group.
-    """
-
-    students: tuple[str, ...]
-    same: list[str] = field(default_factory=list)
-    near: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
+@dataclass
 class Similarity:
-    """What is alike in an assignment: groups, those with most answers first.
+    """What is alike in an assignment.
 
+    ``groups`` has by students the titles of the answers that are alike, the groups with most
+    answers first: an answer of each student is that of another one in the group, or nearly.
     ``compared``, ``natural`` and ``few`` have the titles of exercises: those that were compared,
     that strangers answer alike, and that too few students have answered.
     """
 
-    groups: list[Group] = field(default_factory=list)
+    groups: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     compared: list[str] = field(default_factory=list)
     natural: list[str] = field(default_factory=list)
     few: list[str] = field(default_factory=list)
@@ -124,7 +114,7 @@ def _answers(course: Course, topic: str) -> Iterator[tuple[str, bool, str, dict[
 
 def find(course: Course, topic: str) -> Similarity:
     """Return which answers of an assignment are alike."""
-    result, groups = Similarity(), dict[tuple[str, ...], Group]()
+    result = Similarity()
     for title, is_code, blank, answers in _answers(course, topic):
         if len(answers) < MIN_STUDENTS:
             result.few.append(title)
@@ -142,11 +132,8 @@ def find(course: Course, topic: str) -> Similarity:
             (sources[:, None] == sources) | (alike >= MIN_LIKENESS)
         )
         for label in range(number):
-            members = np.flatnonzero(labels == label)
-            if len(members) > 1:
+            if len(members := np.flatnonzero(labels == label)) > 1:
                 who = tuple(students[member] for member in members)
-                group = groups.setdefault(who, Group(who))
-                are_same = len({*sources[members]}) == 1
-                (group.same if are_same else group.near).append(title)
-    result.groups.extend(sorted(groups.values(), key=lambda one: -len(one.same) - len(one.near)))
+                result.groups.setdefault(who, []).append(title)
+    result.groups = dict(sorted(result.groups.items(), key=lambda item: -len(item[1])))
     return result

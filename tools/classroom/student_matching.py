@@ -5,8 +5,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from tools.classroom import class_state
 from tools.classroom.backend import Backend
@@ -29,14 +29,7 @@ class Person:
     last_name: str = ""
     email: str = ""
     number: str = ""
-    ids: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, fields: Mapping[str, str | None], ids: Iterable[str] = ()) -> "Person":
-        """Return a person from the gradebook's fields, of which any may be missing."""
-        first, last = fields.get("first_name") or "", fields.get("last_name") or ""
-        email, number = fields.get("email") or "", fields.get("lms_user_id") or ""
-        return cls(fields.get("id") or "", first, last, email, number, frozenset(ids))
+    ids: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     @property
     def name(self) -> str:
@@ -55,6 +48,10 @@ class Person:
 
     def __str__(self) -> str:
         return f"{self.id} ({self.name})" if self.id and self.name else self.id or self.name
+
+
+FIELDS = ("id", "first_name", "last_name", "email", "lms_user_id")
+"""What the gradebook knows of a person, in the order of the fields of one."""
 
 
 def name_keys(name: str) -> set[str]:
@@ -76,7 +73,8 @@ def is_test_student(name: str) -> bool:
 def everybody(course: Course) -> dict[str, Person]:
     """Return everyone in the gradebook, by id."""
     with Backend(course).gradebook() as book:
-        return {entry.id: Person.of({**vars(entry)}) for entry in book.students}
+        known: list[list[Any]] = [[getattr(one, name) for name in FIELDS] for one in book.students]
+    return {who: Person(who, *(value or "" for value in rest)) for who, *rest in known}
 
 
 def class_members(course: Course) -> dict[str, Person]:
@@ -94,11 +92,12 @@ def find(text: str, people: Mapping[str, Person]) -> Person:
     """Return who is meant by an id, an e-mail address, a number, or a name that only one has."""
     text = text.strip()
     keys = name_keys(text)
+    everyone = people.values()
     found = (
-        [person for person in people.values() if person.id == text]
-        or [person for person in people.values() if text.casefold() in person.logins]
-        or [person for person in people.values() if text and text == person.number]
-        or [person for person in people.values() if text == str(person) or keys & person.keys]
+        [one for one in everyone if one.id == text]
+        or [one for one in everyone if text.casefold() in one.logins]
+        or [one for one in everyone if text and text == one.number]
+        or [one for one in everyone if text == str(one) or keys & one.keys]
     )
     if len(found) == 1:
         return found[0]
@@ -117,50 +116,50 @@ def match(
     these says otherwise, one student has it, and one claim.
     """
     people = list(members.values())
-    sure = {
-        key: [person for person in people if claim.logins & person.logins]
-        or [person for person in people if claim.number and claim.number == person.number]
+    found = {
+        key: [one for one in people if claim.logins & one.logins]
+        or [one for one in people if claim.number and claim.number == one.number]
         for key, claim in claims.items()
     }
-    taken = {person.id for found in sure.values() for person in found}
-    has_ids = any(
-        person.id.casefold() in claims[key].ids for key, found in sure.items() for person in found
-    )
+    sure = [(claims[key], one) for key, several in found.items() for one in several]
+    taken = {one.id for _, one in sure}
+    has_ids = any(one.id.casefold() in claim.ids for claim, one in sure)
 
-    def may_be(claim: Person, person: Person) -> bool:
+    def may_be(claim: Person, one: Person) -> bool:
         is_other = (
-            (claim.number and person.number)  # which differ, or the number had decided
-            or (claim.email and person.email)
+            (claim.number and one.number)  # which differ, or the number had decided
+            or (claim.email and one.email)
             or (claim.ids and has_ids)
         )
-        return not is_other and person.id not in taken and bool(claim.keys & person.keys)
+        return not is_other and one.id not in taken and bool(claim.keys & one.keys)
 
-    found = {
-        key: sure[key] or [person for person in people if may_be(claim, person)]
-        for key, claim in claims.items()
-    }
-    claimed = Counter(person.id for several in found.values() for person in several)
+    for key, claim in claims.items():
+        found[key] = found[key] or [one for one in people if may_be(claim, one)]
+    claimed = Counter(one.id for several in found.values() for one in several)
     matched, unclear = {}, {}
     for key, several in found.items():
-        if not several:
-            named = ", ".join(str(person) for person in people if claims[key].keys & person.keys)
-            is_other = f"has the name of {named}, and another address, id or number"
-            unclear[key] = is_other if named else f"nearest: {nearest(claims[key].name, members)}"
-            if is_test_student(claims[key].name):
-                unclear[key] = "Canvas's test student"
-        elif len(several) > 1:
-            unclear[key] = "several have this name: " + ", ".join(map(str, several))
-        elif claimed[several[0].id] > 1:
-            unclear[key] = f"not the only one that may be {several[0]}"
-        else:
+        name, namesakes = claims[key].name, [p for p in people if claims[key].keys & p.keys]
+        if len(several) == 1 and claimed[several[0].id] == 1:
             matched[key] = several[0]
+        elif several:
+            is_one = len(several) == 1
+            why = "not the only one that may be" if is_one else "several have this name:"
+            unclear[key] = f"{why} {', '.join(map(str, several))}"
+        elif is_test_student(name):
+            unclear[key] = "Canvas's test student"
+        elif namesakes:
+            named = ", ".join(map(str, namesakes))
+            unclear[key] = f"has the name of {named}, and another address, id or number"
+        else:
+            unclear[key] = f"nearest: {nearest(name, members)}"
     return matched, unclear
 
 
 def nearest(name: str, members: Mapping[str, Person]) -> str:
     """Return at most three students whose names are nearest to one that nobody has, or nobody."""
-    people = [(str(each), {*each.keys, each.id.casefold()}) for each in members.values()]
-    by_key = {key: named for named, keys in people for key in keys}
+    people = {
+        key: str(each) for each in members.values() for key in {*each.keys, each.id.casefold()}
+    }
     forms = sorted(name_keys(name))
-    near = [key for form in forms for key in difflib.get_close_matches(form, by_key, 3, 0.55)]
-    return ", ".join([*dict.fromkeys(by_key[key] for key in near)][:3]) or "nobody"
+    near = [key for form in forms for key in difflib.get_close_matches(form, people, 3, 0.55)]
+    return ", ".join([*dict.fromkeys(people[key] for key in near)][:3]) or "nobody"

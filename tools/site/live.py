@@ -8,12 +8,13 @@ the recorded results that pages read.
 import ast
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tools import vary
+from tools.site.imported_modules import named
 from tools.site.pages import Execution, Page
 
 MISSING = {"torch", "sklearn", "PIL", "tqdm"}
@@ -26,16 +27,12 @@ NOTES = {
 """What a page says that has a cell with one of these tags."""
 
 
-def _imported(nodes: Iterator[ast.AST]) -> Iterator[str]:
-    """Return the modules that statements import, and what may be one."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+@cache
+def _imports(file: Path) -> list[str]:
+    return named(file.read_text("utf-8"), at_import=True)
 
 
+@cache
 def _lacks(name: str, root: Path) -> bool:
     """Tell whether to import a module is to import a package that the site's Python lacks."""
     waiting, known = [name], set[Path]()
@@ -47,22 +44,8 @@ def _lacks(name: str, root: Path) -> bool:
         files = {f for base in bases for f in (base.with_suffix(".py"), base / "__init__.py")}
         new = {file for file in files if package == "optdl" and file.is_file()} - known
         known |= new
-        for file in new:
-            waiting += _at_top(file)
+        waiting += [other for file in new for other in _imports(file)]
     return False
-
-
-@cache
-def _at_top(file: Path) -> list[str]:
-    return list(_imported(iter(ast.parse(file.read_text("utf-8")).body)))
-
-
-def _bound(tree: ast.AST) -> set[str]:
-    """Return the names that a cell binds by an import or a definition."""
-    nodes = list(ast.walk(tree))
-    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
-    names = {n.asname or n.name.partition(".")[0] for node in imports for n in node.names}
-    return names | {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
 
 def left_out(page: Page) -> list[bool]:
@@ -70,22 +53,21 @@ def left_out(page: Page) -> list[bool]:
     lost: set[str] = set()
     result = []
     for cell in page.cells:
-        tree = ast.parse(cell.source)
-        bound = vary.names(cell.source, ast.Store) | _bound(tree)
-        needs = any(_lacks(name, page.root) for name in _imported(ast.walk(tree)))
-        result.append(needs or bool(vary.names(cell.source, ast.Load) & lost))
+        needs = any(_lacks(name, page.root) for name in named(cell.source))
+        result.append(needs or bool(vary.loaded(cell.source) & lost))
+        bound = vary.bound(cell.source)
         lost = lost | bound if result[-1] else lost - bound
     return result
 
 
-def is_live(page: Page) -> bool:
-    """Tell whether half the cells of a page can run in the browser."""
-    out = left_out(page)
-    return sum(out) <= len(out) / 2
-
-
 def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
-    """Return what the script ``live.js`` reads of a page, of whose runs these are known."""
+    """Return what the script ``live.js`` reads of a page, of whose runs these are known.
+
+    It is nothing where more than half the cells cannot run in the browser.
+    """
+    left = left_out(page)
+    if sum(left) > len(left) / 2:
+        return {}
     indices = [k for k, cell in enumerate(page.notebook.cells) if cell.cell_type == "code"]
     cells = [
         {
@@ -95,9 +77,7 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
             "verdict": vary.is_verdict(cell),
             "out": out,
         }
-        for index, cell, numbers, out in zip(
-            indices, page.cells, page.numbers, left_out(page), strict=True
-        )
+        for index, cell, numbers, out in zip(indices, page.cells, page.numbers, left, strict=True)
     ]
     knobs = [
         {"cell": number, "name": knob[1], "values": sorted([knob[2], *values], key=_order)}

@@ -132,6 +132,14 @@ def _address(source: str, file: Path) -> str:
     return (file.parent / unquote(source.split("?")[0])).resolve().as_uri()
 
 
+def launched(playwright: Any, path: str) -> Any:
+    """Return a Chromium without any traffic of its own."""
+    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    return playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
     """Start a Chromium that reads files and nothing else, or say which is needed."""
@@ -144,11 +152,8 @@ def chromium() -> Iterator[Any]:
         )
     from playwright.sync_api import sync_playwright
 
-    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        flags.append("--no-sandbox")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
+        browser = launched(playwright, path)
         try:
             if int(browser.version.split(".")[0]) < MIN_CHROMIUM:
                 problem = f"{path} is Chromium {browser.version}; {MIN_CHROMIUM} numbers pages"

@@ -52,20 +52,25 @@
 
     const state = fig.state;
     const path = () => descend(state.lr, spectrum(state.kappa), state.start, STEPS);
-    const bowl = fig.plot({
-      title: "The path on the bowl: drag the start", height: 320, bare: true,
-      x: { min: -1.66, max: 1.66, label: "horizontal" }, y: { min: -1.56, max: 1.56, label: "vertical" },
-      alt: () => `Level curves of a bowl with condition number ${number(state.kappa, 0)}, and the path of ${state.step} gradient steps.`,
+    // the same path twice: where a rotation places it, and along the eigenvectors
+    const planes = [
+      ["The path on the bowl: drag the start", "Start of gradient descent", (p) => turn(p, TURN), (p) => turn(p, -TURN)],
+      ["The same path in α: drag the start", "The same start in α", (p) => p, (p) => p],
+    ].map(([title, label, place, back]) => {
+      const plane = fig.plot({
+        title, height: 320, bare: true, x: { min: -1.66, max: 1.66 }, y: { min: -1.56, max: 1.56 },
+        alt: () => `Level curves of a bowl with condition number ${number(state.kappa, 0)}, and the path of ${state.step} gradient steps.`,
+      });
+      plane.handle({
+        label, pick: true, step: [0.02, 0.02],
+        get: () => place(state.start),
+        set: (x, y) => { state.start = back([x, y]); },
+        describe: () => `flat coefficient ${number(state.start[0], 2)}, steep coefficient ${number(state.start[1], 2)}`,
+      });
+      return [plane, place];
     });
-    bowl.handle({
-      label: "Start of gradient descent", pick: true, step: [0.02, 0.02],
-      get: () => turn(state.start, TURN),
-      set: (x, y) => { state.start = turn([x, y], -TURN); },
-      describe: () => `flat coefficient ${number(state.start[0], 2)}, steep coefficient ${number(state.start[1], 2)}`,
-    });
-    const column = fig.column();
     const coefficients = fig.plot({
-      title: "Coefficients by step", height: 180, into: column,
+      title: "Coefficients by step", height: 180,
       x: { min: 0, max: STEPS, label: "step τ" }, y: { min: -1.6, max: 1.6, ticks: [-1, 0, 1] },
       alt: () => {
         const lambda = spectrum(state.kappa);
@@ -73,7 +78,7 @@
       },
     });
     const rates = fig.plot({
-      title: "Rate against learning rate: drag the point", height: 180, into: column,
+      title: "Rate against learning rate: drag the point", height: 180,
       x: { min: 0, max: 2.2, label: "learning rate η", ticks: [0, 0.5, 1, 1.5, 2] }, y: { min: 0, max: TOP, ticks: [0, 0.5, 1] },
       alt: () => `Rate against learning rate: ${number(rate(state.lr, spectrum(state.kappa)))} at ${number(state.lr, 2)}, lowest at ${number(bestStep(spectrum(state.kappa)), 2)}.`,
     });
@@ -89,18 +94,19 @@
       const lambda = spectrum(kappa);
       const all = path();
       const seen = all.slice(0, step + 1);
-      for (let k = 1; k <= 11; k += 1) {
-        const [long, short] = [0.14 * k * Math.sqrt(kappa), 0.14 * k];
-        const ellipse = Array.from({ length: 91 }, (_, i) => [long * Math.cos((i * Math.PI) / 45), short * Math.sin((i * Math.PI) / 45)]);
-        bowl.curve(ellipse.map((p) => turn(p, TURN)), { class: "ex-level" });
+      for (const [plane, place] of planes) {
+        for (let k = 1; k <= 11; k += 1) {
+          const [long, short] = [0.14 * k * Math.sqrt(kappa), 0.14 * k];
+          const ellipse = Array.from({ length: 91 }, (_, i) => [long * Math.cos((i * Math.PI) / 45), short * Math.sin((i * Math.PI) / 45)]);
+          plane.curve(ellipse.map(place), { class: "ex-level" });
+        }
+        plane.curve([[-2.5, 0], [2.5, 0]].map(place), { series: 1, width: 1.2 });
+        plane.curve([[0, -2.5], [0, 2.5]].map(place), { series: 2, width: 1.2, dash: true });
+        plane.text(place([1.52, 0]), "flat", { series: 1, bold: true, dy: -8, anchor: "end" });
+        plane.text(place([0, 1.4]), "steep", { series: 2, bold: true, dx: -8, anchor: "end" });
+        plane.curve(seen.map(place), { width: 1.5 });
+        plane.dots(seen.map(place), { radius: 2.8 });
       }
-      bowl.curve([[-2.5, 0], [2.5, 0]].map((p) => turn(p, TURN)), { series: 1, width: 1.2 });
-      bowl.curve([[0, -2.5], [0, 2.5]].map((p) => turn(p, TURN)), { series: 2, width: 1.2, dash: true });
-      bowl.text(turn([1.52, 0], TURN), "flat", { series: 1, bold: true, dy: -8, anchor: "end" });
-      bowl.text(turn([0, 1.4], TURN), "steep", { series: 2, bold: true, dx: -8, anchor: "end" });
-      const shown = seen.map((p) => turn(p, TURN));
-      bowl.curve(shown, { width: 1.5 });
-      bowl.dots(shown, { radius: 2.8 });
 
       coefficients.guide(null, 0);
       ["flat", "steep"].forEach((name, i) => {

@@ -27,7 +27,7 @@
     const end = `After ${STEPS} steps λmax is ${number(last, 2)}, and 2/η is ${number(limit, 2)}`;
     if (first < 0) return `${end}: λmax has stayed below the threshold in every step.`;
     if (loss(path.at(-1)) > 1e-4) return `${end}; λmax was above the threshold in ${times(above, "step")}, and the loss has not reached 0.`;
-    const moved = above > 9 ? " There the iterates oscillate across the valley and move along it, to minima with a smaller λmax." : "";
+    const moved = above > 5 ? " There the iterates oscillate across the valley and move along it, to minima with a smaller λmax." : "";
     return `${end}. λmax exceeded the threshold at step ${first} and in ${above - 1} later steps.${moved}`;
   }
 
@@ -36,7 +36,7 @@
   Explore.figure("sharpness", (fig) => {
     const { state } = fig;
     Object.assign(state, { start: [2.1, 0.02] });
-    fig.slider({ id: "lr", label: "Learning rate η", ...RATES, value: 0.15 });
+    fig.slider({ id: "lr", label: "Learning rate η", ...RATES, value: 0.2 });
     fig.slider({ id: "step", label: "Steps shown", min: 0, max: STEPS, step: 1, value: STEPS, format: (v) => String(v) });
     const path = () => run(state.start, state.lr);
     const plane = fig.plot({
@@ -56,7 +56,7 @@
       title: "Loss by step", height: 160, into: column, x: { min: 0, max: STEPS, label: "step" }, y: { min: 1e-8, max: 10, log: true, label: "J" },
       alt: () => `Loss by step on a logarithmic axis; it ends at ${number(loss(path().at(-1)), 3)}.`,
     });
-    fig.legend([[1, "gradient descent"], [3, "minima with λmax < 2/η"], [4, "other minima, and 2/η", "dashed"]]);
+    fig.legend([[1, "gradient descent"], [3, "minima, λmax < 2/η"], [4, "other minima, and 2/η", "dashed"]]);
 
     fig.draw(({ lr, step }) => {
       const all = path(), seen = all.slice(0, step + 1), values = all.map(sharpness), limit = 2 / lr;

@@ -246,6 +246,7 @@ export class Live {
     const count = !all ? "" : fallen.length ? ` ${fallen.length} of ${all} statements no longer hold: ` : all > 1 ? ` All ${all} statements of the page hold.` : " The statement of the page holds.";
     const notes = this.notes.map((note) => ` ${note}`);
     this.say(`Computed on this page${how}.${count}`, ...(fallen.length ? [element("em", {}, fallen.map((sentence) => `“… ${sentence} …”`).join(", "))] : []), ...notes);
+    dispatchEvent(new Event("progress")); // a guess in a figure moves with its axes
     for (const text of document.querySelectorAll(".cell_output figcaption")) {
       text.querySelector("em.live-changed")?.remove();
       if (changes.length) text.append(element("em", { class: "live-changed" }, " (changed by you)"));
@@ -263,6 +264,7 @@ export class Live {
     document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
     this.worker = undefined; // the names are those of the changed cells
     this.restorer.hidden = true;
+    dispatchEvent(new Event("progress"));
     this.say("As printed.");
   }
 }

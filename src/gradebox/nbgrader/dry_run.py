@@ -10,14 +10,11 @@ gives what the report says.
 """
 
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -211,14 +208,10 @@ class _Notebook:
 
     def _run(self, plan: NotebookPlan) -> Runs:
         """Run the notebook with its answers and, at the same time, without."""
-        versions = self._answered, self._blank
-        answered, blank = self._processors.map(partial(self._execute_in_private, plan), versions)
-        return answered, blank
 
-    def _execute_in_private(self, plan: NotebookPlan, version: Any) -> Run:
-        nb = deepcopy(version)
-        with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
-            folder = Path(private, "work")  # the copy gets the mode of the original
-            ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
-            shutil.copytree(self._path.parent, folder, ignore=ignored)
+        def run(version: Any) -> Run:
+            nb, folder = deepcopy(version), self._path.parent
             return self._execute.run(nb, folder, self._context, plan)
+
+        answered, blank = self._processors.map(run, (self._answered, self._blank))
+        return answered, blank

@@ -152,11 +152,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if is_isolated:
             excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
             told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
-            told |= {"folder": str(source if source.is_dir() else folder), "environment": {}}
+            told |= {"folder": str(source if source.is_dir() else folder)}
             of_tests = replace(begin, excluded=excluded.get(assignment, []), **told)
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
         if not isinstance(sandbox, Level):
             return sandbox.running(modules, begin, of_tests, **options)
-        server = pool.server(modules)
-        template = pool.template(server, of_tests) if of_tests else None
-        return running(server, template, begin, **options)
+        return running(pool.server(modules), begin, of_tests, **options)

@@ -7,6 +7,7 @@ that grading takes without kernels.
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from gradebox.events import Event
 from gradebox.files import digest
-from gradebox.nbgrader.cells import KINDS, name_of, of, require_python
+from gradebox.nbgrader.cells import KINDS, name_of, of
 
 NO_ANSWER = "No response."  # nbgrader's comment on an answer that is still as it was released
 SCHEMA = 3  # the version of nbgrader's metadata that cells are given
@@ -43,14 +44,14 @@ class Mark(NamedTuple):
     events: tuple[Event, ...] = ()  # what happened when it was graded
 
 
+@dataclass
 class Sources:
-    """The cells of one assignment as the gradebook has them, from plain data; for any thread."""
+    """The cells of one assignment as the gradebook has them, as plain data; for any thread."""
 
-    def __init__(self, plain: dict[str, Any], duedate: Any = None) -> None:
-        self.plain, self.duedate = plain, duedate
-        self.names = [*plain["notebooks"]]  # the names of the notebooks
-        # the releases of each notebook that a store has seen
-        self.releases: dict[str, list[Any]] = plain.setdefault("releases", {})
+    notebooks: dict[str, Any]  # the ``kernelspec`` and the ``cells`` of each, by name
+    duedate: Any = None
+    # the releases of each notebook that gradebox has seen
+    releases: dict[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, url: str, assignment: str, **course: str) -> "Sources":
@@ -60,25 +61,16 @@ class Sources:
             for each in sorted(entry.notebooks, key=attrgetter("name")):
                 kernelspec = json.loads(each.kernelspec or "null")
                 notebooks[each.name] = {"kernelspec": kernelspec, "cells": _cells(each)}
-            return cls({"notebooks": notebooks}, entry.duedate)
-
-    def require_python(self) -> None:
-        """Raise ``NotPython`` unless all notebooks run Python."""
-        for name in self.names:
-            require_python(self.kernelspec(name), name)
+            return cls(notebooks, entry.duedate)
 
     @property
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
-        return digest([json.dumps(self.plain["notebooks"], sort_keys=True)])
-
-    def kernelspec(self, notebook: str) -> Any:
-        """Return the kernel that a notebook names, or None."""
-        return self.plain["notebooks"][notebook]["kernelspec"]
+        return digest([json.dumps(self.notebooks, sort_keys=True)])
 
     def cells(self, notebook: str) -> dict[str, Any]:
         """Return new cells of a notebook by their names, in the order of the gradebook."""
-        return dict(from_dict(self.plain["notebooks"][notebook]["cells"]))  # type: ignore[no-untyped-call]
+        return dict(from_dict(self.notebooks[notebook]["cells"]))  # type: ignore[no-untyped-call]
 
 
 def _cells(notebook: Any) -> dict[str, Any]:

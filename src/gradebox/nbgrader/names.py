@@ -89,26 +89,18 @@ class Absent(NamedTuple):
 def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
     """Return what tests did not find, by their names; no name that was ``given`` is a new name."""
     tests, missing = [*filter(is_test, nb.cells)], {}
+    own = [c.source for c in nb.cells if c.cell_type == "code" and not is_test(c)]
+    defined = {name for source in own for name in _DEFINES.findall(source)}
+    mentioned = {name_of(cell): frozenset().union(*names_of(cell.source)[:2]) for cell in tests}
+    others = sorted(defined.difference(given, dir(builtins), *mentioned.values()))
     for cell in tests:
         for output in errors(cell):
             match = _NOT_DEFINED.match(str(output.get("evalue", "")))
-            if output.ename == "NameError" and match and match[1] in _mentioned(cell):
-                name = match[1]
-                own = [c for c in nb.cells if c.cell_type == "code" and not is_test(c)]
-                defined = {each for other in own for each in _DEFINES.findall(other.source)}
-                others = defined.difference(given, dir(builtins), *map(_mentioned, tests))
+            if output.ename == "NameError" and match and match[1] in mentioned[name_of(cell)]:
+                name, low = match[1], match[1].lower()
                 is_called = re.search(rf"\b{name}\s*\(|, {name}\b", cell.source)
-                kind, guess = "function" if is_called else "name", _alike(name, sorted(others))
+                alike = [other for other in others if low in other.lower() or other.lower() in low]
+                alike += difflib.get_close_matches(name, others, n=1)
+                kind, guess = "function" if is_called else "name", "".join(alike[:1])
                 missing[name_of(cell)] = Absent(name, kind, name in defined, guess)
     return missing
-
-
-def _mentioned(cell: Any) -> frozenset[str]:
-    bound, used, _ = names_of(cell.source)
-    return bound | used
-
-
-def _alike(name: str, names: Sequence[str]) -> str:
-    low = name.lower()
-    inside = [other for other in names if low in other.lower() or other.lower() in low]
-    return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")

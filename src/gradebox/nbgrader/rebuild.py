@@ -51,7 +51,7 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         assignment, notebook = context["assignment"], context["notebook"]
         # a run puts there what it has read already
         book = resources.get("gradebook") or Sources.read(context["db_url"], assignment)
-        if kernel := book.kernelspec(notebook):
+        if kernel := book.notebooks[notebook]["kernelspec"]:
             nb.metadata["kernelspec"] = kernel
         source, recorded = source_notebook.source_of(self, context).cells, book.cells(notebook)
         # the gradebook keeps cells in the order in which it met them
@@ -157,7 +157,7 @@ def unreleased(course: Course, sources: Sources) -> list[str]:
     """Return the cells of the instructor's version that differ from those in the gradebook."""
     found = []
     for path in sorted(course.source.glob("*.ipynb")):
-        if path.stem in sources.names:
+        if path.stem in sources.notebooks:
             recorded = sources.cells(path.stem)
             written = _written(course, path)
             for name in written.keys() & recorded.keys():
@@ -184,7 +184,7 @@ def remember(file: Path, sources: Sources, released: Released) -> dict[str, list
     """Add the present release to those that a file remembers; return them, by notebook."""
     seen: dict[str, list[Any]] = read_json(file)
     before = json.dumps(seen)
-    for name in sources.names:
+    for name in sources.notebooks:
         recorded = sources.cells(name).values()
         for cell in recorded:
             cell.source = released(cell.source)

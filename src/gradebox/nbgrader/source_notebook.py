@@ -29,7 +29,7 @@ from gradebox.workers.syntax import PYTHONS, body_of, parse, python_of
 AUTOMATIC = "AUTOTEST"  # what a test says in which nbgrader writes automatic tests
 Names = Mapping[str, tuple[str, ...]]  # some names for each cell, by its name in nbgrader
 Released = Callable[[str], str]  # gives the part of a cell that students have
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,9 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     helpers: dict[str, tuple[str, ...]] = {}
     for cell in others:
         if of(cell).get("locked") and name_of(cell):
-            defined = (name for part in _parts(cell) for name in _defined(part.node))
-            helpers[name_of(cell)] = tuple(name for name in defined if bound[name] == 1)
+            made = (p for p in _parts(cell) if isinstance(p.node, ast.Assign | _DEFINITIONS))
+            names = sorted(name for part in made for name in part.bound)
+            helpers[name_of(cell)] = tuple(name for name in names if bound[name] == 1)
     return Instructions(
         cells={name_of(cell): cell for cell in nb.cells if name_of(cell)},
         plain=frozenset(cell.source.strip() for cell in nb.cells if not name_of(cell)),
@@ -83,12 +84,6 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         helpers=helpers,
         defined=frozenset(bound_outside_tests(code)),
     )
-
-
-def _defined(statement: Any) -> list[str]:
-    if isinstance(statement, ast.Assign):
-        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return [statement.name] if isinstance(statement, _DEFINITIONS) else []
 
 
 # --- what of it is the student's
@@ -241,6 +236,7 @@ def released_by(parent: Any) -> Released:
     """Return what gives the text of a cell as students get it: as ``parent`` is configured."""
     tests, schemes = ClearHiddenTests(parent=parent), ClearMarkScheme(parent=parent)
 
+    @lru_cache(maxsize=4096)  # the tests of a class are the same
     def released(source: str) -> str:
         cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
         tests._remove_hidden_test_region(cell)

@@ -1,8 +1,8 @@
 """Grade the submissions of an assignment: execute them in parallel, write the scores in turn.
 
-Threads execute submissions; what that gives is kept in a :class:`~gradebox.run.store.Store`. The
-thread that called writes the scores, in one transaction for each submission, with what they were
-made from. So a run that is killed at any instant goes on where it stopped.
+Threads execute submissions. The thread that called writes the scores, in one transaction for each
+submission, with what they were made from. So a run that is killed at any instant goes on where it
+stopped.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -21,11 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+from filelock import FileLock, Timeout
 from nbgrader.api import MissingEntry
 
 from gradebox import files, moments
 from gradebox.events import Event, distinct, printable
 from gradebox.nbgrader.cells import Unready as Unready
+from gradebox.nbgrader.cells import require_python
 from gradebox.nbgrader.course import Chain, Course, autograding
 from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
@@ -35,10 +38,42 @@ from gradebox.nbgrader.rebuild import judged, remember, unreleased, what_is
 from gradebox.nbgrader.source_notebook import released_by
 from gradebox.run import faults, intake
 from gradebox.run.intake import Submission
-from gradebox.run.store import Result, Store
 from gradebox.workers import pool
 
 SWITCH = 0.0002  # seconds after which a thread that computes gives way to another
+
+
+class Busy(Unready):
+    """Another run grades with the same folder."""
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other runs away from what gradebox keeps of a course, until this process ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(folder / "lock").acquire(blocking=False)
+    except Timeout as error:
+        raise Busy(f"another run grades with {folder}; wait for its end") from error
+    with lock:
+        files.remove(folder / "work")  # what a killed run was making
+        yield
+
+
+@contextlib.contextmanager
+def _workplace(course: Course) -> Iterator[Path]:
+    """Make a folder that is gone at the end."""
+    work = course.store / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        yield Path(folder)
+
+
+class Result(NamedTuple):
+    """What the execution of a submission gave."""
+
+    notebooks: dict[str, tuple[Any, Any]]  # each that was executed, and its scores
+    events: list[Event]
 
 
 class Executor:
@@ -46,7 +81,6 @@ class Executor:
 
     def __init__(self, course: Course, sources: Any = None) -> None:
         self.course, self.sources = course, sources
-        self._store = Store(course.store, course.assignment)
         self._chains = threading.local()
 
     def chain(self) -> Chain:
@@ -72,34 +106,26 @@ class Executor:
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
-        chain = self.chain()
+        chain, student, assignment = self.chain(), submission.student, self.course.assignment
         chain.execute.plan = plan
-        with self._store.workplace() as folder, self.course.notes.gather() as events:
-            masters = self.course.source_files(chain)
-            files.write_files({**submission.files, **masters}, folder)
-            student = submission.student
-            chain.hook("pre", student, self.course.assignment, sorted(submission.notebooks))
+        with _workplace(self.course) as folder, self.course.notes.gather() as events:
+            files.write_files({**submission.files, **self.course.source_files(chain)}, folder)
+            chain.hook("pre", student, assignment, sorted(submission.notebooks))
             executed = {}
             for name, content in sorted(submission.notebooks.items()):
                 before, nb = len(events), intake.parse(name, content)
                 handed_in = what_is(nb.cells)
-                executed[name] = nb, _ = self._run(chain, student, name, nb, folder)
+                resources = chain.resources(student, assignment, name, folder, self.sources)
+                for step in [*chain.sanitize, *chain.before]:
+                    nb, resources = step(nb, resources)
+                # cells that were put back have no id yet
+                nb, resources = chain.execute(intake.normal(nb), resources)
+                executed[name] = nb, resources.get("gradebox", {})
                 found = [replace(event, notebook=name) for event in events[before:]]
                 releases = self.sources.releases.get(name, [])
                 events[before:] = [judged(event, releases, handed_in) for event in found]
-            others, large = files.read_files(folder, intake.MAX_FILE_BYTES, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
-            events += [Event("large-file", fields={"file": name}) for name in large]
-            plain = [event.plain for event in distinct(events)]
-            return Result(json.dumps({"events": plain, "notebooks": executed}), others)
-
-    def _run(self, chain: Chain, student: str, name: str, nb: Any, folder: Path) -> Any:
-        resources = chain.resources(student, self.course.assignment, name, folder, self.sources)
-        for step in [*chain.sanitize, *chain.before]:
-            nb, resources = step(nb, resources)
-        # cells that were put back have no id yet
-        nb, resources = chain.execute(intake.normal(nb), resources)
-        return nb, resources.get("gradebox", {})
+            return Result(executed, events)
 
 
 class Outcome(NamedTuple):
@@ -112,9 +138,8 @@ class Outcome(NamedTuple):
 
 
 class _Executed(NamedTuple):
-    student: str
-    key: str
-    mark: str
+    submission: Submission
+    mark: str  # the checksum of what the scores are made from
     result: Result
 
 
@@ -127,7 +152,8 @@ class Batch(Executor):
         except MissingEntry as error:
             why = f"the gradebook knows no assignment {course.assignment!r}; try"
             raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}") from error
-        sources.require_python()
+        for name, notebook in sources.notebooks.items():
+            require_python(notebook["kernelspec"], name)
         if cells := unreleased(course, sources):
             why = f"cell {', '.join(cells[:5])} differs from the released one; run"
             raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}")
@@ -140,26 +166,22 @@ class Batch(Executor):
         self._masters = course.source_files(self._writer)
 
     def prepare(self) -> list[TestRun]:
-        """Find out how the tests run, on the instructor's own answers."""
+        """Find out how the tests of the notebooks that anybody handed in run, on own answers."""
         if self._tests is None:
-            self._tests = self.dry_run(self.jobs, self._handed_in())
+            folders, names = [*map(self.course.submitted, self.course.students())], set[str]()
+            for name in self.sources.notebooks:
+                paths = (folder / f"{name}.ipynb" for folder in folders)
+                # os.path: a folder that is closed holds nothing
+                names |= {name} if any(map(os.path.exists, paths)) else set()
+            self._tests = self.dry_run(self.jobs, names)
             self._plan = planned(self._tests)
         return self._tests
-
-    def _handed_in(self) -> set[str]:
-        """Return the names of the notebooks that anybody handed in, without a look at the rest."""
-        folders = [*map(self.course.submitted, self.course.students())]
-        places = {
-            name: [folder / f"{name}.ipynb" for folder in folders] for name in self.sources.names
-        }
-        # os.path: a folder that is closed holds nothing
-        return {name for name in places if any(map(os.path.exists, places[name]))}
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
         self.prepare()
         with (
-            self._store.locked(),
+            alone(self.course.store),
             autograding(),
             contextlib.closing(Book(self.course.url, self.course.course_id)) as book,
         ):
@@ -188,40 +210,35 @@ class Batch(Executor):
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
-        submission = intake.take(student, folder, self.sources.names, self.course.files_in)
+        submission = intake.take(student, folder, self.sources.notebooks, self.course.files_in)
         plans = {n: vars(plan) for n, plan in self._plan.items() if n in submission.notebooks}
-        key = files.digest([self._basis, json.dumps(plans), submission.digest])
-        mark = files.digest([key, str(self.sources.duedate), marked.extension])
+        times = str(self.sources.duedate), marked.extension
+        mark = files.digest([self._basis, json.dumps(plans), submission.digest, *times])
         pages = [self.course.autograded(student) / f"{name}.ipynb" for name in submission.notebooks]
         if self.resume and mark == marked.key and all(page.is_file() for page in pages):
             return Outcome(student, "unchanged", marked.events)
-        result = self._store.find(student, key) if self.resume else None
-        if result is None:
-            result = self.execute(submission, self._plan)
-            self._store.keep(student, key, result)
-        return _Executed(student, key, mark, result)
+        return _Executed(submission, mark, self.execute(submission, self._plan))
 
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
-        student, key, mark, result = executed
+        handed_in, mark, result = executed
+        student = handed_in.student
         try:
-            with self.course.notes.gather() as events, self._store.workplace() as scratch:
+            with self.course.notes.gather() as events, _workplace(self.course) as scratch:
                 folder = scratch / "files"  # the scratch folder itself is closed for others
-                files.write_files({**result.files, **self._masters}, folder)
+                files.write_files({**handed_in.files, **self._masters}, folder)
                 # nbgrader would refuse the work, or guess, where it holds anything else than a time
                 time = folder / "timestamp.txt"
                 fields = {"timestamp": moments.read(time)} if time.exists() else {}
-                told = json.loads(result.notebooks)
-                missing = sorted({*self.sources.names} - told["notebooks"].keys())
+                missing = sorted(self.sources.notebooks.keys() - result.notebooks.keys())
                 with book.transaction():
                     submission = self._enter(book, student, missing, fields)
                     # before the mark: a run killed in between finds none, and writes all again
-                    self._write(book, student, told["notebooks"], folder)
-                    found = [*map(Event.of, told["events"]), *events]
+                    self._write(book, student, result.notebooks, folder)
+                    found = [*result.events, *events]
                     found += [Event("missing-notebook", name) for name in missing]
                     found += [Event("no-time")] if fields and not submission.timestamp else []
                     book.mark(submission, mark, found := distinct(found))
-                self._store.drop_others(student, key)
             return Outcome(student, "graded", tuple(found))
         except Exception as error:
             return _failed(student, error, False)
@@ -243,15 +260,15 @@ class Batch(Executor):
         for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(student, assignment, name, folder, book)
             resources["gradebox"] = verdicts
-            nb = nbformat.from_dict(nb)  # type: ignore[no-untyped-call]
             for step in chain.after:
                 # a step that opens the gradebook by itself would not see what is pending here
                 if chain.has_strangers:
                     book.settle()
                 nb, resources = step(nb, resources)
             nbformat.validate(nb, relax_add_props=True)
-            # on the disk before the gradebook says that it was graded: power may fail in between
-            files.write(folder / f"{name}.ipynb", _text(nb))
+            # on the disk before the gradebook says that it was graded: power may fail in between;
+            # nbformat's own writer takes as long as all the scores
+            files.write(folder / f"{name}.ipynb", json.dumps(nb, ensure_ascii=False))
         chain.hook("post", student, assignment, sorted(notebooks))
         final = self.course.autograded(student)
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -267,17 +284,6 @@ def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     why = faults.sentence(error) or f"{type(error).__name__}: {error}"
     kept = " (the gradebook keeps the scores of the work handed in before)" if has_scores else ""
     return Outcome(student, "failed", why=printable(" ".join(why.split()))[:300] + kept)
-
-
-def _text(nb: Any) -> str:
-    """Return the text of a notebook's file, with a line for each cell.
-
-    nbformat's own writer copies all and splits each text, which takes as long as all the scores.
-    """
-    dumps = partial(json.dumps, ensure_ascii=False, sort_keys=True)
-    fields = dumps({name: value for name, value in nb.items() if name != "cells"})
-    cells = ",\n".join(map(dumps, nb.cells))
-    return f'{{"cells": [\n{cells}\n],\n{fields[1:]}\n'
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
@@ -51,7 +51,7 @@ class Submission:
 
 
 def take(
-    student: str, folder: Path, names: list[str], files_in: Callable[[Path], dict[str, Path]]
+    student: str, folder: Path, names: Collection[str], files_in: Callable[[Path], dict[str, Path]]
 ) -> Submission:
     """Read what a student handed in of the notebooks with these names, or raise ``Refused``.
 
@@ -73,38 +73,33 @@ def take(
 
 def _require_little(folder: Path) -> None:
     """Raise unless a folder holds a bounded number of plain files, before anything lists them."""
-    size = 0
-    for many, (entry, depth) in enumerate(_below(folder), 1):
-        if entry.is_symlink():
-            place = os.path.relpath(entry.path, folder)
-            raise Refused(f"{place} is a link; hand in the file itself")
-        size += entry.stat().st_size if entry.is_file() else 0
-        if many > MAX_FILES:
-            most = f"{MAX_FILES} files"
-        elif depth > MAX_FOLDERS:
-            most = f"{MAX_FOLDERS} folders in one another"
-        elif size > MAX_BYTES:
-            most = f"{MAX_BYTES // 2**20} MB in all files together"
-        else:
-            continue
-        raise Refused(f"expected at most {most}, got more; hand in only what the notebook needs")
-
-
-def _below(folder: Path) -> Iterator[tuple[os.DirEntry[str], int]]:
-    """Yield what lies below a folder and how deep, of each folder no more than is too much."""
-    folders = [(str(folder), 0)]
-    while folders:
-        path, depth = folders.pop()
+    size = many = 0
+    waiting = [(str(folder), 1)]
+    while waiting:
+        here, depth = waiting.pop()
         try:
-            with os.scandir(path) as found:
+            with os.scandir(here) as found:
                 entries = list(islice(found, MAX_FILES + 1))
         except OSError as error:  # closed, or so deep that its name is too long
             why = f"a folder that was handed in cannot be read: {error.strerror}"
             raise Refused(why) from error
         for entry in entries:
-            yield entry, depth
-            if entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, depth + 1))
+            many += 1
+            if entry.is_symlink():
+                place = os.path.relpath(entry.path, folder)
+                raise Refused(f"{place} is a link; hand in the file itself")
+            waiting += [(entry.path, depth + 1)] if entry.is_dir() else []
+            size += entry.stat().st_size if entry.is_file() else 0
+            if many > MAX_FILES:
+                most = f"{MAX_FILES} files"
+            elif depth > MAX_FOLDERS:
+                most = f"{MAX_FOLDERS} folders in one another"
+            elif size > MAX_BYTES:
+                most = f"{MAX_BYTES // 2**20} MB in all files together"
+            else:
+                continue
+            advice = "hand in only what the notebook needs"
+            raise Refused(f"expected at most {most}, got more; {advice}")
 
 
 def _kind(path: Path) -> str:

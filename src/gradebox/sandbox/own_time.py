@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -58,13 +57,17 @@ def own_part(passed: float, before: Reading, after: Reading) -> float:
 
 def read(pids: Iterable[int]) -> Reading:
     """Return what the notebooks have had, whose sessions began in some processes."""
-    families = [_family(pid) for pid in pids]
-    computed = 0.0
-    for member in chain.from_iterable(families):
-        with suppress(psutil.Error):  # with that of its children that have ended
-            computed += sum(psutil.Process(member).cpu_times()[:4])
-    waited = tuple(dict(_waited(family)) for family in families) if waits_are_told() else None
-    return Reading(computed, waited)
+    computed, waited = 0.0, []
+    for pid in pids:
+        waited.append(dict[int, float]())
+        for member in _family(pid):
+            with suppress(psutil.Error):  # with that of its children that have ended
+                computed += sum(psutil.Process(member).cpu_times()[:4])
+            with suppress(OSError):  # it ended while its threads were looked for
+                for file in Path(f"/proc/{member}/task").glob("*/schedstat"):
+                    with suppress(OSError):
+                        waited[-1][int(file.parent.name)] = int(file.read_text().split()[1]) / 1e9
+    return Reading(computed, tuple(waited) if waits_are_told() else None)
 
 
 def _family(pid: int) -> set[int]:
@@ -84,14 +87,6 @@ def waits_are_told() -> bool:
     with suppress(OSError):  # how often this thread has run: never, where nothing is counted
         return Path("/proc/self/schedstat").read_text().split()[2] != "0"
     return False
-
-
-def _waited(pids: Iterable[int]) -> Iterable[tuple[int, float]]:
-    for pid in pids:
-        with suppress(OSError):  # it ended while its threads were looked for
-            for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-                with suppress(OSError):
-                    yield int(file.parent.name), int(file.read_text().split()[1]) / 1e9
 
 
 class Deadline:

@@ -7,7 +7,6 @@ sockets, signals to others and all calls that reach beyond the process.
 """
 
 import errno
-import math
 import mimetypes
 import os
 import signal
@@ -41,7 +40,6 @@ THREADS = (  # keep numerical libraries from starting threads
 
 _USER = 1000
 _LOOK = 0.25  # seconds between two looks at the memory that a notebook uses
-_SHARED = 4096  # processes, each with its threads
 # what a process was before it got namespaces of its own
 _before = SimpleNamespace(root=False, ids=(0, 0), refused="this is no fork of seal")
 
@@ -104,7 +102,6 @@ def seal(
     keep: Iterable[int] = (),
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
-    shared: bool = False,
 ) -> list[str]:
     """Seal this process for good, a child of :func:`fork` with its own session.
 
@@ -114,33 +111,34 @@ def seal(
 
     The process gets a copy of the ``folder`` that was handed in, without notebooks, which hold the
     tests. It may read Python, programs and what is ``readable``, but nothing ``hidden``, and write
-    to its own folders; for Landlock those are in an empty ``scratch``, which the caller removes.
-    What is ``shared`` serves several submissions: limits hold for each process, not for their sum.
+    to its own folders; without namespaces those are in an empty ``scratch``, which the caller
+    removes.
     """
     # mounts, users and Landlock are checked when a file is opened: an open one passes them all
     _close_all_but(keep)
     paths = filesystem.readable_paths(folder, readable)
     secret = [full(path) for path in hidden for full in (os.path.abspath, os.path.realpath)]
     own = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
-    work = str(Path(folder).absolute())
+    given = work = str(Path(folder).absolute())
     if level is Level.NAMESPACES:
-        lacks = _in_namespaces(limits, work, paths, secret, shared)
+        lacks = _in_namespaces(limits, given, paths, secret)
         own |= {"HOME": filesystem.HOME}
-    elif level is Level.LANDLOCK:
-        if scratch is None:
-            raise ValueError("expected an empty folder as scratch for Landlock, got none")
-        lacks = _in_landlock(limits, work, paths, os.path.realpath(scratch), secret)
+    elif scratch is None:
+        raise ValueError(f"expected an empty folder as scratch for the level {level}, got none")
+    else:
+        scratch = os.path.realpath(scratch)
         work = f"{scratch}/work"
         own |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
-    else:
-        _limit(limits, None)
-        lacks = ["nothing is barred"]
-        own |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+        if level is Level.LANDLOCK:
+            lacks = _in_landlock(limits, given, paths, scratch, secret)
+        else:
+            _own_folders(scratch, given, (os.geteuid(), os.getegid()), limits.disk)
+            _limit(limits, None)
+            lacks = ["nothing is barred"]
     # /proc/self/environ goes on showing what the fork server was started with, so that is clean too
     os.environ.clear()
     os.environ.update({**own, **(environment or {})})
-    if Path(work).is_dir():
-        os.chdir(work)
+    os.chdir(work)
     # it may have been chosen before the fork, from the grader's environment
     tempfile.tempdir = None
     return lacks
@@ -184,8 +182,17 @@ def _stranger() -> int | None:
     return next((user for user in users if any(a <= user < a + n for a, n in ranges)), None)
 
 
+def _own_folders(scratch: str, folder: str, owner: tuple[int, int], disk: int) -> None:
+    """Make the folders that the process may write to, one with a copy of what was handed in."""
+    os.chown(scratch, *owner)
+    for name in ("work", "home", "tmp"):
+        Path(scratch, name).mkdir(0o700)
+        os.chown(f"{scratch}/{name}", *owner)
+    filesystem.copy(folder, f"{scratch}/work", owner, disk)
+
+
 def _in_namespaces(
-    limits: Limits, folder: str, readable: list[str], hidden: list[str], shared: bool
+    limits: Limits, folder: str, readable: list[str], hidden: list[str]
 ) -> list[str]:
     if os.getpid() != 1:
         raise OSError(errno.EPERM, f"no namespaces: {_before.refused}")
@@ -207,11 +214,11 @@ def _in_namespaces(
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     second = os.fork()
     if second:
-        _keep_house(second, math.inf if shared else limits.memory)
+        _keep_house(second, limits.memory)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     # else root would own its /proc/self, and process 1 would count shared memory in full
     linux.inspectable(True)
-    _limit(limits, base, others=_SHARED if shared else 2)
+    _limit(limits, base, others=2)
     try:
         linux.install([*_beyond(), *linux.refuse_unless("socket", 0, linux.FAMILIES)])
     except OSError as error:
@@ -238,7 +245,7 @@ def _keep_house(child: int, memory: float) -> NoReturn:
             if ended[0] == child:
                 code = os.waitstatus_to_exitcode(ended[1])
                 os._exit(code if code >= 0 else 128 - code)
-        others = {*psutil.pids()} - {1} if most < math.inf else ()
+        others = {*psutil.pids()} - {1}
         # a process by itself has its limit on address space
         if len(others) > 1 and sum(map(_used, others)) > most:
             os._exit(128 + signal.SIGKILL)
@@ -266,11 +273,7 @@ def _in_landlock(
     if not filesystem.is_open_to_all([*readable, *listed, scratch]):
         user = None
     owner = (os.geteuid(), os.getegid()) if user is None else (user, user)
-    os.chown(scratch, *owner)
-    for name in ("work", "home", "tmp"):
-        Path(scratch, name).mkdir(0o700)
-        os.chown(f"{scratch}/{name}", *owner)
-    filesystem.copy(folder, f"{scratch}/work", owner, limits.disk)
+    _own_folders(scratch, folder, owner, limits.disk)
     base = psutil.Process().memory_info().vms
     # without root there is nothing to give up, and the kernel refuses
     with suppress(OSError):
@@ -278,8 +281,14 @@ def _in_landlock(
     linux.become(user)
     # a change of user has made /proc/self root's
     linux.inspectable(True)
-    # processes of other notebooks and of the grader count too, unless the user is a stranger's
-    others = _processes_of(os.geteuid()) if user is None else 1
+    # threads of other notebooks and of the grader count too, unless the user is a stranger's
+    others = 1
+    if user is None:
+        for tasks in Path("/proc").glob("[0-9]*/task"):
+            with suppress(OSError):
+                info = tasks.stat()
+                # a folder has a link from itself, one from above, and one from each folder in it
+                others += info.st_nlink - 2 if info.st_uid == os.geteuid() else 0
     _limit(replace(limits, file_size=min(limits.file_size, limits.disk)), base, others)
     # the rule is for the folder that the link leads to now: those of other processes stay closed
     shown = "/dev/random", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"
@@ -292,17 +301,6 @@ def _in_landlock(
         lacks += ["no limit on processes, because the grader is root and its Python is private"]
     linux.install([*_beyond(), *_outward(version)])
     return lacks
-
-
-def _processes_of(user: int) -> int:
-    """Return how many threads a user has: the kernel's limit on processes counts them."""
-    count = 0
-    for tasks in Path("/proc").glob("[0-9]*/task"):
-        with suppress(OSError):
-            info = tasks.stat()
-            # a folder has a link from itself, one from above, and one from each folder in it
-            count += info.st_nlink - 2 if info.st_uid == user else 0
-    return count
 
 
 def _beyond() -> linux.Filter:

@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import json
 import os
-import select
 import shlex
 import shutil
 import signal
@@ -15,8 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.own_time import Deadline
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
-from gradebox.values.channel import Channel, Gone, ready
+from gradebox.values.channel import Channel, Gone
 from gradebox.workers.protocol import Began, Begin, Fork, M, receive, send
 
 # Seconds of wall time after which a server that is not ready hangs: imports of a large package take
@@ -49,14 +47,13 @@ class ForkServer:
     def __init__(
         self, imports: Names = (), banned: Names = (), stubbed: Names = (), prepare: str = ""
     ) -> None:
-        self._lock, self._is_ready = threading.Lock(), False
+        self._lock, self._is_ready, self._prepare = threading.Lock(), False, prepare
         modules = json.dumps([[*imports], [*banned], [*stubbed]])
         # -P: nothing is imported from the working folder, where a json.py may lie
         self._command = [sys.executable, "-P", "-m", "gradebox.workers.server", modules]
-        self._prepare = prepare
         self._control, end = socket.socketpair()
         # what is prepared may be answers: the students' processes are forked from another server
-        self._control_of_tests = None if banned or stubbed or prepare else self._control
+        self._control_of_tests, self._end_of_tests = socket.socketpair()
         # cells can read in /proc what it was started with, so only variables that are named pass
         environment = {n: os.environ[n] for n in (*PASSED, *IMPORTING) if n in os.environ}
         environment |= dict.fromkeys(THREADS, "1")
@@ -70,65 +67,65 @@ class ForkServer:
     def wait_until_ready(self) -> None:
         """Wait until all is imported, as each fork does; what does not start is a RuntimeError."""
         with self._lock:
-            if not self._is_ready:
-                self._await(self._control)
-                self._is_ready = True
-
-    def _await(self, control: socket.socket) -> None:
-        control.settimeout(START)
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            if control.recv(5) == b"ready":
-                return control.settimeout(ANSWER)
-        self.close()
-        raise RuntimeError(f"the fork server did not start; try: {shlex.join(self._command)}")
+            if self._is_ready:
+                return
+            try:
+                _await(self._control)
+                with self._end_of_tests as end:
+                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
+                # no argument: a student's process knows those of the server that it is forked from
+                self._control_of_tests.sendall(json.dumps(self._prepare).encode() + b"\n")
+                _await(self._control_of_tests)
+            except OSError as error:
+                self.close()
+                command = shlex.join(self._command)
+                raise RuntimeError(f"the fork server did not start; try: {command}") from error
+            self._is_ready = True
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
 
-    def student(self, begin: Begin, tests: socket.socket) -> AbstractContextManager["Process"]:
-        """Fork the process of a student's cells, and give it the end of its line to the tests."""
-        self.wait_until_ready()
-        return self._forked(self._control, begin, tests)
-
     @contextlib.contextmanager
-    def template(self, begin: Begin) -> Iterator["Template"]:
-        """Fork the sealed process that forks those of a notebook's tests."""
-        with self._forked(self.start_server_of_tests(), begin) as process:
-            process.await_sealed(begin.level)
-            yield Template(process)
+    def forked(self, begin: Begin, other: socket.socket) -> Iterator["Process"]:
+        """Fork the process of a student's cells, or of the tests, with a line to the other one.
 
-    def start_server_of_tests(self) -> socket.socket:
-        """Return the control of the server that has imported all, made when it is first needed."""
+        It is killed at the end, and the server closed if it does not answer.
+        """
         self.wait_until_ready()
-        with self._lock:
-            if self._control_of_tests is None:
-                self._control_of_tests, end = socket.socketpair()
-                with end:
-                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
-                # no argument: a student's process knows those of the server that it is forked from
-                self._control_of_tests.sendall(json.dumps(self._prepare).encode() + b"\n")
-                self._await(self._control_of_tests)
-            return self._control_of_tests
-
-    @contextlib.contextmanager
-    def _forked(
-        self, control: socket.socket, begin: Begin, *others: socket.socket
-    ) -> Iterator["Process"]:
+        control = self._control_of_tests if begin.of_tests else self._control
+        request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
         with contextlib.ExitStack() as stack:
-            if begin.level == Level.LANDLOCK:
+            if begin.level != Level.NAMESPACES:
                 scratch = tempfile.mkdtemp(prefix="gradebox-")
                 stack.callback(_remove, Path(scratch))
                 begin = replace(begin, scratch=scratch)
-            yield stack.enter_context(_forked(control, begin, others, self.close))
+            ours, theirs = map(stack.enter_context, socket.socketpair())
+            # before there is a child: the kernel adds its process id when it sends
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            try:
+                socket.send_fds(control, [request], [theirs.fileno(), other.fileno()])
+                theirs.close()  # or its end would go unnoticed
+                pid = _sender(ours)
+            except TimeoutError:
+                self.close()
+                why = "did not answer and was ended; the next submission gets a new one"
+                raise RuntimeError(f"the fork server {why}") from None
+            except OSError as error:
+                raise RuntimeError("the fork server ended") from error
+            # no message to the grader has binary parts: a student's could fill its memory
+            process = Process(Channel(ours, most=0), pid)
+            stack.callback(process.kill)
+            with contextlib.suppress(Gone):  # the answer will be missing
+                send(process.channel, begin)
+            yield process
 
     def close(self) -> None:
         """End it."""
         atexit.unregister(self.close)
-        for control in (self._control, self._control_of_tests):
-            if control is not None:
-                control.close()
+        for end in (self._control, self._control_of_tests, self._end_of_tests):
+            end.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the server of the tests with it
         self._process.wait()
@@ -170,57 +167,11 @@ class Process:
                 end(self.pid, signal.SIGKILL)
 
 
-class Template:
-    """The sealed process that forks those of a notebook's tests, for any thread."""
-
-    def __init__(self, process: Process) -> None:
-        self._process, self._control = process, process.channel.end
-        self._control.settimeout(ANSWER)
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return not ready(self._control, select.POLLIN, 0)  # it says nothing until it ends
-
-    def tests(self, begin: Begin, student: socket.socket) -> AbstractContextManager[Process]:
-        """Fork the process of the tests for one submission, with its line to the student's."""
-        return _forked(self._control, begin, [student], self._close)
-
-    def _close(self) -> None:
-        self._process.kill()
-        with contextlib.suppress(OSError):  # known to be gone at once: another is made
-            self._control.shutdown(socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def _forked(
-    control: socket.socket, begin: Begin, others: Sequence[Any], close: Callable[[], None]
-) -> Iterator[Process]:
-    """Have a process forked, and closed what forks if it does not answer; kill it at the end."""
-    # a template, which is in namespaces already, makes none for the processes that it forks
-    request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
-    ours, theirs = socket.socketpair()
-    with ours:
-        # before there is a child: the kernel adds its process id when it sends
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        try:
-            with theirs:
-                socket.send_fds(control, [request], [end.fileno() for end in (theirs, *others)])
-            pid = _sender(ours)
-        except TimeoutError:
-            close()
-            why = "did not answer and was ended; the next submission gets a new one"
-            raise RuntimeError(f"the fork server {why}") from None
-        except OSError as error:
-            raise RuntimeError("the fork server ended") from error
-        # no message to the grader has binary parts: a student's could fill its memory
-        process = Process(Channel(ours, most=0), pid)
-        try:
-            with contextlib.suppress(Gone):  # the answer will be missing
-                send(process.channel, begin)
-            yield process
-        finally:
-            process.kill()
+def _await(control: socket.socket) -> None:
+    control.settimeout(START)
+    if control.recv(5) != b"ready":
+        raise ConnectionError
+    control.settimeout(ANSWER)
 
 
 def _sender(end: socket.socket) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from gradebox.sandbox.own_time import CAP, Deadline
 from gradebox.values.channel import Gone
 from gradebox.workers import protocol
-from gradebox.workers.client import ForkServer, Process, Template
+from gradebox.workers.client import ForkServer, Process
 from gradebox.workers.protocol import Given, M, Message, RunTest, Shown, Tested, failed, send
 
 
@@ -151,17 +151,18 @@ class Notebook:
 
 @contextlib.contextmanager
 def running(
-    server: ForkServer, template: Template | None, begin: protocol.Begin, **more: Any
+    server: ForkServer, begin: protocol.Begin, of_tests: protocol.Begin | None, **more: Any
 ) -> Iterator[Notebook]:
-    """Fork the processes of one notebook, without a template none for tests; then kill them.
+    """Fork the processes of one notebook, each sealed as it is told; then kill them.
 
-    The student's is sealed as ``begin`` says, or raises ``NotSealed``.
+    What cannot be sealed raises ``NotSealed``.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:  # closed here, or the end of a process would go unnoticed
             # it is sealed while the other one is forked
-            student = stack.enter_context(server.student(begin, theirs))
-            tests = stack.enter_context(template.tests(begin, ours)) if template else None
-        student.await_sealed(begin.level)
+            student = stack.enter_context(server.forked(begin, theirs))
+            tests = stack.enter_context(server.forked(of_tests, ours)) if of_tests else None
+        for process in filter(None, (student, tests)):
+            process.await_sealed(begin.level)
         yield Notebook(student, tests, **more)

@@ -15,8 +15,7 @@ from typing import Any
 from traitlets.config.loader import PyFileConfigLoader
 
 from gradebox.sandbox.probe import survey
-from gradebox.workers.client import ForkServer, Template
-from gradebox.workers.protocol import Begin
+from gradebox.workers.client import ForkServer
 from gradebox.workers.syntax import parse
 
 # what a fork server imports, of that what is banned and what is stubbed, and what it prepares
@@ -24,8 +23,6 @@ Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]
 Names = Iterable[str]
 
 _servers: dict[Modules, ForkServer] = {}
-_templates: dict[tuple[int, str], Template] = {}
-_running = contextlib.ExitStack()  # ends the templates
 _starting = threading.Lock()
 
 
@@ -80,34 +77,25 @@ def server(modules: Modules) -> ForkServer:
     return running
 
 
-def template(server: ForkServer, begin: Begin) -> Template:
-    """Return the process that forks the tests of a notebook."""
-    key = id(server), repr(begin)
-    with _starting:
-        if key not in _templates or not _templates[key].alive:
-            _templates[key] = _running.enter_context(server.template(begin))
-        return _templates[key]
-
-
 def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
     """Return the modules that the configuration in a folder will ask for, and the configuration.
 
-    That is known before nbgrader is imported, which takes as long as they do. None where it asks
-    for none, or where something is wrong with it, which is left for nbgrader to tell.
+    That is known before nbgrader is imported, which takes as long as they do. None where something
+    is wrong with the configuration, which is left for nbgrader to tell.
     """
     with contextlib.suppress(Exception):
         config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
         section, course = config.get("WarmExecute", {}), config.get("CourseDirectory", {})
-        if section.get("imports"):
-            kinds = ("imports", "banned", "stubbed")
-            imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
-            parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
-            values = course.get("source_directory", "source"), ".", assignment
-            path = course.get("directory_structure", str(Path(*parts)))
-            path = path.format(**{p[1:-1]: v for p, v in zip(parts, values, strict=True)})
-            imports += imported(Path(os.path.normpath(Path(course.get("root", folder), path))))
-            prepare = section.get("prepare", "")
-            return modules(assignment, imports, banned, stubbed, prepare), config
+        kinds = ("imports", "banned", "stubbed")
+        imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
+        default = str(Path("{nbgrader_step}", "{student_id}", "{assignment_id}"))
+        path = course.get("directory_structure", default).format(
+            nbgrader_step=course.get("source_directory", "source"),
+            student_id=".",
+            assignment_id=assignment,
+        )
+        imports += imported(Path(os.path.normpath(Path(course.get("root", folder), path))))
+        return modules(assignment, imports, banned, stubbed, section.get("prepare", "")), config
     return None
 
 
@@ -118,16 +106,20 @@ def start(wanted: Modules | None) -> None:
         # this run may be at its end already; and what cannot start is told by who asks for it
         with contextlib.suppress(Exception):
             if wanted is not None:
-                server(wanted).start_server_of_tests()
+                server(wanted)
 
     for each in (survey, make):
         threading.Thread(target=each, daemon=True).start()
 
 
+def cores() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def close() -> None:
     """End the fork servers."""
     with _starting:
-        _templates.clear()
-        _running.close()
         while _servers:
             _servers.popitem()[1].close()

@@ -19,7 +19,7 @@ from gradebox.values.channel import Channel, Gone
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Began, Begin, Fork, receive, send
 from gradebox.workers.student import StudentProcess
-from gradebox.workers.tester import bar_pickles, serve_template
+from gradebox.workers.tester import serve_tests
 
 
 def serve(control: socket.socket, imported: Imported) -> None:
@@ -52,7 +52,7 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
     try:
         os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
         ends[0].sendall(b"h")
-        line, *others = map(Channel, ends)
+        line, other = map(Channel, ends)
         # while it is ignored the kernel keeps no exit status, and subprocess reports 0
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         begin = receive(line, None, Begin)
@@ -60,7 +60,7 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         own |= {"keep": [end.fileno() for end in ends], "hidden": imported.barrier.files()}
         try:
             limits, level = Limits(**begin.limits), Level(begin.level)
-            seal(limits, begin.folder, begin.readable, level=level, shared=begin.of_tests, **own)
+            seal(limits, begin.folder, begin.readable, level=level, **own)
         except TooMuch as error:
             return send(line, Began(str(error), is_of_student=True))
         except (OSError, ValueError, TypeError) as error:
@@ -69,9 +69,8 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         imported.begin()
         send(line, Began())
         if begin.of_tests:
-            bar_pickles()  # before any test: an audit hook cannot be taken away
-            serve_template(line.end, begin, imported.shell)
-        StudentProcess(line, others[0], imported).serve()
+            serve_tests(line, other, begin, imported.shell)
+        StudentProcess(line, other, imported).serve()
     except (Gone, KeyboardInterrupt):
         pass
     finally:

@@ -51,6 +51,8 @@ class Student:
         self._builtins, self._helpers = Builtins(), Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
         self._names: dict[str, dict[str, Any]] = {}
+        # what the last test left changed; None once code of the student's has run after it
+        self._left: list[str] | None = None
         self._of_tests: dict[str, Any] = {}
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
@@ -67,6 +69,7 @@ class Student:
     def answer(self) -> None:
         """Take the next question of the tests, and answer it."""
         with self.busy():
+            self._left = None
             self._reply(*self._tests.receive())
 
     def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
@@ -180,7 +183,7 @@ class Student:
         return self._test(message) if isinstance(message, RunTest) else None
 
     def _cell(self, message: RunCell) -> Shown:
-        count = None
+        count = self._left = None
         # an interruption that comes when the cell has just ended
         with contextlib.suppress(KeyboardInterrupt), self._builtins:
             count, _ = self._shell.execute(message.source)
@@ -191,7 +194,8 @@ class Student:
         """Run a test with the names that there were where it stands, and those of earlier tests."""
         self._barrier.tests_have_begun = True  # first: stubs that do nothing would give the points
         names = self._user_ns
-        changed = self._changed()
+        # thousands of objects are looked at, so between two tests once
+        changed = [*(self._changed() if self._left is None else self._left)]
         remembered = self._names.pop(message.test, None)
         if remembered is not None:
             # into the dict where the student's functions look them up; but IPython's own, such as
@@ -214,7 +218,8 @@ class Student:
                 return cell.run(names)
 
         score, error = result(run, message.points, outputs)
-        changed += self._changed()
+        self._left = self._changed()
+        changed += self._left
         bound = [name for name in names if before.get(name, self) is not names[name]]
         self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then

@@ -1,17 +1,10 @@
-"""The process of the tests: it holds the instructor's cells, and of the student's only values.
-
-One for each notebook is sealed at the start of a run, and forks a child for each submission.
-"""
+"""The process of the tests: it holds the instructor's cells, and of the student's only values."""
 
 import builtins
 import contextlib
 import dis
-import os
 import re
-import shutil
-import socket
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -22,7 +15,7 @@ import numpy as np
 from IPython.display import display
 
 from gradebox import observation
-from gradebox.values.channel import Channel, Gone
+from gradebox.values.channel import Channel
 from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
 from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
@@ -37,50 +30,14 @@ class Late(BaseException):
     """The grader has interrupted a test cell; no ``except Exception`` of a test holds it."""
 
 
-def serve_template(control: socket.socket, begin: Begin, shell: Shell) -> NoReturn:
-    """Fork a child for each request on the control, with lines to the grader and the student."""
-    control.setblocking(True)
-    files = Path.cwd()
-    folders: dict[int, str] = {}
+def serve_tests(grader: Channel, student: Channel, begin: Begin, shell: Shell) -> NoReturn:
+    """Run the tests of one submission, until the grader has enough, which raises ``Gone``."""
+    bar_pickles()  # before any test: an audit hook cannot be taken away
+    for name in begin.excluded:  # of this process's copy
+        Path(name).unlink(missing_ok=True)
+    tester = Tester(student, begin.barred, shell)
     while True:
-        request, ends, _, _ = socket.recv_fds(control, 1, 2)
-        if not request:
-            os._exit(0)
-        # a folder is removed only when nobody writes to it any more
-        for pid in [pid for pid in folders if os.waitpid(pid, os.WNOHANG)[0]]:
-            shutil.rmtree(folders.pop(pid), ignore_errors=True)
-        folder = tempfile.mkdtemp()
-        pid = os.fork()
-        if not pid:
-            control.close()  # a test must not fork others
-            _run_child(files, folder, ends, begin, shell)
-        folders[pid] = folder
-        for end in ends:
-            os.close(end)
-
-
-def _run_child(files: Path, folder: str, ends: list[int], begin: Begin, shell: Shell) -> NoReturn:
-    def excluded(folder: str, names: list[str]) -> list[str]:
-        inside = Path(folder).relative_to(files)
-        return [name for name in names if (inside / name).as_posix() in begin.excluded]
-
-    try:
-        with contextlib.suppress(OSError):  # where a filter refuses it
-            os.setsid()
-        # a copy: what the tests of one submission write must not reach those of the next
-        shutil.copytree(files, folder, dirs_exist_ok=True, ignore=excluded)
-        os.chdir(folder)
-        grader, student = (socket.socket(fileno=end) for end in ends)
-        grader.sendall(b"h")  # the grader learns from it what this process's id is there
-        line = Channel(grader)
-        os.environ.update(receive(line, None, Begin).environment)
-        tester = Tester(Channel(student), begin.barred, shell)
-        while True:  # until the grader has enough, which raises Gone
-            send(line, tester.run(receive(line, None, RunTest)))
-    except Gone:
-        pass
-    finally:
-        os._exit(0)
+        send(grader, tester.run(receive(grader, None, RunTest)))
 
 
 class Names(dict[str, Any]):

@@ -66,7 +66,7 @@ def lab_exercises() -> dict[str, Exercise]:
 
 
 @cache
-def _of_row(key: str) -> dict[str, Exercise]:
+def of_row(key: str) -> dict[str, Exercise]:
     """Return the exercises of a key's first row, after which their files are called.
 
     A notebook needs one topic, and waits for no other to be imported.
@@ -83,7 +83,7 @@ def find(key: str) -> Exercise:
     UnknownExercise
         If there is none, with the key that may be meant.
     """
-    if exercise := _of_row(key).get(key):
+    if exercise := of_row(key).get(key):
         return exercise
     known = lab_exercises() if key.startswith("LAB") else exercises()
     if key not in known:

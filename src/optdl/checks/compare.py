@@ -50,10 +50,6 @@ Alike = Callable[[Any, Any], Any]
 def _disagreement(expected: Any, got: Any, alike: Alike, names: Any, where: str) -> str | None:
     """Return in words how one part differs; ``where`` says which part it is."""
     reason: str | None = None
-    if type(expected) is type(got) is np.ndarray and expected.dtype == got.dtype == np.float64:
-        with np.errstate(all="ignore"):
-            if expected.shape == got.shape and alike(got, expected).all():
-                return None  # at once, as for most arrays
     if expected is None or isinstance(expected, str):
         if type(got) not in (type(expected), np.str_) or expected != got:
             texts = f"expected {expected!r}, got {got!r}"
@@ -111,9 +107,9 @@ def _items_disagreement(
         return _led(where, f"expected {values}, got {len(got)}")
     inner = names if isinstance(names, tuple) else [""] * len(expected)
     for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True)):
-        if _disagreement(left, right, alike, name, "") is not None:
-            within = _place(number, len(expected), name, where)
-            return _disagreement(left, right, alike, name, within)
+        within = _place(number, len(expected), name, where)
+        if reason := _disagreement(left, right, alike, name, within):
+            return reason
     return None
 
 

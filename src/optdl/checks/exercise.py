@@ -27,7 +27,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +159,8 @@ class Property(NamedTuple):
     """Whether it is checked before the work is graded, too, as a demand of the task."""
 
 
-Cases = Callable[[np.random.Generator], Iterable[Case]]
+Cases = Callable[[np.random.Generator], Iterable[Case | tuple[Any, ...]]]
+"""What draws calls: their arguments in the order of the signature, or by name."""
 
 
 class Exercise:
@@ -218,7 +219,13 @@ class Exercise:
     def draw(self, rng: np.random.Generator) -> list[Case]:
         """Return random cases."""
         assert self._draw is not None, f"{self.key} has no cases"
-        return [*self._draw(rng)]
+        is_lab = isinstance(self.use, partial)
+        called = self.use if self.use and is_lab else self.reference
+        names = [*inspect.signature(called).parameters][is_lab:]  # without the answer
+        return [
+            dict(zip(names, case, strict=False)) if isinstance(case, tuple) else case
+            for case in self._draw(rng)
+        ]
 
     def fact(self, claim: str, is_visible: bool = False) -> Callable[[Function], Function]:
         """Take a function as a fact that is checked when the work is graded: see ``Property``."""

@@ -203,7 +203,7 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
     if not cause and all(strange) and not got.is_error:
         for further in range(enough, 4):
             tried = tried + _tried(exercise, function, seed, further)
-        told, cause = _diagnosed(exercise, function, tried, case)
+        told, cause = _diagnosed(exercise, function, tried)
         if strange and (told or cause):
             told, cause = [f"where it raises none, {'; '.join(filter(None, [*told, cause]))}"], ""
         reasons += told
@@ -248,13 +248,11 @@ def _is_not_compared(outcome: Observation) -> bool:
     return bool(outcome.is_error or outcome.changed or outcome.kind == "other" or large)
 
 
-def _diagnosed(
-    exercise: Exercise, function: Function, tried: list[Tried], shown: Case
-) -> tuple[list[str], str]:
+def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
     kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
     with silence(io.StringIO()):
-        return diagnoses.explained(Evidence(exercise, function, kept), shown)
+        return diagnoses.explained(Evidence(exercise, function, kept))
 
 
 def _reason(

@@ -1,11 +1,11 @@
 """What became of submissions: read from the gradebook and the graded notebooks."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import notebooks
+from courses import reported
 
 from benchmarks.gradebooks import rows, url
 from gradebox.events import Event
@@ -26,10 +26,9 @@ def scores(root: Path) -> dict[str, dict[str, tuple[Any, ...]]]:
 
 def report(root: Path) -> dict[str, Any]:
     """Return gradebox's report, each event as its sentence."""
-    report: dict[str, Any] = json.loads((root / f".gradebox/{NAME}.json").read_text())
     return {
         student: entry | {"events": [str(Event.of(event)) for event in entry["events"]]}
-        for student, entry in report.items()
+        for student, entry in reported(root, NAME).items()
     }
 
 

@@ -142,7 +142,7 @@ def _pack(
     return {"file": file, "bytes": len(content), "type": kind or "application/octet-stream"}
 
 
-def install(site: Path, root: Path = ROOT) -> bool:
+def install(site: Path, parts: Path | None, root: Path = ROOT) -> bool:
     """Put the parts and the assignments' notebooks into a site; tell whether Python is there."""
     target = site / "_static" / "python"
     notebooks = target / "notebooks"
@@ -156,7 +156,6 @@ def install(site: Path, root: Path = ROOT) -> bool:
         copy = target / "mathjax" / source.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, copy)
-    parts = build(root / "build" / "inpage", root)
     if parts:
         shutil.copytree(parts, target, dirs_exist_ok=True)
     return parts is not None

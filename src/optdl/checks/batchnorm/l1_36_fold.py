@@ -51,8 +51,6 @@ you subtract the mean from the weight; only the bias is shifted
     * weight → * (weight - mean[:, None])
 you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt(var + eps) → (var + eps)
-your ε is missing; the scale is γ/√(σ² + ε)
-    + eps →
 your ε is outside the root; the scale is γ/√(σ² + ε)
     np.sqrt(var + eps) → (np.sqrt(var) + eps)
 """)

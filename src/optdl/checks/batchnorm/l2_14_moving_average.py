@@ -3,17 +3,9 @@
 import numpy as np
 
 from optdl.batchnorm import moving_average
-from optdl.checks.exercise import answer_to
+from optdl.checks.exercise import Exercise
 
-
-@answer_to("L2-14", moving_average)
-def exercise(values, rho, start):
-    average = values[0] if start is None else start
-    averages = []
-    for value in values:
-        average = rho * average + (1 - rho) * value
-        averages.append(average)
-    return np.array(averages)
+exercise = Exercise("L2-14", moving_average)
 
 
 @exercise.cases
@@ -58,9 +50,6 @@ you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)�
 your first row is the start; it is the average after the first value
     averages = [] → averages = [average]
     in values: → in values[1:]:
-each row of yours is the average before its value; append after the update
-    average = rho * average + (1 - rho) * value\n        averages.append(average)
-    → averages.append(average)\n        average = rho * average + (1 - rho) * value
 you return the plain mean of all values so far; the weight of a value falls with its age
     np.array(averages) → np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
 you start from the mean of all values; if no start is given, start from the first value

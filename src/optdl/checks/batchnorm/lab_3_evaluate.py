@@ -53,13 +53,8 @@ def _(rng):
     for whole, training in [(True, True), (False, False), (False, True), (False, False)]:
         size, count = map(int, rng.integers(2, 5, size=2))
         m = size * count if whole else size * count + int(rng.integers(1, size))
-        yield {
-            "x": rng.normal(size=(m, rng.integers(2, 6))).round(2),
-            "y": rng.integers(0, 3, size=m),
-            "size": size,
-            "training": training,
-            "seed": int(rng.integers(1000)),
-        }
+        x, y = rng.normal(size=(m, rng.integers(2, 6))).round(2), rng.integers(0, 3, size=m)
+        yield x, y, size, training, int(rng.integers(1000))
 
 
 @exercise.fact("loss and accuracy are those of all examples at once, whatever the size is")

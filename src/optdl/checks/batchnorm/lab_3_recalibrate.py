@@ -55,13 +55,9 @@ def exercise(function, batches, once, momenta, training, seed):
 def _(rng):
     for count, training in [(2, True), (3, False), (4, True)]:
         n, *sizes = rng.integers(2, 6, size=count + 1)
-        yield {
-            "batches": [rng.normal(1, 2, size=(m, n)).round(2) for m in sizes],
-            "once": count == 4,
-            "momenta": (rng.permutation(range(2, 9))[:2] / 10).tolist(),
-            "training": training,
-            "seed": int(rng.integers(1000)),
-        }
+        batches = [rng.normal(1, 2, size=(m, n)).round(2) for m in sizes]
+        momenta = (rng.permutation(range(2, 9))[:2] / 10).tolist()
+        yield batches, count == 4, momenta, training, int(rng.integers(1000))
 
 
 @exercise.fact("PyTorch's own update_bn leaves the same")

@@ -22,14 +22,9 @@ def exercise(x, gamma, beta, mean, std, eps):
 @exercise.cases
 def _(rng):
     for m, d, eps in shapes(rng):
-        yield {
-            "x": random_features(rng, m, d),
-            "gamma": away_from_one(rng, d),
-            "beta": away_from_one(rng, d),
-            "mean": away_from_one(rng, d),
-            "std": rng.uniform(2, 5, size=d).round(2),
-            "eps": eps,
-        }
+        gamma, beta, mean = (away_from_one(rng, d) for _ in range(3))
+        std = rng.uniform(2, 5, size=d).round(2)
+        yield random_features(rng, m, d), gamma, beta, mean, std, eps
 
 
 @exercise.fact("the output equals γ(x − μ)/σ + β, the output at inference")
@@ -41,12 +36,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which part of the output is batch normalization as in exercise 1, and what happens to $\hat x$
+1. Which part of the output is batch normalization as in exercise 2, and what happens to $\hat x$
    before $\gamma$ and $\beta$ are applied?
 2. For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + \beta)$
    is batch normalization with another scale and another shift.
 3. Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. The
-   factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.
+   factor is that of exercise 2 with the new scale, $\gamma s$, in place of $\gamma$.
 your s is inverted; it is σ_B/σ
     batch_std / std → std / batch_std
 you divide d by σ_B; divide it by σ, the moving average

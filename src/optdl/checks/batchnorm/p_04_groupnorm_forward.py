@@ -40,7 +40,7 @@ exercise.help(r"""
 2. Reshape `x` to three axes: the example, the group, and the feature within its group. Neighboring
    features then stay together along the last axis.
 3. Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in
-   exercise 1. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.
+   exercise 2. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.
 your statistics of a group are over all examples; each example has its own
     mean(axis=2 → mean(axis=(0, 2)
     var(axis=2 → var(axis=(0, 2)
@@ -59,8 +59,6 @@ your ε is outside the root; divide by √(σ² + ε)
     np.sqrt(grouped.var(axis=2, keepdims=True) + eps) → (grouped.std(axis=2, keepdims=True) + eps)
 you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt →
-your γ and β are missing; y = γx̂ + β
-    gamma * normalized.reshape(x.shape) + beta → normalized.reshape(x.shape)
 your output is that of batch norm; take the statistics of each example and group
     normalized.reshape(x.shape) → (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps)
 your groups are every G-th feature, and change places; a group has neighboring features

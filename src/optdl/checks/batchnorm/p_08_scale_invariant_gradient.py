@@ -20,11 +20,8 @@ def exercise(W, h, upstream):
 def _(rng):
     few, many = rng.integers([2, 4], [4, 6]).tolist()
     for o, n, m in ((1, 2, 3), (2, few, 4), (few, many, many + 2), (many, few, few + 3)):
-        yield {
-            "W": rng.uniform(0.5, 2, size=(o, n)).round(2),
-            "h": rng.uniform(-2, 3, size=(m, n)).round(2),
-            "upstream": rng.uniform(1, 4, size=(m, o)).round(2),
-        }
+        W, h = rng.uniform(0.5, 2, size=(o, n)), rng.uniform(-2, 3, size=(m, n))
+        yield W.round(2), h.round(2), rng.uniform(1, 4, size=(m, o)).round(2)
 
 
 @exercise.fact("the gradient is orthogonal to each row of W, and that at 8W is an eighth of it")
@@ -38,10 +35,10 @@ def _(function, rng):
 exercise.help(r"""
 1. The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. Through
    which of these two steps have you already propagated a gradient?
-2. Exercise 2 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k
+2. Exercise 3 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k
    h_{ik} W_{jk}$, the chain rule then gives $\partial f/\partial W_{jk} = \sum_i (\partial
    f/\partial z_{ij})\, h_{ik}$.
-3. Normalize $hW^T$ along axis 0, and apply the formula of exercise 2 to `upstream`, with one over
+3. Normalize $hW^T$ along axis 0, and apply the formula of exercise 3 to `upstream`, with one over
    the standard deviation as the factor. Multiply the transpose of the result by `h`.
 you hold mean and variance constant; both depend on W
     (upstream - upstream.mean(axis=0) - along) → upstream

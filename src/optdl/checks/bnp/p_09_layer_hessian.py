@@ -18,11 +18,9 @@ def exercise(H, curvatures):
 def _(rng):
     few, more = rng.integers((2, 5), (5, 8))
     for rows, features in ((few, 1), (few, more), (more, few), (1, few)):
-        yield {
-            "H": random_activations(rng, rows, features),
-            # of a loss that is not convex, too
-            "curvatures": rng.uniform(0.1, 2, size=rows).round(2) * np.resize([1, -1], rows),
-        }
+        # of a loss that is not convex, too
+        curvatures = rng.uniform(0.1, 2, size=rows).round(2) * np.resize([1, -1], rows)
+        yield random_activations(rng, rows, features), curvatures
 
 
 @exercise.fact("with one feature the entries are the means of L″, of L″ h and of L″ h²")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from optdl.bnp import preconditioner
+from optdl.checks.bnp.shared import random_means
 from optdl.checks.exercise import answer_to
 
 
@@ -16,10 +17,7 @@ def exercise(mean, std):
 @exercise.cases
 def _(rng):
     for features in (1, *rng.integers((2, 4), (4, 8))):
-        yield {
-            "mean": rng.uniform(1, 5, size=features).round(2) * rng.choice([-1, 1], size=features),
-            "std": rng.uniform(0.2, 9, size=features).round(2),
-        }
+        yield random_means(rng, features, 5.0), rng.uniform(0.2, 9, size=features).round(2)
 
 
 @exercise.fact("[1, hᵀ] U D is 1 beside (h − μ)/σ")

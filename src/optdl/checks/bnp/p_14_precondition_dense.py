@@ -3,6 +3,7 @@
 import numpy as np
 
 from optdl.bnp import precondition_dense
+from optdl.checks.bnp.shared import random_means
 from optdl.checks.exercise import answer_to
 
 
@@ -19,22 +20,17 @@ def exercise(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
 def _(rng):
     few, more = rng.integers((2, 5), (5, 8))
     for outputs, features, rows, floors in (
-        (few, 1, more, {"eps1": 0.5, "eps2": 0.2}),
-        (1, few, few + 1, {"eps1": 0.3, "eps2": 0.1}),
-        (few, more, 1, {"eps1": 0.1, "eps2": 0.4}),
-        (more + 1, more, few, {}),
+        (few, 1, more, (0.5, 0.2)),
+        (1, few, few + 1, (0.3, 0.1)),
+        (few, more, 1, (0.1, 0.4)),
+        (more + 1, more, few, ()),
     ):
         var = rng.uniform(0.5, 4, size=features)
         # variances on both sides of the floor
         var[: features // 2] = rng.uniform(0.001, 0.04, size=features // 2)
-        yield {
-            "grad_weight": rng.normal(size=(outputs, features)).round(2),
-            "grad_bias": rng.uniform(0.5, 2, size=outputs).round(2),
-            "mean": rng.uniform(1, 3, size=features).round(2) * rng.choice([-1, 1], size=features),
-            "var": rng.permutation(var).round(3),
-            "batch_size": int(rows),
-            **floors,
-        }
+        weight = rng.normal(size=(outputs, features)).round(2)
+        bias, mean = rng.uniform(0.5, 2, size=outputs).round(2), random_means(rng, features)
+        yield weight, bias, mean, rng.permutation(var).round(3), int(rows), *floors
 
 
 @exercise.fact("for G_b = 1 and G_w = hᵀ, the new G_b + G_w h is (1 + Σ (h − μ)²/σ̃²)/q²")

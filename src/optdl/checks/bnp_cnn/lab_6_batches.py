@@ -78,13 +78,8 @@ def _(rng):
     for rest, device in [(1, "cpu"), (0, "cpu"), (2, "cpu"), (1, "meta")]:
         size = int(rng.integers(rest + 2, 6))
         m = int(rng.integers(1, 4)) * size + rest
-        yield {
-            "x": rng.normal(size=(m, *rng.integers(1, 4, size=3))).round(2),
-            "y": rng.permutation(m),
-            "size": size,
-            "seed": int(rng.integers(1000)),
-            "device": device,
-        }
+        x = rng.normal(size=(m, *rng.integers(1, 4, size=3))).round(2)
+        yield x, rng.permutation(m), size, int(rng.integers(1000)), device
 
 
 @exercise.fact("a DataLoader of PyTorch's gives the same minibatches of the same orders")

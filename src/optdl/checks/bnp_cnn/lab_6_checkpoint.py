@@ -111,12 +111,8 @@ def exercise(kind, x, epochs, seed, event):
 def _(rng):
     saved, ended = "loaded by another program", "the program ends while a file replaces the first"
     for event in ("no file", saved, ended, "the file is damaged"):
-        yield {
-            "x": rng.normal(size=rng.integers(2, 6, size=2)).round(2),
-            "epochs": int(rng.integers(1, 5)),
-            "seed": int(rng.integers(1000)),
-            "event": event,
-        }
+        x = rng.normal(size=rng.integers(2, 6, size=2)).round(2)
+        yield x, int(rng.integers(1, 5)), int(rng.integers(1000)), event
 
 
 @exercise.fact("the losses are those of momentum in NumPy, without an interruption")

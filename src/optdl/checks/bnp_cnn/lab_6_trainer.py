@@ -136,13 +136,8 @@ def _(rng):
         x = scale * rng.normal(size=(count, rows, *shape)).round(2)
         if "dtype" in options:
             x[1] = 1e5  # more than float16 can hold
-        yield {
-            "x": x,
-            "y": rng.integers(0, 3, size=(count, rows)),
-            "options": options,
-            "with_bn": with_bn,
-            "seed": int(rng.integers(1000)),
-        }
+        y = rng.integers(0, 3, size=(count, rows))
+        yield x, y, options, with_bn, int(rng.integers(1000))
 
 
 @exercise.fact("with a loss scale, float16 gives the losses of float32 to two digits")

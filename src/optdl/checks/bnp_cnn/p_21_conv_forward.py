@@ -26,11 +26,8 @@ def exercise(h, w, b):
 def _(rng):
     for case, o in zip(image_cases(rng), (1, 1, 2, 3), strict=True):
         h, k = case.values()
-        yield {
-            "h": h,
-            "w": rng.normal(size=(o, h.shape[1], k, k)).round(2),
-            "b": rng.uniform(1, 2, size=o).round(2) * rng.choice([-1, 1], size=o),
-        }
+        b = rng.uniform(1, 2, size=o).round(2) * rng.choice([-1, 1], size=o)
+        yield h, rng.normal(size=(o, h.shape[1], k, k)).round(2), b
 
 
 @exercise.fact("a kernel that is 1 in its center alone copies a map, and the bias is added")

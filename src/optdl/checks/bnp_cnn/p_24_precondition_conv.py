@@ -21,26 +21,19 @@ def exercise(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=
 def _(rng):
     few, more = rng.integers((2, 5), (5, 8))
     for (o, c, k), N, r, s, floors in (
-        ((few, 1, 3), 8 * more, 2, few + 1, {"eps1": 0.1, "eps2": 0.05}),
-        ((1, more, 3), few, few, more, {"eps1": 0.2, "eps2": 0.4}),
+        ((few, 1, 3), 8 * more, 2, few + 1, (0.1, 0.05)),
+        ((1, more, 3), few, few, more, (0.2, 0.4)),
         # ck²/N, c/N and √(rs) fall in this order
-        ((more, few, 3), 1, 2, 1, {"eps1": 0.05, "eps2": 0.1}),
-        ((few, more, 1), more, few, 5, {}),
-        ((few, 2, 3), more, few, 2, {}),
+        ((more, few, 3), 1, 2, 1, (0.05, 0.1)),
+        ((few, more, 1), more, few, 5, ()),
+        ((few, 2, 3), more, few, 2, ()),
     ):
         var = rng.uniform(0.5, 3, size=c)
         # variances on both sides of the floor
         var[: c // 2] = rng.uniform(0.01, 0.05, size=c // 2)
-        yield {
-            "grad_weight": rng.normal(size=(o, c, k, k)).round(2),
-            "grad_bias": rng.uniform(1, 2, size=o).round(2),
-            "mean": rng.uniform(1, 2, size=c).round(2) * rng.choice([-1, 1], size=c),
-            "var": rng.permutation(var).round(2),
-            "batch_size": int(N),
-            "height": int(r),
-            "width": int(s),
-            **floors,
-        }
+        weight, bias = rng.normal(size=(o, c, k, k)).round(2), rng.uniform(1, 2, size=o).round(2)
+        mean = rng.uniform(1, 2, size=c).round(2) * rng.choice([-1, 1], size=c)
+        yield weight, bias, mean, rng.permutation(var).round(2), int(N), int(r), int(s), *floors
 
 
 @exercise.fact("for G_b = 1 and G_w = h, the new G_b + Σ G_w h is (1 + Σ (h − μ)²/σ̃²)/q²")

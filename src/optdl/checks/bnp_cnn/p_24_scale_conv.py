@@ -59,6 +59,4 @@ you multiply c k²/N by rs; the positions count only in √(rs)
     / examples → / examples * positions
 you add the two; take the larger
     max(ratio, np.sqrt(positions)) → ratio + np.sqrt(positions)
-you compare c k²/N with 1, as in a dense layer; compare it with √(rs)
-    np.sqrt(positions) → 1
 """)

@@ -4,12 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import (
-    gradient_of_quadratic,
-    gradient_of_quartic,
-    random_positive,
-)
+from optdl.checks.conditioning.shared import gradient_of_quadratic, gradient_of_quartic
 from optdl.checks.exercise import Exercise
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import gradient_cosines
 from optdl.objectives import linear
 
@@ -20,25 +17,17 @@ exercise = Exercise("F-02", gradient_cosines)
 def _(rng):
     for low, high in ((0.1, 0.4), (0.85, 1.1)):
         n, steps = rng.integers([2, 3], [4, 6]).tolist()
-        H = random_positive(rng, n).round(2)
-        yield {
-            "gradient": gradient_of_quadratic(H),
-            "w": rng.normal(size=n).round(1) + 0.05,
-            "lr": round(float(rng.uniform(low, high) * 2 / np.linalg.eigvalsh(H)[-1]), 3),
-            "steps": steps,
-        }
+        H = random_hessian(rng, n).round(2)
+        lr = round(float(rng.uniform(low, high) * 2 / np.linalg.eigvalsh(H)[-1]), 3)
+        yield gradient_of_quadratic(H), rng.normal(size=n).round(1) + 0.05, lr, steps
     n, steps = rng.integers([1, 3], [5, 6]).tolist()
-    yield {
-        "gradient": gradient_of_quartic(rng, n),
-        "w": rng.uniform(0.2, 0.4, size=n).round(2),
-        "lr": round(float(rng.uniform(0.01, 0.03)), 3),
-        "steps": steps,
-    }
+    w, lr = rng.uniform(0.2, 0.4, size=n).round(2), round(float(rng.uniform(0.01, 0.03)), 3)
+    yield gradient_of_quartic(rng, n), w, lr, steps
 
 
 @exercise.fact("along one eigenvector the cosine is 1 for η < 1/λ and −1 for η > 1/λ")
 def _(function, rng):
-    values, U = np.linalg.eigh(random_positive(rng, 3))
+    values, U = np.linalg.eigh(random_hessian(rng, 3))
     H = partial(linear, U * values @ U.T)
     signs = [np.asarray(function(H, U[:, 1], c / values[1], 3)) for c in (0.5, 1.5)]
     return np.allclose(signs, [[1, 1, 1], [-1, -1, -1]])

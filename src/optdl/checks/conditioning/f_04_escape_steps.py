@@ -16,35 +16,26 @@ def exercise(distance, radius, lr, curvature):
 def _(rng):
     start, factor, k = rng.integers([1, 2, 2], [6, 8, 6]).tolist()
     d = 2.0**-start
-    yield {"distance": d, "radius": d * 2.0**k, "lr": 0.5, "curvature": 2.0}  # exactly k steps
-    yield {
-        "distance": d,
-        "radius": d * factor**k * (1 + 1e-8),
-        "lr": factor - 1.0,
-        "curvature": 1.0,
-    }
+    yield d, d * 2.0**k, 0.5, 2.0  # exactly k steps
+    yield d, d * factor**k * (1 + 1e-8), factor - 1.0, 1.0
     # whole quotients that come out slightly larger, and slightly smaller
     powers = [(base, k) for base in range(3, 20) for k in range(2, 9)]
     quotient = {(base, k): np.log(float(base**k)) / np.log(base) for base, k in powers}
     for rounded in (np.greater, np.less):
-        base, k = rng.choice(
-            [power for power in powers if rounded(quotient[power], power[1])]
-        ).tolist()
-        yield {"distance": d, "radius": d * base**k, "lr": (base - 1) / 2, "curvature": 2.0}
+        some = [power for power in powers if rounded(quotient[power], power[1])]
+        base, k = rng.choice(some).tolist()
+        yield d, d * base**k, (base - 1) / 2, 2.0
     # products one after the other stay below R, by a rounding error
-    yield {"distance": 0.1, "radius": 0.1 * 1.1**3, "lr": 0.1, "curvature": 1.0}
+    yield 0.1, 0.1 * 1.1**3, 0.1, 1.0
     # a start at the distance R, or beyond it
     for times in (1.0, round(float(rng.uniform(2, 4)), 1)):
-        yield {"distance": d * times, "radius": d, "lr": 0.1 * factor, "curvature": 0.5}
-    radius = round(d * factor ** (k + 0.3), 3)  # the nearest whole number is too small
-    yield {"distance": d, "radius": radius, "lr": factor - 1.0, "curvature": 1.0}
+        yield d * times, d, 0.1 * factor, 0.5
+    # the nearest whole number is too small
+    yield d, round(d * factor ** (k + 0.3), 3), factor - 1.0, 1.0
     for exponent in (-3, -9):
-        yield {
-            "distance": float(rng.integers(1, 10) * 10.0**exponent),
-            "radius": round(float(rng.uniform(12, 40)), 1),
-            "lr": round(float(rng.uniform(0.05, 0.4)), 2),
-            "curvature": round(float(rng.uniform(0.5, 2)), 1),
-        }
+        distance, radius = rng.integers(1, 10) * 10.0**exponent, rng.uniform(12, 40)
+        lr, curvature = rng.uniform([0.05, 0.5], [0.4, 2]).round(2).tolist()
+        yield float(distance), round(float(radius), 1), lr, curvature
 
 
 @exercise.fact("iterating the factor 1 + ηλ gives the same number")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
 from optdl.checks.exercise import Case, answer_to
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import steps_needed
 
 
@@ -47,7 +47,7 @@ def _(rng):
 
 @exercise.fact("gradient descent with the best fixed learning rate needs so many steps")
 def _(function, rng):
-    H, q = random_positive(rng, 3), 0.003
+    H, q = random_hessian(rng, 3), 0.003
     values, U = np.linalg.eigh(H)
     start = w = U[:, 0] + U[:, -1]
     count, lr = 0, 2 / (values[0] + values[-1])

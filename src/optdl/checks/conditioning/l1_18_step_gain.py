@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
 from optdl.checks.exercise import answer_to
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import step_gain
 
 
@@ -16,17 +16,14 @@ def exercise(gradient, hessian, lr, direction):
 def _(rng):
     for low, high, least, most in ((1, 2, 0.1, 0.9), (2, 4, 1.1, 3.0), (3, 7, 0.1, 0.9)):
         n = int(rng.integers(low, high))
-        yield {
-            "gradient": rng.normal(size=n).round(1) + 0.05,
-            "hessian": random_positive(rng, n).round(1) + np.eye(n),
-            "lr": round(float(rng.uniform(least, most)), 2),
-            "direction": rng.normal(size=n).round(1) + 0.15,
-        }
+        gradient, direction = rng.normal(size=n).round(1) + 0.05, rng.normal(size=n).round(1) + 0.15
+        lr = round(float(rng.uniform(least, most)), 2)
+        yield gradient, random_hessian(rng, n).round(1) + np.eye(n), lr, direction
 
 
 @exercise.fact("the prediction is exact on a quadratic")
 def _(function, rng):
-    H, w, d = random_positive(rng, 3), rng.normal(size=3), rng.normal(size=3)
+    H, w, d = random_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
     after = w - 0.3 * d
     return np.isclose(function(H @ w, H, 0.3, d), after @ H @ after / 2 - w @ H @ w / 2)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
 from optdl.checks.exercise import answer_to
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import uphill_step
 
 
@@ -21,7 +21,7 @@ def _(rng):
         n = int(rng.integers(1, 5))
         g, d = rng.normal(size=(2, n)).round(1) + 0.05
         d *= slope * np.sign(g @ d)
-        H = random_positive(rng, n)
+        H = random_hessian(rng, n)
         H *= curvature * rng.uniform(0.5, 1.5) / (d @ H @ d)
         yield {"gradient": g, "hessian": H, "direction": d}
     # gᵀd = 0 with dᵀHd of each sign, dᵀHd = 0 with gᵀd of each sign, and both zero
@@ -38,7 +38,7 @@ def _(rng):
 
 @exercise.fact("the predicted change is zero at a learning rate that is positive and finite")
 def _(function, rng):
-    d, H = rng.normal(size=4), random_positive(rng, 4)
+    d, H = rng.normal(size=4), random_hessian(rng, 4)
     g = d + 0.1 * rng.normal(size=4)
     rate = function(g, H, d)
     return rate > 0 and np.isclose(-rate * g @ d + rate**2 * d @ H @ d / 2, 0)

@@ -4,12 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import (
-    gradient_of_quadratic,
-    gradient_of_quartic,
-    random_positive,
-)
+from optdl.checks.conditioning.shared import gradient_of_quadratic, gradient_of_quartic
 from optdl.checks.exercise import answer_to
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import power_iteration
 from optdl.objectives import linear
 
@@ -29,20 +26,15 @@ def exercise(gradient, w, v, step, steps):
 def _(rng):
     n, k = rng.integers([2, 2], [4, 4]).tolist()
     # the eigenvalue with the largest absolute value is negative
-    H = random_positive(rng, n).round(2) - round(float(rng.uniform(5, 7)), 1) * np.eye(n)
+    H = random_hessian(rng, n).round(2) - round(float(rng.uniform(5, 7)), 1) * np.eye(n)
     for gradient, size in ((gradient_of_quadratic(H), n), (gradient_of_quartic(rng, k), k)):
-        yield {
-            "gradient": gradient,
-            "w": rng.uniform(0.5, 1, size=size).round(1),
-            "v": rng.normal(size=size).round(1) + 0.05,
-            "step": round(float(rng.uniform(0.1, 0.3)), 2),
-            "steps": int(rng.integers(3, 6)),
-        }
+        w, v = rng.uniform(0.5, 1, size=size).round(1), rng.normal(size=size).round(1) + 0.05
+        yield gradient, w, v, round(float(rng.uniform(0.1, 0.3)), 2), int(rng.integers(3, 6))
 
 
 @exercise.fact("after many products the estimate is the eigenvalue with the largest absolute value")
 def _(function, rng):
-    H, w, v = random_positive(rng, 4), rng.normal(size=4), rng.normal(size=4)
+    H, w, v = random_hessian(rng, 4), rng.normal(size=4), rng.normal(size=4)
     dominant = np.linalg.eigvalsh(H)[-1]
     estimates = np.asarray(function(partial(linear, -H), w, v, 0.1, 400))
     return np.isclose(estimates[-1], -dominant, rtol=1e-4)

@@ -4,22 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
-from optdl.checks.exercise import Case, answer_to
+from optdl.checks.exercise import Case, Exercise
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import critical_point_kind
 
-
-@answer_to("L1-21", critical_point_kind)
-def exercise(gradient, hessian, tolerance):
-    if np.linalg.norm(gradient) > tolerance:
-        return "not critical"
-    values = np.linalg.eigvalsh(hessian)
-    low, high = values[0], values[-1]
-    if low < -tolerance and high > tolerance:
-        return "strict saddle"
-    if low > tolerance:
-        return "minimum"
-    return "maximum" if high < -tolerance else "degenerate"
+exercise = Exercise("L1-21", critical_point_kind)
 
 
 @exercise.cases
@@ -63,7 +52,7 @@ def _(rng):
 
 @exercise.fact("a positive definite Hessian makes a minimum, and its negative a maximum")
 def _(function, rng):
-    H, zero = random_positive(rng, 4), np.zeros(4)
+    H, zero = random_hessian(rng, 4), np.zeros(4)
     return (function(zero, H, 1e-9), function(zero, -H, 1e-9)) == ("minimum", "maximum")
 
 
@@ -78,7 +67,7 @@ you look at the diagonal entries; at a saddle all may be positive, so compute th
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
 you look for a negative determinant; it says nothing of single signs, so compare the smallest and
 the largest eigenvalue with the tolerance
-    low < -tolerance and high > tolerance → np.linalg.det(hessian) < 0
+    smallest < -tolerance and largest > tolerance → np.linalg.det(hessian) < 0
 you do not look at the gradient; where it is not zero, the point is not critical
     np.linalg.norm(gradient) > tolerance → False
 you compare the entries of the gradient with the tolerance; compare its norm
@@ -86,22 +75,23 @@ you compare the entries of the gradient with the tolerance; compare its norm
 you take a gradient whose norm equals the tolerance for one that is above it
     (gradient) > tolerance → (gradient) >= tolerance
 you call a point with a zero eigenvalue a minimum; second derivatives leave it open: degenerate
-    if low > tolerance → if low >= -tolerance
+    if smallest > tolerance → if smallest >= -tolerance
 you compare eigenvalues with 0; rounding errors count as zero, so compare with the tolerance
-    low < -tolerance and high > tolerance → low < 0 < high
-    if low > tolerance → if low > 0
-    high < -tolerance → high < 0
+    smallest < -tolerance and largest > tolerance → smallest < 0 < largest
+    if smallest > tolerance → if smallest > 0
+    largest < -tolerance → largest < 0
 you measure the eigenvalues by the largest one; the tolerance is a limit for them as they are
-    low, high = → low, high = 1 / max(abs(values).max(), 1e-99) *
-    values[0], values[-1] → values[[0, -1]]
+    smallest, largest = → smallest, largest = 1 / max(abs(eigenvalues).max(), 1e-99) *
+    eigenvalues[0], eigenvalues[-1] → eigenvalues[[0, -1]]
 you call every point with a negative eigenvalue a saddle; a strict saddle has a positive one, too
-    low < -tolerance and high > tolerance → low < -tolerance
+    smallest < -tolerance and largest > tolerance → smallest < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
-    if low < -tolerance and → if np.min(np.abs(values)) > tolerance and low < -tolerance and
+    if smallest < -tolerance and
+    → if np.min(np.abs(eigenvalues)) > tolerance and smallest < -tolerance and
 you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a
 positive one give a positive determinant, so look at the eigenvalues
     np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]
-    low < -tolerance and high > tolerance → low < -tolerance
-    low > tolerance → low > tolerance and hessian[0, 0] > 0
-    high < -tolerance → high > tolerance
+    smallest < -tolerance and largest > tolerance → smallest < -tolerance
+    smallest > tolerance → smallest > tolerance and hessian[0, 0] > 0
+    largest < -tolerance → largest > tolerance
 """)

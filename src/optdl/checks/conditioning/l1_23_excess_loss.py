@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import random_positive
 from optdl.checks.exercise import answer_to
+from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import excess_loss
 
 
@@ -19,13 +19,10 @@ def exercise(hessian, bias, lr, sigma):
 def _(rng):
     for low, high, bias, noise in ((1, 4, 1, 0), (2, 4, 0, 1), (2, 4, 1, 1), (4, 7, 1, 1)):
         n = int(rng.integers(low, high))
-        H = random_positive(rng, n).round(2)
-        yield {
-            "hessian": H,
-            "bias": bias * (rng.normal(size=n).round(1) + 0.05),
-            "lr": round(float(rng.uniform(0.2, 0.9)) * 2 / float(np.linalg.eigvalsh(H)[-1]), 3),
-            "sigma": noise * round(float(rng.uniform(0.5, 2)), 1),
-        }
+        H = random_hessian(rng, n).round(2)
+        lr = round(float(rng.uniform(0.2, 0.9)) * 2 / float(np.linalg.eigvalsh(H)[-1]), 3)
+        sigma = noise * round(float(rng.uniform(0.5, 2)), 1)
+        yield H, bias * (rng.normal(size=n).round(1) + 0.05), lr, sigma
 
 
 @exercise.fact("the mean loss of many runs of one dimension comes near it")

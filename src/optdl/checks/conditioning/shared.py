@@ -8,13 +8,6 @@ import numpy as np
 from optdl.objectives import cubic_gradient, linear, named
 
 
-def random_positive(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return a positive definite matrix with well separated eigenvalues."""
-    rotation, _ = np.linalg.qr(rng.normal(size=(n, n)))
-    H = (rotation * np.cumsum(rng.uniform(0.5, 1.5, size=n))) @ rotation.T
-    return (H + H.T) / 2
-
-
 def gradient_of_quadratic(H: np.ndarray) -> Callable[..., Any]:
     """Return w ↦ Hw."""
     return named(f"w ↦ H @ w, H = {H.tolist()}", linear, H)

@@ -6,13 +6,11 @@ specific diagnosis to the least.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from optdl.checks.diagnoses import calls, inputs, laws, places, values
 from optdl.checks.diagnoses.evidence import Evidence, Part, listed
-from optdl.checks.exercise import Case
 
 Diagnosis = Callable[[Evidence], str] | tuple[values.Row, ...]
 """Of the whole answer, or a table that each wrong part is put to."""
@@ -22,45 +20,28 @@ RAISING = False
 
 CAUSES: tuple[Diagnosis, ...] = (
     calls.state,
-    calls.untouched,
-    calls.constant,
+    calls.drawn,
     inputs.swapped,
     values.PART,
-    inputs.hard_coded,
     inputs.other_call,
-    inputs.turns,
     values.FUNCTION,
-    calls.generator,
     calls.ignored,
 )
 
 FACTS: tuple[Diagnosis, ...] = (
     places.arguments,
     places.branch,
-    places.argument,
     partial(laws.neutral, table=laws.ZERO),
     laws.form,
     laws.scaling,
     laws.claim,
     partial(laws.neutral, table=laws.SPECIAL),
-    laws.single,
-)
-OF_SHAPES: tuple[Diagnosis, ...] = (
-    places.arguments,
-    places.branch,
-    places.shape,
-    laws.claim,
     places.shapes,
 )
-"""The facts about an answer with a part of another shape."""
 
 
-def explained(evidence: Evidence, shown: Case) -> tuple[list[str], str]:
-    """Return facts about an answer, and what explains it, or an empty string.
-
-    Where nothing is true of all cases, as with two mistakes in one answer, a fact is about the case
-    that is ``shown``.
-    """
+def explained(evidence: Evidence) -> tuple[list[str], str]:
+    """Return facts about an answer, and what explains it, or an empty string."""
     told = [_said(places.parts, evidence)]
     cause = _first(CAUSES, evidence)
     if evidence.unlike:  # what explains other parts is no cause of all
@@ -69,23 +50,9 @@ def explained(evidence: Evidence, shown: Case) -> tuple[list[str], str]:
         told += [_said(places.arguments, evidence)]
     if not cause:
         told += [next(filter(None, map(_place, evidence.wrong)), "")]
-        is_shaped = evidence.wrong and not evidence.unlike
-        is_shaped = is_shaped and all(part.same_shape for part in evidence.wrong)
-        told += [_first(FACTS if is_shaped else OF_SHAPES, evidence)]
-        for last in (partial(_of_case, case=shown), places.size):
-            told += [] if any(told[1:]) else [_said(last, evidence)]
+        told += [_first(FACTS, evidence)]
+        told += [] if any(told[1:]) else [_said(places.size, evidence)]
     return list(filter(None, told)), cause
-
-
-def _of_case(evidence: Evidence, case: Case) -> str:
-    """Return what explains the first wrong part in one case, if it has several numbers."""
-    for part in evidence.wrong:
-        pairs = tuple(pair for pair in part.wrong_pairs if pair.one.case is case)
-        if pairs and pairs[0].right.size > 2:
-            one = replace(part, pairs=pairs, scope="in the case below, ")
-            text = values.of_some((*values.PART, *values.FUNCTION), [one])
-            return text and _sentence(text, [part.name])
-    return ""
 
 
 def _place(part: Part) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, Tried, listed, near, put
+from optdl.checks.diagnoses.evidence import Evidence, put
 from optdl.observation import generators
 
 
@@ -27,51 +27,24 @@ def state(evidence: Evidence) -> str:
     return ""
 
 
-def constant(evidence: Evidence) -> str:
-    """Recognize a part that is one number, whatever the arguments are: other ones are tried."""
-    found = {part.name: part.constant for part in evidence.wrong}
-    found = {name: number for name, number in found.items() if number is not None}
-    for one in evidence.tried if found else ():
-        for name in evidence.arguments:
-            for other in _others(one.case[name]):
-                got = evidence.again(one, partial(put, name, other))
-                parts = evidence.leaves(got) if got is not None else {}
-                for part in parts.keys() & found.keys():
-                    if not near(np.full(np.shape(parts[part]), found[part]), parts[part]):
-                        del found[part]
-    # one number that is no more than a rounding error is another one in each call
-    return "; ".join(
-        f"{listed([name]) if name else 'your answer'} is always "
-        f"{'0 up to rounding' if number and near(0.0, number) else f'{number:.6g}'}, whatever the "
-        "arguments are"
-        for name, number in found.items()
-    )
-
-
-def untouched(evidence: Evidence) -> str:
-    """Recognize a function that leaves the generator alone that it is given."""
-    states = [_states(one) for one in evidence.tried]
-    drawing = any(right != before for before, right, _ in states)
-    if drawing and all(got == before for before, _, got in states):
-        return "your function does not draw from `rng`, the generator that it is given"
-    return ""
-
-
-def generator(evidence: Evidence) -> str:
-    """Recognize a function that draws other numbers from the generator wherever it is wrong."""
-    wrong = [_states(one) for one in compress(evidence.tried, evidence.wrong_cases)]
+def drawn(evidence: Evidence) -> str:
+    """Recognize a function that does not draw from its generator, or draws other numbers."""
+    if not all(one.right.states for one in evidence.tried):
+        return ""
+    states = [
+        (generators(one.case.values()), [*one.right.states], [*one.got.states])
+        for one in evidence.tried
+    ]
+    wrong = compress(states, evidence.wrong_cases)
     drawing = [(right, got) for before, right, got in wrong if right != before]
-    if drawing and all(got != right for right, got in drawing):
-        return (
-            "your function draws from `rng` in another way than the task says: with another "
-            "method, or more or fewer numbers"
-        )
-    return ""
-
-
-def _states(one: Tried) -> tuple[list[str], list[str], list[str]]:
-    """Return the states of a case's generators before, after the reference, and after yours."""
-    return generators(one.case.values()), [*one.right.states], [*one.got.states]
+    if not drawing or any(got == right for right, got in drawing):
+        return ""
+    if all(got == before for before, _, got in states):
+        return "your function does not draw from `rng`, the generator that it is given"
+    return (
+        "your function draws from `rng` in another way than the task says: with another "
+        "method, or more or fewer numbers"
+    )
 
 
 def ignored(evidence: Evidence) -> str:

@@ -1,7 +1,6 @@
 """Name the factor or the term by which an answer differs: a constant, a size, an argument."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -104,12 +103,11 @@ def fraction(ratio: float) -> str:
     """
     if name := {2.0: "twice", 0.5: "half"}.get(round(ratio, 9)):
         return name
-    for name, value in (("", 1.0), ("ln 2", np.log(2)), ("(ln 2)²", np.log(2) ** 2)):
-        for turned, text in ((value, name), (1 / value, f"1/{name}" if name else "")):
-            share = Fraction(ratio / turned).limit_denominator(12)
-            if 0 < abs(share.numerator) <= 100 and near(float(share) * turned, ratio):
-                number = "" if share == 1 else str(share).replace("-", "−")
-                return " · ".join(filter(None, (number, text))) + " times" * (number + text != "")
+    for name, value in (("", 1.0), ("ln 2", np.log(2)), ("1/ln 2", 1 / np.log(2))):
+        share = Fraction(ratio / value).limit_denominator(12)
+        if 0 < abs(share.numerator) <= 100 and near(float(share) * value, ratio):
+            number = "" if share == 1 else str(share).replace("-", "−")
+            return " · ".join(filter(None, (number, name))) + " times" * (number + name != "")
     share = Fraction(ratio**2).limit_denominator(12)
     if ratio > 0 and 0 < share.numerator <= 100 and near(np.sqrt(float(share)), ratio):
         return f"√({share}) times"
@@ -132,15 +130,6 @@ def _symbol(part: Part, values: list[float]) -> str:
             if fits.any():
                 return before + [*given][int(fits.argmax())]
     return ""
-
-
-def multiple(part: Part, change: Callable[[np.ndarray], Any]) -> str:
-    """Return by what a change of the expected values is multiplied, as a fraction or a size."""
-    with np.errstate(all="ignore"):
-        pairs = tuple(pair._replace(right=change(pair.right)) for pair in part.pairs)
-    changed = replace(part, pairs=pairs)
-    symbol = _symbol(part, changed.ratios)
-    return _one("ratios", fraction)(changed) or (symbol and f"{symbol} times")
 
 
 PART: tuple[tuple[str, Callable[[Part], str]], ...] = (

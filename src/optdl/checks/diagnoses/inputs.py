@@ -1,9 +1,8 @@
-"""Compare with the right answer to another call: an argument negated, exchanged or hard-coded.
+"""Compare with the right answer to another call: an argument negated, exchanged, hard-coded or cut.
 
-Or with a part of it: a loop that leaves out some of its turns, parts in each other's places.
+Or with a part of it in another one's place.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
@@ -13,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, listed, near, numbers, put
+from optdl.checks.diagnoses.evidence import Evidence, changed, listed, near, numbers, put
 from optdl.checks.exercise import Case
-from optdl.observation import observe, source_of
 
 
-def _wrapper(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _of_values(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return what makes of a function one whose values are changed."""
     return lambda function: update_wrapper(lambda *some: change(function(*some)), function)
 
@@ -27,56 +25,40 @@ Change = Callable[[Case], Case]
 Changes = dict[str, Callable[[Any], Any]]
 """What may be computed from an argument, the simplest first."""
 
-NUMBER: Changes = {
-    "−{0}": lambda a: -a,
-    "2 · {0}": lambda a: 2 * a,
-    "{0}/2": lambda a: a / 2,
-    "{0} + 1": lambda a: a + 1,
+VALUES: Changes = {"−{0}": np.negative, "2 · {0}": lambda g: 2 * g, "{0}/2": lambda g: g / 2}
+ONE: Changes = {"1": lambda a: 0 * a + 1}
+NUMBERS: Changes = {
+    **VALUES,
     "√{0}": lambda a: a**0.5,
     "1/{0}": lambda a: 1 / a,
     "0": lambda a: 0 * a,
-    "1": lambda a: 0 * a + 1,
-}
-ARRAY: Changes = {
-    "−{0}": np.negative,
-    "0": np.zeros_like,
-    "1": np.ones_like,
-    "√{0}": np.sqrt,
-    "1/{0}": lambda a: 1 / a,
-    "2 · {0}": lambda a: 2 * a,
-    "{0}/2": lambda a: a / 2,
-    "{0} minus its mean over axis 0": lambda a: a - a.mean(axis=0),
-    "the mean of {0}, in every entry,": lambda a: np.full_like(a, a.mean()),
-}
-CALLED: Changes = {
-    "−{0}": np.negative,
-    "2 · {0}": lambda g: 2 * g,
-    "{0}/2": lambda g: g / 2,
+    **ONE,
 }
 CHANGES: tuple[tuple[Any, Changes], ...] = (
     (bool, {"not {0}": lambda a: not a}),
-    (int, {text: NUMBER[text] for text in ("2 · {0}", "{0} + 1", "1")}),
-    (float, NUMBER),
-    (np.ndarray, ARRAY),
-    (list, {"{0} without its last item": lambda a: a[:-1]}),
-    (Callable, {text: _wrapper(change) for text, change in CALLED.items()}),
+    (int, {"{0} + 1": lambda a: a + 1, **ONE}),
+    (float, NUMBERS),
+    (
+        np.ndarray,
+        {
+            **NUMBERS,
+            "{0} minus its mean over axis 0": lambda a: a - a.mean(axis=0),
+            "the mean of {0}, in every entry,": lambda a: np.full_like(a, a.mean()),
+        },
+    ),
+    (Callable, {text: _of_values(change) for text, change in VALUES.items()}),
 )
 """By the type of the argument."""
-USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
+USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999)
 
 
-def hard_coded(evidence: Evidence) -> str:
-    """Name the one value of an argument for which the answer is right, whatever is given."""
-    for name in evidence.arguments if _differ(evidence) else ():
-        fitting = [
-            value
-            for value in _fixed(evidence, name)
-            if _explains(evidence, f"{name} = {value!r}", partial(put, name, value))
-        ]
-        if len(fitting) == 1 and fitting != [1]:  # 1 is no constant, but a factor that is missing
-            [value] = fitting
-            return f"your answer is right only for `{name}` = {value!r}; let it depend on `{name}`"
-    return ""
+PARTS: tuple[tuple[str, slice, str], ...] = (
+    ("[:1]", slice(1), "does a loop end in its first turn, with `return`?"),
+    ("[-1:]", slice(-1, None), "does each turn of a loop overwrite the one before?"),
+    ("[:-1]", slice(-1), "does a loop end too early?"),
+    ("[1:]", slice(1, None), "does a loop begin too late?"),
+)
+"""Of arguments that have one length, the rows for which alone an answer may be right."""
 
 
 def other_call(evidence: Evidence) -> str:
@@ -111,31 +93,36 @@ def _explains(evidence: Evidence, text: str, change: Change) -> bool:
 
 def _changes(evidence: Evidence) -> Iterator[tuple[str, Change]]:
     """Yield changes of the arguments, the simplest first."""
-    kinds = {name: [_kind(case[name]) for case in evidence.cases] for name in evidence.names}
+    for name in evidence.arguments:
+        for fixed in _fixed(evidence, name):
+            yield f"`{name}` = {fixed!r}", partial(put, name, fixed)
     for left, right in combinations(evidence.names, 2):
-        if kinds[left] == kinds[right] and None not in kinds[left]:
+        kinds = [_kind(evidence.cases[0][name]) for name in (left, right)]
+        if kinds[0] == kinds[1] is not None:
             yield f"`{left}` and `{right}` exchanged", partial(_exchanged, left, right)
     for name in evidence.names:
         value = next((case[name] for case in evidence.cases if case[name] is not None), None)
         changes = next((changes for kind, changes in CHANGES if isinstance(value, kind)), {})
-        # what is odd in all cases, such as the size of a kernel, may mean nothing where it is even
-        sizes = [case[name] for case in evidence.cases]
-        is_odd = all(type(size) is int and size % 2 for size in sizes) and len({*sizes}) > 1
-        for text, change in {"1": NUMBER["1"]}.items() if is_odd else changes.items():
+        for text, change in changes.items():
             place = f"{text.format(f'`{name}`')} in place of `{name}`"
             sign = ": is a sign wrong?" if text == "−{0}" else ""
-            yield place + sign, partial(_changed, change, name)
+            yield place + sign, partial(_changed, name, change)
+    for names in _together(evidence) if sum(evidence.wrong_cases) >= 2 else ():
+        for text, part, question in PARTS:
+            some = listed([name + text for name in names])
+            place = f"{some} in place of {listed(names)}: {question}"
+            yield place, partial(_sliced, names, part)
 
 
 def _exchanged(left: str, right: str, case: Case) -> Case:
     return {**case, left: case[right], right: case[left]}
 
 
-def _changed(change: Callable[[Any], Any], name: str, case: Case) -> Case:
+def _changed(name: str, change: Callable[[Any], Any], case: Case) -> Case:
     """Change one value; one that cannot be changed, such as None, stays as it is."""
     try:
         with np.errstate(all="ignore"):
-            return {**case, name: change(case[name])}
+            return changed(name, change, case)
     except (TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError):
         return case
 
@@ -150,31 +137,9 @@ def _fixed(evidence: Evidence, name: str) -> list[Any]:
     values = [case[name] for case in evidence.cases]
     default = signature(evidence.exercise.reference).parameters[name].default
     kinds = {*map(type, values)}
-    usual = USUAL if kinds == {float} else ()
-    known = () if default is Parameter.empty else (default,)
-    found = [*known, *usual] if len({*map(str, values)}) > 1 or usual else []
-    return [*dict.fromkeys(found + (values if kinds == {str} else []))]
-
-
-PARTS: tuple[tuple[str, slice, str], ...] = (
-    ("[:1]", slice(1), "does `return` stand inside the loop?"),
-    ("[-1:]", slice(-1, None), "does each turn of the loop overwrite the one before?"),
-    ("[:-1]", slice(-1), "does the loop end too early?"),
-    ("[1:]", slice(1, None), "does the loop begin too late?"),
-)
-
-
-def turns(evidence: Evidence) -> str:
-    """Name the examples for which alone the answer would be right."""
-    for names in _together(evidence) if sum(evidence.wrong_cases) >= 2 else ():
-        for text, part, question in PARTS:
-            some, change = listed([name + text for name in names]), partial(_sliced, names, part)
-            if _differ(evidence) and _explains(evidence, some, change):
-                text = f"your answer is what is right for {some} in place of {listed(names)}"
-                code = observe(source_of, evidence.function)
-                loops = not code or re.search(r"\b(for|while)\b", code)
-                return f"{text}: {question}" if loops else text
-    return ""
+    found = [*USUAL] if kinds == {float} else values if kinds == {str} else []
+    is_various = kinds == {float} or len({*map(str, values)}) > 1
+    return [*dict.fromkeys(found + [default] * (default is not Parameter.empty and is_various))]
 
 
 def _sliced(names: list[str], part: slice, case: Case) -> Case:

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import NEAR, Evidence, Tried, leaves, near, numbers, ratio
+from optdl.checks.diagnoses.evidence import (
+    NEAR,
+    Evidence,
+    Tried,
+    changed,
+    leaves,
+    near,
+    numbers,
+    ratio,
+)
 from optdl.checks.exercise import Case, Exercise
 from optdl.objectives import times
 
@@ -34,10 +43,9 @@ def form(evidence: Evidence) -> str:
     """Name a form that the right numbers have in every case and those got have not."""
     for part in evidence.wrong:
         for text, holds in FORMS:
-            lacking = all(holds(p.right) for p in part.pairs) and not all(
-                holds(p.got) for p in part.pairs
-            )
-            if lacking and all(map(holds, _many(evidence.exercise, part.name))):
+            if all(holds(p.got) for p in part.pairs) or not all(holds(p.right) for p in part.pairs):
+                continue
+            if all(map(holds, _many(evidence.exercise, part.name))):
                 name = f"`{part.name}`" if part.name else "the right answer"
                 return f"{name} {text}; yours is not so"
     return ""
@@ -74,7 +82,7 @@ def neutral(evidence: Evidence, table: Neutral) -> str:
         for text, kind, special in table:
             if kinds != {kind}:
                 continue
-            where, change = text.format(name), partial(_changed, name, special)
+            where, change = text.format(name), partial(changed, name, special)
             if not _is_counted(evidence, name) and _is_right(evidence, where, change):
                 return f"in the cases tried your answer is right where {where}"
     return ""
@@ -85,34 +93,6 @@ def _is_counted(evidence: Evidence, name: str) -> bool:
     pairs = evidence.wrong[0].pairs if evidence.wrong else ()
     counts = ((pair.right.shape[:1], pair.one.case[name]) for pair in pairs)
     return all(type(n) is int and rows in ((n,), (n + 1,)) for rows, n in counts)
-
-
-def _changed(name: str, change: Callable[[Any], Any], case: Case) -> Case:
-    return {**case, name: change(case[name])}
-
-
-def single(evidence: Evidence) -> str:
-    """Name a size, such as the number of features, with which the answer is right where it is 1."""
-    axes: dict[tuple[int, ...], list[tuple[str, int]]] = {}
-    for name in evidence.arguments:
-        values = [case[name] for case in evidence.cases]
-        number = min(value.ndim if isinstance(value, np.ndarray) else 0 for value in values)
-        for axis in range(number):
-            lengths = tuple([value.shape[axis] for value in values])
-            axes.setdefault(lengths, []).append((name, axis))
-    for lengths, along in axes.items():
-        # which arguments share a size depends on the cases, so all of them are the key
-        if max(lengths) > 1 and _is_right(evidence, str(along), partial(_cut, along)):
-            told = "in the cases tried your answer is right where `{}.shape[{}]` is 1"
-            return told.format(*along[0])
-    return ""
-
-
-def _cut(along: list[tuple[str, int]], case: Case) -> Case:
-    cut = dict(case)
-    for name, axis in along:
-        cut[name] = cut[name].take([0], axis)
-    return cut
 
 
 def _is_right(evidence: Evidence, text: str, change: Callable[[Case], Case]) -> bool:
@@ -149,7 +129,7 @@ def scaling(evidence: Evidence) -> str:
         value = evidence.cases[0][name]
         is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
         if isinstance(value, float) or callable(value) or is_array:
-            change = partial(_doubled, name)
+            change = partial(changed, name, _doubled)
             right = partial(evidence.right, text=f"2 {name}", change=change)
             rights = _scales(evidence, "right", right)
             gots = rights and _scales(evidence, "got", partial(evidence.again, change=change))
@@ -184,9 +164,8 @@ def _scales(evidence: Evidence, whose: str, doubled: Callable[[Tried], Any]) -> 
     return {part: next(iter(texts), "") for part, texts in found.items()}
 
 
-def _doubled(name: str, case: Case) -> Case:
-    value = case[name]
-    return {**case, name: partial(times, 2, value) if callable(value) else 2 * value}
+def _doubled(value: Any) -> Any:
+    return partial(times, 2, value) if callable(value) else 2 * value
 
 
 def _times(before: np.ndarray, after: np.ndarray) -> str:
@@ -199,9 +178,8 @@ def _times(before: np.ndarray, after: np.ndarray) -> str:
 
 def claim(evidence: Evidence) -> str:
     """Return the first property of the exercise that this function does not have."""
-    # a fact about values, which compares all of them, says nothing of a type or of other keys
-    says = any(evidence.wrong_cases) and not evidence.has_other_keys
-    for fact in evidence.exercise.properties if says else ():
+    # a fact about values, which compares all of them, says nothing of a type
+    for fact in evidence.exercise.properties if any(evidence.wrong_cases) else ():
         try:
             held = fact.holds(evidence.function, np.random.default_rng(0))
         except Exception:  # what an answer cannot do says nothing of this fact

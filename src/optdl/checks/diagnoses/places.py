@@ -1,6 +1,5 @@
 """Say where an answer is wrong: in which part, row, entries, or for which arguments."""
 
-from functools import partial
 from inspect import Parameter, signature
 from itertools import chain, compress
 from typing import Any
@@ -11,7 +10,6 @@ from optdl.checks.diagnoses.evidence import (
     Evidence,
     Pair,
     Part,
-    Tried,
     arrays,
     differing,
     flat,
@@ -40,25 +38,6 @@ def shapes(evidence: Evidence) -> str:
     """Name the later parts that have other shapes than expected: the first wrong part is shown."""
     found = [part.name for part in evidence.wrong[1:] if not part.same_shape]
     return f"{listed(found)} differ{'s' * (len(found) == 1)} in shape, too" if found else ""
-
-
-def shape(evidence: Evidence) -> str:
-    """Say how the shape of the first wrong part differs, if it is in every case in one way."""
-    part = next((part for part in evidence.wrong if not part.same_shape), None)
-    shapes = {(pair.right.shape, pair.got.shape) for pair in part.pairs} if part else set()
-    if part is None or evidence.unlike or len(shapes) < 2:
-        return ""
-    name = f"`{part.name}`" if part.name else "your answer"
-    if all(right[::-1] == got for right, got in shapes):
-        return f"in every case {name} has the shape of the transposed one"
-    if not all(right and got and right[1:] == got[1:] for right, got in shapes):
-        return ""
-    numbers = {got[0] - right[0] for right, got in shapes}
-    if len(numbers) > 1:
-        return ""
-    [number], rows = numbers, "row" if len(part.pairs[0].right.shape) > 1 else "value"
-    count = f"{abs(number)} {rows}s" if abs(number) > 1 else f"one {rows}"
-    return f"in every case {name} has {count} too {'many' if number > 0 else 'few'}"
 
 
 def rows(part: Part) -> str:
@@ -134,17 +113,6 @@ def _shifted(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
     return pair.right + np.mean(pair.got - pair.right, axis=over, keepdims=True)
 
 
-def first_row(part: Part) -> str:
-    """Tell that already the first row differs, and only by a factor."""
-    pairs = part.wrong_pairs
-    if not part.same_shape or any(p.right.ndim < 2 or not len(p.right) for p in part.pairs):
-        return ""
-    rows = [(pair.right[0].ravel(), pair.got[0].ravel()) for pair in pairs]
-    several = sum(np.count_nonzero(right) > 1 for right, _ in rows) > 1
-    found = [not near(*row) and ratio(*row) for row in rows]
-    return "row 0 is a multiple of the expected one" if several and all(found) else ""
-
-
 ALONE: tuple[tuple[str, int, int], ...] = (
     ("the first column is right; the others differ", 1, 0),
     ("the first row is right; the others differ", 0, 0),
@@ -187,21 +155,11 @@ def arguments(evidence: Evidence) -> str:
         return ""
     parameters = signature(evidence.exercise.reference).parameters.values()
     defaults = {one.name: one.default for one in parameters if one.default is not Parameter.empty}
-    tried = [*compress(evidence.tried, kept)]
-    cases = [flat(one.case) for one in tried]
-    given = {name: [name in case for case in cases] for name in defaults}
-    optional = [name for name, found in given.items() if any(found) and not all(found)]
-    # that a case has an option may be an accident
-    doubtful = [name for name in optional if not _matters(evidence, name, tried, wrong)]
-    telling = [name for name in optional if name not in doubtful]
-    calls = [(case, _less(defaults | case, doubtful)) for case in cases]
-    nones = [name for name in calls[0][1] if any(case.get(name, 0) is None for _, case in calls)]
+    cases = [defaults | flat(one.case) for one in compress(evidence.tried, kept)]
+    nones = [name for name in cases[0] if any(case.get(name, 0) is None for case in cases)]
     told = [
-        _conditions(case)
-        | {f"`{name}` is not None": case.get(name) is not None for name in nones}
-        | {f"`{name}` is left out": name not in own for name in telling}
-        | {f"`{name}` is given": name in own for name in telling}
-        for own, case in calls
+        _conditions(case) | {f"`{name}` is not None": case.get(name) is not None for name in nones}
+        for case in cases
     ]
     texts = dict.fromkeys(chain.from_iterable(told))
     holds = {text: [one.get(text, False) for one in told] for text in texts}
@@ -213,38 +171,6 @@ def arguments(evidence: Evidence) -> str:
     return ""
 
 
-def _matters(evidence: Evidence, name: str, tried: list[Tried], wrong: list[bool]) -> bool:
-    """Return whether wrong calls are right with an option of a right one, or the reverse."""
-
-    def turned(is_wrong: bool) -> bool:
-        other = tried[wrong.index(not is_wrong)]
-        text, change = f"{name} as in {other.drawn}", partial(_as_in, other.case, name)
-        for one in compress(tried, [differs == is_wrong for differs in wrong]):
-            right = evidence.right(one, text, change)
-            if right is None or evidence.agree(right, evidence.again(one, change)) != is_wrong:
-                return False
-        return True
-
-    return turned(True) or turned(False)
-
-
-def _as_in(other: Case, name: str, case: Case) -> Case:
-    """Return a call with an option as another call has it, which may be in a dict of options."""
-    if name in case or name in other:
-        return _less(case, [name]) if name not in other else {**case, name: other[name]}
-    return {
-        key: _less(value, [name])
-        | {own: item for own, item in other.get(key, {}).items() if own == name}
-        if isinstance(value, dict)
-        else value
-        for key, value in case.items()
-    }
-
-
-def _less(case: Case, names: list[str]) -> Case:
-    return {name: value for name, value in case.items() if name not in names}
-
-
 def branch(evidence: Evidence) -> str:
     """Name the special value, such as that of a branch, that is right wherever the answer errs."""
     expected = [one.right.value for one in evidence.tried]
@@ -253,20 +179,6 @@ def branch(evidence: Evidence) -> str:
         return ""
     others = any(right != wrong[0] for right in expected)
     return f"in every case that differs, the right answer is {show(wrong[0])}" if others else ""
-
-
-def argument(evidence: Evidence) -> str:
-    """Name the argument that is to be returned as it is wherever the answer errs."""
-    for name in evidence.arguments:
-        found = [
-            isinstance(one.case[name], float | list | tuple | np.ndarray)
-            and evidence.agree(one.right.value, one.case[name])
-            for one in evidence.tried
-        ]
-        is_told = not all(found) and all(compress(found, evidence.wrong_cases))
-        if is_told and sum(evidence.wrong_cases) >= 2:
-            return f"in every case that differs, the right answer is `{name}` as it is"
-    return ""
 
 
 def size(evidence: Evidence) -> str:
@@ -312,26 +224,16 @@ def _conditions(case: Case) -> dict[str, bool]:
     return found
 
 
-SPECIAL = (
-    ("nan", np.isnan),
-    ("infinite", np.isinf),
-    ("not finite", lambda array: ~np.isfinite(array)),
-)
-
-
 def _conditions_of_entries(name: str, value: Any) -> dict[str, bool]:
     """Return conditions on the entries of an array, or of a list of numbers or arrays."""
     if not len(value) or not is_numeric([*value]):
         return {}
     found: dict[str, bool] = {}
-    for text, holds in SPECIAL:
+    for text, holds in (("nan", np.isnan), ("infinite", np.isinf)):
         special = [any(holds(one).any() for one in arrays([item])) for item in value]
         found[f"`{name}[0]` is {text}"] = special[0]
         found[f"`{name}` has entries that are {text}"] = any(special)
-    if isinstance(value, np.ndarray) and value.ndim == 2 and near(value, value.T):
-        rank = np.linalg.matrix_rank(value, tol=1e-12 * np.abs(value).max())
-        found[f"`{name}` is singular up to rounding"] = rank < len(value)
     return found
 
 
-FACTS = (rows, pattern, lines, first_row)
+FACTS = (rows, pattern, lines)

@@ -23,12 +23,8 @@ def _(rng):
         ((1, many), (0.6, 0.7), True),
         ((many, few), (0.2, 0.7), False),
     ):
-        yield {
-            "x": rng.uniform(1, 3, size=shape).round(2) * rng.choice([-1, 1], size=shape),
-            "p": float(rng.choice(p)),
-            "rng": np.random.default_rng(rng.integers(1000)),
-            "training": training,
-        }
+        x = rng.uniform(1, 3, size=shape).round(2) * rng.choice([-1, 1], size=shape)
+        yield x, float(rng.choice(p)), np.random.default_rng(rng.integers(1000)), training
 
 
 @exercise.fact("inference draws nothing from `rng`")

@@ -87,14 +87,9 @@ def _(rng):
     for losses, patience, min_delta in histories:
         scale = float(rng.choice([0.5, 1.0, 2.0]))  # a power of two: nothing is rounded
         falling = [40.0 - k for k in range(int(rng.integers(1, 4)))]  # new best losses before
-        yield {
-            "losses": [scale * loss for loss in (falling if losses[0] == 3 else []) + losses],
-            "patience": patience,
-            "min_delta": scale * min_delta,
-        }
-    patience = int(rng.integers(2, 5))
-    losses = (rng.integers(0, 40, size=12) / 4).tolist()
-    yield {"losses": losses, "patience": patience, "min_delta": 0.5}
+        history = (falling if losses[0] == 3 else []) + losses
+        yield [scale * loss for loss in history], patience, scale * min_delta
+    yield (rng.integers(0, 40, size=12) / 4).tolist(), int(rng.integers(2, 5)), 0.5
 
 
 @exercise.fact(
@@ -151,8 +146,6 @@ loss is smaller, not whether it is not larger
     if loss < → if not loss >=
 you take the first loss for the best whatever it is; one that is NaN or +∞ never is a new best loss
     if loss < → if not self.state or loss <
-an infinite first loss is no new best one; count it among the epochs without one
-    if loss < → if (not self.state and loss == loss) or loss <
 an epoch whose loss is NaN is one without a new best loss; count it
     else: → elif loss == loss:
 you keep the weights once, at the first loss; keep them at each new best loss

@@ -1,13 +1,12 @@
 """Cases of the exercises on a layer as an ensemble of subnetworks."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from optdl.checks.exercise import Case
 
-
-def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
+def layer_cases(rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
     """Yield layers of softmax units with the probability that an input is kept."""
     few, more = rng.integers((2, 4), (4, 7))
     for c, n, (low, high) in (
@@ -16,9 +15,6 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         (few, 1, (0.2, 0.8)),
         (few, few, (1, 1)),
     ):
-        yield {
-            "W": rng.normal(size=(c, n), scale=2).round(2),
-            "b": rng.normal(size=c).round(2),
-            "x": rng.uniform(1, 2, size=n).round(2) * rng.choice([-1, 1], size=n),
-            "keep": round(rng.uniform(low, high), 2),
-        }
+        W, b = rng.normal(size=(c, n), scale=2).round(2), rng.normal(size=c).round(2)
+        x = rng.uniform(1, 2, size=n).round(2) * rng.choice([-1, 1], size=n)
+        yield W, b, x, round(rng.uniform(low, high), 2)

@@ -43,8 +43,6 @@ you return the loss of the worst example; the risk is a mean
     np.mean(losses) → max(losses)
 you compute the squared error whatever the loss is; call `loss`
     loss(model(x, theta), y) → (model(x, theta) - y) ** 2
-you count the predictions that are not equal to their label, whatever the loss is; call `loss`
-    loss(model(x, theta), y) → 1.0 * (model(x, theta) != y)
 you take the loss of the mean prediction; take the mean of the losses
     np.mean(losses) → loss(np.mean(model(x, theta)), np.mean(y))
 your variance divides by m − 1; the task asks for the divisor m

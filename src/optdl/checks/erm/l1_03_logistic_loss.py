@@ -38,9 +38,6 @@ exercise.help(r"""
    $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
 3. For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to
    bits. For the derivatives, insert $\tanh$ of half the margin.
-you use the natural logarithm, so the loss is 0.69 at margin 0 and no bound; divide by ln 2
-    -margin) / np.log(2) → -margin)
-    margin / 2)) / np.log(2) → margin / 2))
 your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
     np.logaddexp(0, -margin) → np.logaddexp(0, margin)
     -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh

@@ -21,11 +21,8 @@ def exercise(weights, x, labels):
 def _(rng):
     for low, high in (((2, 1, 3), (4, 3, 5)), ((2, 4, 3), (4, 6, 6)), ((9, 3, 5), (15, 5, 9))):
         m, d, c = rng.integers(low, high).tolist()
-        yield {
-            "weights": rng.normal(size=(d, c)).round(1),
-            "x": rng.normal(size=(m, d)).round(1) + 0.05,
-            "labels": rng.integers(c, size=m),
-        }
+        x = rng.normal(size=(m, d)).round(1) + 0.05
+        yield rng.normal(size=(d, c)).round(1), x, rng.integers(c, size=m)
 
 
 @exercise.fact("one example alone has no spread, and the norm is that of its gradient")

@@ -74,8 +74,6 @@ you round to the nearest number; it must be enough, so round up
     np.ceil(n) → round(n)
 your n grows like σ/error; the error falls like 1/√n, so n grows like the square
     (sigma / error) ** 2 → sigma / error
-you ignore the population; without replacement fewer examples are enough
-    n = n * population / (population - 1 + n) → pass
 your factor uses the size with replacement; n is on both sides: solve the inequality for n
     n * population / (population - 1 + n) → n * max(population - n, 0) / (population - 1)
 you use the population as a limit alone; without replacement every n above 1 has a smaller error

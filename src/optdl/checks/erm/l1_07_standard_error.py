@@ -48,11 +48,6 @@ your standard error divides by n; it is σ / √n
 you divide by n and leave out the population; the standard error is σ / √n, times a factor for one
     np.sqrt(n) → n
     error * np.sqrt((population - n) / (population - 1)) → error
-your standard error has no factor for a population, in which no value is drawn twice
-    error * np.sqrt((population - n) / (population - 1)) → error
-you return the variance of the mean; take its square root
-    sigma / np.sqrt(n) → sigma**2 / n
-    np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
 you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n
     np.sqrt(n) → np.sqrt(n - 1)
 your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root

@@ -27,12 +27,9 @@ def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
 def _(rng):
     for low, high, damping in ((2, 3, 1), (2, 5, 0), (5, 8, 1)):
         p = int(rng.integers(low, high))
-        yield {
-            "hessian": _stiff_hessian(rng, p),
-            "gradient": rng.normal(size=p).round(2),
-            "error": rng.normal(scale=0.1, size=p).round(3),
-            "damping": damping * round(float(rng.uniform(0.3, 5)), 1),
-        }
+        gradient, error = rng.normal(size=p).round(2), rng.normal(scale=0.1, size=p).round(3)
+        mu = damping * round(float(rng.uniform(0.3, 5)), 1)
+        yield _stiff_hessian(rng, p), gradient, error, mu
 
 
 @exercise.fact("the worst directions reach (λ_max + μ)/(λ_min + μ)")
@@ -59,8 +56,6 @@ you compare absolute errors; divide each by the norm of its own vector
     (norm(error) / norm(gradient)) → norm(error)
 you return the relative error of the step; divide it by that of g
     / (norm(error) / norm(gradient)) →
-your ratio is upside down; divide the relative error of the step by that of g
-    after / (norm(error) / norm(gradient)) → (norm(error) / norm(gradient)) / after
 you divide by the norm of the estimate g + e; a relative error refers to the exact g
     solve(H, gradient) → solve(H, gradient + error)
     norm(gradient) → norm(gradient + error)

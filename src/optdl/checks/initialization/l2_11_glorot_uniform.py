@@ -35,8 +35,6 @@ exercise.help(r"""
    for each output and one column for each input.
 your bound is the standard deviation; the uniform distribution on [−a, a] has the variance a²/3
     6 / (fan_in + fan_out) → 2 / (fan_in + fan_out)
-your bound is √(3/(fan_in + fan_out)); a² is three times the variance: 6 / (fan_in + fan_out)
-    6 / (fan_in + fan_out) → 3 / (fan_in + fan_out)
 your bound lacks the square root; a² = 6 / (fan_in + fan_out)
     np.sqrt(6 / (fan_in + fan_out)) → 6 / (fan_in + fan_out)
 you draw from [0, a]; draw from [−a, a], so that the mean is 0

@@ -18,10 +18,8 @@ def exercise(widths, variances):
 @exercise.cases
 def _(rng):
     for layers in (1, 2, *rng.integers([3, 5], [5, 8]).tolist()):
-        yield {
-            "widths": (rng.permutation(9)[: layers + 1] + 2).tolist(),
-            "variances": rng.uniform(0.1, 1, size=layers).round(2).tolist(),
-        }
+        widths = (rng.permutation(9)[: layers + 1] + 2).tolist()
+        yield widths, rng.uniform(0.1, 1, size=layers).round(2).tolist()
 
 
 @exercise.fact("variances of 2/n_in keep the activations, and lose n_0/n_L of the gradient in all")

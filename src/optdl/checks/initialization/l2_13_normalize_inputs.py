@@ -17,11 +17,8 @@ def _(rng):
     few, many = rng.integers([3, 6], [6, 9]).tolist()
     for m, k, d in ((3, 2, 1), (few, many, 2), (many, few, 3), (few, 1, 4)):
         scale, shift = np.array([1.0, 0.2, 5.0, 2.0])[:d], np.array([2.0, -1.0, 30.0, -9.0])[:d]
-        yield {
-            "train": (shift + scale * rng.normal(size=(m, d))).round(2),
-            "other": (shift + scale * rng.normal(size=(k, d))).round(2),
-            "eps": round(rng.uniform(0.03, 0.3), 2),
-        }
+        train, other = (shift + scale * rng.normal(size=(rows, d)) for rows in (m, k))
+        yield train.round(2), other.round(2), round(rng.uniform(0.03, 0.3), 2)
 
 
 @exercise.fact(

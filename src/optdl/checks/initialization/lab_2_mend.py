@@ -74,12 +74,8 @@ def _(rng):
         values = rng.uniform(0.2, 0.9, size=99).round(2).tolist()
         # rounding gives equal weights of such a value a deviation that is not 0
         rounded = next(one for one in values if torch.full(widths[1::-1], one).std() > 0)
-        yield {
-            "equal": [0.0, 0.5, rounded][number],
-            "widths": widths,
-            "x": rng.normal(size=rng.integers(3, 7, size=2)).round(2),
-            "seed": int(rng.integers(1000)),
-        }
+        x = rng.normal(size=rng.integers(3, 7, size=2)).round(2)
+        yield [0.0, 0.5, rounded][number], widths, x, int(rng.integers(1000))
 
 
 @exercise.fact("all linear outputs have the standard deviation 1 afterwards")
@@ -143,10 +139,6 @@ others
     model.modules() → model.children()
 you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it anew
 only if all of its weights are one number
-    layer.weight[0, 0] → layer.weight[0]
-you draw a layer anew if all of its rows are equal; draw it anew only if all of its weights are one
-number
-    (layer.weight == → len(layer.weight) > 1 and (layer.weight ==
     layer.weight[0, 0] → layer.weight[0]
 you draw a layer anew if its weights are nearly equal; weights that differ can be scaled, however
 small they are

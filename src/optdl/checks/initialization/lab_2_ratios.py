@@ -45,13 +45,8 @@ def exercise(function, x, y, seed, optimizer, last):
 def _(rng):
     for optimizer, last in (("SGD", "linear"), ("SGD", "convolution"), ("Adam", "linear")):
         m, n = map(int, rng.integers(2, 7, size=2))
-        yield {
-            "x": rng.normal(size=(2, m, n)).round(2),
-            "y": rng.integers(0, 3, size=(2, m)),
-            "seed": int(rng.integers(1000)),
-            "optimizer": optimizer,
-            "last": last,
-        }
+        x, y = rng.normal(size=(2, m, n)).round(2), rng.integers(0, 3, size=(2, m))
+        yield x, y, int(rng.integers(1000)), optimizer, last
 
 
 @exercise.fact("for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖")

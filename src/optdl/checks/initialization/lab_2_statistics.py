@@ -91,12 +91,9 @@ def exercise(function, widths, x, seed, training):
 @exercise.cases
 def _(rng):
     for depth, training in [(2, True), (2, False), (int(rng.integers(3, 5)), True)]:
-        yield {
-            "widths": rng.integers(3, 6, size=depth).tolist(),
-            "x": rng.normal(size=rng.integers(2, 6, size=2)).round(2),
-            "seed": int(rng.integers(1000)),
-            "training": training,
-        }
+        widths = rng.integers(3, 6, size=depth).tolist()
+        x = rng.normal(size=rng.integers(2, 6, size=2)).round(2)
+        yield widths, x, int(rng.integers(1000)), training
 
 
 @exercise.fact(

@@ -7,14 +7,13 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-import optdl.checks
+from optdl.checks.catalog import of_row
 from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
 from optdl.labs.drivers.records import read_record, train_again
@@ -114,12 +113,10 @@ def check_reading(key: str, reading: Any) -> None:
 
 def _record(key: str) -> RecordCheck:
     """Return what the record of the lab of a key has to hold; no other lab is imported."""
-    row = key.split(":")[0].lower().replace("-", "_")
-    for folder in map(Path, optdl.checks.__path__):
-        for block in folder.glob(f"*/{row}_*.py"):
-            module = importlib.import_module(f"optdl.checks.{block.parent.name}.lab_record")
-            record: RecordCheck = module.RECORD
-            return record
+    for exercise in of_row(key).values():
+        folder = str(exercise._draw.__module__).rpartition(".")[0]
+        record: RecordCheck = importlib.import_module(f"{folder}.lab_record").RECORD
+        return record
     raise KeyError(f"there is no lab for {key!r}; a key is such as 'LAB-1:record'")
 
 

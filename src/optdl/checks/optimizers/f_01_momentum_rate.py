@@ -45,11 +45,6 @@ def _(function, rng):
     return bool(np.isclose(rate, best.rate, atol=1e-5))  # double roots lose half of the digits
 
 
-@exercise.fact("it is at least √α, as the product of both z is α")
-def _(function, rng):
-    return all(function(lr, 0.5, np.array([rng.uniform(0.9, 1.1)])) > 0.7 for lr in (0.05, 1.0))
-
-
 exercise.help(r"""
 1. How can you write the new $c$ in terms of the old $c$ and the old $v$ alone?
 2. Substitute the new $v$ into the second line. The coefficients of the old $c$ and $v$ there are

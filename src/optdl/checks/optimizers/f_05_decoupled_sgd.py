@@ -26,8 +26,7 @@ def _(rng):
         rates = rng.uniform(0.01, 0.1, size=steps).round(3)
         rates[-2] *= n < 4  # a step with η = 0 leaves θ where it is
         alpha, decay = rng.uniform([0.4, 0.2], [0.95, 0.9]).round(2).tolist()
-        case = {"gradient": objective(rng, n), "start": random_start(rng, n)}
-        yield {**case, "rates": rates.tolist(), "alpha": alpha, "decay": decay}
+        yield objective(rng, n), random_start(rng, n), rates.tolist(), alpha, decay
 
 
 @exercise.fact("where the gradient is zero, a step multiplies θ by 1 − ηω")

@@ -34,8 +34,7 @@ def _(rng):
     ):
         batches = [rng.uniform(-1, 1, size=(size, n + 1)).round(1) for size in sizes]
         first, last = rng.uniform([0.3, 0.1], [0.6, 0.25]).round(2).tolist()
-        case = {"gradient": gradient, "start": random_start(rng, int(n)), "batches": batches}
-        yield {**case, "first": first, "last": last, "tau": tau}
+        yield gradient, random_start(rng, int(n)), batches, first, last, tau
 
 
 @exercise.fact("under a constant gradient and a constant rate the mean moves at half the speed")

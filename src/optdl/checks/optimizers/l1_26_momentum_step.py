@@ -21,9 +21,8 @@ def _(rng):
     for nesterov in (False, True, False, True):
         n = int(rng.integers(1, 5))
         lr, alpha = rng.uniform((0.05, 0.3), (0.2, 0.9)).round(2).tolist()
-        case = {"gradient": objective(rng, n), "theta": random_start(rng, n)}
-        case |= {"v": random_start(rng, n), "lr": lr, "alpha": alpha}
-        yield {**case, "nesterov": nesterov}
+        theta, v = random_start(rng, n), random_start(rng, n)
+        yield objective(rng, n), theta, v, lr, alpha, nesterov
 
 
 @exercise.fact("under a constant gradient g the velocity grows to −ηg (1 − αᵗ)/(1 − α)")

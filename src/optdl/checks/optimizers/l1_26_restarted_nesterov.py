@@ -27,11 +27,8 @@ def exercise(gradient, start, lr, steps):
 @exercise.cases
 def _(rng):
     slope, factor = rng.uniform([0.5, 1.2], [2.0, 1.6]).round(2)
-    case = {
-        "gradient": named(f"w ↦ {slope} * w", linear, np.array([[slope]])),
-        "start": random_start(rng, 1),
-    }
-    yield {**case, "lr": round(float(factor / slope), 2), "steps": int(rng.integers(4, 7))}
+    gradient = named(f"w ↦ {slope} * w", linear, np.array([[slope]]))
+    yield gradient, random_start(rng, 1), round(float(factor / slope), 2), int(rng.integers(4, 7))
     for n, low, high, steps in (
         (1, 0.05, 0.1, 4),
         (1, 0.1, 0.2, 12),
@@ -39,14 +36,10 @@ def _(rng):
         (4, 0.03, 0.05, 30),
     ):
         gradient, lr = objective(rng, n), round(rng.uniform(low, high), 3)
-        case = {"gradient": gradient, "start": random_start(rng, n), "lr": lr}
-        yield {**case, "steps": steps + int(rng.integers(3))}
+        yield gradient, random_start(rng, n), lr, steps + int(rng.integers(3))
     # it runs into a flat part, where gᵀv is 0
-    case = {
-        "gradient": named("w ↦ maximum(w, 0)", ramp),
-        "start": rng.uniform(1, 2, size=2).round(1),
-    }
-    yield {**case, "lr": round(rng.uniform(0.1, 0.2), 3), "steps": 12 + int(rng.integers(3))}
+    gradient, lr = named("w ↦ maximum(w, 0)", ramp), round(rng.uniform(0.1, 0.2), 3)
+    yield gradient, rng.uniform(1, 2, size=2).round(1), lr, 12 + int(rng.integers(3))
 
 
 @exercise.fact("under a constant gradient g it never restarts, and step t is −ηg (t + 3)/4")

@@ -20,9 +20,8 @@ def _(rng):
     for fraction in (None, 1, None, 0):  # of ρ: with ρ = 0, r is the newest square
         n = int(rng.integers(2, 5))
         lr, delta, rho = rng.uniform((0.1, 0.2, 0.6), (1.0, 0.5, 0.95)).round(2).tolist()
-        case = {"theta": random_start(rng, n), "g": random_start(rng, n)}
-        case |= {"r": random_start(rng, n) ** 2, "lr": lr, "delta": delta}
-        yield {**case, "rho": None if fraction is None else fraction * rho}
+        theta, g, root = (random_start(rng, n) for _ in range(3))
+        yield theta, g, root**2, lr, delta, None if fraction is None else fraction * rho
 
 
 @exercise.fact("under a constant gradient each entry of AdaGrad's step number t has size η/√t")

@@ -47,15 +47,11 @@ def _(rng):
         start = start if steps > 2 else 0 * start
         if not damping:  # from here a whole step lowers the loss, but by less than a quarter
             start = ((b + 1.07) / A[0]).round(3)
+        value = named(f"w ↦ sum(log(cosh(A @ w - b))) + w @ w / 2, {where}", log_cosh, A, b)
+        gradient = named(f"w ↦ A.T @ tanh(A @ w - b) + w, {where}", log_cosh_gradient, A, b)
         hessian = f"w ↦ A.T @ diag(1 / cosh(A @ w - b)**2) @ A + I, {where}"
-        yield {
-            "value": named(f"w ↦ sum(log(cosh(A @ w - b))) + w @ w / 2, {where}", log_cosh, A, b),
-            "gradient": named(f"w ↦ A.T @ tanh(A @ w - b) + w, {where}", log_cosh_gradient, A, b),
-            "hessian": named(hessian, log_cosh_hessian, A, b),
-            "start": start,
-            "damping": round(damping * rng.uniform(1, 2), 2),
-            "steps": steps,
-        }
+        parts = value, gradient, named(hessian, log_cosh_hessian, A, b)
+        yield *parts, start, round(damping * rng.uniform(1, 2), 2), steps
 
 
 @exercise.fact(

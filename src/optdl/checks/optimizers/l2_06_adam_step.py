@@ -18,11 +18,9 @@ def exercise(theta, g, m, r, t, lr, beta1, beta2, delta):
 def _(rng):
     for t in (1, int(rng.integers(2, 5)), int(rng.integers(5, 30))):
         n = int(rng.integers(1, 5))
-        case = {"theta": random_start(rng, n), "g": random_start(rng, n)}
-        case |= {"m": random_start(rng, n), "r": random_start(rng, n) ** 2}
+        theta, g, m, root = (random_start(rng, n) for _ in range(4))
         low, high = (0.1, 0.6, 0.92, 0.2), (1.0, 0.9, 0.99, 0.5)
-        numbers = rng.uniform(low, high).round(2).tolist()
-        yield {**case, "t": t, **dict(zip(("lr", "beta1", "beta2", "delta"), numbers, strict=True))}
+        yield theta, g, m, root**2, t, *rng.uniform(low, high).round(2).tolist()
 
 
 @exercise.fact("under a constant gradient every entry of a step has size η, from the first one on")

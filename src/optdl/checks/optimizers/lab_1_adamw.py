@@ -1,10 +1,9 @@
 """The student writes AdamW, Adam with decoupled weight decay, as an optimizer of PyTorch."""
 
-import numpy as np
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, first_step, path, paths
+from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
 
 
 class AdamW(torch.optim.Optimizer):
@@ -56,20 +55,9 @@ def _(rng):
     return paths(rng, settings)
 
 
-@exercise.fact("without weight decay the first step is −η where g is positive, and η elsewhere")
-def _(kind, rng):
-    step, gradient = first_step(kind, rng.normal(size=3), weight_decay=0.0)
-    return np.allclose(step, -0.05 * np.sign(gradient), rtol=1e-6)
-
-
-@exercise.fact("weight decay adds −η ω θ to the first step")
-def _(kind, rng):
-    theta = rng.normal(size=3)
-    (step, _), (without, _) = (first_step(kind, theta, weight_decay=decay) for decay in (0.4, 0))
-    return np.allclose(step - without, -0.05 * 0.4 * theta)
-
-
-exercise.fact("ten steps are those of torch.optim.AdamW")(agrees_with_torch(torch.optim.AdamW))
+exercise.fact("ten steps are those of torch.optim.AdamW")(
+    agrees_with_torch(torch.optim.AdamW, betas=(0.8, 0.9), weight_decay=0.4)
+)
 
 exercise.help(r"""
 1. Which three quantities must be remembered for each parameter from step to step, and are $\hat m$

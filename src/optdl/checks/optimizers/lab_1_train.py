@@ -54,13 +54,8 @@ def _(rng):
         (0.0, "a list, and a network that has gradients already"),
     ):
         count, m = rng.integers(2, 7, size=2)
-        yield {
-            "x": [*rng.normal(size=(count, m, rng.integers(2, 5))).round(2)],
-            "y": [*rng.integers(0, 3, size=(count, m))],
-            "seed": int(rng.integers(1000)),
-            "momentum": momentum,
-            "given": given,
-        }
+        x = [*rng.normal(size=(count, m, rng.integers(2, 5))).round(2)]
+        yield x, [*rng.integers(0, 3, size=(count, m))], int(rng.integers(1000)), momentum, given
 
 
 @exercise.fact("a loss is the mean of −ln p, with p the probability of the correct class")

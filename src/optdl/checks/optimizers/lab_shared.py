@@ -1,12 +1,10 @@
 """What the two optimizers of the lab have in common."""
 
-import numpy as np
 import torch
 from torch import nn
 
 from optdl.checks.labs.driver import agrees
 from optdl.labs.drivers.follow import steps
-from optdl.observation import observe
 
 PARTS = (
     "the first step of each parameter; all steps, with a row for each; "
@@ -66,12 +64,8 @@ def paths(rng, settings):
         sizes = rng.integers(1, 4, size=5)
         shapes = [tuple(sizes[:2]), *((size,) for size in sizes[2:])]
         falling = [0.1, 0.1, *([0.05] * rng.integers(1, 3)), 0.02, 0.02]
-        yield {
-            "start": [rng.normal(size=shape).round(2) for shape in shapes],
-            "options": options,
-            "rates": falling if event else [0.1] * int(rng.integers(3, 6)),
-            "event": event,
-        }
+        start = [rng.normal(size=shape).round(2) for shape in shapes]
+        yield start, options, falling if event else [0.1] * int(rng.integers(3, 6)), event
 
 
 def agrees_with_torch(theirs, **options):
@@ -82,9 +76,3 @@ def agrees_with_torch(theirs, **options):
         return agrees(path, kind, theirs, case, slice(3))
 
     return holds
-
-
-def first_step(kind, theta, **options):
-    """Return the first step at a rate of 0.05 from three equal parameters, and its gradient."""
-    moves = observe(path, kind, [theta] * 4, options, [0.05], "")[0]
-    return np.array(moves), np.outer([1, 2, 3], theta - 1)

@@ -24,8 +24,8 @@ def _(rng):
         # far from symmetric, so that P, Pᵀ, PPᵀ and PᵀP differ, and no entry is 0
         drawn = rng.uniform(0.2, 0.6, size=(n, n))
         P = (rng.uniform(1, 2.5) * np.eye(n) + np.triu(drawn) - np.tril(drawn, -1) / 2).round(2)
-        case = {"gradient": objective(rng, n), "preconditioner": P, "start": random_start(rng, n)}
-        yield {**case, "lr": round(rng.uniform(0.01, 0.02), 3), "steps": steps}
+        lr = round(rng.uniform(0.01, 0.02), 3)
+        yield objective(rng, n), P, random_start(rng, n), lr, steps
 
 
 @exercise.fact("it begins at the start of θ, and z = P⁻¹θ takes the steps of gradient descent")
@@ -49,8 +49,6 @@ your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L
     P @ P.T @ → P.T @
 you multiply by P twice; the second factor is its transpose, PPᵀ
     P @ P.T @ → P @ P @
-your path is that of gradient descent; multiply the gradient by PPᵀ
-    P @ P.T @ →
 you solve with PPᵀ; multiply by it
     P @ P.T @ gradient(theta) → np.linalg.solve(P @ P.T, gradient(theta))
 you return z; return θ = Pz

@@ -22,11 +22,7 @@ def _(rng):
     for low, high in (((2, 3), (3, 6)), ((4, 3), (7, 4)), ((3, 5), (5, 9))):
         n, steps = rng.integers(low, high).tolist()
         directions = rng.normal(size=(steps, n)) * rng.uniform(0.5, 2, size=(steps, 1))
-        yield {
-            "hessian": random_hessian(rng, n),
-            "start": rng.normal(size=n),
-            "directions": directions.round(2),
-        }
+        yield random_hessian(rng, n), rng.normal(size=n), directions.round(2)
 
 
 @exercise.fact("each new gradient is orthogonal to the direction that was just searched")

@@ -1,0 +1,60 @@
+"""Measure and normalize inner layers once, as inputs are normalized."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("L2-19", "layer_statistics", parts=("means", "deviations"))
+def exercise(weights, x):
+    means, deviations = [], []
+    for W in weights:
+        h = np.tanh(x @ W.T)
+        mean, std = h.mean(axis=0), h.std(axis=0)
+        means.append(mean)
+        deviations.append(std)
+        x = (h - mean) / std
+    return means, deviations
+
+
+def network(rng, widths):
+    """Return the weights of layers of these widths."""
+    return [rng.normal(size=shape[::-1]).round(1) for shape in pairwise(widths)]
+
+
+@exercise.cases
+def _(rng):
+    few, more = rng.integers((2, 4), (4, 7)).tolist()
+    for m, widths in ((3, (1, 2, 1)), (more, (few, more, few)), (few + 2, (more, few, 3, few))):
+        yield {"weights": network(rng, widths), "x": rng.normal(size=(m, widths[0])).round(2)}
+
+
+@exercise.fact("each layer, on the normalized outputs of the last, has these means and deviations")
+def _(function, rng):
+    h, weights, error = rng.normal(1, 1, size=(20, 5)), network(rng, (5, 4, 3, 6)), 0
+    for W, mean, std in zip(weights, *function(weights, h), strict=True):
+        h = (np.tanh(h @ W.T) - mean) / std
+        error += np.abs(h.mean(0)).max() + np.abs(h.var(0) - 1).max()
+    return error < 1e-9
+
+
+exercise.help(r"""
+1. What does the second layer read once the first is normalized, and what did it read before?
+2. Go through the layers in a loop. Each computes its outputs, measures them over the examples, and
+   hands its *normalized* outputs to the next layer.
+3. In the loop: the outputs, their mean and their standard deviation over axis 0, one append for
+   each, and at the end a new `x` for the next layer.
+you measure all layers at once; each has to read the normalized outputs of the layer before it
+    (h - mean) / std → h
+you center what the next layer reads, but do not scale it; divide by the deviation, too
+    (h - mean) / std → h - mean
+you normalize the outputs before tanh; measure what the next layer reads, behind it
+    h = np.tanh(x @ W.T) → h = x @ W.T
+    x = (h - mean) / std → x = np.tanh((h - mean) / std)
+you return variances; return their roots, the standard deviations
+    deviations.append(std) → deviations.append(std**2)
+your variance divides by m − 1; here it divides by m, as for the inputs
+    h.std(axis=0) → h.std(axis=0, ddof=1)
+""")

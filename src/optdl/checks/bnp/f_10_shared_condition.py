@@ -1,0 +1,57 @@
+"""The condition number of two layers that share one learning rate, for three methods."""
+
+import numpy as np
+
+from optdl.checks.bnp.shared import random_activations
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("F-10", "shared_condition", parts=("plain", "BN", "BNP"), rtol=1e-6)
+def exercise(X, H):
+    normal_X, normal_H = ((A - A.mean(axis=0)) / A.std(axis=0) for A in (X, H))
+    kappas = []
+    for layers in ((X, H), (X, normal_H), (normal_X, normal_H)):
+        values = []
+        for A in layers:
+            extended = np.column_stack([np.ones(len(A)), A])
+            values.extend(np.linalg.eigvalsh(extended.T @ extended / len(A)))
+        kappas.append(max(values) / min(values))
+    return tuple(kappas)
+
+
+@exercise.cases
+def _(rng):
+    for rows, inputs, hidden in ((6, 1, 2), (9, 2, 3), (12, 3, 2)):
+        X, H = (random_activations(rng, rows, features) for features in (inputs, hidden))
+        yield {"X": X, "H": H * 0.2}
+
+
+@exercise.fact("units and shifts of inputs matter to plain descent and BN, and not to BNP")
+def _(function, rng):
+    X, H = rng.normal(1, 1, size=(30, 3)), rng.normal(1, 1, size=(30, 4))
+    first, moved = function(X, H), function(50 + 10 * X, H)
+    return np.isclose(first[2], moved[2]) and moved[0] > 5 * first[0] and moved[1] > 5 * first[1]
+
+
+exercise.help(r"""
+1. One learning rate serves both layers. Which eigenvalue, of either layer, limits it, and which one
+   then decides how long the descent takes?
+2. $\kappa$ is the largest eigenvalue of both Hessians over the smallest of both. BN changes what
+   the second layer reads, BNP what each of them reads.
+3. Write a loop over the three methods. Collect the values of `np.linalg.eigvalsh` of both matrices
+   in one list, and divide its largest entry by its smallest.
+you take the larger of two condition numbers; with one rate the eigenvalues of both layers compete
+    values.extend(np.linalg.eigvalsh(extended.T @ extended / len(A)))
+    → values.append(np.linalg.cond(extended.T @ extended))
+    max(values) / min(values) → max(values)
+your BN normalizes the inputs; it stands behind the first layer and normalizes what the second reads
+    (X, normal_H) → (normal_X, H)
+your BN normalizes the inputs as well; it leaves what the first layer reads as it is
+    (X, normal_H) → (normal_X, normal_H)
+the column of ones is missing; each layer has a bias
+    np.column_stack([np.ones(len(A)), A]) → A
+you return roots, the condition numbers of the activations; take the eigenvalues of the Hessians
+    max(values) / min(values) → np.sqrt(max(values) / min(values))
+you center, but do not scale; divide by the standard deviations, too
+    ((A - A.mean(axis=0)) / A.std(axis=0) for → (A - A.mean(axis=0) for
+""")

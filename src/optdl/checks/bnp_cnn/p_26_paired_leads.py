@@ -1,0 +1,50 @@
+"""By how many points one method leads another, seed by seed, each at its own rate."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("P-26", "paired_leads")
+def exercise(search, test, other_search, other_test):
+    own, other = np.argmin(search), np.argmin(other_search)
+    return 100 * (other_test[other] - test[own])
+
+
+@exercise.cases
+def _(rng):
+    for rates, seeds in ((2, 2), (4, 3), (3, 5)):
+        case = {}
+        for name, row in zip(("", "other_"), rng.permutation(rates)[:2], strict=True):
+            search = rng.uniform(0.3, 0.5, size=rates).round(3)
+            test = rng.uniform(0.2, 0.3, size=(rates, seeds)).round(3)
+            search[row] = 0.25
+            test[row] += 0.1  # the test images prefer another rate
+            case |= {f"{name}search": search, f"{name}test": test}
+        yield case
+
+
+@exercise.fact("with the methods exchanged the leads change their sign")
+def _(function, rng):
+    ours, theirs = ((rng.uniform(size=4), rng.uniform(size=(4, 3))) for _ in range(2))
+    return np.allclose(np.asarray(function(*ours, *theirs)), -np.asarray(function(*theirs, *ours)))
+
+
+exercise.help(r"""
+1. Which of the four arrays may decide on the rate of the first method, and which on that of the
+   second?
+2. `np.argmin` of a search gives the row of its rate. The two rows need not be the same.
+3. Subtract this row of one test array from that row of the other, seed by seed. A lower error is a
+   lead, and 0.01 is one point.
+you choose the rates by the test errors, so the comparison is too good; choose them by the search
+    np.argmin(search), np.argmin(other_search)
+    → np.argmin(test.mean(axis=1)), np.argmin(other_test.mean(axis=1))
+you compare both at the rate of the first method; each has a rate of its own
+    np.argmin(other_search) → np.argmin(search)
+your sign is that of a difference of errors; the method with the lower error leads
+    other_test[other] - test[own] → test[own] - other_test[other]
+you return fractions; a point is a hundredth
+    100 * →
+you return one mean; a lead that depends on the seed shows in the differences of the seeds
+    100 * (other_test[other] - test[own]) → 100 * np.mean(other_test[other] - test[own])
+""")

@@ -1,0 +1,59 @@
+"""The effective learning rate of weights without a length, step by step."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("P-27", "effective_rates")
+def exercise(length, rates, slopes):
+    square, effective = length**2, []
+    for lr, slope in zip(rates, slopes, strict=True):
+        effective.append(lr / square)
+        square = square + lr**2 * slope**2 / square
+    return np.array(effective)
+
+
+@exercise.cases
+def _(rng):
+    for steps in (2, 4, 8):
+        yield {
+            "length": round(float(rng.uniform(1.5, 3)), 2),
+            "rates": rng.uniform(0.5, 2, size=steps).round(2),
+            "slopes": rng.uniform(1.5, 4, size=steps).round(2),
+        }
+
+
+@exercise.fact("descent on the cosine of an angle, which has no length, has these rates")
+def _(function, rng):
+    z, rates = rng.normal(size=2), rng.uniform(0.1, 1, size=20)
+    start, slopes, expected = np.linalg.norm(z), [], []
+    for lr in rates:
+        norm = np.linalg.norm(z)
+        gradient = np.array([z[1] ** 2, -z[0] * z[1]]) / norm**3
+        slopes.append(np.linalg.norm(gradient) * norm)
+        expected.append(lr / norm**2)
+        z = z - lr * gradient
+    return np.allclose(function(start, rates, np.array(slopes)), expected)
+
+
+exercise.help(r"""
+1. How long is the gradient at $z$ if it has the length $c_k$ at $z/\lVert z\rVert$, and at what
+   angle to $z$ does it stand?
+2. It has the length $c_k/\lVert z\rVert$ and is orthogonal to $z$. By Pythagoras a step adds the
+   square of its own length to $\lVert z\rVert^2$.
+3. Keep $\lVert z\rVert^2$ in a variable. In the loop, first append the rate over this variable, and
+   then add to it the squared rate times the squared length of the gradient.
+your gradient is as long at z as on the unit sphere; it is shorter by the factor ‖z‖
+    slope**2 / square → slope**2
+you divide the rate by ‖z‖; the effective rate is η/‖z‖²
+    effective.append(lr / square) → effective.append(lr / np.sqrt(square))
+you divide by the length after the step; the step starts from the length before it
+    effective.append(lr / square) → effective.append(lr / (square + lr**2 * slope**2 / square))
+you add the lengths; z and the step are orthogonal, so their squares add up
+    square + lr**2 * slope**2 / square → (np.sqrt(square) + lr * slope / np.sqrt(square)) ** 2
+you shorten z; a step at a right angle makes it longer
+    square + lr**2 → square - lr**2
+your length never changes; each step makes z longer
+    + lr**2 * slope**2 / square →
+""")

@@ -1,0 +1,60 @@
+"""Say in which minimum gradient descent ends from each of many starts."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("L2-02", "reached_minima")
+def exercise(roots, starts, lr, steps):
+    w = starts
+    for _ in range(steps):
+        w = w - lr * np.prod(w[:, None] - roots, axis=1)
+    minima = roots[::2]
+    nearest = np.argmin(np.abs(w[:, None] - minima), axis=1)
+    return minima[nearest]
+
+
+def descents(rng, count):
+    """Return roots, starts between the first and the last but on none, and a stable rate."""
+    # no maximum lies in the middle between two minima
+    gaps = np.resize(rng.permutation([0.5, 1.5]), count) + rng.uniform(0, 0.3, size=count)
+    roots = np.cumsum(gaps).round(2)
+    starts = np.linspace(roots[0], roots[-1] - 0.01, 12).round(2) + 0.005
+    curvatures = np.polyval(np.polyder(np.poly(roots)), roots)
+    return {"roots": roots, "starts": starts, "lr": float((1 / curvatures.max()).round(4))}
+
+
+@exercise.cases
+def _(rng):
+    for count, steps in ((3, 2), (3, 20), (5, 60)):
+        yield {**descents(rng, count), "steps": steps}
+
+
+@exercise.fact("descents with a small rate stay between the two maxima around their start")
+def _(function, rng):
+    case = descents(rng, 5)
+    basin = case["roots"][2 * np.searchsorted(case["roots"][1::2], case["starts"])]
+    return np.allclose(function(*case.values(), 5000), basin)
+
+
+exercise.help(r"""
+1. What is the sign of $J'$ to the right of the last root, and between the last two? Which of these
+   roots is therefore a minimum?
+2. Every second root is a minimum, the first one included. A step subtracts $\eta J'(w)$, for all
+   starts at once.
+3. `w[:, None] - roots` has a row for each start; multiply along the rows. After the last step,
+   `np.argmin` of the distances says which minimum is nearest to each end.
+you return the minimum nearest to the start; run the descent, and compare its end
+    np.abs(w[:, None] - minima) → np.abs(starts[:, None] - minima)
+you count maxima as well; gradient descent leaves them, so take every second root
+    roots[::2] → roots
+you return the maxima; J' goes from − to + at the first root, so that is a minimum
+    roots[::2] → roots[1::2]
+you take every derivative at the start; each step takes it where the last one ended
+    np.prod(w[:, None] → np.prod(starts[:, None]
+you return where the descents end; return the minimum nearest to each end
+    minima[nearest] → w
+you return the number of each minimum; return the minimum itself
+    minima[nearest] → nearest
+""")

@@ -1,0 +1,55 @@
+"""The factors of μP on initial weights and on Adam's rates, layer by layer."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+from optdl.initialization import mup_factors
+
+
+@answer_to("F-22", mup_factors, parts=("scales", "rates"))
+def exercise(widths, base):
+    rates = np.divide(base[:-1], widths[:-1])
+    scales = np.ones(len(rates))
+    scales[-1] = np.sqrt(rates[-1])
+    return scales, rates
+
+
+@exercise.cases
+def _(rng):
+    for layers in (2, 3, 5):
+        ends, hidden = rng.integers(2, 20, size=2).tolist(), rng.permutation(9)[1:layers] + 2
+        wide = hidden * rng.integers(2, 6, size=layers - 1)
+        base, widths = ([ends[0], *inner.tolist(), ends[1]] for inner in (hidden, wide))
+        yield {"widths": widths, "base": base}
+
+
+@exercise.fact(
+    "with four times the width the first layer keeps both, and others a quarter of the rate"
+)
+def _(function, rng):
+    n = int(rng.integers(4, 90))
+    scales, rates = function([7, 4 * n, 4 * n, 3], [7, n, n, 3])
+    return np.allclose(scales, [1, 1, 0.5]) and np.allclose(rates, [1, 0.25, 0.25])
+
+
+exercise.help(r"""
+1. The weights of layer $\ell$ connect $n_{\ell-1}$ inputs to $n_\ell$ units. Which of the two is
+   the fan-in, and of which layer is it the same in both networks?
+2. The factor on a rate is the narrow fan-in over the wide one, layer by layer; it is 1 in the
+   first. Of the deviations only that of the last layer has a factor, a root.
+3. Leave out the last entry of both lists, and divide one by the other. The other array has ones,
+   but for its last entry.
+you divide by the fan-out; the rate of a layer falls with its fan-in
+    np.divide(base[:-1], widths[:-1]) → np.divide(base[1:], widths[1:])
+you divide wide by narrow; the rate of a wide layer is smaller
+    np.divide(base[:-1], widths[:-1]) → np.divide(widths[:-1], base[:-1])
+you take the root of the rates as well; in Adam's step the changes add up in proportion to n
+    np.divide(base[:-1], widths[:-1]) → np.sqrt(np.divide(base[:-1], widths[:-1]))
+    np.sqrt(rates[-1]) → rates[-1]
+your last layer has the factor n'/n on its deviation; it is the root, as s/√n counts for the rest
+    np.sqrt(rates[-1]) → rates[-1]
+you scale the deviations of all layers; before the last layer s/√n stays as it is
+    scales[-1] = np.sqrt(rates[-1]) → scales = np.sqrt(rates)
+you leave the deviations as they are; that of the last layer has the factor √(n'/n)
+    np.sqrt(rates[-1]) → 1
+""")

@@ -1,0 +1,55 @@
+"""Choose a learning rate from a search, report it from new runs, and check the grid."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("F-16", "tuned", parts=("rate", "error", "inside"))
+def exercise(rates, search, again):
+    best = np.nanargmin(np.mean(search, axis=1))
+    return rates[best], np.mean(again[best]), 0 < best < len(rates) - 1
+
+
+@exercise.cases
+def _(rng):
+    # the best rate is at one end, at the other, or inside
+    for count, best in ((5, 0), (5, 4), (6, 3)):
+        early, late, lucky, tempting = rng.permutation(np.delete(np.arange(count), best))[:4]
+        early, late = sorted((early, late))
+        search, again = rng.uniform(0.3, 0.4, size=(2, count, 3)).round(3)
+        search[best] -= 0.1
+        search[lucky, :2] = 0.01, 0.9
+        again[tempting] -= 0.2
+        search[early, 1] = search[late, 0] = np.nan
+        search[late, 1:] = 0.05
+        yield {"rates": 0.001 * 3.0 ** np.arange(count), "search": search, "again": again}
+
+
+@exercise.fact("the errors of new runs, whatever they are, do not change the choice")
+def _(function, rng):
+    rates, search = np.array([0.1, 0.3, 1.0]), rng.uniform(size=(3, 4))
+    chosen = [function(rates, search, rng.uniform(size=(3, 4)))[0] for _ in range(5)]
+    return set(chosen) == {rates[search.sum(axis=1).argmin()]}
+
+
+exercise.help(r"""
+1. Which array may decide on the rate, and which one gives a number that the choice has not made
+   too good?
+2. Take the mean of `search` over the seeds. It is `nan` for a rate with a diverged run;
+   `np.nanargmin` passes over such rates.
+3. With the row of the chosen rate, return the rate, the mean of this row of `again`, and whether
+   the row is neither the first nor the last.
+you leave diverged runs out of the mean, and a rate that often diverges can win; it must not
+    np.mean(search → np.nanmean(search
+you choose by the best single run; choose by the mean over the seeds
+    np.mean(search → np.min(search
+you choose by the new runs and report them too, so the number is too good; choose by `search`
+    np.mean(search → np.mean(again
+you report the error of the search, which the choice made too good; report that of the new runs
+    again[best] → search[best]
+you choose a rate that diverged: np.argmin takes nan for the smallest number
+    np.nanargmin → np.argmin
+you look at the largest rate only; the search must also go on below the smallest
+    0 < best < → best <
+""")

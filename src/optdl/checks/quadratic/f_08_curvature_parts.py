@@ -1,0 +1,55 @@
+"""Split the curvature along a direction into what centering leaves and what it removes."""
+
+import numpy as np
+
+from optdl.checks.exercise import answer_to
+
+
+@answer_to("F-08", "curvature_parts", parts=("left", "removed"))
+def exercise(x, s, v):
+    scores = x @ v / np.linalg.norm(v)
+    mean = np.average(scores, weights=s)
+    spread = np.average((scores - mean) ** 2, weights=s)
+    return np.mean(s) * spread, np.mean(s) * mean**2
+
+
+@exercise.cases
+def _(rng):
+    for m, n in ((2, 1), (3, 2), (6, 4)):
+        yield {
+            "x": (rng.uniform(1, 2) + rng.normal(size=(m, n))).round(2),
+            "s": rng.uniform(0.1, 2, size=m).round(2),
+            "v": (rng.uniform(1, 2, size=n) * rng.choice([-1, 1])).round(2),
+        }
+
+
+@exercise.fact("together they are the curvature of H, and centered inputs keep only the first")
+def _(function, rng):
+    x, s, v = rng.normal(1, 1, size=(9, 4)), rng.uniform(0.1, 1, size=9), rng.normal(size=4)
+    left, removed = function(x, s, v)
+    centered = function(x - s @ x / s.sum(), s, v)
+    whole = s @ (x @ v) ** 2 / len(x) / (v @ v)
+    return np.allclose(left + removed, whole) and np.allclose(centered, (left, 0), atol=1e-12)
+
+
+exercise.help(r"""
+1. Along a *unit* vector $u$, $u^THu=\bar s\,u^T(C+\bar x\bar x^T)\,u$. What are $u^TCu$ and
+   $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
+2. They are the variance and the mean of the scores. Both are weighted by the $s_i$, and centering
+   makes the mean zero.
+3. Divide the scores by the length of $v$. `np.average(…, weights=s)` takes a weighted mean, first
+   of the scores and then of their squared distances from it. Which factor is left?
+your direction has the length of v; divide the scores by it
+    x @ v / np.linalg.norm(v) → x @ v
+you divide the scores by vᵀv; divide them by the length of v, and their squares are divided by vᵀv
+    / np.linalg.norm(v) → / (v @ v)
+your mean of the scores is not weighted; here the weights are the sᵢ
+    np.average(scores, weights=s) → np.mean(scores)
+mean and variance are not weighted; here the weights are the sᵢ
+    np.average(scores, weights=s) → np.mean(scores)
+    np.average((scores - mean) ** 2, weights=s) → np.var(scores)
+you leave out the factor s̄, the mean of the sᵢ
+    np.mean(s) * spread, np.mean(s) * mean**2 → spread, mean**2
+your first part is the mean square of the scores, the whole curvature; take their variance
+    (scores - mean) ** 2 → scores**2
+""")
