@@ -1,7 +1,8 @@
 """Ill-conditioning and the landscape: dense matrices, autograd, torch and theorems as oracles."""
 
 import copy
-from itertools import permutations, product
+import math
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from optdl.conditioning import (
     relu_hessian_at_a_fit,
     step_gain,
 )
+from optdl.data import load
+from optdl.networks import fully_connected
 
 
 def positive(rng, n, kappa=50.0):
@@ -38,6 +41,28 @@ def test_condition_number_matches_numpy(rng):
     basis, _ = np.linalg.qr(rng.normal(size=(7, 4)))
     H = basis @ positive(rng, 4, kappa=20) @ basis.T
     assert condition_number(H) == pytest.approx(20, rel=1e-9)
+
+
+@pytest.mark.row("L1-17")
+@pytest.mark.parametrize("kappa", [1.5, 10.0, 300.0])
+def test_iterations_needed_match_gradient_descent(kappa):
+    H, w, count = np.diag([1.0, kappa]), np.ones(2), 0
+    while np.linalg.norm(w) > 1e-4 * math.sqrt(2):
+        w, count = w - 2 / (1 + kappa) * H @ w, count + 1
+    assert conditioning.iterations_needed(kappa, 1e-4) == count
+
+
+@pytest.mark.row("L1-18")
+def test_step_gain_and_uphill_step_match_quadratics(rng):
+    bowl, w = problems.quadratic(positive(rng, 4)), rng.normal(size=4)
+    g, H = bowl.gradient(w), bowl.hessian(w)
+    d = g + 0.15 * np.linalg.norm(g) * rng.normal(size=4)
+    for step, direction in ((g, ()), (d, (d,))):
+        limit = conditioning.uphill_step(g, H, *direction)
+        gains = [step_gain(g, H, c * limit, *direction) for c in (0.01, 0.999, 1.001)]
+        after = [bowl.value(w - c * limit * step) for c in (0.01, 0.999, 1.001)]
+        assert_allclose(gains, np.subtract(after, bowl.value(w)), rtol=1e-9, atol=1e-9)
+        assert gains[1] < 0 < gains[2]
 
 
 @pytest.fixture
@@ -85,7 +110,7 @@ def test_products_and_largest_eigenpair_match_dense_hessian(network):
 
 
 @pytest.mark.row("L1-19")
-def test_difference_product_matches_hessian():
+def test_difference_product_and_power_iteration_match_hessian():
     problem, w, v = problems.rosenbrock(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
     difference = conditioning.difference_hessian_vector_product
     coarse, fine = (
@@ -93,6 +118,9 @@ def test_difference_product_matches_hessian():
         for step in (0.1, 0.05)
     )
     assert coarse / fine == pytest.approx(4, rel=1e-6)
+    estimates = conditioning.power_iteration(problem.gradient, w, v, 1e-4, 30)
+    values = np.linalg.eigvalsh(problem.hessian(w))
+    assert estimates[-1] == pytest.approx(values[np.abs(values).argmax()], rel=1e-6)
 
 
 @pytest.mark.row("L1-19")
@@ -143,6 +171,9 @@ def test_equivalent_networks_share_outputs_and_canonical_form(seed):
 
     least = scipy.optimize.minimize(squares, np.zeros(5)).fun
     assert sum((part**2).sum() for part in canonical) == pytest.approx(least, rel=1e-8)
+    # the pieces of a maxout unit are rescaled together
+    maxout = v[0] * np.max(x @ W.T + b, axis=1)
+    assert_allclose(v[0] / 2.5 * np.max(x @ (2.5 * W).T + 2.5 * b, axis=1), maxout)
 
 
 def one_layer(x, y, units, activation):
@@ -171,6 +202,22 @@ def test_fit_hessian_and_descent_match_autograd(rng):
 
 
 @pytest.mark.row("P-06")
+def test_nearest_minimizer_distance_shrinks_at_kappa_rate(rng):
+    """Away from the flat directions the error falls at the rate (κ* − 1)/(κ* + 1)."""
+    W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(60, 2))
+    H = relu_hessian_at_a_fit(W, v, x)
+    kappa, eigenvalues = condition_number(H), np.linalg.eigvalsh(H)
+    assert kappa == pytest.approx(eigenvalues[-1] / eigenvalues[2], rel=1e-8)
+    fitted = np.append(W, v)
+    start, lr = fitted + 1e-5 * rng.normal(size=6), 2 / (eigenvalues[2] + eigenvalues[-1])
+    path = conditioning.relu_descent(W, v, x, start, lr, 300)
+    late, later = (conditioning.distance_to_scalings(W, v, path[k]) for k in (200, 300))
+    assert (later / late) ** 0.01 == pytest.approx((kappa - 1) / (kappa + 1), abs=1e-3)
+    # the fixed minimizer is not where it ends
+    assert np.linalg.norm(path[-1] - fitted) > 100 * later
+
+
+@pytest.mark.row("P-06")
 def test_distance_to_scalings_matches_numerical_search(rng):
     W, v = rng.normal(size=(2, 3)), rng.normal(size=2)
     point = np.append(W, v) + 0.05 * rng.normal(size=8)
@@ -181,6 +228,17 @@ def test_distance_to_scalings_matches_numerical_search(rng):
 
     best = scipy.optimize.minimize(distance, np.zeros(2), method="Nelder-Mead", tol=1e-10).fun
     assert conditioning.distance_to_scalings(W, v, point) == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.row("L1-21")
+def test_minima_fraction_matches_exact_values_with_falling_ratios():
+    """½, and (2 − √2)/4 for two: the angle of the cone of positive definite matrices."""
+    rng = np.random.default_rng(3)
+    shares = [conditioning.minima_fraction(n, 60_000, rng) for n in (1, 2, 3, 4)]
+    for share, exact in zip(shares, (0.5, (2 - math.sqrt(2)) / 4), strict=False):
+        assert share == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 60_000))
+    ratios = [b / a for a, b in pairwise(shares)]
+    assert 0.35 > ratios[0] > ratios[1] > ratios[2]
 
 
 @pytest.mark.row("L1-22")
@@ -213,6 +271,44 @@ def test_clipping_matches_torch(bound, rng):
             # torch divides by the norm plus 1e-6
             assert_allclose(array, parameter.grad, rtol=3e-6)
             assert_allclose(tensor, array, rtol=1e-14)
+
+
+@pytest.mark.row("L2-02")
+def test_descent_ends_in_the_nearest_of_three_wells(rng):
+    centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+    wells = problems.mixture(centers)
+    starts = np.concatenate([c + 0.8 * rng.uniform(-1, 1, size=(10, 2)) for c in centers])
+    ends = conditioning.basins(wells, centers, starts, lr=0.5, steps=200)
+    assert ends.tolist() == [0] * 10 + [1] * 10 + [2] * 10
+    far = conditioning.basins(wells, centers, np.array([[50.0, 50.0]]), lr=0.5, steps=10)
+    assert np.isnan(far).all()
+
+
+@pytest.mark.row("L1-23")
+def test_noise_and_bias_leave_the_predicted_error(rng):
+    """Iterate many times at once, until the start is forgotten."""
+    H, bias, sigma, runs = positive(rng, 3), rng.normal(size=3), 0.7, 20_000
+    values = np.linalg.eigvalsh(H)
+    lr, w = min(0.1, 1 / values[-1]), np.zeros((runs, 3))
+    for _ in range(int(8 / (lr * values[0]))):
+        w = w - lr * (w @ H + bias + sigma * rng.normal(size=w.shape))
+    limit = conditioning.limit_point(H, np.zeros(3), bias)
+    spread = np.sqrt(conditioning.stationary_variance(values, lr, sigma))
+    along = (w - limit) @ np.linalg.eigh(H)[1]
+    assert_allclose(along.std(axis=0), spread, rtol=5 / math.sqrt(2 * runs))
+    assert np.all(np.abs(along.mean(axis=0)) < 5 * spread / math.sqrt(runs))
+
+
+@pytest.mark.row("L1-22", "L1-23")
+def test_clipped_gradients_reach_huber_minimum(rng):
+    x, c = rng.exponential(size=200), 0.4
+    expected = scipy.optimize.minimize_scalar(
+        lambda w: scipy.special.huber(c, w - x).mean(), bounds=(0, 5), options={"xatol": 1e-10}
+    ).x
+    assert conditioning.clipped_limit(x, c) == pytest.approx(expected, abs=1e-6)
+    assert conditioning.clipped_limit(x, 1e3) == pytest.approx(x.mean(), rel=1e-9)
+    assert conditioning.clipped_limit(x, 1e-6) == pytest.approx(np.median(x), abs=0.02)
+    assert conditioning.clipped_limit(np.ones(3), 1.0) == 1.0
 
 
 @pytest.mark.row("F-02")
@@ -253,15 +349,49 @@ def test_quadratic_gradient_cosines_flip_beyond_threshold(rng):
         assert cosines[-1] == pytest.approx(1 if lr < 0.5 else -1, abs=1e-3)
 
 
+KINDS = [
+    ("minimum", [1, 2, 3]),
+    ("maximum", [-3, -2, -1]),
+    *[("strict saddle", row) for row in ([-1, 2, 3], [-2, -1, 3], [-1, 0, 3])],
+    *[("degenerate", row) for row in ([0, 1, 2], [-1, -1, 0])],
+]
+
+
+@pytest.mark.row("F-04", "L1-21")
+@pytest.mark.parametrize(("kind", "spectrum"), KINDS)
+def test_critical_point_kind_follows_the_spectrum(kind, spectrum, rng):
+    H = with_spectrum(rng, spectrum)
+    assert critical_point_kind(np.zeros(3), H, 1e-9) == kind
+    assert critical_point_kind(np.full(3, 0.1), H, 1e-9) == "not critical"
+
+
 @pytest.mark.row("F-04", "L1-37")
-def test_two_weights_have_a_saddle_between_two_minima(rng):
+def test_bowl_is_convex_and_two_weights_are_not(rng):
+    bowl, network = problems.quadratic(positive(rng, 4)), conditioning.two_weights()
+    for _ in range(50):
+        u, v, share = *rng.normal(size=(2, 4)), rng.uniform()
+        chord = share * bowl.value(u) + (1 - share) * bowl.value(v)
+        assert bowl.value(share * u + (1 - share) * v) <= chord + 1e-12
+    assert network.value(np.ones(2)) == network.value(-np.ones(2)) == 0 < network.value(np.zeros(2))
+
+
+@pytest.mark.row("F-02", "F-04")
+def test_descent_avoids_the_saddle_and_sharp_minima(rng):
+    """Lee et al. (2016): the starts that converge to a strict saddle have measure zero."""
     network, origin = conditioning.two_weights(), np.zeros(2)
     for p in rng.normal(size=(4, 2)):
         assert_derivatives(network, lambda q: (q[0] * q[1] - 1) ** 2 / 2, p)
         assert_allclose(network.gradients(p[None])[0], network.gradient(p), rtol=1e-10)
     kind = critical_point_kind(network.gradient(origin), network.hessian(origin), 1e-9)
     assert kind == "strict saddle"
-    assert network.value(np.ones(2)) == network.value(-np.ones(2)) == 0 < network.value(origin)
+    for lr, least in ((0.1, 1000), (0.4, 600), (0.45, 600)):
+        points = rng.uniform(-2, 2, size=(1000, 2))
+        with np.errstate(all="ignore"):
+            for _ in range(3000):
+                points = points - lr * network.gradients(points)
+            ended = points[np.abs(points.prod(axis=1) - 1) < 1e-9]
+        assert len(ended) >= least
+        assert np.all(np.sum(ended**2, axis=1) < 2 / lr)  # the largest eigenvalue is below 2/η
 
 
 @pytest.mark.row("F-04", "L1-37")
@@ -279,6 +409,27 @@ def test_critical_points_have_autograds_derivatives_and_indices(rng):
         assert np.linalg.norm(problem.gradient(p)) < 1e-10
 
 
+@pytest.mark.row("L1-37")
+def test_students_recover_teacher_and_wide_ones_fail_less():
+    """Sussmann (1992): a tanh network is identifiable up to these symmetries, and no others."""
+    (x, y, teacher), rng, at_zero = conditioning.student_teacher(0), np.random.default_rng(1), {}
+    for units in (3, 8):
+        problem = conditioning.tanh_regression(x, y, units)
+        ends = conditioning.fit_from(x, y, rng.normal(size=(40, 4 * units)))
+        losses = np.array([problem.value(end) for end in ends])
+        at_zero[units] = np.mean(losses < 1e-10)
+        if units == 3:
+            for end in ends[losses < 1e-10]:
+                rows = np.column_stack([end[:9].reshape(3, 3), end[9:]])
+                assert conditioning.nearest_order(teacher, rows)[2] < 1e-6
+            bad = ends[(losses > 1e-6) & (np.abs(ends).max(axis=1) < 30)]
+            kinds = [
+                critical_point_kind(problem.gradient(p), problem.hessian(p), 1e-10) for p in bad
+            ]
+            assert kinds.count("minimum") >= 3
+    assert at_zero[8] > at_zero[3] + 0.2 > 0.2
+
+
 @pytest.mark.row("L2-02")
 def test_nearest_order_matches_exhaustive_search(rng):
     start, end = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
@@ -290,3 +441,22 @@ def test_nearest_order_matches_exhaustive_search(rng):
     )
     assert distance == pytest.approx(best, rel=1e-12)
     assert np.linalg.norm(start - signs[:, None] * end[order]) == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.row("L2-02")
+@pytest.mark.parametrize("seed", range(2))
+def test_training_keeps_the_nearest_unit_order(seed):
+    split = load("digits").split(validation=300, seed=0)
+    net = fully_connected((64, 32, 10), activation=nn.Tanh, seed=seed)
+
+    def units():
+        parts = net[1].weight, net[1].bias[:, None], net[3].weight.T
+        return torch.cat(parts, dim=1).detach().double().numpy()
+
+    begin = units()
+    sgd = torch.optim.SGD(net.parameters(), lr=0.2)
+    training.train(net, split.train, sgd, epochs=15, batch_size=64, seed=0)
+    order, signs, distance = conditioning.nearest_order(begin, units())
+    assert order.tolist() == list(range(32))
+    assert np.all(signs == 1)
+    assert distance == pytest.approx(np.linalg.norm(begin - units()), rel=1e-9)
