@@ -35,6 +35,20 @@ def assert_close(actual, expected, tolerance=1e-12):
     )
 
 
+@pytest.mark.row("L1-34", "L1-35", "P-01")
+@pytest.mark.parametrize("eps", [1e-3, 0.0])
+def test_forward_and_backward_match_torch(batch, eps):
+    x, gamma, beta, upstream = batch
+    y, cache = bn.batchnorm_forward(x, gamma, beta, eps=eps)
+    leaves = tensors(x, gamma, beta)
+    # torch wants an ε, however small
+    theirs = functional.batch_norm(leaves[0], None, None, *leaves[1:], True, eps=eps or 1e-300)
+    theirs.backward(torch.from_numpy(upstream))
+    assert_close(y, theirs.detach())
+    for grad, leaf in zip(bn.batchnorm_backward(upstream, cache), leaves, strict=True):
+        assert_close(grad, leaf.grad)
+
+
 @pytest.mark.row("L1-36")
 def test_inference_matches_torch(batch, rng):
     x, gamma, beta, _ = batch
@@ -44,6 +58,11 @@ def test_inference_matches_torch(batch, rng):
     assert_close(ours, functional.batch_norm(*arrays, training=False))
     scale, shift = bn.affine_at_inference(gamma, beta, mean, var)
     assert_close(scale * x + shift, ours)
+    # a linear layer before it absorbs it
+    W, b, h = rng.normal(size=(4, 5)), rng.normal(size=4), rng.normal(size=(6, 5))
+    folded_W, folded_b = bn.fold(W, b, gamma, beta, mean, var)
+    expected = bn.batchnorm_inference(h @ W.T + b, gamma, beta, mean, var)
+    assert_close(h @ folded_W.T + folded_b, expected)
 
 
 @pytest.mark.row("P-03")
@@ -57,7 +76,13 @@ def test_renormalization_backward_holds_corrections_constant(batch, rng):
     batch_std = (leaf.var(0, unbiased=False) + 1e-5).sqrt()
     s, d = (batch_std / std).detach(), ((leaf.mean(0) - mean) / std).detach()
     x_hat = (leaf - leaf.mean(0)) / batch_std
-    (scale * (x_hat * s + d) + shift).backward(torch.from_numpy(upstream))
+    y = scale * (x_hat * s + d) + shift
+    y.backward(torch.from_numpy(upstream))
+    ours, cache = bn.renorm_forward(x, gamma, beta, mean.numpy(), std.numpy())
+    assert_close(ours, y.detach())
+    grad_x, _, grad_beta = bn.batchnorm_backward(upstream, cache)
+    assert_close(grad_x, leaf.grad)
+    assert_allclose(grad_beta, upstream.sum(0), rtol=1e-12)
     layer(at_layer).backward(torch.from_numpy(upstream))
     assert_close(at_layer.grad, leaf.grad)
     # with limits of 1 and 0 it is batch normalization
@@ -65,6 +90,17 @@ def test_renormalization_backward_holds_corrections_constant(batch, rng):
     bn.BatchRenorm(4, s_max=1.0, d_max=0.0).double()(limited).backward(torch.from_numpy(upstream))
     bn.BatchNorm(4).double()(plain).backward(torch.from_numpy(upstream))
     assert_close(limited.grad, plain.grad)
+
+
+@pytest.mark.row("P-04")
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_group_normalization_matches_torch(rng, groups):
+    x, gamma, beta = rng.normal(size=(5, 6)), rng.normal(size=6), rng.normal(size=6)
+    ours = bn.groupnorm_forward(x, gamma, beta, groups)
+    assert_close(ours, functional.group_norm(*tensors(x), groups, *tensors(gamma, beta)).detach())
+    if groups == 1:
+        theirs = functional.layer_norm(*tensors(x), (6,), *tensors(gamma, beta))
+        assert_close(ours, theirs.detach())
 
 
 @pytest.mark.row("F-23")
@@ -89,6 +125,20 @@ def test_random_shift_moves_whole_minibatches_in_training(rng):
         slopes.append(slope)
     assert np.abs(slopes[0] - slopes[1]).max() > 0.1
     assert_close(layer.eval()(torch.from_numpy(x)), x)
+
+
+@pytest.mark.row("P-08")
+def test_scale_invariant_gradient_matches_autograd(rng):
+    W, h, upstream = rng.normal(size=(3, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
+    [leaf] = tensors(W)
+    y = functional.batch_norm(torch.from_numpy(h) @ leaf.T, None, None, training=True, eps=1e-300)
+    y.backward(torch.from_numpy(upstream))
+    g = bn.scale_invariant_gradient(W, h, upstream)
+    assert_close(g, leaf.grad)
+    # weights before group normalization are scale-invariant, too
+    W, one = rng.normal(size=(6, 4)), np.ones(6)
+    outputs = [bn.groupnorm_forward(h @ (c * W).T, one, 0 * one, 2, eps=0.0) for c in (1.0, 5.0)]
+    assert_allclose(*outputs, rtol=1e-10)
 
 
 @pytest.mark.row("L1-34", "L1-36", "L2-14", "P-01")
@@ -223,6 +273,22 @@ def test_single_example_is_refused_only_in_training(make):
         layer(torch.ones(1, 3))
     assert layer.eval()(torch.ones(1, 3)).shape == (1, 3)
     assert layer.train()(torch.ones(1, 3, 4, 4)).shape == (1, 3, 4, 4)
+
+
+@pytest.mark.row("P-02", "P-04")
+@pytest.mark.parametrize("name", bn.NORMALIZATIONS)
+def test_normalizations_train_in_networks(name, rng):
+    factory = bn.NORMALIZATIONS[name]
+    for model, shape in (
+        (fully_connected((12, 8, 3), factory), (6, 12)),
+        (cnn5(1, 18, 3, normalization=factory), (4, 1, 18, 18)),
+    ):
+        x, y = rng.normal(size=shape).astype(np.float32), np.arange(shape[0]) % 3
+        sgd = torch.optim.SGD(model.parameters(), lr=0.05)
+        losses = train(model, Examples(x, y), sgd, epochs=15, batch_size=shape[0]).curves
+        assert losses["minibatch_loss"][-1] < losses["minibatch_loss"][0]
+        assert model.eval()(torch.from_numpy(x[:1])).isfinite().all()
+    assert repr(bn.FourThingsNorm(4, groups=2)) == "FourThingsNorm(4, rho=0.9, eps=1e-05)"
 
 
 @pytest.mark.row("L2-15")

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles import torch_path
 from scipy import integrate, stats
+from sklearn.preprocessing import StandardScaler
 
 from optdl import initialization as init
 from optdl.data import Examples
@@ -56,6 +58,33 @@ def test_slopes_and_gradients_match_autograd_within_bound(name, rng):
     moments = [np.mean(g**2) for g in gradients(name, weights, x, upstream)]
     measured = init.measured_backward_moments(x, upstream, weights, name)
     assert_allclose(measured, moments, rtol=1e-12)
+
+
+@pytest.mark.row("L2-12", "F-06")
+def test_saturation_is_the_share_beyond_a_known_point():
+    """The slope of tanh falls below s at ±arctanh √(1 − s): for normal z a known share."""
+    z = np.random.default_rng(0).normal(size=200_000) * 3
+    expected = 2 * stats.norm.sf(np.arctanh(np.sqrt(1 - 0.05)) / 3)
+    measured = init.saturated_share(z, init.ACTIVATIONS["tanh"])
+    assert measured == pytest.approx(expected, abs=4 * np.sqrt(expected / 200_000))
+    assert init.saturated_share(z, init.ACTIVATIONS["relu"]) == np.mean(z <= 0)
+    assert init.saturated_share(z, init.ACTIVATIONS["linear"]) == 0
+
+
+@pytest.mark.row("L1-33")
+def test_hidden_layer_training_matches_torch(rng):
+    W, v, x, y = (rng.normal(size=size) for size in ((4, 3), 4, (6, 3), 6))
+    parts = [torch.tensor(part, requires_grad=True) for part in (W, v)]
+    inputs, labels = torch.from_numpy(x), torch.from_numpy(y)
+
+    def loss():
+        return ((torch.tanh(inputs @ parts[0].T) @ parts[1] - labels) ** 2).mean() / 2
+
+    path = torch_path(torch.optim.SGD(parts, lr=0.3), parts[0], loss, 25)
+    assert_allclose(init.train_hidden_layer(W, v, x, y, 0.3, 25), path, rtol=1e-10)
+    # equal units stay equal while they move
+    equal = init.train_hidden_layer(np.full((4, 3), 0.4), np.full(4, 0.4), x, y, 0.3, 25)
+    assert np.ptp(equal, axis=1).max() < 1e-12 < np.abs(equal[-1] - equal[0]).min()
 
 
 DRAWS = {
@@ -109,14 +138,22 @@ def test_moments_of_unequal_layers_match_hand_calculation():
 
 
 @pytest.mark.row("L2-11")
-@each
-def test_measured_moments_are_mean_squares(name, rng):
-    weights, x = layers(rng), rng.normal(size=(6, 5))
-    hidden = [torch.from_numpy(x)]
-    for W in weights:
-        hidden.append(TORCH[name](hidden[-1] @ torch.from_numpy(W).T))
-    expected = [(h**2).mean().item() for h in hidden]
-    assert_allclose(init.measured_second_moments(x, weights, name), expected, rtol=1e-12)
+@pytest.mark.parametrize(
+    ("name", "draw", "gain"), [("relu", init.he_normal, 2.0), ("tanh", init.lecun_normal, 1.0)]
+)
+def test_moments_through_fifty_layers_match_prediction(name, draw, gain):
+    rng, width, depth = np.random.default_rng(5), 400, 50
+    weights, variances = [draw(width, width, rng) for _ in range(depth)], [gain / width] * depth
+    x, upstream = rng.normal(size=(200, width)), rng.normal(size=(200, width))
+    forward = init.measured_second_moments(x, weights, name)
+    backward = init.measured_backward_moments(x, upstream, weights, name)
+    widths = [width] * (depth + 1)
+    # each layer's random weights miss the prediction by a few √(5/n); that adds up as a walk
+    allowed = 4 * np.sqrt(5 / width * np.arange(depth + 1)) + 0.05
+    predicted = init.second_moments(1.0, widths[1:], variances, name)
+    assert np.all(np.abs(np.log(forward / predicted)) < allowed)
+    predicted = init.backward_second_moments(1.0, widths, variances, name)
+    assert np.all(np.abs(np.log(backward / predicted)) < allowed[::-1])
 
 
 @pytest.mark.row("F-22")
@@ -148,6 +185,16 @@ def test_first_step_of_adam_is_independent_of_width():
 
 
 @pytest.mark.row("L2-13")
+def test_normalization_matches_scikit_learn(rng):
+    first, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
+    scaler = StandardScaler().fit(first)
+    for ours, x in zip(init.normalize_inputs(first, other, 0.0), (first, other), strict=True):
+        assert_allclose(ours, scaler.transform(x), rtol=1e-10, atol=1e-12)
+    constant = np.column_stack([np.full(5, 7.0), np.arange(5.0)])
+    assert np.all(init.InputNormalizer.fit(constant)(constant)[:, 0] == 0)
+
+
+@pytest.mark.row("L2-13")
 @pytest.mark.parametrize("correlation", [-0.8, 0.0, 0.3, 0.95])
 def test_normalized_pair_condition_number_matches_closed_form(correlation):
     base = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
@@ -156,8 +203,18 @@ def test_normalized_pair_condition_number_matches_closed_form(correlation):
     normalized, _ = init.normalize_inputs(x, x, 0.0)
     expected = (1 + abs(correlation)) / (1 - abs(correlation))
     assert np.linalg.cond(init.least_squares_hessian(normalized)) == pytest.approx(expected)
-    constant = np.full((5, 1), 7.0)
-    assert not init.InputNormalizer.fit(constant)(constant).any()
+
+
+@pytest.mark.row("L2-13")
+def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
+    """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""
+    x = np.column_stack([rng.uniform(1000, 2000, 200_000), rng.uniform(0.1, 0.2, 200_000)])
+    mean = np.array([1, 1500, 0.15])
+    population = np.outer(mean, mean) + np.diag([0, 1e6 / 12, 0.01 / 12])
+    measured = np.linalg.cond(init.least_squares_hessian(x))
+    assert measured == pytest.approx(np.linalg.cond(population), rel=0.02)
+    normalized, _ = init.normalize_inputs(x, x, 0.0)
+    assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
 
 
 def network(*modules):
@@ -197,6 +254,18 @@ def test_dead_and_saturated_units_are_counted(dead, rng):
         assert share(init.layer_outputs(model, x)) == dead / 8
         model(x).sum().backward()  # they learn nothing
         assert (model[0].weight.grad.norm(dim=1) == 0).sum().item() == dead
+
+
+@pytest.mark.row("F-06")
+def test_histograms_have_the_shares_of_the_distribution(rng):
+    edges = np.linspace(-1, 1, 9)
+    outputs = {"uniform": rng.uniform(-1, 1, 200_000), "tanh": np.tanh(rng.normal(size=200_000))}
+    shares = init.output_histograms(outputs, edges)
+    inner = stats.norm.cdf(np.arctanh(edges[1:-1]))
+    assert_allclose(shares[0], 1 / 8, atol=0.004)
+    assert_allclose(shares[1], np.diff([0.0, *inner, 1.0]), atol=0.004)
+    outside = init.output_histograms({"far": np.array([-5.0, 9.0, 9.0, 0.1])}, edges)
+    assert (outside[0, 0], outside[0, -1]) == (0.25, 0.5)
 
 
 @pytest.mark.row("F-06")
