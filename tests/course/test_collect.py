@@ -16,6 +16,7 @@ from toy_course import MARKS, answered, make_course, use
 
 import gradebox.moments
 from tools.classroom import (
+    class_state,
     collect,
     extend,
     feedback,
@@ -27,6 +28,7 @@ from tools.classroom import (
     roster,
 )
 from tools.classroom.backend import Backend
+from tools.classroom.class_state import HandIn
 from tools.classroom.student_matching import class_members
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -318,25 +320,32 @@ def test_timestamp_file_is_parsed_or_unknown(
     assert (moment and moment.hour) == hour
 
 
-def test_collection_that_fails_loses_nothing(
+def test_collection_that_fails_enters_nothing(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take(course, {"lovelaceada_70_1_toy.ipynb": work(course)})
+    before, there = lies_there(course), work(course)
     second = {"lovelaceada_70_2_toy.ipynb": work(course, 4)}
     file = pack(tmp_path / "half.zip", second)
     file.write_bytes(file.read_bytes()[:-60])
     with pytest.raises(ToolError, match=r"cannot be read as a zip: .*; nothing was entered"):
         use(collect, course, "toy", str(file))
 
-    # the disk fails, and the same command goes on when it is mended
-    with monkeypatch.context() as patch:
-        patch.setattr(collect, "write_if_changed", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            take(course, second | {"onevisben_71_3_toy.ipynb": work(course, 5)})
-    assert lies_there(course) == {"ada": ["toy.ipynb"]}
-    assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == work(course)
-    output = take(course, second | {"onevisben_71_3_toy.ipynb": work(course, 5)})
-    assert "Handed in toy: 1 new, 1 replaced." in output
+    # the disk fails when half of the folders have been moved
+    moved = collect._move
+
+    def breaks(source: Path, target: Path, moved_back: contextlib.ExitStack) -> None:
+        if source.name == "ada":  # when ben's is there and ada's old work gone
+            raise OSError("disk full")
+        moved(source, target, moved_back)
+
+    monkeypatch.setattr(collect, "_move", breaks)
+    with pytest.raises(OSError, match="disk full"):
+        take(course, second | {"onevisben_71_3_toy.ipynb": work(course, 5)})
+    assert lies_there(course) == before
+    assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == there
+    known = class_state.read(course).hand_in("toy", "ada")
+    assert known == HandIn("Canvas", {"toy": "lovelaceada_70_1_"})
 
 
 def late(course: Course) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """The commands of the course lose no work and no mark, on a toy course in a temporary folder."""
 
 import contextlib
+import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,9 +23,11 @@ import requests
 from bs4 import BeautifulSoup
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_output
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import notebook_hash
 from toy_course import MARKS, RECORDS, RIGHT, blocks, edited, make_course, rows, use
 
-from gradebox.exchange import Releases
+from gradebox.exchange import Releases, Submit
 from gradebox.nbgrader.cells import error_text
 from gradebox.run import batch
 from optdl.checks import CheckFailed, catalog, check
@@ -472,6 +476,28 @@ def test_feedback_page_shows_results_but_nothing_private(graded: Course) -> None
     assert stopped.text == "Your code took too long and was stopped."
 
 
+def test_feedback_reaches_the_right_student(copied: Any, printed: Any) -> None:
+    made = copied()
+    place = made.feedback / BEN / "toy"
+    (place / "submission_secret.txt").write_text("secret-ben")
+    use(feedback, made, "toy")
+    others = sorted({path.parts[-3] for path in made.feedback.glob("*/toy/*.html")} - {BEN})
+    assert re.findall(r"^ (\S+).*  (\S+/toy)$", printed(), re.M) == [
+        (name, f"build/feedback/{name}/toy") for name in others
+    ]
+    name = notebook_hash(secret="secret-ben", notebook_id="toy")
+    given = made.exchange / "optdl" / "feedback" / f"{name}.html"
+    assert given.read_bytes() == (place / "toy.html").read_bytes()
+    assert len(list(given.parent.iterdir())) == 1
+    # nbgrader's own command
+    given.unlink()
+    command = [sys.executable, "-m", "nbgrader", "release_feedback", "toy"]
+    done = subprocess.run(command, cwd=made.root, capture_output=True, text=True, check=True)
+    assert given.is_file()
+    assert "not recognized" not in done.stderr
+    assert all(f"'{name}'" in done.stderr for name in others)
+
+
 # --- a part that fails costs only itself
 
 
@@ -580,6 +606,53 @@ def test_begun_work_is_never_overwritten(small: Course) -> None:
     release.write(small, "toy")
     assert not Releases(small.exercises).knows("toy", "own.txt", own)
     assert (small.work / "toy" / "own.txt").read_text() == "mine"
+
+
+MOVES = ("edit the exercise", "edit the work", "make lab", "release", "submit", "unpack anew")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_edits_and_releases_lose_no_work(
+    small: Course, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw, clock = random.Random(seed), itertools.count(1)
+    version, work = small.released("toy"), small.work / "toy" / "toy.ipynb"
+    mine: dict[Path, str] = {}  # what the student saved in each place, and did not save over
+    releases = [0]
+    monkeypatch.setattr(release, "render", lambda *_: {"toy": f"release {releases[0]}".encode()})
+    release.write(small, "toy")
+
+    def save(file: Path) -> None:
+        text = f"answer {next(clock)}"
+        mine.pop(file, None)
+        mine[file] = text  # the last in the order of saving
+        file.write_text(text)
+        os.utime(file, (1e9 + 60 * next(clock),) * 2)
+
+    for move in [draw.choice(MOVES) for _ in range(8)]:
+        if move == "edit the exercise":
+            save(version)
+        elif move == "edit the work" and work.exists():
+            # gathered from elsewhere, and now saved over
+            for file in [file for file, text in mine.items() if text == work.read_text()]:
+                del mine[file]
+            save(work)
+        elif move == "make lab":
+            lab.copy_for_work(small, "toy")
+        elif move == "release":
+            releases[0] += 1
+            release.write(small, "toy")
+        elif move == "submit" and (work.exists() or mine):
+            coursedir = CourseDirectory(config=small.config, assignment_id="toy")
+            exchange = Submit(coursedir=coursedir, config=small.config)
+            exchange.init_src()
+            handed_in = Path(exchange.src_path, "toy.ipynb").read_text()
+            assert [handed_in] == list(mine.values())[-1:] or not mine
+        elif move == "unpack anew" and version not in mine:
+            releases[0] += 1
+            version.write_text(f"release {releases[0]}")
+            Releases(small.exercises).remember([version])
+    assert {*mine.values()} <= {file.read_text() for file in small.root.rglob("*.ipynb")}
 
 
 @pytest.mark.parametrize(

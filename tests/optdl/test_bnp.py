@@ -1,5 +1,6 @@
-"""The mathematics of BNP against the paper, its theorems and torch; its benchmark."""
+"""The mathematics of BNP against matrices, autograd and the paper; its benchmark."""
 
+import math
 import runpy
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from bnp_loops import batch
+from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,6 +25,33 @@ def assert_close(actual, expected, tolerance=1e-12):
 
 
 # --- One step --------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize("eps", [{}, {"eps1": 0.5, "eps2": 0.25}])
+@pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
+def test_dense_step_matches_matrix_form(rng, outputs, features, rows, eps):
+    """(1/q²) PPᵀ[G_b; G_w], with P as a matrix."""
+    G = rng.normal(size=(outputs, features + 1))
+    mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
+    std = np.sqrt(bnp.smoothed_variance(var, **eps))
+    expected = G @ (P := np.linalg.multi_dot(bnp.preconditioner(mean, std))) @ P.T
+    weight, bias = bnp.precondition_dense(G[:, 1:], G[:, 0], mean, var, rows, **eps)
+    assert_close(np.column_stack([bias, weight]) * max(features / rows, 1), expected)
+
+
+@pytest.mark.row("F-11")
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_first_adam_step_matches_torch_on_z(outputs, rng):
+    G, z = rng.normal(size=(outputs, 6)), rng.normal(size=(outputs, 6))
+    mean, std, q = rng.normal(2, 1, size=5), rng.uniform(0.1, 3, size=5), 1.7
+    P = np.linalg.multi_dot(bnp.preconditioner(mean, std)) / q
+    parameter = torch.from_numpy(z.copy()).requires_grad_()
+    parameter.grad = torch.from_numpy(G @ P)
+    torch.optim.Adam([parameter], lr=0.3, eps=0.05).step()
+    expected = (parameter.detach().numpy() - z) @ P.T
+    weight, bias = bnp.split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
+    assert_close(np.column_stack([bias, weight]), expected)
 
 
 @pytest.mark.row("P-14", "P-15")
@@ -70,6 +99,20 @@ def digit_activations(rows, layer):
 REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
 
 
+@pytest.mark.row("P-09")
+def test_layer_hessian_matches_autograd(rng):
+    H = torch.from_numpy(activations(rng, rows=7, features=3))
+    w, b = torch.from_numpy(rng.normal(size=3)) / 50, torch.tensor(0.3, dtype=torch.float64)
+
+    def loss(parameters):
+        return functional.softplus(H @ parameters[1:] + parameters[0]).mean()
+
+    parameters = torch.cat([b[None], w])
+    expected = torch.autograd.functional.hessian(loss, parameters).numpy()
+    p = torch.sigmoid(H @ w + b)
+    assert_close(bnp.layer_hessian(H.numpy(), (p * (1 - p)).numpy()), expected, 1e-12)
+
+
 @pytest.mark.row("P-10")
 @pytest.mark.parametrize("case", [*range(20), *REAL, (12, "tanh"), (8, "pixels")])
 def test_hessian_condition_number_is_bounded_by_factors(case):
@@ -83,20 +126,111 @@ def test_hessian_condition_number_is_bounded_by_factors(case):
     assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
 
 
+@pytest.mark.row("P-11")
+def test_preconditioned_activations_are_the_standardized_ones(rng):
+    H = activations(rng)
+    expected = np.column_stack([np.ones(40), (H - H.mean(0)) / H.std(0)])
+    assert_close(bnp.normalized_activations(H), expected, 1e-11)
+    U, D = bnp.preconditioner(H.mean(0), H.std(0))
+    curvatures = rng.uniform(size=40)
+    transformed = (U @ D).T @ bnp.layer_hessian(H, curvatures) @ (U @ D)
+    assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize(("rows", "layer"), REAL)
+def test_centering_strictly_helps_on_digits(rows, layer):
+    H = digit_activations(rows, layer)
+    mean, centered = H.mean(0), H - H.mean(0)
+    principal = np.linalg.svd(centered)[2][0]
+    assert abs(mean @ principal) > 1e-3  # what the theorem asks for
+    plain, shifted, scaled = bnp.condition_numbers(H)
+    expected = [
+        np.column_stack([np.ones(rows), columns]) for columns in (H, centered, centered / H.std(0))
+    ]
+    assert np.linalg.matrix_rank(expected[0]) == expected[0].shape[1]
+    assert_close([plain, shifted, scaled], [np.linalg.cond(one) for one in expected], 1e-8)
+    assert shifted < 0.9 * plain
+    assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
+
+
 @pytest.mark.row("P-12")
 @pytest.mark.parametrize("seed", range(20))
 def test_centering_improves_condition_number_for_any_mean(seed):
     rng = np.random.default_rng(seed)
     spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
     spread -= spread.mean(0)
+    principal = np.linalg.svd(spread)[2][0]
     centered = bnp.condition_numbers(spread)
     assert_close(centered[0], centered[1], 1e-9)
     for size in (1e-3, 1.0, 100.0):
         mean = size * rng.normal(size=4)
-        assert mean @ np.linalg.svd(spread)[2][0] != 0  # what the theorem asks for
+        assert mean @ principal != 0
         plain, shifted, _ = bnp.condition_numbers(spread + mean)
         assert shifted < plain
         assert_close(shifted, centered[1], 1e-8)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
+def test_searched_diagonal_scalings_respect_the_bound(case):
+    rng = np.random.default_rng(5)
+    if isinstance(case, str):
+        H = digit_activations(200, case)[:, :5]
+    else:  # features that lean on each other, where D is not the best
+        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
+        H = rng.normal(size=(30, 4)) @ mixing
+    n = H.shape[1]
+    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
+    centered = bnp.extended_activations(H) @ U
+
+    def logarithm(exponents):
+        return math.log(kappa(centered * np.exp(exponents)))
+
+    ours = np.concatenate([[0.0], -np.log(H.std(0))])
+    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
+    best = min(starts[1:], key=logarithm)
+    found = min(
+        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
+        for start in (ours, best)
+    )
+    scaled = bnp.condition_numbers(H)[2]
+    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
+    assert scaled <= math.sqrt(n + 1) * math.exp(found)
+
+
+@pytest.mark.row("P-12")
+def test_features_that_repeat_leave_condition_numbers_finite(rng):
+    H = activations(rng, features=3)
+    once, twice = bnp.condition_numbers(H), bnp.condition_numbers(np.column_stack([H, H[:, 0]]))
+    assert max(twice) < 2 * once[0]  # κ leaves the zero singular value out
+
+
+DRAWS = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "signs": lambda rng, size: rng.choice([-1.0, 1.0], size=size),
+    "even": lambda rng, size: rng.uniform(-1, 1, size=size),
+    "rectified": lambda rng, size: np.maximum(rng.normal(size=size), 0),
+}
+
+
+@pytest.mark.row("P-13")
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_expected_norm_is_bounded_for_any_width(draw):
+    """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
+    rng = np.random.default_rng(6)
+    for rows in (32, 64):
+        for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
+            features = int(share * rows)
+            q = math.sqrt(bnp.scale_dense(features, rows))
+            norms = [
+                np.linalg.norm(bnp.normalized_activations(draw(rng, (rows, features))), 2)
+                for _ in range(8)
+            ]
+            ratio = np.mean(norms) / q / math.sqrt(rows)
+            assert 1 - 1e-12 <= ratio < 2.05
+            if share == 32:  # without q the norm follows √n
+                assert ratio * q > 5
 
 
 @pytest.mark.row("P-13")
@@ -113,7 +247,7 @@ def test_heavy_tails_leave_the_norm_unbounded():
     """Rare large entries: mean zero, variance one, and a norm that grows like √n at n = N."""
     rng = np.random.default_rng(0)
     ratios = []
-    for n, draws in ((16, 200), (64, 60), (256, 8)):
+    for n, draws in ((16, 200), (64, 60), (256, 16)):
         large = rng.random((draws, n, n)) < 1 / n**2
         norms = [np.linalg.norm(n * G * rng.choice([-1, 1], size=(n, n)), 2) for G in large]
         ratios.append(np.mean(norms) / np.sqrt(n))
@@ -131,6 +265,16 @@ def test_flops_match_counted_operations():
     weight = 2 * o * n + 2 * o * n  # multiply and subtract; divide by q² and by σ̃²
     bias = o + 2 * o * n + o
     assert bnp.bnp_flops(n, o, N) == statistics + running + weight + bias
+
+
+@pytest.mark.row("P-17")
+def test_normalization_is_absorbed_by_plain_layer(rng):
+    W, b, h = rng.normal(size=(3, 5)), rng.normal(size=3), 4 + 3 * rng.normal(size=(9, 5))
+    mean, var = rng.normal(size=5), rng.uniform(0.1, 9, size=5)
+    normalized = functional.batch_norm(*map(torch.from_numpy, (h, mean, var)), eps=0.0)
+    expected = functional.linear(normalized, torch.from_numpy(W), torch.from_numpy(b)).numpy()
+    absorbed, bias = bnp.absorb_normalization(W, b, mean, np.sqrt(var))
+    assert_close(h @ absorbed.T + bias, expected)
 
 
 @pytest.mark.row("P-17")
@@ -218,6 +362,16 @@ def test_input_factor_is_the_hessian_of_least_squares(rng):
     hessian = torch.autograd.functional.hessian(loss, W.flatten()).numpy()
     expected = np.kron(np.eye(2), bnp.input_factor(H.numpy()))
     np.testing.assert_allclose(hessian, expected, atol=1e-12)
+
+
+@pytest.mark.row("F-09")
+def test_bnp_inverts_the_input_factor_without_correlations(rng):
+    H, G = 3 + rng.normal(size=(20, 4)) * [1, 2, 3, 4], rng.normal(size=(5, 5))
+    step = bnp.precondition_dense(G[:, 1:], G[:, 0], H.mean(0), H.var(0), 20, eps1=0.0, eps2=0.0)
+    expected = np.linalg.solve(bnp.input_factor(H, diagonal=True), G.T).T
+    np.testing.assert_allclose(np.column_stack(step[::-1]), expected, rtol=1e-9)
+    full = np.linalg.solve(bnp.input_factor(H), G.T).T
+    assert np.abs(full - expected).max() > 0.01  # correlations are what BNP leaves out
 
 
 @pytest.mark.row("P-29")

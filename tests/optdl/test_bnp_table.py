@@ -169,7 +169,12 @@ MAKERS = {
     "foreach": one(torch.optim.AdamW, lr=0.1, weight_decay=0.1, foreach=True),
     "RMSprop": one(torch.optim.RMSprop, lr=0.02, momentum=0.9, centered=True),
     "Adagrad": one(torch.optim.Adagrad, lr=0.1, weight_decay=0.1),
+    "Adadelta": one(torch.optim.Adadelta),
     "Adafactor": one(torch.optim.Adafactor, lr=0.1),
+    "Adamax": one(torch.optim.Adamax, lr=0.1),
+    "NAdam": one(torch.optim.NAdam, lr=0.1),
+    "RAdam": one(torch.optim.RAdam, lr=0.1),
+    "Rprop": one(torch.optim.Rprop),
 }
 
 

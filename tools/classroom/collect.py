@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
@@ -353,38 +353,48 @@ def take(
 
 
 def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
-    """Put submissions where grading looks for them; return whose is of which kind.
+    """Put submissions where grading looks for them, all or none; return whose is of which kind.
 
     What lay there is kept in ``build/class/replaced``. Work that came later than what the zip holds
-    stays. A student's folder is there whole or not at all, and what an interruption left out is
-    entered when the zip is taken in again.
+    stays.
     """
-    folders = {student: course.submitted / student / topic for student in intake.ready}
-    kinds = {student: _kind(folders[student], work) for student, work in intake.ready.items()}
-    with class_state.changed(course) as state, Backend(course).gradebook() as book:
-        for student, kind in kinds.items():
-            if kind != "later work kept":
-                hand_in = asdict(intake.hand_ins[student])
-                state.collected.setdefault(topic, {})[student] = hand_in
-            # when earlier work came says nothing of the work that replaces it
-            if kind == "replaced" and TIME not in intake.ready[student]:
-                with suppress(MissingEntry):
-                    book.find_submission(topic, student).timestamp = None
-        book.db.commit()
-    old = course.build / "class" / "replaced" / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S-%f}"
-    with TemporaryDirectory(dir=course.build / "class") as scratch:
-        for student, folder in folders.items():
-            if kinds[student] in ("new", "replaced"):
-                for name, content in intake.ready[student].items():
+    done: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
+    place = course.build / "class"
+    place.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place) as scratch, ExitStack() as moved_back:
+        with class_state.changed(course) as state:
+            collected = state.collected.setdefault(topic, {})
+            for student, work in intake.ready.items():
+                kind = _kind(course.submitted / student / topic, work)
+                done[kind].append(student)
+                if kind != "later work kept":
+                    collected[student] = asdict(intake.hand_ins[student])
+                for name, content in work.items() if kind in ("new", "replaced") else ():
                     write_if_changed(Path(scratch, student, name), content)
+            # from here on folders are only renamed
+            for student in [*done["new"], *done["replaced"]]:
+                folder = course.submitted / student / topic
                 if folder.exists():
-                    (old / student).mkdir(parents=True)
-                    folder.rename(old / student / topic)
-                folder.parent.mkdir(parents=True, exist_ok=True)
-                Path(scratch, student).rename(folder)
-            elif kinds[student] == "time now known":
-                write_if_changed(folder / TIME, intake.ready[student][TIME])
-    return {kind: [who for who, of in kinds.items() if of == kind] for kind in KINDS}
+                    _move(folder, place / "replaced" / now / student / topic, moved_back)
+                _move(Path(scratch, student), folder, moved_back)
+            with Backend(course).gradebook() as book:
+                # when earlier work came says nothing of the work that replaced it
+                for student in done["replaced"]:
+                    if TIME not in intake.ready[student]:
+                        with suppress(MissingEntry):
+                            book.find_submission(topic, student).timestamp = None
+                book.db.commit()
+        moved_back.pop_all()
+    for student in done["time now known"]:
+        write_if_changed(course.submitted / student / topic / TIME, intake.ready[student][TIME])
+    return done
+
+
+def _move(source: Path, target: Path, moved_back: ExitStack) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+    moved_back.callback(target.rename, source)
 
 
 def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
