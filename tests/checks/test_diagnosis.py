@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from optdl import erm
 from optdl.checks import CheckFailed, Exercise, Property, catalog, check, diagnoses
 from optdl.checks.diagnoses import notebook
 
@@ -485,3 +486,20 @@ def test_syntax_error_in_newest_cell_is_found(monkeypatch, cells, line):
     monkeypatch.setitem(notebook.sys.modules, "IPython", python)
     text = notebook.stale(f)
     assert (f"syntax error in line {line}" in text) if line else text == ""
+
+
+def cut(w, x, y):
+    return erm.hinge_risk_gradient(w, x[:-1], y[:-1])
+
+
+def cut_in_a_loop(w, x, y):
+    for last in (-1,):
+        x, y = x[:last], y[:last]
+    return erm.hinge_risk_gradient(w, x, y)
+
+
+@pytest.mark.parametrize(("answer", "asked"), [(cut, False), (cut_in_a_loop, True)])
+def test_a_loop_is_asked_about_where_there_is_one(answer, asked):
+    with pytest.raises(CheckFailed) as failed:
+        check("L1-03:hinge", answer)
+    assert ("does a loop end too early?" in str(failed.value)) == asked

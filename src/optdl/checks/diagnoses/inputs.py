@@ -3,6 +3,7 @@
 Or with a part of it in another one's place.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
@@ -14,6 +15,7 @@ import numpy as np
 
 from optdl.checks.diagnoses.evidence import Evidence, changed, listed, near, numbers, put
 from optdl.checks.exercise import Case
+from optdl.observation import observe, source_of
 
 
 def _of_values(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -67,6 +69,9 @@ def other_call(evidence: Evidence) -> str:
         if _explains(evidence, text, change):
             names = listed([part.name for part in evidence.wrong if part.name])
             verb = "are" if len(evidence.wrong) > 1 else "is"
+            code = observe(source_of, evidence.function)
+            if code and not re.search(r"\b(for|while)\b", code):  # no loop to ask about
+                text = text.partition(": does ")[0]
             return f"{f'{names} {verb}' if names else 'your answer is'} what is right for {text}"
     return ""
 
