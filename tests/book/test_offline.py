@@ -176,8 +176,17 @@ def test_new_version_leaves_an_open_exercise_alone(
     exercise.goto(server.at("third"))
     assert versions(exercise) == {"two"}
     # when no page is open, the new worker takes over: it keeps what was visited, and drops the old
+    # (a page outside the course sees it; one that is opened at that very moment can be lost)
+    outside = exercise.context.new_page()
+    outside.goto(server.at("third").replace("/course/", "/"))
     exercise.close()
     other.close()
+    outside.wait_for_function(
+        """async () => {
+          const [{ waiting, active }] = await navigator.serviceWorker.getRegistrations();
+          return !waiting && active.state === "activated";
+        }"""
+    )
     reader = visit("third")
     reader.reload()
     wait_until_kept(reader, "first-two.svg?", "second-two.svg?", "third-two.svg?")
