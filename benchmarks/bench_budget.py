@@ -72,7 +72,7 @@ class Clone:
 def book(clone: Clone) -> Iterator[Row]:
     """Time the builds of the book."""
     build = (sys.executable, "-m", "tools.site.book")
-    yield "the book from clean", clone.time(*build, "--clean"), 100
+    yield "the book from clean", clone.time(*build), 100
     of_page = clone.processor_seconds()
     for name, seconds in sorted(of_page.items(), key=lambda item: -item[1]):
         yield f"  processor time of {name}", seconds, 6

@@ -1,8 +1,6 @@
 """Beyond the paper: BNP with momentum and Adam, in both forms; statistics that begin at once.
 
-Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
-
-    python experiments/beyond.py
+Three hidden layers of 100 units, minibatches of 60, CIFAR-10.
 """
 
 import warnings

@@ -1,9 +1,4 @@
-"""Fig. 3: three hidden layers of 100 units, minibatches of 60, on MNIST and CIFAR-10.
-
-::
-
-    python experiments/fig3.py
-"""
+"""Fig. 3: three hidden layers of 100 units, minibatches of 60, on MNIST and CIFAR-10."""
 
 from optdl.experiments import Tuning, dense_panels, main
 

@@ -2,9 +2,7 @@
 
 The Hessian is that of the first output unit's bias and weights, 101 × 101, at every 100th step:
 over the minibatch of the step, and over 2,000 training examples. P is made of the running averages,
-which a step of BNP uses, with ε₁ = 0.01 and ε₁ = 0, or of the statistics of the same examples. ::
-
-    python experiments/fig8.py
+which a step of BNP uses, with ε₁ = 0.01 and ε₁ = 0, or of the statistics of the same examples.
 """
 
 import numpy as np

@@ -1,9 +1,7 @@
 """Fig. 9 and Table 1: the time of an epoch with BN and with BNP, minibatches of 16, 256 and 512.
 
 Two hidden layers of 100 units on CIFAR-10, the ordinary way: one seed, autograd, torch's own BN.
-The two methods take turns, epoch by epoch. ::
-
-    python experiments/fig9.py
+The two methods take turns, epoch by epoch.
 """
 
 import itertools
@@ -108,8 +106,7 @@ def table(experiment):
     records, rows = experiment.records(), []
     for panel, paper in zip(experiment.panels, PAPER.values(), strict=True):
         bn, bnp = (
-            np.array([record.curves["epoch_seconds"] for record in records[run.name]])
-            for run in panel.runs
+            np.array([r.curves["epoch_seconds"] for r in records[run.name]]) for run in panel.runs
         )
         ratios = np.median(bnp / bn, axis=1)
         ratio = f"{np.median(ratios):.2f} ({ratios.min():.2f}–{ratios.max():.2f})"

@@ -2,9 +2,7 @@
 
 "BNP, not the first layer" divides the gradients of the later layers by q² and leaves that of the
 first as it is, so one rate for both suits neither. Here the first layer has its own rate: with BNP
-in the later layers, with plain gradient descent and with LN. ::
-
-    python experiments/first_layer.py
+in the later layers, with plain gradient descent and with LN.
 """
 
 from itertools import product
@@ -51,9 +49,7 @@ PANELS += [
     panel(*where, (1.0,) * 3, ", grid", ", best pairs of a grid", [*product(*grid)])
     for where, grid in GRIDS.items()
 ]
-PANELS += [
-    panel(*where, pairs, ", second", ", second-best pairs") for where, pairs in SECOND.items()
-]
+PANELS += [panel(*at, pairs, ", second", ", second-best pairs") for at, pairs in SECOND.items()]
 
 if __name__ == "__main__":
     main(__file__, PANELS, __doc__)

@@ -1,8 +1,6 @@
 """MNIST with minibatches of 6 and of 1, which the paper has for CIFAR-10 only.
 
-Three hidden layers of 100 units, by the protocol of figures 3 and 4. ::
-
-    python experiments/mnist.py
+Three hidden layers of 100 units, by the protocol of figures 3 and 4.
 """
 
 from optdl.experiments import Tuning, dense_panels, main

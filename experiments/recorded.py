@@ -96,8 +96,8 @@ def fitted(network, opt, parts, hooks, **loop):
     try:
         return train(network, parts[0], opt, validation=parts[1], hooks=hooks, **loop)
     except FloatingPointError:
-        guesses = dict.fromkeys(("train_loss", "minibatch_loss"), np.log(10))
-        guesses |= {"validation_error": 0.9, "moved": 0.0}
+        guesses = {"train_loss": np.log(10), "minibatch_loss": np.log(10), "moved": 0.0}
+        guesses["validation_error"] = 0.9
         return Record({name: [value] * loop["epochs"] for name, value in guesses.items()})
 
 
@@ -134,13 +134,12 @@ def one_hidden_layer(seed, hidden, activation, bias=True, inputs=64):
 def in_random_order(seed, data="digits"):
     """Return the features and labels of all digits, or of the tumors of scikit-learn."""
     if data == "tumors":
-        tumors = load_breast_cancer()
-        x = StandardScaler().fit_transform(tumors.data).astype(np.float32)
-        y = tumors.target
+        x, y = load_breast_cancer(return_X_y=True)
+        x = StandardScaler().fit_transform(x).astype(np.float32)
     else:
-        digits = load(data)
-        x = np.concatenate((digits.x_train, digits.x_test))
-        y = np.concatenate((digits.y_train, digits.y_test))
+        whole = load(data)
+        x = np.concatenate((whole.x_train, whole.x_test))
+        y = np.concatenate((whole.y_train, whole.y_test))
     order = np.random.default_rng(seed).permutation(len(y))
     return x[order], y[order]
 
@@ -313,29 +312,23 @@ CHOSEN_NORMALIZED = {  # the lowest mean validation error in optimizers-normaliz
 }  # fmt: skip
 NORMALIZED, RAW_OR_NOT = ["normalized"], ("raw", "normalized")
 TURNED_RATES = five_rates(SGD=0.03, Adagrad=0.01, RMSprop=0.0003, Adam=0.001)
+BY_METHOD, ONE_SEED = "{method}, {lr:g}, {seed}", "{method}, seed {seed}"
 BY_INPUTS = "{inputs} {method}, {lr:g}, seed {seed}"
 
 
-@recorded(
-    "optimizers-rates",
-    TEN_EPOCHS,
-    product("{method}, {lr:g}, {seed}", by_rate(METHOD_RATES), FIVE),
-    digits=4,
-)
+@recorded("optimizers-rates", TEN_EPOCHS, product(BY_METHOD, by_rate(METHOD_RATES), FIVE), digits=4)
 @recorded(
     "optimizers-normalized",
     TEN_EPOCHS,
-    product("{inputs} {method}, {lr:g}, {seed}", by_rate(NORMALIZED_RATES), inputs=NORMALIZED),
+    product("{inputs} " + BY_METHOD, by_rate(NORMALIZED_RATES), inputs=NORMALIZED),
     digits=4,
 )
 @recorded(
     "optimizers-curves",
     TEN_EPOCHS,
-    product("{method}, seed {seed}", by_rate(CHOSEN_RATES), OTHERS)
+    product(ONE_SEED, by_rate(CHOSEN_RATES), OTHERS)
     | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), OTHERS)
-    | product(
-        "{inputs} {method}, seed {seed}", by_rate(CHOSEN_NORMALIZED), OTHERS, inputs=NORMALIZED
-    ),
+    | product("{inputs} " + ONE_SEED, by_rate(CHOSEN_NORMALIZED), OTHERS, inputs=NORMALIZED),
 )
 def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
     """Train one hidden layer on digits by an optimizer of the course."""
@@ -513,33 +506,30 @@ HIDDEN = {  # with the gain that the equations of the chapter ask for
     "tanh": (torch.nn.Tanh, 1.0),
     "ReLU": (torch.nn.ReLU, 2**0.5),
 }
-ACTIVATION_RATES = {
-    "sigmoid": (0.8, 1.6, 3.2, 6.4),
-    "tanh": (0.2, 0.4, 0.8, 1.6),
-    "ReLU": (0.1, 0.2, 0.4, 0.8),
-}
-FACTOR_RATES = {
-    ("sigmoid", 0.25): (0.8, 1.6, 3.2, 6.4),  # the weights of tanh
-    ("tanh", 2): (0.4, 0.8, 1.6, 3.2),
-    ("tanh", 4): (0.2, 0.4, 0.8, 1.6),
-    ("ReLU", 2): (0.025, 0.05, 0.1, 0.2),
-    ("ReLU", 4): (0.005, 0.01, 0.02, 0.04),
-}
+
+
+def doubled(least, count=4):
+    """Return so many rates, each twice the one before."""
+    return tuple(least * 2**k for k in range(count))
+
+
+ACTIVATION_RATES = {"sigmoid": doubled(0.8), "tanh": doubled(0.2), "ReLU": doubled(0.1)}
+FACTOR_RATES = {  # the first has the weights of tanh
+    ("sigmoid", 0.25): doubled(0.8), ("tanh", 2): doubled(0.4), ("tanh", 4): doubled(0.2),
+    ("ReLU", 2): doubled(0.025), ("ReLU", 4): doubled(0.005),
+}  # fmt: skip
 DEEP_RATES = {
-    ("sigmoid", 1): (0.2, 0.4, 0.8, 1.6),
-    **{("tanh", factor): (0.05, 0.1, 0.2, 0.4) for factor in (1, 2, 4)},
-    ("ReLU", 1): (0.025, 0.05, 0.1, 0.2),
-    ("ReLU", 2): (0.00025, 0.0005, 0.001),  # at twice the largest rate all runs diverge
+    ("sigmoid", 1): doubled(0.2),
+    **{("tanh", factor): doubled(0.05) for factor in (1, 2, 4)},
+    ("ReLU", 1): doubled(0.025),
+    ("ReLU", 2): doubled(0.00025, 3),  # at twice the largest rate all runs diverge
     ("ReLU", 4): (1e-8, 1e-7, 1e-6),
 }
 DEEP = [
     row | {"epochs": 30 if row["factor"] == 1 else 8}
     for row in by_rate(DEEP_RATES, "activation", "factor")
 ]
-OTHER_RATES = {
-    "tanh": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
-    "ReLU": (0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
-}
+OTHER_RATES = {"tanh": doubled(0.1, 7), "ReLU": doubled(0.05, 6)}
 OTHER_NETWORKS = [
     {"inputs": "normalized", "problem": "1 layer", "depth": 1},
     {"inputs": "normalized", "problem": "20 units", "width": 20},
@@ -547,9 +537,8 @@ OTHER_NETWORKS = [
 ]
 OTHER_PROBLEMS = [a | b for a in OTHER_NETWORKS for b in by_rate(OTHER_RATES, "activation")]
 BY_RATE = "rate {lr:g}, seed {seed}"
-BY_FACTOR = "{activation}, {factor}, " + BY_RATE
+BY_ACTIVATION, BY_FACTOR = "{activation}, " + BY_RATE, "{activation}, {factor}, " + BY_RATE
 NORMALIZED_BATCHES = {"batch_size": 32, "inputs": "normalized"}
-DOUBLED = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
 @recorded(
@@ -561,16 +550,16 @@ DOUBLED = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 @recorded(
     "initialization-rates",
     {"factor": 1, "batch_size": 32, "epochs": 8},
-    product(
-        "{activation}, " + BY_RATE, by_rate(ACTIVATION_RATES, "activation"), FIVE, inputs=NORMALIZED
-    )
+    product(BY_ACTIVATION, by_rate(ACTIVATION_RATES, "activation"), FIVE, inputs=NORMALIZED)
     | product("{activation}, {problem}, " + BY_RATE, OTHER_PROBLEMS, FIVE),
 )
 @recorded(
     "initialization-inputs",
     {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
     product("{inputs}, " + BY_RATE, seeds=FIVE, inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2))
-    | product("{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1), lr=DOUBLED),
+    | product(
+        "{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1), lr=doubled(0.1, 8)
+    ),
 )
 def train_hidden_layers(
     seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
@@ -589,7 +578,7 @@ def train_hidden_layers(
 
 
 BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, " + BY_RATE
-WIDTH_RATES = {"Adam": (0.001, 0.002, 0.004, 0.008, 0.016, 0.032), "SGD": (0.1, 0.2, 0.4, 0.8, 1.6)}
+WIDTH_RATES = {"Adam": doubled(0.001, 6), "SGD": doubled(0.1, 5)}
 WIDTHS = {  # with 32 units μP is the usual scaling
     "Adam": [("usual", 32), ("usual", 128), ("usual", 512), ("μP", 128), ("μP", 512)],
     "SGD": [("usual", 32), ("usual", 512)],
@@ -707,22 +696,15 @@ def train_by_rate(
 
 
 BY_WEIGHTS = "{inputs}, factor {factor}, "
+LARGE_WEIGHTS = {"inputs": RAW_OR_NOT, "epochs": [10], "factor": [10], "own": (1, 10)}
 
 
 @recorded(
     "batchnorm-weights",
     {"batch_size": 32},
-    product(
-        BY_WEIGHTS + "seed {seed}",
-        [{"factor": 1, "epochs": 10}, {"factor": 10, "epochs": 40}],
-        inputs=RAW_OR_NOT,
-    )
-    | product(
-        BY_WEIGHTS + "hidden layers at {own:g}, seed {seed}",
-        [{"factor": 10, "epochs": 10}],
-        inputs=RAW_OR_NOT,
-        own=(1, 10),
-    ),
+    product(BY_WEIGHTS + "seed {seed}", [{"factor": 1, "epochs": 10}], inputs=RAW_OR_NOT)
+    | product(BY_WEIGHTS + "seed {seed}", [{"factor": 10, "epochs": 40}], inputs=RAW_OR_NOT)
+    | product(BY_WEIGHTS + "hidden layers at {own:g}, seed {seed}", **LARGE_WEIGHTS),
     ("validation_error", "longer", "turned 1", "turned 2", "turned 3"),
 )
 def train_and_turn(seed, inputs, factor, hooks, **loop):
@@ -902,7 +884,7 @@ def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
 
 
 for size, rates in DENSE_RATES.items():
-    trainings = product("{method}, {lr:g}, {seed}", by_rate(rates), range(4 if size == 1 else 6))
+    trainings = product(BY_METHOD, by_rate(rates), range(4 if size == 1 else 6))
     own = {"batch_size": size, "epochs": EPOCHS[size]}
     recorded(f"bnp-minibatch-{size}", own, trainings, ["validation_error"])(train_dense)
 

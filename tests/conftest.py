@@ -107,9 +107,13 @@ UNTRACED = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the site: its build is the longest, and the other workers go on meanwhile.
 
-    The Makefile tells xdist to keep this order; it would begin with the group of most tests.
+    What needs the built site comes when another worker has built it, before the many small tests,
+    which leave no worker idle at the end. The Makefile tells xdist to keep this order; it would
+    begin with the group of most tests.
     """
-    items.sort(key=lambda item: "test_site" not in item.nodeid)
+    ranks = {"test_site": 0, "test_inpage": 2, "test_keys": 2, "test_live": 2}
+    small = ("tests/house/", "tests/optdl/", "src/")
+    items.sort(key=lambda item: ranks.get(item.path.stem, 1 + 2 * item.nodeid.startswith(small)))
     for item in items:
         if item.path.stem.startswith(UNTRACED):
             item.add_marker("no_cover")
@@ -127,11 +131,21 @@ def pytest_collect_file(
 
 
 @pytest.fixture(scope="session")
-def site() -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the whole book strictly, where ``make book`` does: in a clean clone all of it."""
+    from filelock import FileLock
+
     from tools.site import book
 
-    return book.build()
+    # The workers of a run wait for the one that builds; afterwards a page that is saved meanwhile
+    # does not take the site from under the others.
+    run = tmp_path_factory.getbasetemp()
+    run = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
+    with FileLock(run / "site.lock"):
+        if not (run / "site.built").exists():
+            book.build()
+            (run / "site.built").touch()
+        return book.ROOT / "_build" / "html"
 
 
 @pytest.fixture(scope="session")

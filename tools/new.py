@@ -75,7 +75,7 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
         f"make release A={topic}",
         "python -m tools.site.syllabus, which writes its hours and points into book/syllabus.md",
         f'.venv/bin/pytest tests/checks/test_assignments.py -k "{topic}", and '
-        "python -m tools.site.coverage",
+        ".venv/bin/pytest tests/book/test_coverage.py -k hole",
     ]
 
 

@@ -133,6 +133,7 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     """Give the template of a page what it asks for."""
     context |= reading.notebook_buttons(app, page)
     context |= {"trees": app.env.tocs, "toctree": addnodes.toctree}
+    context["includes"] = app.env.toctree_includes
     context |= {"lessons": lessons.lessons_of(app.env), "release": optdl.__version__}
     context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name
     context["title_of"] = partial(lessons.title_of, app)

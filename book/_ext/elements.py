@@ -1,6 +1,8 @@
 """An element of HTML as a node of the tree, links, and what lies above a node."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -28,6 +30,15 @@ def link(app: Sphinx, page: str, to: str, *content: nodes.Node, anchor: str = ""
 def static(env: BuildEnvironment) -> str:
     """Return the way from the page that is read to the scripts and style sheets."""
     return "../" * env.docname.count("/") + "_static"
+
+
+def shown(env: BuildEnvironment) -> dict[str, Any]:
+    """Return what `tools.site.book` tells of the cells of the page that is read."""
+    file = Path(env.app.outdir).parent / "shown" / f"{env.docname}.json"
+    if file.is_file() and "shown" not in env.temp_data:
+        env.note_dependency(str(file))
+        env.temp_data["shown"] = json.loads(file.read_text("utf-8"))
+    return env.temp_data.get("shown", {})
 
 
 def above(node: nodes.Node, *kinds: type[nodes.Node]) -> nodes.Node | None:

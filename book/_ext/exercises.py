@@ -23,7 +23,7 @@ HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
 CHECK = re.compile(r'^check\("(.+?)"', re.M)
 WITHOUT_SCRIPT = (
     "With JavaScript you can solve this exercise on the page. It also stands in "
-    '<a href="{static}/notebooks/TOPIC.json" download="TOPIC.ipynb">'
+    '<a href="{static}/python/notebooks/{topic}.json" download="{topic}.ipynb">'
     "the notebook of this assignment</a>, for JupyterLab."
 )
 PLACEHOLDER = "# YOUR CODE HERE\n    raise NotImplementedError()"
@@ -79,9 +79,8 @@ def exercises(path: Path) -> dict[str, Exercise]:
 
 def _cell(kind: str, name: str, source: str) -> nodes.container:
     """Return a cell as it stands in the notebook."""
-    inside = _code(source)
-    if kind == "written":
-        inside = nodes.paragraph("", "This answer is text; people read and grade it.")
+    written = nodes.paragraph("", "This answer is text; people read and grade it.")
+    inside = written if kind == "written" else _code(source)
     classes = ["exercise-cell", f"exercise-{kind}"]
     return nodes.container("", inside, classes=classes, ids=[f"cell-{name}"])
 
@@ -129,7 +128,8 @@ class ExerciseDirective(SphinxDirective):
                     box += self.solution(exercise.topic, name)
         if self.content:
             self.fill(box, "\n    ".join(self.content))
-        box += self.without_script(WITHOUT_SCRIPT.replace("TOPIC", exercise.topic))
+        note = WITHOUT_SCRIPT.format(static=static(self.env), topic=exercise.topic)
+        box += nodes.raw("", f"<noscript><p>{note}</p></noscript>", format="html")
         return box
 
     def fill(self, box: nodes.container, lines: str) -> None:
@@ -160,11 +160,6 @@ class ExerciseDirective(SphinxDirective):
         source = answers.right(next(source for _, cell, source in cells if cell == name))
         title = element("summary", "A solution")
         return element("details", title, _code(source), class_="exercise-solution", hidden="")
-
-    def without_script(self, note: str) -> nodes.raw:
-        """Return a note for who has no JavaScript."""
-        note = note.format(static=f"{static(self.env)}/python")
-        return nodes.raw("", f"<noscript><p>{note}</p></noscript>", format="html")
 
     def box(self, name: str, label: str, title: str) -> nodes.container:
         """Return the box of an exercise, with its title alone; the first loads the script."""

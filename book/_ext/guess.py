@@ -1,8 +1,9 @@
 """The directive ``guess``: typed, chosen or drawn below its question, and shown with the answer.
 
 It stands where the answer is told, before the fold *Answer* or in the text: there its ``truth`` is
-computed. Its field goes to the question, the nearest before it that says *guess*, or else
-*predict*. The script ``progress.js`` keeps the guess in the browser; nobody grades it.
+computed. Its field goes to the question, the nearest before it or the page's ``opening`` one: a box
+that says *guess* or *predict*, or a paragraph that says *guess*. The script ``progress.js`` keeps
+the guess in the browser; nobody grades it.
 """
 
 import hashlib
@@ -26,10 +27,11 @@ class GuessDirective(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
     option_spec = dict.fromkeys(("truth", "for", "figure", "frame"), directives.unchanged)
+    option_spec |= {"opening": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         """Return the field, and the line that compares the guess with the truth."""
-        key = "\n".join((self.env.docname, *self.arguments, *self.options.values()))
+        key = "\n".join((self.env.docname, *self.arguments, *map(str, self.options.values())))
         name = hashlib.sha256(key.encode()).hexdigest()[:6]
         truth, frame, case = (self.options.get(option, "") for option in ("truth", "frame", "for"))
         case = case and f" for {case}"
@@ -55,6 +57,7 @@ class GuessDirective(SphinxDirective):
         line = element("p", *self.inline(said), element("span", *self.inline(frame), hidden=""))
         field["html"] |= {"class": "guess", "data-figure": self.options.get("figure", "")}
         line["html"] |= {"class": "guess-line", "hidden": ""}
+        field["opening"] = "opening" in self.options
         field["ids"], line["ids"] = [f"guess-{name}"], [f"truth-{name}"]
         return [field, line]
 
@@ -68,27 +71,28 @@ def place(app: Sphinx, doctree: nodes.document) -> None:
     fields = [node for node in doctree.findall(html) if node["html"].get("class") == "guess"]
     for field in reversed(fields):
         every = [*doctree.findall()]
-        before = every[every.index(field) :: -1]
-        asking = [node for word in ("guess", "predict") for node in before if _asks(node, word)]
-        if not asking:
+        questions = [*filter(_asks, every[: every.index(field)])]
+        if not questions:
             raise ExtensionError(f"{app.env.docname}: no question before a guess says “guess”")
+        asking = questions[0 if field["opening"] else -1]
         _, line, *after = field.parent.children[field.parent.index(field) :][:3]
         field.parent.remove(field)
         if after and isinstance(after[0], nodes.Admonition) and "dropdown" in after[0]["classes"]:
             line.parent.remove(line)
             after[0].insert(1, line)
-        if isinstance(asking[0], nodes.Admonition):
-            others = [child for child in asking[0].children if not isinstance(child, html)]
-            asking[0].insert(len(others), field)
+        if isinstance(asking, nodes.Admonition):
+            others = [child for child in asking.children if not isinstance(child, html)]
+            asking.insert(len(others), field)
         else:
-            asking[0].parent.insert(asking[0].parent.index(asking[0]) + 1, field)
+            asking.parent.insert(asking.parent.index(asking) + 1, field)
 
 
-def _asks(node: Any, word: str) -> bool:
-    """Tell whether a node is a question that says a word: a box, or a paragraph."""
+def _asks(node: nodes.Node) -> bool:
+    """Tell whether a node is a question with a guess: a box, or a paragraph."""
     box = isinstance(node, nodes.Admonition) and "dropdown" not in node["classes"]
     text = isinstance(node, nodes.paragraph) and isinstance(node.parent, nodes.section)
-    return (box or text) and re.search(rf"\b{word}\b", node.astext(), re.I) is not None
+    words = r"\b(guess|predict)\b" if box else r"\bguess\b"
+    return (box or text) and re.search(words, node.astext(), re.I) is not None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -7,10 +7,8 @@ reader has done is shown by the script ``progress.js``, in the room that the lis
 """
 
 import hashlib
-import json
 import posixpath
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
@@ -19,7 +17,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from elements import element, html
+from elements import element, html, shown
 from markupsafe import Markup
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -181,18 +179,11 @@ class NumberRole(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the number as text."""
-        # `tools.site.book` writes the numbers of all pages beside the folder of the site
-        numbers = _numbers(Path(self.env.app.outdir).parent / "numbers.json")
         name = " ".join(self.text.split())
-        if value := numbers.get(self.env.docname, {}).get(name):
+        if value := shown(self.env).get("numbers", {}).get(name):
             return [element("span", value, data_number=name)], []
         text = f"no cell of this page has computed the number {name}"
         return [], [self.inliner.reporter.error(text, line=self.lineno)]
-
-
-@cache
-def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -5,6 +5,7 @@ something has changed that any of them may show.
 """
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import lessons
@@ -12,12 +13,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
-
-
-def executed(app: Sphinx, env: BuildEnvironment, *changes: set[str]) -> list[str]:
-    """Return the pages with other outputs, and the first page where the scripts have changed."""
-    root = app.config.root_doc  # Sphinx copies the scripts when it writes a page
-    return [name if name in env.found_docs else root for name in app.config.executed_pages]
 
 
 def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -49,6 +44,8 @@ def note(app: Sphinx, doctree: nodes.document) -> None:
     """Remember what may have a number on a page that was read."""
     result = [(type(n).__name__, n["ids"]) for n in doctree.findall() if isinstance(n, COUNTED)]
     app.env.metadata[app.env.docname]["counted"] = repr(result)
+    if app.env.docname == app.config.root_doc:  # Sphinx copies the scripts when it writes a page
+        app.env.note_dependency(str(Path(app.outdir).parent / "static.sha256"))
 
 
 def count_if_changed(collector: TocTreeCollector, env: BuildEnvironment) -> list[str]:
@@ -65,8 +62,6 @@ def count_if_changed(collector: TocTreeCollector, env: BuildEnvironment) -> list
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register what decides about pages."""
     TocTreeCollector.assign_figure_numbers = count_if_changed
-    app.add_config_value("executed_pages", [], "", types=[list])
     app.connect("doctree-read", note)
-    app.connect("env-get-outdated", executed)
     app.connect("env-get-updated", shared, priority=900)  # after the numbers
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,13 +2,12 @@
 
 import argparse
 import contextlib
-import gc
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import progress
 from rich.console import Console
@@ -71,9 +70,8 @@ def _course(arguments: argparse.Namespace) -> "Course":
         elif wanted is not None:
             for each in installed(sandbox, config).values():
                 each.start(wanted)
-    with _fast_imports():
-        from gradebox.nbgrader.course import Course
-        from gradebox.run import report as report
+    from gradebox.nbgrader.course import Course
+
     return Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
 
 
@@ -93,6 +91,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
 def grade(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
     course, console = _course(arguments), Console(highlight=False)
+    from gradebox import cluster
     from gradebox.run import batch, report
 
     students = course.students(arguments.student or ())
@@ -101,7 +100,14 @@ def grade(arguments: argparse.Namespace) -> int:
         where = f"expected notebooks in {course.submitted('STUDENT')}"
         raise Unready(f"{who} {arguments.assignment!r}; {where}")
     with batch.grading(), contextlib.ExitStack() as stack:
-        run = _run(stack, course, arguments)
+        jobs, client = arguments.jobs, None
+        if arguments.scheduler is not None:
+            client = stack.enter_context(cluster.connected(arguments.scheduler))
+            # twice as many as run, for each of them waits here most of the time
+            jobs = jobs or 2 * sum(client.nthreads().values())
+        run = batch.Batch(course, jobs or pool.cores(), arguments.resume)
+        if client is not None:
+            cluster.take_over(client, run)
         with console.status(TRYING):
             tests = run.prepare()
         report.warn(console, tests, arguments.assignment)
@@ -111,36 +117,6 @@ def grade(arguments: argparse.Namespace) -> int:
     report.show(console, outcomes)
     console.print(f"Report: {report.path_of(course)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
-
-
-def _run(stack: contextlib.ExitStack, course: "Course", options: argparse.Namespace) -> Any:
-    """Return the run, connected to the cluster where one is asked for."""
-    from gradebox import cluster
-    from gradebox.run import batch
-
-    if options.scheduler is None:
-        return batch.Batch(course, options.jobs or pool.cores(), options.resume)
-    client = stack.enter_context(cluster.connected(options.scheduler))
-    # twice as many as run, for each of them waits here most of the time
-    jobs = options.jobs or 2 * sum(client.nthreads().values())
-    run = batch.Batch(course, jobs, options.resume)
-    cluster.take_over(client, run)
-    return run
-
-
-@contextlib.contextmanager
-def _fast_imports() -> Iterator[None]:
-    """Spare a fifth of the start: what jsonschema imports, and no schema of notebooks asks for."""
-    names = {"rfc3987_syntax", "rfc3986_validator", "isoduration"} - sys.modules.keys()
-    sys.modules |= dict.fromkeys(names)  # type: ignore[arg-type]
-    gc.disable()  # what has been imported stays: there is nothing to free
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-        for name in names:
-            del sys.modules[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

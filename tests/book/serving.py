@@ -2,7 +2,6 @@
 
 import http.server
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,15 +11,10 @@ TEXT = """field => field.value
 
 
 class Server:
-    """Serves a site below a prefix for a while; it can be stopped, and started at the same address.
+    """Serves a site below a prefix for a while; it can stop, and start at the same address."""
 
-    Further pages, by their paths below the prefix, may lie elsewhere.
-    """
-
-    def __init__(
-        self, site: Path, prefix: str = "/", more: Mapping[str, Path] | None = None
-    ) -> None:
-        missing = site / "404.html"
+    def __init__(self, site: Path, prefix: str = "/") -> None:
+        missing, more = site / "404.html", {}
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             if missing.is_file():
@@ -31,7 +25,7 @@ class Server:
 
             def translate_path(self, path: str) -> str:
                 name = path.partition("?")[0].removeprefix(prefix)
-                if more and name in more:
+                if name in more:
                     return str(more[name])
                 below = path.startswith(prefix)
                 return super().translate_path(path[len(prefix) - 1 :] if below else "/outside")
@@ -40,6 +34,8 @@ class Server:
                 """Say nothing."""
 
         self.site, self.prefix, self.port, self.handler = site, prefix, 0, Handler
+        self.more: dict[str, Path] = more
+        """Further pages, by their paths below the prefix, which lie elsewhere."""
 
     def __enter__(self) -> Self:
         self.start()

@@ -326,3 +326,11 @@ def test_build_writes_what_changed_and_refuses_errors(
     book.build(out=toy.root)
     assert "Look at Another" in words()
     assert toy.outputs("once") == once
+
+    # Without its code a page has no button, and knows no number any more.
+    texts |= {"index": named, "second": SECOND.replace("A section", "Another")}
+    toy.write(**texts | {"counts": "Words.\n"})
+    book.build(out=toy.root)
+    assert words("counts") == "A title# Words."
+    toy.write(**texts | {"counts": "{number}`VALUE + 1`\n"})
+    assert "no cell of this page has computed the number VALUE + 1" in refusal()

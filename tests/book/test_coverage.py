@@ -114,6 +114,9 @@ def test_each_hole_names_the_file_to_edit(tmp_path: Path) -> None:
     assert wrong == []
     ungraded = coverage.gather(write(tmp_path / "ungraded", grade=False)).problems
     assert [(item.row, item.kind, item.file) for item in ungraded] == [ASKED, LAB]
+    untested = coverage.gather(write(tmp_path / "untested", TESTS, MARK)).problems
+    expected = f'L1-01 has no test; in {TESTS} mark a test with @pytest.mark.row("L1-01")'
+    assert untested[0].message == expected
     for number, (file, old, new, message) in enumerate(REFUSED):
         with pytest.raises(ToolError, match=message):
             coverage.gather(write(tmp_path / f"refused-{number}", file, old, new))
@@ -132,14 +135,6 @@ def test_a_complete_course_has_places_and_no_problem(tmp_path: Path) -> None:
     assert (table.problems, bowls.exists, bowls.complete, valleys.exists) == ([], True, 3, False)
     (tmp_path / "_toc.yml").write_text("chapters:\n- file: book/valleys\n- file: book/bowls\n")
     assert [chapter.topic for chapter in coverage.read_rows(tmp_path)] == ["valleys", "bowls"]
-
-
-def test_the_command_fails_on_a_hole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert coverage.main(root=write(tmp_path)) == 0
-    assert "Bowls: 3 of 3 rows complete\nValleys: chapter to come\n" in capsys.readouterr().out
-    (tmp_path / TESTS).write_text("")
-    assert coverage.main(root=tmp_path) == 1
-    assert 'mark a test with @pytest.mark.row("L1-01")' in " ".join(capsys.readouterr().out.split())
 
 
 def test_page_shows_rows_and_follows_other_files(

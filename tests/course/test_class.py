@@ -142,9 +142,8 @@ UNDONE = {
     "make release A=erm DUE=none": 'make release A=erm DUE="2027-03-01 23:59"',
 }
 """After what a later command would have nothing to do, and what takes it back."""
-STUDENT = "ada-all-correct"
-"""Of the sample class, for which the page asks."""
-LISTED = CANVAS + f'"Correct, Ada All",80,,{STUDENT},ML,,\r\n'
+# with a student of the sample class, for whom the page asks
+LISTED = CANVAS + '"Correct, Ada All",80,,ada-all-correct,ML,,\r\n'
 
 
 def told() -> list[str]:

@@ -129,8 +129,10 @@ def test_moodle_zip_is_collected_with_times_and_feedback(course: Course) -> None
             "Dora Al-Sayed_503_assignsubmission_onlinetext/onlinetext.html": b"<p>",
             dora + "toy.ipynb": work(course, 5),
             f"__MACOSX/{ben}._toy.ipynb": b"",
+            "whose.ipynb": work(course),
         },
     )
+    assert re.search(r"^ whose\.ipynb +the name of the file tells no student", output, re.M)
     assert re.search(r"^ Dora Alsaid 504 +nearest: dora \(Dora Al-Sayed\)", output, re.M)
     assert re.search(r"^ dora \(Dora Al-Sayed\) +no notebook of toy among: no file", output, re.M)
     assert "Time unknown: ada (Ada Lovelace), ben (Ben O'Nevis), cleo (" in output
@@ -448,7 +450,7 @@ def test_grades_and_pages_go_back_to_the_platform(canvas: tuple[Course, str], pr
     assert filled("canvas.csv", excused, *column) == expected
     output = printed()
     assert "Left as they were: ada (Ada Lovelace): EX, ben (Ben O'Nevis): N/A\n" in output
-    line = r"^Left blank.*: line 7, Cléo van der Berg: has the name of cleo"
+    line = r"^Left blank.*: line 7, Cléo van der Berg 99: has the name of cleo"
     assert re.search(line, output, re.M)
     two = export.replace("Final Score", "Toy again (4713)").replace("Home", "Toy ")
     with pytest.raises(ToolError, match=r"titles Toy work 1 \(4711\) and Toy again \(4713\)"):

@@ -503,10 +503,7 @@ def test_feedback_reaches_the_right_student(copied: Any, printed: Any) -> None:
 
 @pytest.fixture
 def whole(graded: Course, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Return a function that runs the whole command with nothing to release or to grade.
-
-    It takes who could not be graded.
-    """
+    """Return a function that runs the whole command, given who could not be graded."""
     monkeypatch.setattr(catalog, "blocks", blocks)
     monkeypatch.setattr(release, "write", lambda *_: False)
     monkeypatch.setattr(book, "build", lambda out, **_: out / "_build" / "html")

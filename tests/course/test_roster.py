@@ -198,6 +198,7 @@ def test_class_list_is_entered_and_updated(file: Path, small: Course, printed: A
     output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)
     assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)
+    assert "No students" not in output  # each line is a student
     assert _students(course) == {}
 
     assert use(roster, course, str(file), "--yes") == 0

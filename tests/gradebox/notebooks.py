@@ -14,7 +14,7 @@ from traitlets.config import Config
 
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import NotebookPlan
+from gradebox.nbgrader.plan import IN_PROCESS, PlannedTest
 
 CONTEXT = {"assignment": "toy", "notebook": "toy"}
 
@@ -91,7 +91,7 @@ def executed(
     work.mkdir(exist_ok=True)
     context = CONTEXT | {"student": "ada"}
     nb = new_notebook(cells=nodes)
-    plan = NotebookPlan([*in_process, *forks], forks=[*forks])
+    plan = {name: PlannedTest(IN_PROCESS, in_fork=name in forks) for name in (*in_process, *forks)}
     return nb.cells, step(folder, **traits).run(nb, work, context, plan)
 
 

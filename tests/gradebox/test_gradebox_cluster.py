@@ -14,7 +14,7 @@ from courses import a_class, five, grade, hand_in, pages, reported, stumbling
 from benchmarks.gradebooks import rows, url
 from gradebox import cli, cluster
 from gradebox.nbgrader.course import Course
-from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.plan import IN_PROCESS, PlannedTest
 from gradebox.run import batch
 from gradebox.run.intake import Submission
 
@@ -88,7 +88,7 @@ def test_worker_needs_same_versions_but_no_course_folder(course, monkeypatch):
     assert [test.way for test in cluster.dry_run(order)] == ["isolated"] * 3
     files = {"own.txt": b"mine", "data.txt": b"not it"}
     submission = Submission("right", {"toy": notebook}, files, ())
-    result = cluster.execute(order, submission, {"toy": NotebookPlan(["test"])})
+    result = cluster.execute(order, submission, {"toy": {"test": PlannedTest(IN_PROCESS)}})
     nb, told = result.notebooks["toy"]
     assert told["scores"]["test"] == 3.0
     assert "the data" in json.dumps(nb)

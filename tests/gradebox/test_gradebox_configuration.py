@@ -70,26 +70,27 @@ STEP = """
             with Gradebook(context["db_url"]) as book:
                 names = context["notebook"], context["assignment"], context["student"]
                 for grade in book.find_submission_notebook(*names).grades:
-                    grade.extra_credit = grade.auto_score
+                    grade.extra_credit = (grade.extra_credit or 0) + grade.auto_score
                 book.db.commit()
             return nb, resources
+
+    class Again(Bonus): ...
 """
 
 
-@pytest.mark.parametrize("last", [True, False])
-def test_custom_step_may_open_the_gradebook(course, monkeypatch, last):
+def test_custom_steps_may_open_the_gradebook(course, monkeypatch):
     (course / "own_step.py").write_text(dedent(STEP))
     monkeypatch.syspath_prepend(course)
-    position = len(configured().Autograde.autograde_preprocessors) if last else 5
     with (course / "nbgrader_config.py").open("a") as file:
         file.write("import gradebox\ngradebox.configure(c)\n")
-        file.write(f"c.Autograde.autograde_preprocessors.insert({position}, 'own_step.Bonus')\n")
+        for place, name in ((5, "Bonus"), (9, "Again")):
+            file.write(f"c.Autograde.autograde_preprocessors.insert({place}, 'own_step.{name}')\n")
     hand_in(course, "ada")
     assert Course(course, "toy").chain().has_strangers
     assert grade() == 0
     bonus = {row[2]: (row[3], row[5]) for row in rows(url(course))["grades"]}
-    assert bonus["test"] == ("3.0", "3.0")
-    assert all(extra == score for score, extra in bonus.values())
+    assert bonus["test"] == ("3.0", "6.0")
+    assert all(float(extra) == 2 * float(score) for score, extra in bonus.values())
 
 
 @pytest.mark.parametrize("kernelspec", [None, {}, {"name": "python3"}, {"language": "Python"}])

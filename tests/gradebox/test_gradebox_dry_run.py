@@ -19,7 +19,7 @@ from gradebox.nbgrader import dry_run, plan
 from gradebox.nbgrader.cells import errors
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, planned
+from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, PlannedTest, planned
 from gradebox.run import report
 
 pytestmark = pytest.mark.xdist_group("gradebox")
@@ -87,12 +87,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def test_dry_run_plans_how_each_test_runs(found):
     toy = planned(found.values())["toy"]
     in_process = ["inside", "helper", "helped", "draws", "ends"]  # helped needs what helper makes
-    assert [name for name, run in found.items() if run.way == IN_PROCESS] == in_process
-    assert toy.in_process == in_process
-    assert toy.again == ["plain", "free", "deletes", "after the end"]
+    assert [n for n, how in toy.items() if how.way == IN_PROCESS] == in_process
+    again = ["plain", "free", "deletes", "after the end"]
+    assert [n for n, how in toy.items() if how.again] == again
     assert [name for name, run in found.items() if run.fails] == ["wrong", "wrong inside"]
     assert [name for name, run in found.items() if run.is_free] == ["free"]
-    assert "matplotlib.pyplot.show" in toy.usual
+    assert "matplotlib.pyplot.show" in toy["inside"].usual
 
 
 def test_check_reports_why_tests_need_attention(found):
@@ -220,7 +220,8 @@ def test_a_submission_is_executed_as_planned(tmp_path):
     executing = step(tmp_path)
     resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": CONTEXT}
     _, resources = executing.preprocess(new_notebook(cells=cells), resources)
-    assert executing.plan == {"toy": NotebookPlan(["helper"], again=["plain"])}
+    plans = {"plain": PlannedTest(again=True), "helper": PlannedTest(IN_PROCESS)}
+    assert executing.plan == {"toy": plans}
     assert resources["gradebox"] == {"scores": {"plain": 2, "helper": 2}}
 
 

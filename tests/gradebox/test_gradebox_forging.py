@@ -7,6 +7,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import psutil
@@ -19,7 +20,7 @@ from notebooks import CONTEXT, SOON, answer, cell, executed, scores, shown, step
 
 from gradebox.nbgrader.dry_run import dry_run
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import NotebookPlan, planned
+from gradebox.nbgrader.plan import planned
 from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
 
@@ -142,7 +143,7 @@ def test_heavy_memory_use_ends_no_other_students_tests(tmp_path):
         nb = new_notebook(cells=[own, copy.deepcopy(test)])
         context = CONTEXT | {"student": student}
         execute = step(tmp_path, max_memory=150 * MIB)
-        return execute.run(nb, tmp_path / student, context, NotebookPlan()).scores
+        return execute.run(nb, tmp_path / student, context, {}).scores
 
     with ThreadPoolExecutor(3) as threads:
         honest, *_ = threads.map(run, ["honest", "heavy", "other"], [1, 35, 35])
@@ -221,13 +222,18 @@ def test_replaced_module_beside_the_notebook_is_named(tmp_path, trick):
 
 
 def test_mark_of_wrong_type_gives_no_points(tmp_path):
-    source = [answer("import datetime\ndef f(x): return 0.5 * x"), cell("test", "f(2)", 1)]
-    folder, execute = write_source(tmp_path, copy.deepcopy(source)), step(tmp_path)
+    marks = {"1": 1, "''": 0, "datetime.timedelta(0)": 0, "None": 0, "True": 0}
+    tests = [cell(mark, f"f_{n}(2)", 1) for n, mark in enumerate(marks)]
+
+    def returning(*values: str) -> Any:
+        own = [f"def f_{n}(x): return {value}" for n, value in enumerate(values)]
+        return answer("\n".join(["import datetime", *own]))
+
+    source = [returning(*["0.5 * x"] * len(marks)), *tests]
+    folder, execute = write_source(tmp_path, source), step(tmp_path)
     plan = planned(dry_run(execute, folder, "toy"))["toy"]
-    for value, score in {"1": 1, "''": 0, "datetime.timedelta(0)": 0, "None": 0, "True": 0}.items():
-        own = answer(f"import datetime\ndef f(x): return {value}")
-        nb = new_notebook(cells=copy.deepcopy([own, source[1]]))
-        assert execute.run(nb, folder, CONTEXT, plan).scores == {"test": score}, value
+    nb = new_notebook(cells=[returning(*marks), *tests])
+    assert execute.run(nb, folder, CONTEXT, plan).scores == marks
 
 
 def test_truncated_output_hides_no_error(tmp_path):

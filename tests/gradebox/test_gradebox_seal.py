@@ -9,7 +9,7 @@ import tempfile
 from ast import literal_eval
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,8 +26,9 @@ from gradebox.nbgrader import execute
 from gradebox.sandbox import filesystem, linux, probe, seal
 from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
 from gradebox.workers import client, pool
-from gradebox.workers.client import ForkServer, beginning
+from gradebox.workers.client import ForkServer
 from gradebox.workers.notebook import Ended, Notebook, running
+from gradebox.workers.protocol import Begin
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sealing needs Linux"),
@@ -147,8 +148,8 @@ class Box:
         self, level: Level | None = None, readable: Iterable[str] = (), **limits: int
     ) -> AbstractContextManager[Notebook]:
         """Give a notebook a process of its own."""
-        limited = level or self.level, Limits(**limits)
-        begin = beginning(self.work, {"NBGRADER_X": "1"}, *limited, [*readable])
+        limited = level or self.level, asdict(Limits(**limits))
+        begin = Begin(str(self.work), {"NBGRADER_X": "1"}, *limited, [*readable])
         return running(self.server, begin, None, seconds=HANG)
 
     def run(self, source: str, level: Level | None = None, **limits: int) -> str:
@@ -651,9 +652,9 @@ def test_nbgrader_passes_configured_limits_on(tmp_path, monkeypatch):
     values = (2**28, 11, 12, 33, 2**20, 2**24, 999)
     limits = dict(zip([f"max_{name}" for name in names], values, strict=True))
     looks = "import os\nprint('COURSE_DATA' in os.environ)"
-    with patch.object(execute, "beginning", wraps=beginning) as began:
+    with patch.object(execute, "Begin", wraps=Begin) as began:
         [told], _ = graded(tmp_path, looks, environment=["COURSE_DATA"], **limits)
-    assert began.call_args.args[3] == Limits(*values)
+    assert began.call_args.args[3] == asdict(Limits(*values))
     assert shown(told) == "True\n"
     [told], _ = graded(tmp_path, looks)
     assert shown(told) == "False\n"

@@ -31,13 +31,11 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from gradebox import cli, files
 from gradebox.nbgrader.cells import is_test
-from gradebox.nbgrader.plan import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.values.channel import Gone, packed, unpacked
 from gradebox.workers import pool, protocol
-from gradebox.workers.client import beginning
-from gradebox.workers.protocol import plain
+from gradebox.workers.protocol import Begin, plain
 from gradebox_wasm import machine, memory, template
 from gradebox_wasm.clock import Clock
 from gradebox_wasm.files import File, Folder, Number, Tree
@@ -97,7 +95,7 @@ def test_wasm_gives_same_scores_and_outputs_as_kernel(topic, tmp_path):
         for each in filter(is_test, nb.cells):  # what was handed in has no hidden lines
             each.source = tests[name_of(each)]
         way = step(ROOT, sandbox=sandbox, config=deepcopy(CONFIG))
-        result = way.run(nb, tmp_path, context, NotebookPlan())
+        result = way.run(nb, tmp_path, context, {})
         words = {
             name_of(each) or each.id: shown(each) for each in nb.cells if each.cell_type == "code"
         }
@@ -179,7 +177,7 @@ def test_interpreter_image_is_cached_until_files_change(tmp_path, monkeypatch, m
     counted.write_text("value = 1")
     Template(Modules(), settings)
     monkeypatch.setattr(Instance, "save", lambda *_: pytest.fail("it was made again"))
-    begin = beginning(tmp_path / "caches", {}, Level.NONE, Limits(disk=10**8))
+    begin = Begin(str(tmp_path / "caches"), {}, Level.NONE, vars(Limits(disk=10**8)))
     message = packed(plain(protocol.RunCell("import counted; counted.value")))
     with Template(Modules(), settings).instance(begin) as instance:
         content, _ = unpacked(instance.turn("obey", message))

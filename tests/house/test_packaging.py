@@ -12,9 +12,11 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
+from collections.abc import Mapping
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from packaging.requirements import Requirement
@@ -42,8 +44,17 @@ PROJECTS = {
 }
 INSTALLED = Path(sysconfig.get_path("purelib"))
 """The packages of the tests; this project is installed there as editable."""
-# It reads the list of files of every installed package.
-providers = functools.cache(packages_distributions)
+
+
+@functools.cache
+def providers() -> Mapping[str, list[str]]:
+    """Return which installed distributions give a module, whatever else the path leads to.
+
+    Who imports setuptools adds its own copies of other packages to the path.
+    """
+    with patch.object(sys, "path", [str(INSTALLED)]):
+        return packages_distributions()
+
 
 # that the steps are right, tests/optdl/test_bnp_table.py shows
 TRAINING = """

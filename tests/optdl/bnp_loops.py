@@ -59,9 +59,15 @@ def stepped(model, preconditioner, *batches, forward=None):
     return gradients(model)
 
 
-def block(preconditioner, form):
-    """Return what a step of an optimizer stands in: ``split()``, or nothing in another form."""
-    return preconditioner.split() if form == "split" else nullcontext()
+def take_step(form, preconditioner, closure, *optimizers):
+    """Let optimizers step on the gradients that a closure makes, in one of the forms."""
+    if form != "closure":
+        closure()
+    if form == "step":
+        preconditioner.step()
+    with preconditioner.split() if form == "split" else nullcontext():
+        for optimizer in optimizers:
+            optimizer.step(*[closure] * (form == "closure"))
 
 
 def one(kind, **options):
@@ -87,13 +93,7 @@ def trained(form, make, model=dense, batches=None, **options):
             loss.backward()
             return loss
 
-        if form != "closure":
-            closure()
-        if form == "step":
-            preconditioner.step()
-        with block(preconditioner, form):
-            for optimizer in optimizers:
-                optimizer.step(*[closure] * (form == "closure"))
+        take_step(form, preconditioner, closure, *optimizers)
     return values(net)
 
 
@@ -173,10 +173,8 @@ def on_z(make, model=dense, batches=None, rho=0.0):
                 var = rho * var + (1 - rho) * h.var(axes, correction=0)
                 averages[at], Ps[at] = (mean, var), matrices(layer, h, mean, var)
                 blocks = [*map(torch.linalg.solve, Ps[at], columns(layer))]
-                for parameter, value in zip(
-                    own.parameters(), parameters_of(own, blocks), strict=True
-                ):
-                    parameter.copy_(value)
+                for p, value in zip(own.parameters(), parameters_of(own, blocks), strict=True):
+                    p.copy_(value)
 
         def closure(x=x):
             z.zero_grad()

@@ -7,11 +7,7 @@ import pytest
 
 from optdl.checks import check, exercises
 
-WRITTEN_OUT = {
-    key: exercise
-    for key, exercise in exercises().items()
-    if exercise._answer is not exercise.reference
-}
+WRITTEN_OUT = {key: e for key, e in exercises().items() if e._answer is not e.reference}
 
 
 @pytest.mark.row("L1-03", "L1-05", "L1-06", "L1-07", "L1-09", "L1-10", "L1-12", "L1-14", "L1-15")

@@ -147,9 +147,8 @@ def test_preconditioned_norm_is_bounded_for_sums_and_means(rng):
     for r, h in [(8, digits(8)), (16, digits(8).repeat(2, 2).repeat(2, 3)),
                  (5, rng.normal(size=(3, 2, 5, 5)))]:  # fmt: skip
         mean, var = channel_statistics(h)
-        P = np.linalg.multi_dot(
-            bnp_cnn.preconditioner_conv(mean, np.sqrt(bnp.smoothed_variance(var)), 3)
-        )
+        std = np.sqrt(bnp.smoothed_variance(var))
+        P = np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, std, 3))
         for S, low, high in (
             (np.eye(r * r), r * r, np.inf),  # a loss that adds up over positions
             (np.full((r * r, r * r), r**-4.0), 1, 1 + 9 * h.shape[1]),  # of the mean

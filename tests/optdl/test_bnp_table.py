@@ -5,7 +5,6 @@ A loop is right where it agrees with P as an explicit matrix, or refused with th
 
 import copy
 import gc
-import inspect
 import io
 import itertools
 import os
@@ -19,6 +18,7 @@ import weakref
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,7 +27,6 @@ from bnp_loops import (
     assert_on_z,
     assert_same,
     batch,
-    block,
     dense,
     expected,
     gradients,
@@ -39,6 +38,7 @@ from bnp_loops import (
     preconditioned,
     same_batch,
     stepped,
+    take_step,
     trained,
     values,
     with_bnp,
@@ -60,81 +60,64 @@ from optdl.training import train
 torch.set_num_threads(1)
 pytestmark = [
     pytest.mark.row("F-11"),
-    pytest.mark.xdist_group("bnp_table"),  # several lines share two processes
     # of Dynamo itself, wherever it meets an autograd.Function
     pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
 ]
 
+compiling = pytest.mark.xdist_group("compiling")  # one process imports Dynamo, which takes seconds
 PAGE = Path(__file__).resolve().parents[2] / "book" / "api" / "optdl_bnp.md"
 TITLE = "## What works with what\n"
-LINES = {}
+LINES = []
 
 
 def lines_of_the_page():
     """Return the first cell of each line of the tables of the section."""
     section = PAGE.read_text(encoding="utf-8").split(TITLE)[1].split("\n## ")[0]
-    rows = re.findall(r"^\|(.*)\|$", section, re.MULTILINE)
-    cells = [re.split(r"(?<!\\)\|", row)[0].strip() for row in rows]
-    rules = {at for at, cell in enumerate(cells) if re.fullmatch(r":?-+:?", cell)}
-    return [cell for at, cell in enumerate(cells) if at not in rules and at + 1 not in rules]
+    bodies = re.findall(r"^\|-.*\n((?:\|.*\n)+)", section, re.MULTILINE)
+    return re.findall(r"^\| (.*?) \|", "".join(bodies), re.MULTILINE)
 
 
 def line(*names):
-    """Mark the test of some lines."""
+    """Say which lines a test proves."""
+    LINES.extend(names)
 
-    def register(function):
-        for name in names:
-            assert name not in LINES, name
-            LINES[name] = function
-        return function
+    def register(test):
+        assert test.__name__.startswith("test"), "pytest runs no other function"
+        assert not {"slow", "skip"} & {mark.name for mark in getattr(test, "pytestmark", [])}
+        return test
 
     return register
 
 
 def same(name, *variants, x=None):
-    """Mark a loop after which the step is that of a batch, whose gradients it may have made."""
+    """Make a test of a loop after which the step is that of a batch; it may make the gradients."""
 
     def register(loop):
-        def compare():
+        def test():
             for variant in [(each,) for each in variants] or [()]:
-                model, preconditioner = with_bnp()
-                kept = loop(model, preconditioner, *variant)
+                model, bnp = with_bnp()
+                kept = loop(model, bnp, *variant)
                 if model[0].weight.grad is None or not model[0].weight.grad.any():
                     backward(model, x)
-                assert_step(preconditioner, model, expected(x=x))
+                assert_step(bnp, model, expected(x=x))
                 del kept
 
-        return line(name)(compare)
+        return line(name)(test)
 
     return register
 
 
-@pytest.fixture(scope="module")
-def proven():
-    """Return the tests that have passed: some prove several lines."""
-    return []
-
-
-@pytest.mark.parametrize("name", lines_of_the_page())
-def test_table_line_is_true(name, request, proven):
-    assert name in LINES, f"no test of the line {name!r}: write one, with @line"
-    if LINES[name] not in proven:
-        fixtures = inspect.signature(LINES[name]).parameters
-        LINES[name](**{fixture: request.getfixturevalue(fixture) for fixture in fixtures})
-        proven.append(LINES[name])
-
-
 def test_table_lines_match_tests():
-    assert sorted(LINES) == sorted(lines_of_the_page())
+    assert sorted(LINES) == sorted(lines_of_the_page()), "write a test of each line, with @line"
 
 
 def refused(loop, reason, error=RuntimeError, model=None):
     """Let a loop of a network and its BNP be refused, with a reason."""
     model = model or network()
-    preconditioner = BNP(model)
+    bnp = BNP(model)
     with pytest.raises(error, match=reason):
-        loop(model, preconditioner)
-    preconditioner.remove()
+        loop(model, bnp)
+    bnp.remove()
 
 
 def assert_refused(model, reason, skip=None):
@@ -149,9 +132,9 @@ def backward(model, x=None):
     loss_of(model(batch() if x is None else x)).backward()
 
 
-def assert_step(preconditioner, model, right):
+def assert_step(bnp, model, right):
     """Compare the gradients that a step makes."""
-    preconditioner.step()
+    bnp.step()
     assert_same(gradients(model), right)
 
 
@@ -179,28 +162,29 @@ MAKERS = {
 
 
 @line("`attach(optimizer)`", "`foreach=True`, `fused=True`")
-def _():
+def test_optimizers_step_on_z():
     """With the P of running averages, which moves from step to step."""
     for make in MAKERS.values():
         assert_on_z(make, ("split", "attach", "closure"), network, SIZES, rho=0.8)
 
 
 @line("SGD, momentum, Nesterov, ASGD", "`weight_decay` of SGD")
-def _():
+def test_weight_decay_is_that_of_z():
     """Weight decay is that of z: a penalty ½λ‖P⁻¹θ‖², in the step form as well."""
     for name in ("decay", "momentum", "Nesterov", "ASGD"):
         assert_on_z(MAKERS[name], ("step",))
     assert_on_z(MAKERS["decay"], ("step",), network, SIZES, rho=0.8)
 
 
+def with_biases(kind, own, **options):
+    """Return what makes an optimizer of a layer, whose bias has some options of its own."""
+    return lambda net: [kind([{"params": [net.weight]}, {"params": [net.bias]} | own], **options)]
+
+
 @line("Another rate, decay or momentum for biases")
-def _():
+def test_rates_of_biases_need_attach():
     for own in ({"lr": 0.05}, {"weight_decay": 0.5}, {"momentum": 0.5}, {"maximize": True}):
-
-        def make(net, own=own):
-            groups = [{"params": [net.weight]}, {"params": [net.bias]} | own]
-            return [torch.optim.SGD(groups, lr=0.1)]
-
+        make = with_biases(torch.optim.SGD, own, lr=0.1)
         assert_on_z(make, ("attach",))
         reason = f"weight and bias of '' differ in {next(iter(own))}.*attach"
         with pytest.warns(UserWarning, match=reason):
@@ -222,7 +206,7 @@ class SignSGD(torch.optim.SGD):
 
 
 @line("Adam, AdamW, RMSprop, Adagrad, any other")
-def _():
+def test_nonlinear_optimizers_are_warned_of():
     for name in ("Adam", "AdamW", "RMSprop", "Adagrad", "Adafactor", "SignSGD"):
         make = MAKERS.get(name) or one(SignSGD)
         with pytest.warns(UserWarning, match=rf"before {name}: .*bnp\.attach") as caught:
@@ -232,15 +216,13 @@ def _():
 
 
 @line("A step after the block of `split()`")
-def _():
+def test_step_after_split_block_is_refused():
     for parameter in ("0.weight", "2.bias"):
-        model, preconditioner = with_bnp()
+        model, bnp = with_bnp()
         adam = torch.optim.Adam([model.get_parameter(parameter)])
         for none in (True, False):  # new gradients may be stepped on in their block
             model.zero_grad(set_to_none=none)
-            backward(model)
-            with preconditioner.split():
-                adam.step()
+            take_step("split", bnp, partial(backward, model), adam)
         with pytest.raises(RuntimeError, match="Move it into the block"):
             adam.step()
 
@@ -248,10 +230,10 @@ def _():
 def refused_in_block(act, reason):
     """Let an act in the block ``split()`` be refused, after which θ is as it was."""
 
-    def loop(model, preconditioner):
+    def loop(model, bnp):
         backward(model)
-        with preconditioner.split():
-            act(model, preconditioner)
+        with bnp.split():
+            act(model, bnp)
 
     model = network()
     refused(loop, reason, model=model)
@@ -264,11 +246,11 @@ def test_split_block_refuses_forward_pass_and_nested_block():
 
 
 @line("An optimizer that is not attached, beside one that is")
-def _():
-    model, preconditioner = with_bnp()
+def test_unattached_optimizer_is_refused_beside_attached():
+    model, bnp = with_bnp()
     weights, biases = ([p for p in model.parameters() if p.ndim == n] for n in (2, 1))
     sgd, adam = torch.optim.SGD(weights, lr=0.1), torch.optim.Adam(biases)
-    attachment = preconditioner.attach(sgd)
+    attachment = bnp.attach(sgd)
     other = nn.Parameter(torch.ones(1))
     other.grad = torch.ones(1)
     torch.optim.Adam([other]).step()  # moves nothing that BNP knows
@@ -276,26 +258,26 @@ def _():
     with pytest.raises(RuntimeError, match=r"Adam moves layers .* Attach it as well"):
         adam.step()
     with pytest.raises(ValueError, match="attached already"):
-        preconditioner.attach(adam, sgd)
+        bnp.attach(adam, sgd)
     with pytest.raises(RuntimeError, match=r"leave bnp\.step\(\) out"):
-        preconditioner.step()
+        bnp.step()
     with pytest.raises(TypeError, match=r"expected a torch\.optim\.Optimizer, got Linear"):
-        preconditioner.attach(model[0])
+        bnp.attach(model[0])
     attachment.detach()
     assert "step" not in vars(sgd)
     assert not sgd._optimizer_step_pre_hooks
-    assert_same(stepped(model, preconditioner, batch()), expected())
+    assert_same(stepped(model, bnp, batch()), expected())
 
 
 @line("LBFGS")
-def _():
+def test_lbfgs_closure_runs_at_theta():
     for search in (None, "strong_wolfe"):
         make = one(torch.optim.LBFGS, lr=0.1, max_iter=5, line_search_fn=search)
         assert_on_z(make, ("closure",), tolerance=1e-9)
 
-    def kept(model, preconditioner):
+    def kept(model, bnp):
         lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=3)
-        preconditioner.attach(lbfgs)
+        bnp.attach(lbfgs)
         lbfgs.step(lambda: (loss := loss_of(model(batch()))).backward() or loss)
 
     refused(kept, "new gradients were added to those")
@@ -306,7 +288,7 @@ def _():
 
 
 @line("Several optimizers, parameter groups")
-def _():
+def test_several_optimizers_share_a_model():
     def muon(net):
         return [torch.optim.Muon([net.weight], lr=0.1), torch.optim.AdamW([net.bias], lr=0.1)]
 
@@ -331,7 +313,7 @@ def _():
 
 
 @line("Learning rate schedules")
-def _():
+def test_schedules_work_made_early_or_late():
     def halving(net, early):
         """Return AdamW whose rate is halved by each step, with the schedule made early or late."""
         adamw, schedule = torch.optim.AdamW(net.parameters(), lr=0.1), []
@@ -377,7 +359,7 @@ class Accelerated(torch.optim.Optimizer):
 
 
 @line("Lightning, Accelerate and other wrappers")
-def _():
+def test_wrapped_optimizers_step_on_z():
     for form, kind in (("closure", Lightning), ("attach", Accelerated), ("closure", Accelerated)):
         wrapped = trained(form, lambda net, kind=kind: [kind(MAKERS["AdamW"](net)[0])])
         assert_same(wrapped, on_z(MAKERS["AdamW"]))
@@ -404,13 +386,13 @@ class Sharpness(torch.optim.SGD):
 
 
 @line("An optimizer that moves before its closure")
-def _():
+def test_moving_before_the_closure_is_refused():
     with pytest.raises(RuntimeError, match="Sharpness moves the parameters before it calls its"):
         trained("closure", one(Sharpness))
 
 
 @line("SAM, Lookahead around an optimizer")
-def _():
+def test_inner_optimizer_of_sam_is_split():
     def around(net):
         optimizer = Sharpness(net.parameters())
         optimizer.base = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -426,10 +408,10 @@ def _():
 
 
 @line("A step in a hook of each parameter")
-def _():
-    def loop(model, preconditioner):
+def test_step_in_parameter_hook_is_refused():
+    def loop(model, bnp):
         steps = {p: torch.optim.SGD([p], 0.1) for p in model.parameters()}
-        preconditioner.attach(*steps.values())
+        bnp.attach(*steps.values())
         for parameter in steps:
             parameter.register_post_accumulate_grad_hook(lambda p: steps[p].step())
         backward(model)
@@ -438,7 +420,7 @@ def _():
 
 
 @line("An optimizer of another model")
-def _():
+def test_optimizer_of_another_model_is_refused():
     other = torch.optim.SGD(network().parameters(), 0.1)
     refused(lambda _, bnp: bnp.attach(other), "moves no parameter of the layers", ValueError)
     model = nn.Sequential(nn.Embedding(4, 5), network())
@@ -454,7 +436,7 @@ class Interrupted(torch.optim.SGD):
 
 
 @line("An interrupted step")
-def _():
+def test_interrupted_step_restores_parameters():
     torch.optim.SGD(network().parameters())  # its step has hooks now, and the subclass has its own
     for form in ("attach", "closure", "split"):
         model = network()
@@ -465,45 +447,39 @@ def _():
 
 
 @line("Decoupled weight decay (AdamW)")
-def _():
+def test_decoupled_decay_shrinks_theta():
     """Without decay of the biases each moves by ηλWμ: in z it is q(b + Wμ), which stays."""
     weight, bias = values(dense())
-    for decayed_biases in (True, False):
-
-        def adamw(net, decay, biases=decayed_biases):
-            groups = [{"params": [net.weight], "weight_decay": decay}]
-            groups += [{"params": [net.bias], "weight_decay": decay * biases}]
-            return [torch.optim.AdamW(groups, lr=0.1)]
-
+    for own in ({}, {"weight_decay": 0.0}):
         plain, decayed = (
-            trained("attach", partial(adamw, decay=decay), dense, same_batch(1))
-            for decay in (0.0, 0.5)
+            trained("attach", with_biases(torch.optim.AdamW, own, **options), batches=[batch()])
+            for options in ({"lr": 0.1, "weight_decay": 0.0}, {"lr": 0.1, "weight_decay": 0.5})
         )
-        moved = -0.05 * bias if decayed_biases else 0.05 * weight @ batch().mean(0)
+        moved = 0.05 * weight @ batch().mean(0) if own else -0.05 * bias
         assert_same(decayed, [plain[0] - 0.05 * weight, plain[1] + moved])
 
 
 @line("Clipping by norm or by value")
-def _():
+def test_clipping_acts_where_it_stands():
     ways = (
         (nn.utils.clip_grad_norm_, lambda g: 0.01 * g / (g.norm() + 1e-6)),
         (nn.utils.clip_grad_value_, lambda g: g.clamp(-0.01, 0.01)),
     )
     for where, (clip, clipped) in itertools.product(("before", "after", "in"), ways):
-        model, preconditioner = with_bnp(dense(), rho=0.0)
+        model, bnp = with_bnp(dense(), rho=0.0)
         backward(model)
         [P] = matrices(model, batch())
         g = torch.cat([model.bias.grad[None], model.weight.grad.T])
         right = clipped({"before": g, "after": P @ P.T @ g, "in": P.T @ g}[where])
         if where == "after":
-            preconditioner.step()
-        with block(preconditioner, {"in": "split"}.get(where)):
+            bnp.step()
+        with bnp.split() if where == "in" else nullcontext():
             clip(model.parameters(), 0.01)
         assert_same(torch.cat([model.bias.grad[None], model.weight.grad.T]), right, 1e-10)
 
 
 @line("`GradScaler`")
-def _():
+def test_scaled_steps_skip_overflow():
     """A step that overflows is skipped: θ stays, and the statistics of an infinite input, too."""
     x, make = batch(dtype=torch.float32), one(torch.optim.SGD, lr=0.1)
     narrow, infinite = partial(network, torch.float32), x.index_fill(0, torch.tensor(1), torch.inf)
@@ -518,11 +494,8 @@ def _():
             before, mean = values(model), bnp.state_dict()["0"]["mean"]
             scale = scaler.get_scale()
             sgd.zero_grad()
-            scaler.scale(factor * loss_of(model(given))).backward()
-            if form == "step":
-                bnp.step()
-            with block(bnp, form):
-                scaler.step(sgd)
+            loss = scaler.scale(factor * loss_of(model(given)))
+            take_step(form, bnp, loss.backward, SimpleNamespace(step=partial(scaler.step, sgd)))
             scaler.update()
             if given is infinite or factor > 1:
                 assert scaler.get_scale() == scale / 2
@@ -555,25 +528,23 @@ def test_split_form_neither_warns_nor_leaves_hooks(monkeypatch):
     monkeypatch.setattr(optimizers, "_watching", weakref.WeakSet())
     monkeypatch.setattr(optimizers, "_hook", None)
     others = len(_global_optimizer_pre_hooks)
-    model, preconditioner = with_bnp()
+    model, bnp = with_bnp()
     adam, sgd = torch.optim.Adam(model.parameters()), torch.optim.SGD(model.parameters())
-    stepped(model, preconditioner, batch())
+    stepped(model, bnp, batch())
     sgd.step()
     model.zero_grad()
-    backward(model)
-    with preconditioner.split():
-        adam.step()
+    take_step("split", bnp, partial(backward, model), adam)
     with pytest.raises(RuntimeError, match="Move it into the block"):
         sgd.step()  # which was in order before
     assert optimizers._hook is not None
-    preconditioner.remove()
+    bnp.remove()
     assert optimizers._hook is None
     assert len(_global_optimizer_pre_hooks) == others
     adam.step()
-    preconditioner = BNP(model)
-    stepped(model, preconditioner, batch())
+    bnp = BNP(model)
+    stepped(model, bnp, batch())
     assert len(optimizers._watching) == 1
-    del preconditioner
+    del bnp
     gc.collect()
     assert not optimizers._watching
 
@@ -582,22 +553,22 @@ def test_split_form_neither_warns_nor_leaves_hooks(monkeypatch):
 
 
 @same("Gradient accumulation")
-def _(model, _):
+def test_accumulated_minibatches_count_together(model, bnp):
     for x in batch().split(2):
         (loss_of(model(x)) / 4).backward()
 
 
 @line("A module used twice")
-def _():
+def test_module_used_twice_has_all_rows():
     layer, x = nn.Linear(3, 3).double(), batch(shape=(3,))
-    preconditioner, hidden = BNP(layer, rho=0.0), layer(x)
+    bnp, hidden = BNP(layer, rho=0.0), layer(x)
     backward(layer, hidden)
     both = torch.cat([x, hidden.detach()])
-    assert_step(preconditioner, layer, preconditioned(layer, both))
+    assert_step(bnp, layer, preconditioned(layer, both))
 
 
 @same("Evaluation, in `eval()` or not")
-def _(model, _):
+def test_evaluation_leaves_no_trace(model, bnp):
     for mode in (True, False):
         model.train(mode)
         model(batch(seed=1))
@@ -606,7 +577,7 @@ def _(model, _):
 
 
 @same("A forward pass without a backward pass")
-def _(model, _):
+def test_undifferentiated_pass_leaves_no_trace(model, bnp):
     return [model(batch(seed=seed)) for seed in range(1, 4)]  # it is kept until after the step
 
 
@@ -619,42 +590,35 @@ def test_step_requires_forward_and_backward():
 
 
 @same("A gradient that is thrown away", True, False)
-def _(model, preconditioner, none):
+def test_discarded_gradient_leaves_no_trace(model, bnp, none):
     backward(model, batch(seed=1))
     model.zero_grad(set_to_none=none)
     torch.autograd.grad(loss_of(model(batch(seed=1))), [*model.parameters()])
     if not none:
-        preconditioner.reset()
+        bnp.reset()
 
 
 @line("A gradient that is kept after a step")
-def _():
-    def loop(model, preconditioner, form, moved):
+def test_gradient_kept_after_step_is_refused():
+    def loop(model, bnp, form, moved):
         sgd = torch.optim.SGD(moved(model), lr=0.1)
         if form in ("attach", "closure"):
-            preconditioner.attach(sgd)
+            bnp.attach(sgd)
         for _ in range(2):
             sgd.zero_grad()  # of what it moves: see whether all is moved
-            if form == "closure":
-                sgd.step(lambda: backward(model))
-                continue
-            backward(model)
-            if form == "step":
-                preconditioner.step()
-            with block(preconditioner, form):
-                sgd.step()
+            take_step(form, bnp, lambda: backward(model), sgd)
 
     for form in ("step", "split", "attach", "closure"):
         for at in (0, 1):  # the bias is kept, or the weight
             kept = partial(loop, form=form, moved=lambda model, at=at: [[*model.parameters()][at]])
             with pytest.warns(UserWarning, match="only one") if form == "step" else nullcontext():
                 refused(kept, r"added to .* earlier step has left in \[''\]", model=dense())
-        model, preconditioner = with_bnp()
-        loop(model, preconditioner, form, lambda model: model[2].parameters())  # not of that layer
+        model, bnp = with_bnp()
+        loop(model, bnp, form, lambda model: model[2].parameters())  # not of that layer
 
 
 @same("`torch.autograd.grad` with respect to the input")
-def _(model, _):
+def test_input_gradients_leave_no_trace(model, bnp):
     x = batch(seed=1).requires_grad_()
     for part in batch().split(4):
         (loss_of(model(part)) / 2).backward()
@@ -662,47 +626,44 @@ def _(model, _):
 
 
 @same("`torch.autograd.grad` with respect to the weights")
-def _(model, _):
+def test_autograd_of_weights_counts_as_backward(model, bnp):
     parts = [
-        torch.autograd.grad(loss_of(model(part)) / 2, [*model.parameters()])
-        for part in batch().split(4)
+        torch.autograd.grad(loss_of(model(x)) / 2, [*model.parameters()]) for x in batch().split(4)
     ]
     for parameter, *found in zip(model.parameters(), *parts, strict=True):
         parameter.grad = sum(found)
 
 
 @same("A backward pass twice through one forward pass", x=batch(2))  # q² = 5/2: N is 2, not 4
-def _(model, _):
+def test_rows_count_once_in_two_backward_passes(model, bnp):
     value = loss_of(model(batch(2)))
     (0.25 * value).backward(retain_graph=True)
     (0.75 * value).backward()
 
 
 @same("A layer in `eval()` that is trained", lambda model: model[2], lambda model: model)
-def _(model, _, part):
+def test_layer_in_eval_is_preconditioned(model, bnp, part):
     part(model).eval()
 
 
 @line("A frozen weight, a frozen bias")
-def _():
+def test_frozen_parameters_stay():
     model = network()
     model[0].requires_grad_(False)
     model[0].weight.grad = torch.ones_like(model[0].weight)  # of a time before
     model[2].bias.requires_grad_(False)
-    preconditioner = BNP(model, rho=0.0, eps1=0.0, eps2=1e-12)
+    bnp = BNP(model, rho=0.0, eps1=0.0, eps2=1e-12)
     backward(model)
     hidden = model[:2](batch()).detach()
     right = model[2].weight.grad / (hidden**2).mean(0)
-    preconditioner.step()
+    bnp.step()
     assert_same(model[2].weight.grad, right, 1e-9)
-    assert not preconditioner.state_dict()["0"]["mean"].any()
+    assert not bnp.state_dict()["0"]["mean"].any()
     model[2].bias.grad = torch.ones_like(model[2].bias)  # of a time before
     sgd = torch.optim.SGD([model[2].weight], lr=0.1)
     for _ in range(2):
         sgd.zero_grad()
-        backward(model)
-        preconditioner.step()
-        sgd.step()
+        take_step("step", bnp, partial(backward, model), sgd)
     loss = loss_of(model(batch()))
     model[2].weight.requires_grad_(False)  # between the passes
     loss.backward()
@@ -710,38 +671,36 @@ def _():
     model.zero_grad()
     backward(model)
     right = model[2].bias.grad.clone()
-    assert_step(preconditioner, model, [right])
+    assert_step(bnp, model, [right])
 
 
 @line("A layer that did not run")
-def _():
+def test_idle_layer_stays():
     model = nn.ModuleList([nn.Linear(5, 2), nn.Linear(5, 2)]).double()
-    preconditioner, adam = BNP(model), torch.optim.Adam(model.parameters(), lr=0.1)
+    bnp, adam = BNP(model), torch.optim.Adam(model.parameters(), lr=0.1)
     before = model[1].weight.detach().clone()
-    backward(model[0])
-    with preconditioner.split():
-        adam.step()
+    take_step("split", bnp, partial(backward, model[0]), adam)
     assert torch.equal(model[1].weight, before)
-    assert not preconditioner.state_dict()["1"]["mean"].any()
-    kept = stepped(model[1], preconditioner, batch())[0]
-    stepped(model[0], preconditioner, batch())  # the other still holds the gradient of an old step
+    assert not bnp.state_dict()["1"]["mean"].any()
+    kept = stepped(model[1], bnp, batch())[0]
+    stepped(model[0], bnp, batch())  # the other still holds the gradient of an old step
     assert torch.equal(model[1].weight.grad, kept)
     model[0].zero_grad()
     backward(model[0])
-    with preconditioner.split():
+    with bnp.split():
         assert torch.equal(model[1].weight.grad, kept)
 
 
 def test_zero_gradient_layer_keeps_momentum_of_z():
     model = nn.ModuleList([dense(), dense()])
-    preconditioner = BNP(model, rho=0.0)
+    bnp = BNP(model, rho=0.0)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     backward(model[0])
     backward(model[1])
     velocity = preconditioned(model[0], batch())
     for _ in range(2):
         before = values(model[0])
-        with preconditioner.split():
+        with bnp.split():
             sgd.step()
         sgd.zero_grad(set_to_none=False)
         backward(model[1])
@@ -749,44 +708,45 @@ def test_zero_gradient_layer_keeps_momentum_of_z():
     assert_same(values(model[0]), right)
 
 
-def all_masked(model, preconditioner):
-    with preconditioner.mask(torch.zeros(8, dtype=torch.bool)):
+def all_masked(model, bnp):
+    with bnp.mask(torch.zeros(8, dtype=torch.bool)):
         backward(model)
-    preconditioner.step()
+    bnp.step()
 
 
 @line("An empty minibatch")
-def _():
+def test_empty_minibatch_is_refused_if_all_are():
     model = nn.ModuleList([nn.Linear(5, 2), nn.Linear(5, 2)]).double()
-    preconditioner = BNP(model)
+    bnp = BNP(model)
     (model[0](batch()).sum() + model[1](batch(0)).sum()).backward()
-    preconditioner.step()  # an expert to which no example was sent
+    bnp.step()  # an expert to which no example was sent
     assert not model[1].weight.grad.any()
-    assert not preconditioner.state_dict()["1"]["mean"].any()
+    assert not bnp.state_dict()["1"]["mean"].any()
     model.zero_grad()
     model[0](batch(0)).sum().backward()
     with pytest.raises(ValueError, match="all inputs had 0 rows"):
-        preconditioner.step()
-    assert stepped(model[0], preconditioner, batch())
+        bnp.step()
+    assert stepped(model[0], bnp, batch())
     refused(all_masked, "all inputs had 0 rows", ValueError)
 
 
 @line("NaN or infinity in an input")
-def _():
+def test_nonfinite_input_changes_nothing():
     reason = "inputs of '0' hold NaN or infinity"
     for form in ("step", "split", "raise"):
-        model, preconditioner = with_bnp(check_finite="raise" if form == "raise" else True)
+        model, bnp = with_bnp(check_finite="raise" if form == "raise" else True)
         sgd = torch.optim.SGD(model.parameters(), lr=0.1)
         backward(model, batch().index_fill(0, torch.tensor(1), torch.nan))
         with pytest.raises(FloatingPointError, match=reason) if form == "raise" else nullcontext():
             if form != "split":
-                preconditioner.step()
+                bnp.step()
         if form != "raise":
-            with pytest.raises(FloatingPointError, match=reason), block(preconditioner, form):
+            block = bnp.split() if form == "split" else nullcontext()
+            with pytest.raises(FloatingPointError, match=reason), block:
                 sgd.step()
         assert_same(values(model), values(network()), 0.0)
-        assert not preconditioner.state_dict()["0"]["mean"].any()
-        assert_same(stepped(model, preconditioner, batch()), expected())
+        assert not bnp.state_dict()["0"]["mean"].any()
+        assert_same(stepped(model, bnp, batch()), expected())
         sgd.step()
 
 
@@ -816,32 +776,32 @@ def padded(x, length):
 
 
 @line("Padding")
-def _():
+def test_masked_rows_do_not_count():
     """Of sequences and of examples, which are then as if they were not there."""
-    model, preconditioner = with_bnp()
+    model, bnp = with_bnp()
     x, rows = batch(3, shape=(6, 5)), torch.arange(6) < torch.tensor([[2], [6], [1]])
-    with preconditioner.mask(rows.long()):
+    with bnp.mask(rows.long()):
         loss_of(model(x)[rows]).backward()
-    assert_step(preconditioner, model, expected(x=x[rows]))
+    assert_step(bnp, model, expected(x=x[rows]))
     for make, shape in LAYERS.values():
-        layer, preconditioner = with_bnp(make().double(), rho=0.0)
+        layer, bnp = with_bnp(make().double(), rho=0.0)
         x = batch(2, shape=shape)
-        with preconditioner.mask(torch.arange(5) < 2):
+        with bnp.mask(torch.arange(5) < 2):
             loss_of(layer(torch.cat([x, torch.full((3, *shape), 99.0).double()]))[:2]).backward()
-        assert_step(preconditioner, layer, preconditioned(layer, x))
+        assert_step(bnp, layer, preconditioned(layer, x))
 
 
 @pytest.mark.parametrize("positions", ["rows", "map"])
 def test_flattened_and_pooled_positions_ignore_padding(positions):
     moved = []
     for length in (4, 7):
-        model, preconditioner = with_bnp(Tagger(), positions=positions)
+        model, bnp = with_bnp(Tagger(), positions=positions)
         sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-        preconditioner.attach(sgd)
+        bnp.attach(sgd)
         for seed in range(2):
             x, rows = padded(batch(3, shape=(4, 5), seed=seed), length)
             sgd.zero_grad()
-            with preconditioner.mask(rows):
+            with bnp.mask(rows):
                 loss_of(model(x, rows)).backward()
             sgd.step()
         moved.append(values(model))
@@ -849,45 +809,45 @@ def test_flattened_and_pooled_positions_ignore_padding(positions):
 
 
 def test_mismatched_mask_is_refused_by_layer_name():
-    model, preconditioner = with_bnp()
-    with preconditioner.mask(torch.ones(4, 3, dtype=torch.bool)):
+    model, bnp = with_bnp()
+    with bnp.mask(torch.ones(4, 3, dtype=torch.bool)):
         reason = r"\(4, 3\) does not fit the input of '0', .* \(5, 3\)"
         with pytest.raises(ValueError, match=reason):
             model(batch(5, shape=(3, 5)))
-        with preconditioner.mask(None):
+        with bnp.mask(None):
             backward(model)
-    assert_step(preconditioner, model, expected())
+    assert_step(bnp, model, expected())
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_checkpoint_recomputation_requires_its_mask(reentrant):
     x, rows = torch.cat([batch(), batch(2, seed=1)]), torch.arange(10) < 8
 
-    def loop(model, preconditioner, inside):
-        with preconditioner.mask(rows):
+    def loop(model, bnp, inside):
+        with bnp.mask(rows):
             loss = loss_of(checkpoint(model, x.requires_grad_(), use_reentrant=reentrant)[:8])
             if inside:
                 loss.backward()
         if not inside:
             loss.backward()
-        preconditioner.step()
+        bnp.step()
         return gradients(model)
 
-    model, preconditioner = with_bnp()
-    assert_same(loop(model, preconditioner, True), expected())
+    model, bnp = with_bnp()
+    assert_same(loop(model, bnp, True), expected())
     if reentrant:
         reason = r"outside of bnp\.mask\. Put loss\.backward"
         refused(partial(loop, inside=False), reason)
     else:
         model.zero_grad()
-        assert loop(model, preconditioner, False)
+        assert loop(model, bnp, False)
 
 
 # --- What the weights are used for
 
 
 @line("A penalty on the weights in the loss")
-def _():
+def test_weight_penalties_are_preconditioned():
     """It is part of g, and the step is PPᵀg: EWC, from the start W₀ or not, L1, orthogonality."""
     for penalty in (
         lambda w: (w - dense().weight.detach()).square().sum(),
@@ -898,34 +858,34 @@ def _():
         layer = dense()
         with torch.no_grad():
             layer.weight.mul_(1.5)
-        preconditioner = BNP(layer, rho=0.0)
+        bnp = BNP(layer, rho=0.0)
         for _ in range(3):
             layer.zero_grad()
             (loss_of(layer(batch())) + penalty(layer.weight)).backward()
-            assert_step(preconditioner, layer, preconditioned(layer, batch()))
+            assert_step(bnp, layer, preconditioned(layer, batch()))
 
 
 @line("`functional.linear(x, layer.weight)` beside `layer(x)`")
-def _():
-    layer, preconditioner = with_bnp(dense(), rho=0.0)
+def test_weight_used_beside_its_layer_counts():
+    layer, bnp = with_bnp(dense(), rho=0.0)
     loss_of(functional.linear(layer(batch()), layer.weight.T)).backward()
-    assert_step(preconditioner, layer, preconditioned(layer, batch()))
+    assert_step(bnp, layer, preconditioned(layer, batch()))
 
 
 @line("A hook on the gradient of a weight")
-def _():
-    model, preconditioner = with_bnp()
+def test_weight_gradient_hook_is_warned_of():
+    model, bnp = with_bnp()
     model[2].weight.register_hook(lambda g: g * (model[2].weight > 0))
     with pytest.warns(UserWarning, match=r"\['2'\] have hooks.*multiply the weight by the mask"):
-        stepped(model, preconditioner, batch())
-    stepped(model, preconditioner, batch())
+        stepped(model, bnp, batch())
+    stepped(model, bnp, batch())
 
 
 @line("A penalty on derivatives of the network")
-def _():
+def test_derivative_penalties_are_preconditioned():
     """The gradient is that of the whole loss, the rows are those of the forward pass."""
     for alone in (False, True):
-        model, preconditioner = with_bnp(rho=0.0)
+        model, bnp = with_bnp(rho=0.0)
         x = batch().requires_grad_()
         value = loss_of(model(x))
         (slope,) = torch.autograd.grad(value, x, create_graph=True)
@@ -933,24 +893,24 @@ def _():
         (penalty if alone else value + penalty).backward()
         hidden = model[:2](batch()).detach()
         right = preconditioned(model[0], batch()) + preconditioned(model[2], hidden)
-        assert_step(preconditioner, model, right)
+        assert_step(bnp, model, right)
 
 
 @line("`functional.linear(x, layer.weight)`")
-def _():
-    def loop(model, preconditioner):
+def test_weight_used_without_its_layer_is_refused():
+    def loop(model, bnp):
         hidden = model[1](functional.linear(batch(), model[0].weight, model[0].bias))
         backward(model[2], hidden)
-        preconditioner.step()
+        bnp.step()
 
     refused(loop, r"the weights of \['0'\] have a gradient, but none")
 
 
 @same("Checkpointing, reentrant or not", True, False)
-def _(model, preconditioner, reentrant):
+def test_checkpointed_rows_count_once(model, bnp, reentrant):
     x = batch().requires_grad_()  # reentrant checkpoints differentiate only such inputs
     loss_of(checkpoint(model, x, use_reentrant=reentrant)).backward()
-    for layer in preconditioner._layers:
+    for layer in bnp._layers:
         assert [one.rows.rows for one in layer.passes] == [8]
 
 
@@ -972,7 +932,7 @@ def tie(model):
 
 
 @line("A layer replaced, parametrized or pruned since")
-def _():
+def test_changed_layers_are_refused():
     computed = "its weight is computed from other parameters"
     for change, error, reason in (
         (
@@ -993,22 +953,22 @@ def _():
     ):
         for act in (lambda bnp: bnp.step(), lambda bnp: bnp.split().__enter__()):
 
-            def loop(model, preconditioner, change=change, act=act):
-                stepped(model, preconditioner, batch())
+            def loop(model, bnp, change=change, act=act):
+                stepped(model, bnp, batch())
                 change(model)
                 model.zero_grad()
                 backward(model)
-                act(preconditioner)
+                act(bnp)
 
             refused(loop, reason, error)
-    model, preconditioner = with_bnp()
+    model, bnp = with_bnp()
     model[1] = nn.Tanh()  # other modules may change, and so may the tensor of a weight
     model[0].weight = nn.Parameter(model[0].weight.detach().clone())
-    assert_same(stepped(model, preconditioner, batch()), expected())
+    assert_same(stepped(model, bnp, batch()), expected())
 
 
 @line("A second `BNP` on a layer")
-def _():
+def test_second_bnp_on_a_layer_is_refused():
     model = network()
     first = BNP(model)
     with pytest.raises(ValueError, match="'0' has a BNP already"):
@@ -1027,16 +987,16 @@ def _():
 
 
 @line("`state_dict`, `load_state_dict`")
-def _():
+def test_resumed_training_is_bit_identical():
     """Training that is resumed from a file is bit-identical, also the constants."""
 
     def fresh(*constants):
         model = network()
-        adam, preconditioner = torch.optim.Adam(model.parameters(), lr=0.01), BNP(model, *constants)
-        preconditioner.attach(adam)
-        return model, preconditioner, adam
+        adam, bnp = torch.optim.Adam(model.parameters(), lr=0.01), BNP(model, *constants)
+        bnp.attach(adam)
+        return model, bnp, adam
 
-    def go(model, preconditioner, adam, seeds):
+    def go(model, bnp, adam, seeds):
         for seed in seeds:
             adam.zero_grad()
             backward(model, batch(seed=seed))
@@ -1068,25 +1028,25 @@ def _():
 )
 def test_mismatched_state_is_refused_without_changes(change, reason):
     model, other = network(), network()
-    preconditioner, source = BNP(model), BNP(other, rho=0.7)
-    stepped(model, preconditioner, batch())
+    bnp, source = BNP(model), BNP(other, rho=0.7)
+    stepped(model, bnp, batch())
     stepped(other, source, batch(9))
-    before, state = preconditioner.state_dict(), source.state_dict()
+    before, state = bnp.state_dict(), source.state_dict()
     state = change(state) if callable(change) else state | {"2": state["2"] | change}
     with pytest.raises(ValueError, match=reason):
-        preconditioner.load_state_dict(state)
-    assert_same(preconditioner.state_dict(), before, 0.0)
+        bnp.load_state_dict(state)
+    assert_same(bnp.state_dict(), before, 0.0)
 
 
 @line("`copy.deepcopy((model, bnp))`, pickle, `torch.save`")
-def _():
-    model, preconditioner = with_bnp()
+def test_copies_train_by_themselves():
+    model, bnp = with_bnp()
     file = io.BytesIO()
-    torch.save((model, preconditioner), file)
+    torch.save((model, bnp), file)
     file.seek(0)
     for twin, copied in (
-        copy.deepcopy((model, preconditioner)),
-        pickle.loads(pickle.dumps((model, preconditioner))),
+        copy.deepcopy((model, bnp)),
+        pickle.loads(pickle.dumps((model, bnp))),
         torch.load(file, weights_only=False),
     ):
         assert_same(stepped(twin, copied, batch()), expected())
@@ -1094,31 +1054,30 @@ def _():
             BNP(twin)
     twin = copy.deepcopy(model)  # its hooks are those of no BNP
     assert_same(stepped(twin, BNP(twin), batch()), expected())
-    assert not preconditioner.state_dict()["0"]["mean"].any()
+    assert not bnp.state_dict()["0"]["mean"].any()
 
 
 @line("`optdl.training.train`")
-def _():
+def test_training_hook_steps_on_z():
     x = batch(24).numpy()
     examples, model = Examples(x, (x.sum(1) > 15).astype(int)), network()
     twin, adam = copy.deepcopy(model), torch.optim.Adam(model.parameters(), lr=0.01)
     train(model, examples, adam, epochs=2, batch_size=24, hooks=[BNP(model, split=True)])
-    preconditioner, adam = BNP(twin), torch.optim.Adam(twin.parameters(), lr=0.01)
+    bnp, adam = BNP(twin), torch.optim.Adam(twin.parameters(), lr=0.01)
     for _ in range(2):
         adam.zero_grad()
-        functional.cross_entropy(twin(batch(24)), torch.from_numpy(examples.y)).backward()
-        with preconditioner.split():
-            adam.step()
+        loss = functional.cross_entropy(twin(batch(24)), torch.from_numpy(examples.y))
+        take_step("split", bnp, loss.backward, adam)
     assert_same([*model.parameters()], [*twin.parameters()], 1e-11)
 
 
 def test_network_is_unchanged_by_bnp():
     model = network()
     names, output = list(model.state_dict()), model(batch())
-    preconditioner = BNP(model)
+    bnp = BNP(model)
     assert torch.equal(model(batch()), output)
     assert list(model.state_dict()) == names
-    preconditioner.remove()
+    bnp.remove()
     assert not model[0]._forward_hooks
 
 
@@ -1126,11 +1085,11 @@ def test_network_is_unchanged_by_bnp():
 def test_idle_optimizer_leaves_parameters_bit_identical(dtype):
     for make, shape in LAYERS.values():
         model = make().to(dtype)
-        preconditioner, before = BNP(model, rho=0.5), values(model)
+        bnp, before = BNP(model, rho=0.5), values(model)
         for enabled in (True, False):  # and the block has the grad mode of the caller
             model.zero_grad()
             backward(model, batch(6, shape=shape).to(dtype))
-            with torch.set_grad_enabled(enabled), preconditioner.split():
+            with torch.set_grad_enabled(enabled), bnp.split():
                 assert not torch.equal(model.weight, before[0])
                 assert torch.is_grad_enabled() is enabled
             assert_same(values(model), before, 0.0)
@@ -1140,10 +1099,10 @@ def test_idle_optimizer_leaves_parameters_bit_identical(dtype):
 
 
 @line("`corrected=True`")
-def _():
+def test_corrected_averages_match_definition():
     """m̂ = m/(1 − ρᵗ) of averages that begin at 0, as Adam's do, and so for the variance."""
     layer, rho = dense(), 0.9
-    preconditioner = BNP(layer, rho=rho, corrected=True)
+    bnp = BNP(layer, rho=rho, corrected=True)
     mean = var = torch.zeros(5).double()
     for t in range(1, 5):
         x = batch(seed=t)
@@ -1152,41 +1111,41 @@ def _():
         layer.zero_grad()
         backward(layer, x)
         assert_step(
-            preconditioner,
+            bnp,
             layer,
             preconditioned(layer, x, mean=mean / (1 - rho**t), var=var / (1 - rho**t)),
         )
         if t == 2:  # t is part of the state
-            saved = preconditioner.state_dict()
-            preconditioner.remove()
-            preconditioner = BNP(layer, rho=rho, corrected=True)
-            preconditioner.load_state_dict(saved)
+            saved = bnp.state_dict()
+            bnp.remove()
+            bnp = BNP(layer, rho=rho, corrected=True)
+            bnp.load_state_dict(saved)
     with pytest.raises(ValueError, match="another model"):
         BNP(dense()).load_state_dict(saved)
 
 
 @line("`q2`, `constants`")
-def _():
+def test_constants_by_name_and_type_match_matrix():
     x = batch(2)
     for q2, q2_right in {"paper": 2.5, "off": 1.0, max: 5.0}.items():  # n/N = 5/2
         layer, own = dense(), {"q2": q2, "eps1": 0.5, "eps2": 0.25, "rho": 0.0}
         backward(layer, x)
         right = preconditioned(layer, x, q2=q2_right, eps1=0.5, eps2=0.25)
         for options in ({"constants": {"": own}}, {"constants": {nn.Linear: own}}, own):
-            preconditioner = BNP(layer, **options)
-            assert_same(stepped(layer, preconditioner, x), right)
-            preconditioner.remove()
+            bnp = BNP(layer, **options)
+            assert_same(stepped(layer, bnp, x), right)
+            bnp.remove()
 
 
 @line("`report()`")
-def _():
+def test_report_lists_each_module():
     model = nn.Sequential(nn.Conv2d(2, 4, 1), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 4))
     model.append(nn.Linear(4, 2, bias=False)).append(nn.Linear(2, 1)).requires_grad_(True)
     model[5].requires_grad_(False)
-    preconditioner = BNP(model.double(), skip=("3",))
-    assert preconditioner.report().splitlines()[1].split()[:3] == ["0", "Conv2d", "2"]
-    stepped(model, preconditioner, batch(1, shape=(2, 1, 1)).repeat(4, 1, 1, 1))
-    assert preconditioner.report().splitlines() == [
+    bnp = BNP(model.double(), skip=("3",))
+    assert bnp.report().splitlines()[1].split()[:3] == ["0", "Conv2d", "2"]
+    stepped(model, bnp, batch(1, shape=(2, 1, 1)).repeat(4, 1, 1, 1))
+    assert bnp.report().splitlines() == [
         "name  kind         inputs  q²  share",
         "0     Conv2d       2       1   23.5%  preconditioned",
         "1     BatchNorm2d  -       -   15.7%  plain: neither dense nor convolutional",
@@ -1217,15 +1176,15 @@ def two_steps(kind, sizes=(8,), rank=0):
     model = network()
     run, given = (model, model) if kind == "alone" else of_wrapped(model)[kind]
     group = {"process_group": distributed.group.WORLD} if kind == "group" else {}
-    preconditioner = BNP(given, rho=0.5, **group)
+    bnp = BNP(given, rho=0.5, **group)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-    preconditioner.attach(sgd)
+    bnp.attach(sgd)
     for step in range(2):
         sgd.zero_grad()
         x = batch(sum(sizes), seed=step).split(sizes)[rank]
         (loss_of(run(x)) * len(x) * len(sizes) / sum(sizes)).backward()
         sgd.step()
-    preconditioner.remove()
+    bnp.remove()
     return values(model)
 
 
@@ -1236,32 +1195,33 @@ def in_one_of_two(rank):
     results["single rows"] = two_steps("ddp", (1, 1), rank)
     model = network()
     ddp = DistributedDataParallel(model)
-    preconditioner = BNP(ddp)
+    bnp = BNP(ddp)
     try:
         with Join([ddp]):
             for x in batch().split(2)[: 3 - rank]:
                 backward(ddp, x)
-                preconditioner.step()
+                bnp.step()
     except RuntimeError as error:
         results["join"] = str(error)
     model = network()  # its gradients are averaged by nobody
     for kind, group in (("none", {}), ("alone", {"process_group": None})):
-        preconditioner = BNP(model, **group)
+        bnp = BNP(model, **group)
         try:
-            results[kind] = stepped(model, preconditioner, batch())
+            results[kind] = stepped(model, bnp, batch())
         except RuntimeError as error:
             results[kind] = str(error)
-        preconditioner.remove()
+        bnp.remove()
     return results
 
 
+@compiling
 @line(
     "`DistributedDataParallel`",
     "`Join`, for processes with unequal numbers of minibatches",
     "`torch.compile(ddp)`",
     "Several processes in another way",
 )
-def _(tmp_path):
+def test_two_processes_match_one(tmp_path):
     for results in given_by_two(in_one_of_two, tmp_path):
         for kind in ("ddp", "module", "wrapper", "compiled", "group"):
             assert_same(results[kind], two_steps("alone"), 1e-11)
@@ -1271,27 +1231,33 @@ def _(tmp_path):
         assert "2 processes run, but BNP found no DistributedDataParallel" in results["none"]
 
 
+@compiling
 @line("`torch.compile(model)`")
-def _():
+def test_compiled_passes_count_after_reset():
     typechecking.end()
     torch.compiler.reset()
     model = network()
     torch.compile(model, backend="aot_eager")(batch())  # no hooks are in this code
     compiled = torch.compile(model, backend="aot_eager")
-    preconditioner = BNP(compiled)
+    bnp = BNP(compiled)
     with pytest.raises(RuntimeError, match=r"call torch\.compiler\.reset\(\) after BNP"):
-        stepped(model, preconditioner, batch(), forward=compiled)
+        stepped(model, bnp, batch(), forward=compiled)
     torch.compiler.reset()
-    assert_same(stepped(model, preconditioner, batch(), forward=compiled), expected())
+    assert_same(stepped(model, bnp, batch(), forward=compiled), expected())
     model[2].eval()  # compiled code does not tell whether it is differentiated
     torch.compiler.reset()
     with pytest.raises(RuntimeError, match=r"the weights of \['2'\] have a gradient"):
-        stepped(model, preconditioner, batch(), forward=compiled)
+        stepped(model, bnp, batch(), forward=compiled)
 
 
 COMPILED = """
+import sys
 import torch
-from bnp_loops import BNP, assert_same, batch, gradients, loss_of, network
+import torch.nn.parallel
+known = set(sys.modules)
+from optdl.bnp import BNP
+print(*{name.split(".")[0] for name in set(sys.modules) - known})
+from bnp_loops import assert_same, batch, gradients, loss_of, network
 
 def backward(net, x, rows=None):
     loss_of(net(x)[:rows]).backward()
@@ -1337,34 +1303,24 @@ for rows in (6, 6, 9):  # the step itself
 """
 
 
-def alone(code):
-    """Run code in a process of its own, where the functions are plain; return what it printed."""
-    folder = str(Path(__file__).parent)
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_steps_match_with_torch_and_numpy_alone(backend):
+    """In a process of its own, where the functions are plain."""
+    if backend == "inductor" and shutil.which("g++") is None:
+        pytest.skip("inductor wants a C++ compiler")
+    folder, code = str(Path(__file__).parent), COMPILED.replace("BACKEND", backend)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *sys.path])}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_compiled_steps_match_and_undifferentiated_passes_are_reported(backend):
-    if backend == "inductor" and shutil.which("g++") is None:
-        pytest.skip("inductor wants a C++ compiler")
-    message = alone(COMPILED.replace("BACKEND", backend))
+    imported, message = done.stdout.splitlines()
+    assert {*imported.split()} - {"optdl"} <= {"numpy", *sys.stdlib_module_names}
     assert message.startswith("4 compiled passes through layers since the last step, and only 2")
 
 
-def test_only_torch_and_numpy_are_imported():
-    before = "import sys, torch, torch.nn.parallel; known = set(sys.modules)\n"
-    shown = "print(*{name.split('.')[0] for name in set(sys.modules) - known})"
-    new = set(alone(f"{before}from optdl.bnp import BNP\n{shown}").split())
-    assert new - {"optdl"} <= {"numpy", *sys.stdlib_module_names}
-
-
 @line("`torch.func`")
-def _():
-    model, preconditioner = with_bnp()
+def test_functional_gradients_count_unless_vmapped():
+    model, bnp = with_bnp()
     theta = {name: p.detach() for name, p in model.named_parameters()}
 
     def loss(theta, x):
@@ -1379,24 +1335,25 @@ def _():
             parameter = model.get_parameter(name)
             parameter.grad = gradient.view(-1, *parameter.shape).mean(0)
         with nullcontext() if gradient.ndim == 1 else pytest.raises(RuntimeError, match="nor vmap"):
-            assert_step(preconditioner, model, expected())
+            assert_step(bnp, model, expected())
     model.zero_grad()
     loss({name: 1 * p for name, p in model.named_parameters()}, batch()).backward()
     with pytest.raises(RuntimeError, match="nor functional_call with tensors"):
-        preconditioner.step()
+        bnp.step()
 
 
+@compiling
 @same(
     "`torch.export`, `torch.fx`",
     lambda model: torch.export.export(model, (batch(),)).module(),
     fx.symbolic_trace,
 )
-def _(model, _, make):
+def test_exported_models_leave_no_trace(model, bnp, make):
     assert_same(make(model)(batch()), model(batch()))
 
 
 @line("FSDP, DTensor", "`nn.DataParallel` on several devices")
-def _():
+def test_sharded_weights_are_refused():
     sharded = type("FullyShardedDataParallel", (nn.Sequential,), {})
     assert_refused(sharded(network()), "in parts on several devices")
     model = network()
@@ -1412,20 +1369,20 @@ def _():
 
 
 @line("Autocast")
-def _():
+def test_autocast_statistics_are_float32():
     model = network(torch.float32)
-    preconditioner, x = BNP(model, rho=0.0), batch(dtype=torch.float32)
+    bnp, x = BNP(model, rho=0.0), batch(dtype=torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         loss = loss_of(model(x).float())
     loss.backward()
-    preconditioner.step()
-    state = preconditioner.state_dict()["0"]
+    bnp.step()
+    state = bnp.state_dict()["0"]
     assert state["mean"].dtype == torch.float32
     assert_same([state["mean"][0]], [x.mean(0)], 1e-6)
 
 
 @line("Weights of half precision")
-def _():
+def test_half_precision_steps_match_float32():
     """Gradients of step(), and steps of Adam in split form, are nearly those of wide weights."""
     forms = (torch.bfloat16, "step"), (torch.float16, "step"), (torch.bfloat16, "split")
     layers = map(LAYERS.get, ("dense", "convolution", "no bias"))
@@ -1433,14 +1390,10 @@ def _():
         moved = []
         for dtype in (narrow, torch.float32):
             torch.manual_seed(1)
-            model, preconditioner = with_bnp(make().to(narrow).to(dtype), rho=0.0)
+            model, bnp = with_bnp(make().to(narrow).to(dtype), rho=0.0)
             before, x = values(model), batch(6, shape=shape).to(narrow).to(dtype)
-            loss_of(model(x).float()).backward()
-            if form == "step":
-                preconditioner.step()
-            else:
-                with preconditioner.split():
-                    torch.optim.Adam([model.weight], lr=0.5).step()
+            adam = [torch.optim.Adam([model.weight], lr=0.5)] * (form == "split")
+            take_step(form, bnp, loss_of(model(x).float()).backward, *adam)
             result = model.weight.grad if form == "step" else model.weight - before[0]
             assert result.dtype == dtype
             moved.append(result.detach().float())
@@ -1448,25 +1401,25 @@ def _():
 
 
 @line("`model.double()`, `.half()`, `.to(device)` afterwards")
-def _():
-    model, preconditioner = with_bnp(network(torch.float32))
-    stepped(model, preconditioner, batch(seed=1, dtype=torch.float32))
+def test_statistics_follow_the_model():
+    model, bnp = with_bnp(network(torch.float32))
+    stepped(model, bnp, batch(seed=1, dtype=torch.float32))
     model.double()
-    found = stepped(model, preconditioner, batch())
+    found = stepped(model, bnp, batch())
     twin = network(torch.float32).double()
-    preconditioner = BNP(twin)
-    stepped(twin, preconditioner, batch(seed=1))
-    assert_same(found, stepped(twin, preconditioner, batch()), 1e-6)
-    assert preconditioner.state_dict()["0"]["mean"].dtype == torch.float64
+    bnp = BNP(twin)
+    stepped(twin, bnp, batch(seed=1))
+    assert_same(found, stepped(twin, bnp, batch()), 1e-6)
+    assert bnp.state_dict()["0"]["mean"].dtype == torch.float64
     model = network(torch.float64)
-    preconditioner = BNP(model)
+    bnp = BNP(model)
     model.bfloat16()
-    stepped(model, preconditioner, batch(dtype=torch.bfloat16))
-    assert preconditioner.state_dict()["0"]["mean"].dtype == torch.float32
+    stepped(model, bnp, batch(dtype=torch.bfloat16))
+    assert bnp.state_dict()["0"]["mean"].dtype == torch.float32
 
 
 @line("`channels_last`")
-def _():
+def test_memory_format_makes_no_difference():
     found = []
     for memory in (torch.contiguous_format, torch.channels_last):
         torch.manual_seed(0)
@@ -1497,7 +1450,7 @@ LAYERS = {  # and the shape of an example
 
 
 @line("`nn.Conv1d`, `nn.Conv2d`, `nn.Conv3d`", "Groups", "No bias")
-def _():
+def test_all_layers_step_on_z():
     """P moves, and features have several sizes."""
     for make, shape in LAYERS.values():
 
@@ -1511,17 +1464,17 @@ def _():
         for name in ("momentum", "AdamW", "RMSprop"):
             assert_on_z(MAKERS[name], ("split", "attach"), seeded, batches, rho=0.7)
         layer, x = seeded(), batch(1, shape=shape)
-        preconditioner = BNP(layer, rho=0.0)
-        right = stepped(layer, preconditioner, x)
-        assert_same(stepped(layer, preconditioner, x[0]), right)  # without the axis of the examples
+        bnp = BNP(layer, rho=0.0)
+        right = stepped(layer, bnp, x)
+        assert_same(stepped(layer, bnp, x[0]), right)  # without the axis of the examples
 
 
 @line("`nn.Linear` on any number of axes")
-def _():
+def test_linear_layers_take_any_axes():
     x = batch(24)
-    layer, preconditioner = with_bnp(dense(), rho=0.0)
+    layer, bnp = with_bnp(dense(), rho=0.0)
     for shape in ((24, 5), (2, 3, 4, 5)):
-        found = stepped(layer, preconditioner, x.reshape(shape), forward=lambda x: layer(input=x))
+        found = stepped(layer, bnp, x.reshape(shape), forward=lambda x: layer(input=x))
         assert_same(found, expected(dense, x, rho=0.0))
     padded_rows = torch.arange(5) < torch.tensor([[2], [5], [0]])
     for count, length, rows in ((2, 12, None), (12, 2, None), (3, 5, padded_rows)):
@@ -1529,17 +1482,17 @@ def _():
         twin.load_state_dict({"weight": layer.weight[..., None], "bias": layer.bias})
         h = batch(count, shape=(length, 5))
         for model in (layer, twin):
-            preconditioner = BNP(model, positions="map")
-            with preconditioner.mask(rows):
+            bnp = BNP(model, positions="map")
+            with bnp.mask(rows):
                 output = model(h) if model is layer else model(h.mT).mT
             loss_of(output if rows is None else output[rows]).backward()
-            preconditioner.step()
+            bnp.step()
             found.append([model.weight.grad.view(3, 5), model.bias.grad])
         assert_same(*found)
 
 
 @line("Embedding and normalization layers")
-def _():
+def test_other_layers_keep_their_gradient():
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Embedding(7, 5), nn.LayerNorm(5), nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)
@@ -1549,33 +1502,33 @@ def _():
     assert_only_changed(model, BNP(model), torch.arange(7), ("2.weight", "4.weight"))
 
 
-def assert_only_changed(model, preconditioner, x, parts):
+def assert_only_changed(model, bnp, x, parts):
     """Let a step change the gradients of those parameters alone whose names hold such a part."""
     backward(model, x)
     plain = {name: p.grad.clone() for name, p in model.named_parameters() if p.requires_grad}
-    preconditioner.reset()
-    stepped(model, preconditioner, x)
+    bnp.reset()
+    stepped(model, bnp, x)
     for name, gradient in plain.items():
         same = torch.equal(model.get_parameter(name).grad, gradient)
         assert same != any(part in name for part in parts), name
 
 
 @line("`nn.MultiheadAttention`, `nn.TransformerEncoderLayer`")
-def _():
+def test_attention_is_refused_unless_skipped():
     torch.manual_seed(0)
     model = nn.TransformerEncoder(
         nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double(), 2
     )
     assert_refused(model, r"skip=\(nn\.MultiheadAttention,\)\)")
-    preconditioner = BNP(model, skip=(nn.MultiheadAttention,))
-    assert [layer.name for layer in preconditioner._layers] == [
+    bnp = BNP(model, skip=(nn.MultiheadAttention,))
+    assert [layer.name for layer in bnp._layers] == [
         f"layers.{at}.linear{number}" for at in (0, 1) for number in (1, 2)
     ]
     x = batch(4, shape=(3, 8))
-    assert_only_changed(model, preconditioner, x, ("linear",))
+    assert_only_changed(model, bnp, x, ("linear",))
     with torch.no_grad():
         trained = model(x)
-        preconditioner.remove()
+        bnp.remove()
         assert_same([model.eval()(x)], [trained], 1e-10)
 
 
@@ -1599,7 +1552,7 @@ OWN = nn.modules.conv._ConvNd(2, 2, (3,), (1,), (0,), (1,), False, (0,), 1, True
     "Masked, equalized and other layers with a forward of their own",
     "Complex weights",
 )
-def _():
+def test_layers_with_their_own_forward_are_refused():
     for odd, reason in (
         (nn.LSTM(2, 2), "at every time"),
         (nn.GRUCell(2, 2), "two layers in one"),
@@ -1636,22 +1589,22 @@ class Tied(nn.Module):
 
 
 @line("Sparse and nested inputs")
-def _():
+def test_sparse_and_nested_inputs_are_refused():
     ragged = torch.nested.nested_tensor([batch(2), batch(3)], layout=torch.jagged)
     for x in (batch().to_sparse(), ragged):
         refused(lambda model, _, x=x: model[0](x), "'0' is sparse or nested.*to_dense", ValueError)
 
 
 @line("Tied, parametrized, lazy and meta weights")
-def _():
+def test_tied_and_computed_weights_are_refused():
     for kind, x in ((nn.Embedding, torch.arange(7)), (nn.Linear, batch(6, shape=(4,)))):
         for head_first in (False, True):
             model = Tied(kind, head_first)
             with pytest.raises(ValueError, match="shares its weight with") as caught:
                 BNP(model)
             advice = r"To leave (?:it|them) with (?:its|their) plain gradient: (BNP\(.*?\)\))"
-            preconditioner = eval(re.search(advice, str(caught.value))[1])  # is what it names
-            assert_only_changed(model, preconditioner, x, ("inner",))
+            bnp = eval(re.search(advice, str(caught.value))[1])  # is what it names
+            assert_only_changed(model, bnp, x, ("inner",))
     for model, skips in (
         (Tied(nn.Embedding), (("embed",), (nn.Embedding,))),
         (Tied(nn.Linear), (("embed",), ("head",))),
@@ -1671,12 +1624,12 @@ def _():
 
 
 @line("`skip`")
-def _():
+def test_skip_leaves_modules_alone():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 4), nn.Linear(4, 2))
     for skip, left in ((("2",), "03"), ((nn.Conv2d,), "23"), ((nn.Linear,), "0")):
-        preconditioner = BNP(model, skip=skip)
-        assert [layer.name for layer in preconditioner._layers] == list(left)
-        preconditioner.remove()
+        bnp = BNP(model, skip=skip)
+        assert [layer.name for layer in bnp._layers] == list(left)
+        bnp.remove()
     assert repr(BNP(model, skip=(nn.Conv2d, "3"))).startswith("BNP(layers=['2']")
     model = nn.ModuleDict({"a": nn.Linear(3, 3), "c": nn.Linear(3, 3)})
     model["b"] = model["a"]

@@ -337,9 +337,9 @@ def test_tensor_stays_on_its_device():
 def test_run_obeys_stop_criterion_and_rate_schedule():
     # θ ← θ/2 from 8: the first value below 1 is 0.5, after 4 steps
     for steps, stop, expected in (
-        (99, lambda theta: theta[0] < 1, [8, 4, 2, 1, 0.5]),
+        (99, lambda t: t[0] < 1, [8, 4, 2, 1, 0.5]),
         (0, None, [8]),
-        (9, lambda theta: True, [8]),
+        (9, lambda t: True, [8]),
     ):
         path = run(SGD(0.5), identity, np.array([8.0]), steps, stop=stop)
         assert_array_equal(path.ravel(), expected)
@@ -407,9 +407,6 @@ def test_variance_sums_the_effect_of_each_noise(schedule):
     ends = run(SGD(schedule), lambda t: curvature * t + next(remaining), starts, 15)[-1]
     found = optimizers.scheduled_variance(schedule, curvature, sigma, 15, start=2.0)
     assert found == pytest.approx(np.sum(ends**2), rel=1e-12)
-
-
-# --- momentum and rates from signs: L1-26 to L1-28 --------------------------------------------
 
 
 # --- what adaptive methods divide by: L2-04, F-03 ---------------------------------------------

@@ -130,15 +130,10 @@ def test_chosen_rates_minimize_validation_error_of_other_seeds(search, grids, ch
     tried, drawn = RUNS[f"optimizers-{search}"], RUNS["optimizers-curves"]
     curves = kept(tried).curves
     for method, chosen in PROGRAM[choice].items():
-        errors = {
-            lr: np.mean(
-                [
-                    curves[f"{label}{method}, {lr:g}, {s}: validation_error"][-1]
-                    for s in range(count)
-                ]
-            )
-            for lr in PROGRAM[grids][method]
-        }
+        errors = {}
+        for lr in PROGRAM[grids][method]:
+            names = [f"{label}{method}, {lr:g}, {s}: validation_error" for s in range(count)]
+            errors[lr] = np.mean([curves[name][-1] for name in names])
         best = min(errors, key=errors.get)
         assert best == chosen, method
         assert best not in (min(errors), max(errors)), f"{method}: at an end of the grid"

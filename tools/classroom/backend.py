@@ -27,22 +27,19 @@ with warnings.catch_warnings():
     from nbgrader.apps.api import NbGraderAPI
 
 
-SHARE = str(Path(gradebox.__file__).parent / "share")
-"""Where gradebox keeps templates of nbconvert."""
-
-
 def environment() -> dict[str, str]:
     """Return the environment in which nbgrader and its kernels run."""
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
     shared = os.environ.get("JUPYTER_PATH", "")
+    ours = str(Path(gradebox.__file__).parent / "share")  # templates of nbconvert
     return {
         # nbgrader calls alembic by name, and .venv need not be activated.
         "PATH": path if path.startswith(programs) else programs + os.pathsep + path,
         # A kernel of the same name elsewhere on the machine is not ours.
         "JUPYTER_PREFER_ENV_PATH": "1",
         # The formgrader's pages load no MathJax: their formulas are typeset already.
-        "JUPYTER_PATH": shared if SHARE in shared else SHARE + os.pathsep * bool(shared) + shared,
+        "JUPYTER_PATH": shared if ours in shared else ours + os.pathsep * bool(shared) + shared,
         # Small arrays gain nothing from threads.
         "OMP_NUM_THREADS": "1",
     }
@@ -100,15 +97,13 @@ class Backend:
                 yield book
 
 
-SCORES = [f"{most}{kind}_score" for kind in ("code", "written", "task") for most in ("", "max_")]
-
-
 def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
     """Return the graded submissions of the assignments, with all their scores and comments.
 
     A handful of queries reads them all; nbgrader's objects would ask for each score by itself.
     """
     notebook = selectinload(SubmittedAssignment.notebooks)
+    scores = (f"{most}{of}_score" for of in ("code", "written", "task") for most in ("", "max_"))
     query = (
         book.db.query(SubmittedAssignment)
         .join(api.Assignment, api.Assignment.id == SubmittedAssignment.assignment_id)
@@ -119,7 +114,7 @@ def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
             notebook.joinedload(api.SubmittedNotebook.notebook),
             notebook.selectinload(api.SubmittedNotebook.grades).joinedload(api.Grade.cell),
             notebook.selectinload(api.SubmittedNotebook.comments).joinedload(api.Comment.cell),
-            *(undefer(getattr(SubmittedAssignment, name)) for name in SCORES),
+            *(undefer(getattr(SubmittedAssignment, score)) for score in scores),
         )
     )
     return [submission for submission in query.all() if submission.notebooks]
@@ -132,9 +127,8 @@ def _reason(log: str) -> str:
         r"^\s*\[ERROR\] (.*)$",
         r"^\s*(\S.*)$",
     )
-    reasons = (re.search(pattern, log, re.MULTILINE) for pattern in patterns)
-    reason = next(filter(None, reasons), None)
-    return reason[1].strip()[:300] if reason else "it gave no reason"
+    found = (re.search(pattern, log, re.MULTILINE) for pattern in patterns)
+    return next((match[1].strip()[:300] for match in found if match), "it gave no reason")
 
 
 __all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions"]

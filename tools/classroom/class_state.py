@@ -6,7 +6,7 @@ It is one file below ``build``, which is written whole or not at all.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tools.fingerprints import write_if_changed
@@ -16,28 +16,20 @@ from tools.terminal import ToolError
 
 @dataclass(frozen=True)
 class HandIn:
-    """What a learning platform's zip tells of a submission besides its files.
+    """What a learning platform's zip tells of a submission besides its files."""
 
-    ``platform`` is "Moodle", "Canvas", or an empty string for a folder that bears the student's id;
-    ``names`` has by notebook the name under which the platform takes feedback, without its suffix.
-    """
-
-    platform: str
-    names: dict[str, str]
+    platform: str  # "Moodle", "Canvas", or nothing for a folder that bears the student's id
+    names: dict[str, str]  # by notebook: what the platform wants before the name of a reply
     late: bool = False
 
 
 @dataclass
 class ClassState:
-    """What is known of a class.
-
-    ``students`` are the ids of who is on the list, ``extensions`` the moments until which students
-    may hand in, ``collected`` each :class:`HandIn` as a dictionary; both by assignment and id.
-    """
+    """What is known of a class: who is on its list, and by assignment and id what else there is."""
 
     students: list[str] = field(default_factory=list)
-    extensions: dict[str, dict[str, str]] = field(default_factory=dict)
-    collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    extensions: dict[str, dict[str, str]] = field(default_factory=dict)  # until when
+    collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)  # a HandIn each
 
     def hand_in(self, topic: str, student: str) -> HandIn | None:
         """Return what is known of a submission that came in a zip."""
@@ -55,8 +47,7 @@ def read(course: Course) -> ClassState:
         # files of before have more, and with the students the cells of their list
         names = {one.name for one in fields(ClassState)}
         state = ClassState(**{name: known[name] for name in names & known.keys()})
-        state.students = [*state.students]
-        return state
+        return replace(state, students=[*state.students])
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise ToolError(
             f"{file} cannot be read: {error}",

@@ -16,7 +16,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -49,32 +49,14 @@ WANTED = re.compile(r"(?P<stem>.+?)(-\d+|\s*\(\d+\)|_\d+)?\.(ipynb|json)([-_. (]
 
 Browsers, editors and platforms add a number to a name that is there already, or a suffix.
 """
-MAX_FILE = 100 * 2**20
-"""So many bytes a file may have."""
-MAX_TOTAL = 2 * 2**30
-"""So many bytes all files may have together, however small the zip is."""
-MAX_DEPTH = 4
-"""So deep may zips lie in zips."""
+MAX_FILE = 100 * 2**20  # bytes of a file
+MAX_TOTAL = 2 * 2**30  # bytes of all files together, however small the zip is
+MAX_DEPTH = 4  # of zips in zips
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 """What goes wrong with a zip that is damaged, locked, or none."""
 TIME = "timestamp.txt"
 KINDS = ("new", "replaced", "time now known", "as before", "later work kept")
 """What may become of a submission."""
-
-
-class Sender(NamedTuple):
-    """Who handed in, as the names in a zip tell it.
-
-    The platform is "Moodle", "Canvas", or an empty string for a folder that bears an id; the number
-    is Moodle's of the participant, or Canvas's of the user.
-    """
-
-    platform: str
-    name: str
-    number: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.number}".strip()
 
 
 class File(NamedTuple):
@@ -87,8 +69,12 @@ class File(NamedTuple):
 
 @dataclass
 class Parcel:
-    """What one sender handed in: files by their names in the zip, and whether it is called late."""
+    """What one sender handed in: files by their names in the zip, and whether it is called late.
 
+    ``platform`` is "Moodle", "Canvas", or an empty string for a folder that bears an id.
+    """
+
+    platform: str = ""
     files: dict[str, File] = field(default_factory=dict)
     late: bool = False
 
@@ -96,8 +82,7 @@ class Parcel:
 UNMATCHED, REFUSED, SEVERAL = "nobody on the class list", "not entered", "several files"
 
 
-@dataclass
-class Intake:
+class Intake(NamedTuple):
     """What became of a zip.
 
     ``ready`` are the files to enter by student and name, ``hand_ins`` what else is known of them.
@@ -105,11 +90,9 @@ class Intake:
     be entered, and which of several files of a student was taken.
     """
 
-    ready: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    hand_ins: dict[str, HandIn] = field(default_factory=dict)
-    notes: dict[str, dict[str, str]] = field(
-        default_factory=lambda: {UNMATCHED: {}, REFUSED: {}, SEVERAL: {}}
-    )
+    ready: dict[str, dict[str, bytes]]
+    hand_ins: dict[str, HandIn]
+    notes: dict[str, dict[str, str]]
 
 
 # --- what is in a zip
@@ -143,14 +126,13 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
                 return list(unpacked(BytesIO(content), f"{name}/", depth + 1))
         return [(name, content if WANTED.fullmatch(_bare(name)) else b"")]
 
-    def everything() -> Iterator[tuple[str, bytes]]:
-        if source.is_file():
-            yield from unpacked(source, "", 0)
-        for path in [] if source.is_file() else files(source):
-            yield from looked_into(path.relative_to(source).as_posix(), path.read_bytes(), 1)
-
     try:
-        for name, content in everything():
+        in_folder = (
+            file
+            for path in files(source)
+            for file in looked_into(path.relative_to(source).as_posix(), path.read_bytes(), 1)
+        )
+        for name, content in in_folder if source.is_dir() else unpacked(source, "", 0):
             if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts):
                 yield name, content
     except UNREADABLE as error:
@@ -158,36 +140,44 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
         raise ToolError(problem, "download it again") from None
 
 
-def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Sender, Parcel], list[str]]:
-    """Return who handed in what, and the files that name no sender."""
-    parcels, unclear = defaultdict[Sender, Parcel](Parcel), []
+def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Person, Parcel], list[str]]:
+    """Return who handed in what, and the files that name no sender.
+
+    A sender has an id, or else the name and the number in the zip: Moodle's of the participant, or
+    Canvas's of the user.
+    """
+    parcels, unclear = dict[Person, Parcel](), []
     for name, content in contents(source):
         parts = PurePosixPath(name).parts
         senders = (_sender(part, part is parts[-1], members) for part in parts)
         if not (recognized := next(filter(None, senders), None)):
             unclear.append(name)
             continue
-        sender, fields = recognized
+        sender, parcel, fields = recognized
+        parcel = parcels.setdefault(sender, parcel)
         if fields.get("kind", "file") == "file":  # and not what else Moodle has
             attachment = int(fields.get("attachment") or 0)
-            parcels[sender].files[name] = File(content, fields.get("prefix") or "", attachment)
-        parcels[sender].late |= bool(fields.get("late"))
+            parcel.files[name] = File(content, fields.get("prefix") or "", attachment)
+        parcel.late |= bool(fields.get("late"))
     return parcels, unclear
 
 
 def _sender(
     part: str, is_file: bool, members: Mapping[str, Person]
-) -> tuple[Sender, dict[str, str]] | None:
+) -> tuple[Person, Parcel, dict[str, str]] | None:
     """Return who sent a file, told from a part of its name, and what was found in it."""
     packed = part[:-4].rpartition("-")[0] if part.endswith(".zip") else ""  # by make submit
     if who := [who for who in members if who.casefold() in (part.casefold(), packed.casefold())]:
-        return Sender("", who[0]), {}
-    if match := MOODLE.fullmatch(part):
-        fields = {"prefix": f"{match['name']}_{match['number']}_assignsubmission_file_"}
-        return Sender("Moodle", match["name"], match["number"]), match.groupdict() | fields
-    if (match := CANVAS.fullmatch(part)) and (is_file or part.lower().endswith(".zip")):
-        return Sender("Canvas", match["name"], match["number"]), match.groupdict()
-    return None
+        return Person(who[0]), Parcel(), {}
+    platform, match = "Moodle", MOODLE.fullmatch(part)
+    if not match and (is_file or part.lower().endswith(".zip")):
+        platform, match = "Canvas", CANVAS.fullmatch(part)
+    if not match:
+        return None
+    fields = match.groupdict()
+    if platform == "Moodle":
+        fields["prefix"] = f"{match['name']}_{match['number']}_assignsubmission_file_"
+    return Person(last_name=match["name"], number=match["number"]), Parcel(platform), fields
 
 
 def _bare(path: str) -> str:
@@ -201,29 +191,27 @@ def _bare(path: str) -> str:
 
 
 def recognize(
-    senders: Collection[Sender],
+    parcels: Mapping[Person, Parcel],
     members: Mapping[str, Person],
     worksheet: Mapping[str, Person],
     who: Mapping[str, str],
-) -> tuple[dict[Sender, Person], dict[Sender, str]]:
+) -> tuple[dict[Person, Person], dict[Person, str]]:
     """Return who the senders are, and of the others why that is not clear.
 
     What the teacher says of a name or a number comes first. A number that Moodle's worksheet has
     beats a name, for in a team's submission the name is the group's as well.
     """
-    names = Counter(sender.name for sender in senders)
+    names = Counter(sender.name for sender in parcels)
     claims = {}
-    for sender in senders:
+    for sender, parcel in parcels.items():
         keys = [sender.number, str(sender), *([sender.name] if names[sender.name] == 1 else [])]
+        row = worksheet.get(sender.number)
         if given := next((who[key] for key in keys if key in who), ""):
             claims[sender] = Person(find(given, members).id)
-        elif not sender.platform:
-            claims[sender] = Person(sender.name)
-        elif (row := worksheet.get(sender.number)) and (row.logins or row.name):
+        elif row and (row.logins or row.name) and not sender.id:
             claims[sender] = row
-        else:
-            number = sender.number if sender.platform == "Canvas" else ""
-            claims[sender] = Person(last_name=sender.name, number=number)
+        else:  # Moodle's number is of its own worksheet only
+            claims[sender] = replace(sender, number="") if parcel.platform == "Moodle" else sender
     return match(claims, members)
 
 
@@ -234,11 +222,13 @@ def read_worksheet(file: Path) -> tuple[dict[str, Person], dict[str, datetime]]:
         problem = "is no grading worksheet: its first column holds no numbers of participants"
         remedy = "get it in Moodle's assignment: Submissions, Download grading worksheet"
         raise ToolError(f"{file} {problem}", remedy)
-    rows = {layouts.PARTICIPANT.sub(r"\2", cells[0]): cells for _, cells in layout.rows}
-    changed = layout.submitted
-    read = {number: moments.in_words(cells[changed]) for number, cells in rows.items() if changed}
-    times = {number: moment for number, moment in read.items() if moment}
-    return {number: layout.person(cells) for number, cells in rows.items()}, times
+    people, times, changed = {}, {}, layout.submitted
+    for _, cells, _ in layout.rows:
+        number = layouts.PARTICIPANT.sub(r"\2", cells[0])
+        people[number] = layout.person(cells)
+        if changed and (moment := moments.in_words(cells[changed])):
+            times[number] = moment
+    return people, times
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
@@ -334,9 +324,9 @@ def take(
         raise ToolError(f"{worksheet} has numbers and no names, for the marking is blind", remedy)
     parcels, nobodys = sort(source, members)
     matched, unclear = recognize(parcels, members, people, who)
-    intake = Intake()
-    intake.notes[UNMATCHED] = {str(sender): reason for sender, reason in unclear.items()}
-    intake.notes[UNMATCHED] |= dict.fromkeys(nobodys, "the name of the file tells no student")
+    nobody = {str(sender): reason for sender, reason in unclear.items()}
+    nobody |= dict.fromkeys(nobodys, "the name of the file tells no student")
+    intake = Intake({}, {}, {UNMATCHED: nobody, REFUSED: {}, SEVERAL: {}})
     for sender, person in matched.items():
         parcel, student = parcels[sender], person.id
         chosen, note = choose(course, topic, parcel)
@@ -346,7 +336,7 @@ def take(
             continue
         intake.ready[student] = {name: parcel.files[path].content for name, path in chosen.items()}
         names = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
-        intake.hand_ins[student] = HandIn(sender.platform, names, parcel.late)
+        intake.hand_ins[student] = HandIn(parcel.platform, names, parcel.late)
         if moment := times.get(sender.number):
             intake.ready[student][TIME] = moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
     return intake
@@ -432,16 +422,17 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
             'WHO="NAME=STUDENT, 501=STUDENT". Moodle\'s worksheet tells it, too: SHEET=FILE.',
             soft_wrap=True,
         )
-    folders = {who: course.submitted / who / topic for who in sorted(intake.ready)}
-    unknown = [who for who, folder in folders.items() if not read_time(folder / TIME)]
+    here = sorted(intake.ready)
+    unknown = [who for who in here if not read_time(course.submitted / who / topic / TIME)]
     late = [who for who in unknown if intake.hand_ins[who].late]
     absent = {*members} - {*course.submitters(topic), *intake.notes[REFUSED]}
-    lists = {
-        "Late, as the platform says": late,
-        "Time unknown": [student for student in unknown if student not in late],
-        "Nothing handed in by": sorted(absent),
-    }
-    tell({title: described(students, members) for title, students in lists.items()})
+    tell(
+        {
+            "Late, as the platform says": described(late, members),
+            "Time unknown": described([who for who in unknown if who not in late], members),
+            "Nothing handed in by": described(sorted(absent), members),
+        }
+    )
 
 
 @command(

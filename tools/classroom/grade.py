@@ -33,25 +33,20 @@ from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, argument, command, console, cut
 
-MAX_ALONE = 6
-"""So many pages are written sooner than other processes have started."""
+MAX_ALONE = 6  # so many pages are written sooner than other processes have started
 PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "nbgrader", "share")]
 """What pages are made by: when it changes, all are written anew."""
-MAX_FAILURES = 10
-"""How many of the submissions that failed are listed."""
+MAX_FAILURES = 10  # how many of the submissions that failed are listed
 
 
 @dataclass
 class Summary:
-    """What became of submissions: students with their assignments, and why some were refused.
-
-    ``lost`` are those whose work was graded, and whose feedback page could not be written.
-    """
+    """What became of submissions: students with their assignments, and why some failed."""
 
     graded: list[tuple[str, str]] = field(default_factory=list)
     unchanged: list[tuple[str, str]] = field(default_factory=list)
     refused: list[tuple[str, str, str]] = field(default_factory=list)
-    lost: list[tuple[str, str, str]] = field(default_factory=list)
+    lost: list[tuple[str, str, str]] = field(default_factory=list)  # graded, but without a page
     pages: int = 0
 
     def add(self, other: "Summary") -> None:

@@ -18,8 +18,7 @@ from tools.classroom.student_matching import everybody, find
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, cut
 
-MAX_NAMED = 8
-"""How many students whose work a teacher must look at are named."""
+MAX_NAMED = 8  # how many students whose work a teacher must look at are named
 
 
 def show(course: Course, class_: Sequence[Assignment], topics: Sequence[str] = ()) -> Path | None:

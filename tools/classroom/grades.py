@@ -32,8 +32,7 @@ from tools.fingerprints import write_if_changed
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
-Grades = Mapping[str, Mapping[str, Row]]
-"""Results by student and assignment."""
+Grades = Mapping[str, Mapping[str, Row]]  # by student and assignment
 
 
 def points(row: Row | None, factor: float = 1) -> str:
@@ -60,15 +59,13 @@ def fill(
     course: Course, layout: Layout, columns: Mapping[str, int], by_student: Grades, scale: bool
 ) -> tuple[bytes, dict[str, str]]:
     """Fill a file that a platform made, and say what was not; what it has besides is as it was."""
-    members = class_members(course)
-    rows = {
-        index: cells for index, (_, cells) in enumerate(layout.rows, 1) if layout.is_student(cells)
-    }
-    students, reasons = match({i: layout.person(cells) for i, cells in rows.items()}, members)
+    members, rows = class_members(course), {row.number: row for row in layout.students}
+    claims = {number: layout.person(row.cells) for number, row in rows.items()}
+    students, reasons = match(claims, members)
     if not students:
         remedy = "give the platform's own file: Moodle's grading worksheet or Canvas's gradebook"
         raise ToolError(f"{layout.file} names nobody on the class list", remedy)
-    raw, kept = [[*cells] for cells in layout.raw], []
+    kept = []
     for topic, index in columns.items():
         theirs = _points_possible(layout, index)
         ours = next((of[topic].max_total for of in by_student.values() if topic in of), 0)
@@ -77,22 +74,22 @@ def fill(
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
         factor = theirs / ours if theirs and ours and scale else 1
-        nearby = [cell for _, cells in layout.rows for cell in cells[index : index + 2]]
+        nearby = [cell for row in layout.rows for cell in row.cells[index : index + 2]]
         decimal_sign = "," if any(re.fullmatch(r"-?\d+,\d+", cell) for cell in nearby) else "."
-        for row, person in students.items():
-            new, old = points(by_student[person.id].get(topic), factor), rows[row][index]
+        for number, person in students.items():
+            new, old = points(by_student[person.id].get(topic), factor), rows[number].cells[index]
             if new and _is_number(old or "0"):
-                raw[row][index] = new.replace(".", decimal_sign)
+                rows[number].raw[index] = new.replace(".", decimal_sign)
             elif new:
                 kept.append(f"{person}: {old}")
     graded = {row.student for of in by_student.values() for row in of.values() if row.graded}
     missing = sorted(graded - {person.id for person in students.values()})
     unclear = [
-        f"line {layout.rows[row - 1][0]}, {layout.person(rows[row])}: {reason}"
-        for row, reason in reasons.items()
+        f"line {number}, {claims[number]}: {reason}"
+        for number, reason in reasons.items()
         if not reason.startswith("nearest")
     ]
-    return layout.write(raw), {
+    return layout.write(), {
         "Filled": ", ".join(f"{topic}: {layout.header[i]}" for topic, i in columns.items()),
         "Left as they were": ", ".join(kept),
         "Left blank, for it is not clear whose row it is": "; ".join(unclear),
@@ -141,7 +138,7 @@ def _is_number(cell: str) -> bool:
 
 def _points_possible(layout: Layout, index: int) -> float:
     """Return how many points a platform gives for an assignment; 0 where it does not say."""
-    rows = [cells for _, cells in layout.rows]
+    rows = [row.cells for row in layout.rows]
     maxima = [cells[index] for cells in rows if cells[0].startswith("Points Possible")]
     if layout.platform == "Moodle":  # the maximum stands after the grade, in every language
         maxima = [layout.maximum(cells, index) for cells in rows]

@@ -34,8 +34,7 @@ OWN = ROOT / "tools" / "classroom" / "handout_files"
 README = "README.md"
 HAND_IN = OWN / "hand_in"
 """How to hand in, for each way; the first line is also told at the end of each notebook."""
-PLACE = "<!-- hand in -->"
-"""Where it goes in the students' README."""
+PLACE = "<!-- hand in -->"  # where it goes in the students' README
 USER_NAME = "user name"
 """What students call the id under which they hand in, if nothing else is said."""
 WAYS = (lab.UPLOAD, "exchange", "hub")

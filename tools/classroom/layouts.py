@@ -3,10 +3,11 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
@@ -14,8 +15,7 @@ from tools.classroom.student_matching import Person, is_test_student
 from tools.terminal import ToolError
 
 SAVE_AS = "save it as CSV in UTF-8 (in Excel: Save As, CSV UTF-8)"
-WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How the files of spreadsheet programs begin."""
+WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how the files of spreadsheet programs begin
 ENCODINGS = {
     b"\xef\xbb\xbf": ("utf-8-sig", "UTF-8"),
     b"\xff\xfe": ("utf-16", "UTF-16"),
@@ -55,30 +55,46 @@ def split_name(name: str) -> tuple[str, str]:
     return first.strip(), last.strip()
 
 
+class Line(NamedTuple):
+    """A row with the number of its last line in the file, and as it was, with all spaces."""
+
+    number: int
+    cells: list[str]
+    raw: list[str]
+
+
 @dataclass(frozen=True)
 class Layout:
-    """A table with a line of headers, which knows its own."""
+    """A table with a line of headers, which knows its own; it has no empty rows.
+
+    ``has_mark`` tells whether a mark at the beginning of the file tells the encoding.
+    """
 
     file: Path
-    header: list[str]
-    rows: list[tuple[int, list[str]]]
-    """The other rows, each with the number of its last line in the file, but for empty ones."""
-    raw: list[list[str]]
-    """The header and the same rows as they were, with the spaces around their cells."""
+    table: list[Line]
     separator: str
     encoding: str
     has_mark: bool
-    """Whether a mark at the beginning tells the encoding."""
+
+    @property
+    def header(self) -> list[str]:
+        """Return the titles of the columns."""
+        return self.table[0].cells if self.table else []
+
+    @property
+    def rows(self) -> list[Line]:
+        """Return the rows below the header."""
+        return self.table[1:]
 
     @cached_property
     def platform(self) -> str:
         """Return "Canvas" for its gradebook, "Moodle" for its worksheet, or an empty string."""
         if "id" in self.names and CANVAS & {*self.names}:
             return "Canvas"
-        first = [PARTICIPANT.fullmatch(cells[0]) for _, cells in self.rows]
+        first = [PARTICIPANT.fullmatch(row.cells[0]) for row in self.rows]
         is_numbered = all(first) and len({match and match[1] for match in first}) == 1
         maxima = (
-            {self.maximum(cells, index) for _, cells in self.rows} for index in self.find(GRADE)
+            {self.maximum(row.cells, index) for row in self.rows} for index in self.find(GRADE)
         )
         # a list of one's own, too, may begin with s1, s2, … and have grades, but not in these forms
         has_grades = self.submitted is not None or any(len(cells | {""}) == 2 for cells in maxima)
@@ -141,25 +157,26 @@ class Layout:
         ids = {cells[index].casefold() for index in self.ids if not columns} - {""}
         return Person(**fields, ids=frozenset(ids))
 
-    def write(self, rows: Iterable[Sequence[str]]) -> bytes:
-        """Return rows in UTF-8 that are written as the table, so that a platform knows it again."""
+    def write(self) -> bytes:
+        """Return the table in UTF-8, else as it was, so that a platform knows it again."""
         stream = io.StringIO()
-        csv.writer(stream, delimiter=self.separator, lineterminator="\r\n").writerows(rows)
+        writer = csv.writer(stream, delimiter=self.separator, lineterminator="\r\n")
+        writer.writerows(row.raw for row in self.table)
         return stream.getvalue().encode("utf-8-sig" if self.has_mark else "utf-8")
 
     @cached_property
-    def students(self) -> list[tuple[int, list[str]]]:
-        """Return the rows of students, each with the number of its line."""
-        return [row for row in self.rows if self.is_student(row[1])]
-
-    def is_student(self, cells: Sequence[str]) -> bool:
-        """Return whether a row is a student, and none of those that Canvas puts among them."""
-        text = " ".join(filter(None, cells))
-        return self.platform != "Canvas" or not (
-            cells[0].startswith("Points Possible")
-            or re.fullmatch(r"(Muted|Manual Posting( \(.*?\))?| )+", text)
-            or is_test_student(self.person(cells).name)
-        )
+    def students(self) -> list[Line]:
+        """Return the rows of students, without those that Canvas puts among them."""
+        return [
+            row
+            for row in self.rows
+            if self.platform != "Canvas"
+            or not (
+                row.cells[0].startswith("Points Possible")
+                or re.fullmatch(r"(Muted|Manual Posting( \(.*?\))?| )+", " ".join(row.cells))
+                or is_test_student(self.person(row.cells).name)
+            )
+        ]
 
 
 def read(file: Path) -> Layout:
@@ -188,20 +205,17 @@ def read(file: Path) -> Layout:
     first = next(filter(None, map(str.strip, text.splitlines())), "")
     separator = max(",;\t", key=lambda sign: len(next(csv.reader([first], delimiter=sign), [])))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows, raw = [], []
+    table, columns = list[Line](), 0
     try:
-        for cells in reader:
-            if any(stripped := [cell.strip() for cell in cells]):
-                rows.append((reader.line_num, stripped))
-                raw.append(cells)
+        for raw in reader:
+            if any(cells := [cell.strip() for cell in raw]):
+                columns = columns or len(cells)
+                lacking = [""] * (columns - len(cells))
+                table.append(Line(reader.line_num, cells + lacking, raw + lacking))
     except csv.Error as error:
         raise fail(f"line {reader.line_num}: {error}", "repair the line") from None
-    header = rows[0][1] if rows else []
-    for (number, cells), as_it_was in zip(rows, raw, strict=True):
-        if any(cells[len(header) :]):
-            problem = f"line {number} of {file} has {len(cells)} cells for {len(header)} columns"
-            remedy = f"put a cell that holds {separator!r} between double quotes"
-            raise ToolError(problem, remedy)
-        for row in (cells, as_it_was):
-            row += [""] * (len(header) - len(row))
-    return Layout(file, header, rows[1:], raw, separator, encoding_name, bool(mark))
+    for row in table:
+        if any(row.cells[columns:]):
+            has = f"line {row.number} of {file} has {len(row.cells)} cells for {columns} columns"
+            raise ToolError(has, f"put a cell that holds {separator!r} between double quotes")
+    return Layout(file, table, separator, encoding_name, bool(mark))

@@ -10,8 +10,7 @@ from babel.dates import get_month_names
 from gradebox import moments
 from tools.terminal import ToolError
 
-MOMENT = "%Y-%m-%d %H:%M"
-"""How a moment is written, in UTC."""
+MOMENT = "%Y-%m-%d %H:%M"  # how a moment is written, in UTC
 LANGUAGES = (
     *("en", "de", "fr", "es", "it", "nl", "pt", "ca", "fi", "sv", "da", "nb", "et", "lv", "lt"),
     *("pl", "cs", "sk", "sl", "hr", "hu", "ro", "tr", "el", "ru", "uk"),

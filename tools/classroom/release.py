@@ -30,8 +30,7 @@ from tools.terminal import ToolError, argument, command, console
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
 NO_DEADLINE = "none"
-VERSIONS = "class/releases.json"
-"""The cells that each release had, by assignment and notebook."""
+VERSIONS = "class/releases.json"  # the cells that each release had, by assignment and notebook
 GO_ON = "raises-exception"
 """With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")

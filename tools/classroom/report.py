@@ -87,16 +87,15 @@ def levels(points: Iterable[float], of: float) -> list[int]:
     return [count[number] for number in range(len(LEVELS))]
 
 
-def gather(course: Course, topics: Sequence[str] = ()) -> list[Assignment]:
-    """Return what the class did in those of the assignments of which anything was graded."""
-    topics = topics or course.topics()
+def gather(course: Course) -> list[Assignment]:
+    """Return what the class did in the assignments of which anything was graded."""
+    topics = course.topics()
     rows = results.rows(course, topics, everybody=True)
-    graded = {row.assignment for row in rows if row.graded}
     by_topic = {topic: [row for row in rows if row.assignment == topic] for topic in topics}
     return [
         Assignment(topic, of_topic, results.reports(course, topic, of_topic))
         for topic, of_topic in by_topic.items()
-        if topic in graded
+        if any(row.graded for row in of_topic)
     ]
 
 
@@ -108,7 +107,7 @@ def people(class_: Sequence[Assignment]) -> dict[str, str]:
         points[row.student] += row.auto
     same = Counter(names.values())
     names |= {who: f"{name} ({who})" for who, name in names.items() if same[name] > 1}
-    return dict(sorted(names.items(), key=lambda item: points[item[0]]))
+    return {who: names[who] for who in sorted(names, key=points.__getitem__)}
 
 
 def template(name: str) -> Template:

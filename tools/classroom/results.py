@@ -6,7 +6,7 @@ The points are the gradebook's; what happened are the events in the report of th
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -51,34 +51,25 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One student's result in one assignment.
-
-    ``auto`` and ``written`` are the points for code and for answers read by a person;
-    ``pending`` tells how many answers wait to be read, and ``late_penalty`` how many points are
-    taken off for being late; ``why`` says why the work could not be graded, ``events`` what
-    happened to it, and ``lacks`` which exercises came after the release that it was made from.
-    ``time`` says what is known where there is a deadline and no time of the work: the platform may
-    call it late.
-    ``handed_in`` and ``due`` are moments in UTC, and the second includes an extension.
-    """
+    """One student's result in one assignment; moments are in UTC."""
 
     person: Person
     assignment: str
     max_auto: float
     max_written: float
     graded: bool = False
-    auto: float = 0
-    written: float = 0
-    pending: int = 0
+    auto: float = 0  # points for code
+    written: float = 0  # points for answers that a person reads
+    pending: int = 0  # answers that wait to be read
     hours_late: float = 0
-    late_penalty: float = 0
-    why: str = ""
-    events: Sequence[Event] = ()
-    lacks: Sequence[str] = ()
-    time: str = ""
+    late_penalty: float = 0  # points that are taken off
+    why: str = ""  # why the work could not be graded
+    events: Sequence[Event] = ()  # what happened to the work
+    lacks: Sequence[str] = ()  # exercises that came after the release that it was made from
+    time: str = ""  # what is known where there is a deadline and no time: a platform may say late
     is_listed: bool = True
     handed_in: datetime | None = None
-    due: datetime | None = None
+    due: datetime | None = None  # with an extension
 
     @property
     def student(self) -> str:
@@ -143,17 +134,16 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     results, state = [], class_state.read(course)
     people = student_matching.everybody(course)
     with Backend(course).gradebook() as book:
-        graded: dict[str, dict[str, Any]] = {}
+        graded = defaultdict[str, dict[str, Any]](dict)
         for submission in submissions(book, topics):
-            graded.setdefault(submission.assignment.name, {})[submission.student.id] = submission
+            graded[submission.assignment.name][submission.student.id] = submission
         for topic, of_students in graded.items():
             assignment, outcomes = book.find_assignment(topic), read_report(course, topic)
             handed_in = {*of_students, *course.submitters(topic)}
             for student in handed_in | (people.keys() if everybody else set()):
                 outcome, submission = outcomes.get(student, {}), of_students.get(student)
-                time = ""
+                came, time = state.hand_in(topic, student), ""
                 if submission and assignment.duedate and submission.timestamp is None:
-                    came = state.hand_in(topic, student)
                     time = f"late, as {came.platform} says" if came and came.late else TIME_UNKNOWN
                 missing = NOT_GRADED if student in handed_in else NOT_HANDED_IN
                 why = ["" if submission else missing, outcome.get("why")]
@@ -203,8 +193,7 @@ NOT_FOUND = "the function was not found: renamed or deleted"
 NOT_RUN = "the cell of the function ends with an error"
 TOO_LONG = "too slow, or without an end"
 UNNAMED = "a wrong result of no known cause"
-KINDS = {"slow": TOO_LONG, "ended": "ends Python"}
-"""What the kinds of events say of a test."""
+KINDS = {"slow": TOO_LONG, "ended": "ends Python"}  # what the kinds of events say of a test
 WHYS = {
     r"values? differ": UNNAMED,
     r"expected (?:shape|a single number)": "a wrong shape",
@@ -216,20 +205,15 @@ WHYS = {
 
 @dataclass
 class Report:
-    """How an exercise went: its points and the causes, by the ids of students.
-
-    ``cells`` are its tests, ``points`` those of every student whose notebook has been graded,
-    ``why`` the cause for each who has not solved it, ``named`` the causes that are misconceptions
-    which the checks know.
-    """
+    """How an exercise went: its points and the causes, by the ids of students."""
 
     notebook: str
     title: str
-    cells: list[str]
+    cells: list[str]  # its tests
     max_points: float = 0
-    points: dict[str, float] = field(default_factory=dict)
-    why: dict[str, str] = field(default_factory=dict)
-    named: set[str] = field(default_factory=set)
+    points: dict[str, float] = field(default_factory=dict)  # of all whose notebook was graded
+    why: dict[str, str] = field(default_factory=dict)  # the cause for each who has not solved it
+    named: set[str] = field(default_factory=set)  # causes that are known misconceptions
 
     @property
     def causes(self) -> Counter[str]:

@@ -51,11 +51,14 @@ def read(file: Path, column: str = "", known_ids: Collection[str] = ()) -> Class
     # "student" may stand for an id or for a name, but not for both; an e-mail address may
     columns = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
     columns["id"] = best
-    for number, cells in layout.students:
-        students.append(person := layout.person(cells, columns))
+    for row in layout.students:
+        students.append(person := layout.person(row.cells, columns))
         if person.email and "@" not in person.email:
-            problem = f"line {number} of {file}, {person}: {person.email!r} is no e-mail address"
-            raise ToolError(problem, "are the titles of two columns swapped?")
+            where = f"line {row.number} of {file}, {person}"
+            raise ToolError(
+                f"{where}: {person.email!r} is no e-mail address",
+                "are the titles of two columns swapped?",
+            )
     if not students:
         raise ToolError(f"{file} has no students", "a line below the header is a student")
     return ClassList(layout, columns, students, refused)
@@ -85,8 +88,8 @@ def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int
     is_own = layout.names[candidates[0]] in ("id", "student id")
     if not usable or (candidates[0] in faults and is_own):
         raise ToolError(*faults[candidates[0]])
-    rows = [cells for _, cells in layout.students]
-    best = max(usable, key=lambda index: len(known_ids & {cells[index] for cells in rows}))
+    rows = layout.students
+    best = max(usable, key=lambda index: len(known_ids & {row.cells[index] for row in rows}))
     return best, {layout.header[index]: problem for index, (problem, _) in faults.items()}
 
 
@@ -94,7 +97,7 @@ def _fault(layout: Layout, index: int) -> tuple[str, str] | None:
     """Return why a column cannot be the id, and how to fix it."""
     seen: dict[str, int] = {}
     column = layout.header[index]
-    for number, cells in layout.students:
+    for number, cells, _ in layout.students:
         who, name = cells[index], layout.person(cells).name
         where = f"line {number} of {layout.file}"
         if not who:
@@ -181,12 +184,14 @@ def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
         examples = _few([value for one in students if (value := getattr(one, field.name))][:3])
         table.add_row(name, Text("–" if index is None else layout.header[index]), Text(examples))
     console.print(table)
-    others = [(n, cells) for n, cells in layout.rows if (n, cells) not in layout.students]
+    others = [row for row in layout.rows if row not in layout.students]
     rest = [name for index, name in enumerate(layout.header) if index not in columns.values()]
     tell(
         {
             "Left alone": ", ".join(rest),
-            "No students": ", ".join(f"line {n}: {' '.join(filter(None, c))}" for n, c in others),
+            "No students": ", ".join(
+                f"line {row.number}: {' '.join(filter(None, row.cells))}" for row in others
+            ),
             "Not the id": ", ".join(f"{name} ({why})" for name, why in class_list.refused.items()),
         }
     )

@@ -66,10 +66,8 @@ class Student:
         return f"{self.name}-{self.kind}".lower().replace(" ", "-")
 
 
-REGULAR = ("Ada", "Dmitri", "Quinn")
-"""Who hands in more than the first assignment."""
-IN_LABS = ("Ada", "Quinn")
-"""Who hands in labs; only the record of ``SOLVER`` comes with them."""
+REGULAR = ("Ada", "Dmitri", "Quinn")  # who hands in more than the first assignment
+IN_LABS = ("Ada", "Quinn")  # who hands in labs; only the record of ``SOLVER`` comes with them
 
 
 def _all_right(sheet: Sheet) -> dict[str, str]:

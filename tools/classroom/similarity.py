@@ -29,12 +29,9 @@ from tools.layout import Course
 
 NATURAL = 0.5
 """An exercise is left out where half of all pairs of students are at least so much alike."""
-MIN_LIKENESS = 0.9
-"""Answers that are at least so much alike are listed."""
-MIN_STUDENTS = 5
-"""The fewest students for whom the median of all pairs tells what strangers write."""
-RUN = 3
-"""How many tokens in a row are compared."""
+MIN_LIKENESS = 0.9  # answers that are at least so much alike are listed
+MIN_STUDENTS = 5  # the fewest students for whom the median of all pairs tells what strangers write
+RUN = 3  # how many tokens in a row are compared
 _LAYOUT = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     *(tokenize.ENDMARKER, tokenize.ENCODING),
@@ -43,18 +40,16 @@ _LAYOUT = {
 
 @dataclass
 class Similarity:
-    """What is alike in an assignment.
+    """What is alike in an assignment, by the titles of its exercises.
 
-    ``groups`` has by students the titles of the answers that are alike, the groups with most
-    answers first: an answer of each student is that of another one in the group, or nearly.
-    ``compared``, ``natural`` and ``few`` have the titles of exercises: those that were compared,
-    that strangers answer alike, and that too few students have answered.
+    An answer of each student in a group is that of another one in it, or nearly; the groups with
+    most answers come first.
     """
 
     groups: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     compared: list[str] = field(default_factory=list)
-    natural: list[str] = field(default_factory=list)
-    few: list[str] = field(default_factory=list)
+    natural: list[str] = field(default_factory=list)  # what strangers answer alike
+    few: list[str] = field(default_factory=list)  # what too few students have answered
 
 
 def tokens(source: str, is_code: bool = True) -> list[str]:

@@ -18,7 +18,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody of the class, or of whom a platform's file speaks.
+    """Somebody of the class, or of whom a platform's file or the name of a hand-in speaks.
 
     ``number`` is what the platform numbers people by itself; ``ids`` is all in its file that may be
     an id, in small letters.
@@ -47,7 +47,8 @@ class Person:
         return {text.casefold() for text in (self.id, self.email, *self.ids)} - {""}
 
     def __str__(self) -> str:
-        return f"{self.id} ({self.name})" if self.id and self.name else self.id or self.name
+        named = f"{self.id} ({self.name})" if self.name else self.id
+        return named if self.id else f"{self.name} {self.number}".strip()
 
 
 FIELDS = ("id", "first_name", "last_name", "email", "lms_user_id")
@@ -124,34 +125,34 @@ def match(
     sure = [(claims[key], one) for key, several in found.items() for one in several]
     taken = {one.id for _, one in sure}
     has_ids = any(one.id.casefold() in claim.ids for claim, one in sure)
-
-    def may_be(claim: Person, one: Person) -> bool:
-        is_other = (
-            (claim.number and one.number)  # which differ, or the number had decided
-            or (claim.email and one.email)
-            or (claim.ids and has_ids)
-        )
-        return not is_other and one.id not in taken and bool(claim.keys & one.keys)
-
+    namesakes = {
+        key: [one for one in people if claim.keys & one.keys] for key, claim in claims.items()
+    }
     for key, claim in claims.items():
-        found[key] = found[key] or [one for one in people if may_be(claim, one)]
+        found[key] = found[key] or [
+            one
+            for one in namesakes[key]
+            if one.id not in taken
+            and not (claim.number and one.number)  # which differ, or the number had decided
+            and not (claim.email and one.email)
+            and not (claim.ids and has_ids)
+        ]
     claimed = Counter(one.id for several in found.values() for one in several)
     matched, unclear = {}, {}
     for key, several in found.items():
-        name, namesakes = claims[key].name, [p for p in people if claims[key].keys & p.keys]
+        named = ", ".join(map(str, several or namesakes[key]))
         if len(several) == 1 and claimed[several[0].id] == 1:
             matched[key] = several[0]
         elif several:
             is_one = len(several) == 1
             why = "not the only one that may be" if is_one else "several have this name:"
-            unclear[key] = f"{why} {', '.join(map(str, several))}"
-        elif is_test_student(name):
+            unclear[key] = f"{why} {named}"
+        elif is_test_student(claims[key].name):
             unclear[key] = "Canvas's test student"
-        elif namesakes:
-            named = ", ".join(map(str, namesakes))
+        elif named:
             unclear[key] = f"has the name of {named}, and another address, id or number"
         else:
-            unclear[key] = f"nearest: {nearest(name, members)}"
+            unclear[key] = f"nearest: {nearest(claims[key].name, members)}"
     return matched, unclear
 
 

@@ -36,17 +36,12 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nbgrader.preprocessors import Execute
 
-STUDENT = ".student"
-"""In the place of work: the id under which its owner hands in."""
-USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")
-"""Ids that a class list can have."""
+STUDENT = ".student"  # in the place of work: the id under which its owner hands in
+USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")  # ids that a class list can have
 REASONS = (re.compile(r"^Likely cause: (.+)", re.M), re.compile(r"^Why: (.+)", re.M))
-KERNELS_FILE = re.compile(r"\(\d+\.py, ")
-"""What a kernel puts before the line of a syntax error."""
-CELL_SECONDS = 60
-"""An endless loop costs so many seconds."""
-RECORD_SECONDS = 1800
-"""The check of a record trains again."""
+KERNELS_FILE = re.compile(r"\(\d+\.py, ")  # what a kernel puts before the line of a syntax error
+CELL_SECONDS = 60  # an endless loop costs so many seconds
+RECORD_SECONDS = 1800  # the check of a record trains again
 AGREES, FAILS, WRITTEN, UNWRITTEN = "✓", "✗", "·", "–"
 STATES = {AGREES: "agree", FAILS: "fail", WRITTEN: "in words", UNWRITTEN: "not written yet"}
 

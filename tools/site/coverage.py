@@ -1,8 +1,8 @@
 """Say for each row of the course where it is taught, implemented, tested and asked.
 
-Run as ``python -m tools.site.coverage``; it fails on a hole in a chapter that exists. The page
-Coverage of the book draws the same table. Nothing is imported or run: labels are read from the
-chapters, ``Source:`` lines from docstrings, markers from tests, ``check`` calls from notebooks.
+The page Coverage of the book draws the table; ``tests/book/test_coverage.py`` fails on a hole in a
+chapter that exists. Nothing is imported or run: labels are read from the chapters, ``Source:``
+lines from docstrings, markers from tests, ``check`` calls from notebooks.
 """
 
 import ast
@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
-from rich.markup import escape
 
-from tools.terminal import ToolError, command, console
+from tools.layout import ROOT, contents
+from tools.terminal import ToolError
 
-ROOT = Path(__file__).resolve().parents[2]
 LABEL = re.compile(r"\(([A-Z]\w*-\d+)\)=")
 LABELS = re.compile(
     rf"^((?:{LABEL.pattern}[ \t]*(?:\n\s*|\Z))+)(?:#{{1,6}}[ \t]+(?P<heading>.*?)[ \t]*$)?", re.M
@@ -123,11 +122,9 @@ def read_rows(root: Path) -> list[Chapter]:
     counts = Counter([*names, *(chapter.topic for chapter in chapters)])
     if twice := sorted(name for name, count in counts.items() if count > 1):
         raise ToolError(f"book/rows.yml lists {', '.join(twice)} twice", "remove one of them")
-    contents = root / "_toc.yml"
-    text = contents.read_text(encoding="utf-8") if contents.exists() else ""
-    order = {topic: place for place, topic in enumerate(re.findall(r"file:\s*book/(\w+)", text))}
+    order = [page.split("/")[1] for page in contents(root) if "/" in page]
     # chapters that are not in the contents yet follow, in the order of rows.yml
-    return sorted(chapters, key=lambda chapter: order.get(chapter.topic, len(text)))
+    return sorted(chapters, key=lambda chapter: [*order, chapter.topic].index(chapter.topic))
 
 
 def _files(root: Path, folder: str, pattern: str) -> Iterator[tuple[str, str]]:
@@ -227,12 +224,11 @@ def _parse(text: str, name: str) -> ast.Module:
 def gather(root: Path = ROOT) -> Coverage:
     """Return the table of all rows, with every hole and every id that fits nowhere."""
     chapters, problems = read_rows(root), list[Problem]()
-    rows_by_id = {
-        row_id: (chapter, row) for chapter in chapters for row in chapter.rows for row_id in row.ids
-    }
+    rows = {row_id: (c.topic, row) for c in chapters for row in c.rows for row_id in row.ids}
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
-        chapter, row = rows_by_id.get(item.id, (None, None))
-        if fault := _fault(item, chapter, row):
+        topic, row = rows.get(item.id, ("", None))
+        fault = _fault(item, topic, row) if row else "is no row; the rows stand in book/rows.yml"
+        if fault:
             where = f"{item.file}:{item.line}" if item.line else item.file
             problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
         elif row:
@@ -243,14 +239,12 @@ def gather(root: Path = ROOT) -> Coverage:
     return Coverage(chapters, problems)
 
 
-def _fault(item: Evidence, chapter: Chapter | None, row: Row | None) -> str:
+def _fault(item: Evidence, topic: str, row: Row) -> str:
     """Return what is wrong with a place, if anything."""
-    if chapter is None or row is None:
-        return "is no row; the rows stand in book/rows.yml"
     if item.kind != "section":
         return ""
-    if not item.file.startswith(f"book/{chapter.topic}/"):
-        return f"belongs to a page of book/{chapter.topic}"
+    if not item.file.startswith(f"book/{topic}/"):
+        return f"belongs to a page of book/{topic}"
     if not item.name:
         return "must stand right before a heading"
     is_known = item.id in {place.id for place in row.of("section")}
@@ -258,29 +252,11 @@ def _fault(item: Evidence, chapter: Chapter | None, row: Row | None) -> str:
 
 
 def _hole(topic: str, row: Row, kind: Kind) -> Problem:
-    row_id = row.ids[0]
-    is_lab = row_id.startswith("LAB-")
-    names = {
-        "topic": topic,
-        "row": row_id,
-        "notebook": "lab" if is_lab else topic,
-        "module": f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic,
-        "test": "checks/test_lab_records" if is_lab else f"optdl/test_{topic}",
-    }
-    file, remedy = (text.format(**names) for text in FILES[kind])
+    row_id, *_ = row.ids
+    module, test, notebook = topic, f"optdl/test_{topic}", topic
+    if row_id.startswith("LAB-"):
+        module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*"
+        test, notebook = "checks/test_lab_records", "lab"
+    names = {"module": module, "test": test, "notebook": notebook}
+    file, remedy = (text.format(topic=topic, row=row_id, **names) for text in FILES[kind])
     return Problem(row.name, kind, file, f"{row_id} has no {kind}; in {file} {remedy}")
-
-
-@command()
-def main(root: Path = ROOT) -> int:
-    """Print what is complete, and the problems; return 1 on a hole in a chapter that exists."""
-    coverage = gather(root)
-    for chapter in coverage.chapters:
-        complete = f"{chapter.complete} of {len(chapter.rows)} rows complete"
-        state = complete if chapter.exists else "chapter to come"
-        console.print(f"{chapter.title}: {state}", markup=False)
-    for problem in coverage.problems:
-        console.print(f"[bold red]✗[/] {escape(problem.message)}")
-    if not coverage.problems:
-        console.print("[green]✓[/] Every chapter that exists is complete.")
-    return 1 if coverage.problems else 0

@@ -43,11 +43,6 @@ def computed(text: str) -> str:
     return COMPUTED.sub(result, text)
 
 
-def questions(text: str) -> str:
-    """Return an exam without its solutions."""
-    return SOLUTION.sub("", text)
-
-
 def sheet(text: str) -> str:
     """Return the head of a student's copy: a line for the name, and a table for the points."""
     numbers, points = zip(*[(match[1], match[3]) for match in QUESTION.finditer(text)], strict=True)
@@ -71,18 +66,6 @@ def page(text: str, head: str = "") -> str:
     )
 
 
-def write(source: Path, target: Path) -> list[Path]:
-    """Write the two pages of an exam into a folder, and return their paths."""
-    text = computed(source.read_text(encoding="utf-8"))
-    pages = {
-        target / f"{source.stem}.html": page(questions(text), sheet(text)),
-        target / f"{source.stem}-solutions.html": page(text),
-    }
-    for path, content in pages.items():
-        write_if_changed(path, content.encode())
-    return list(pages)
-
-
 @command()
 def main(course: Course = HERE) -> None:
     """Write the pages of all exams."""
@@ -90,5 +73,9 @@ def main(course: Course = HERE) -> None:
     if not sources:
         raise ToolError("there are no exams here", "run the command in an instructor's copy")
     for source in sources:
-        for path in write(source, course.build / "exams"):
+        text = computed(source.read_text(encoding="utf-8"))
+        pages = {"": page(SOLUTION.sub("", text), sheet(text)), "-solutions": page(text)}
+        for suffix, content in pages.items():
+            path = course.build / "exams" / f"{source.stem}{suffix}.html"
+            write_if_changed(path, content.encode())
             console.print(f"{path.relative_to(course.root)}", soft_wrap=True)

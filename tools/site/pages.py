@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import yaml  # type: ignore[import-untyped]
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
@@ -31,8 +30,6 @@ KEPT = 3
 """So many executions of each page are kept: those of other branches, for example."""
 NUMBER = re.compile(r"\{number\}`([^`]+)`")
 """A number that a page prints in its text: an expression, and after a colon its format."""
-LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
-"""What a notebook says about its language."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +119,6 @@ class Execution:
     """The processor time of each cell."""
     numbers: dict[str, str] = field(default_factory=dict)
     """Each number that the text prints, by the expression that it is computed from."""
-
-    def fill(self, page: Page) -> NotebookNode:
-        """Return the page as a notebook with these outputs."""
-        notebook: NotebookNode = nbformat.from_dict(page.notebook)  # type: ignore[no-untyped-call]
-        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        for number, (cell, outputs) in enumerate(zip(cells, self.outputs, strict=True), 1):
-            cell.execution_count = number
-            cell.outputs = nbformat.from_dict(outputs)  # type: ignore[no-untyped-call]
-        notebook.metadata["language_info"] = LANGUAGE
-        return notebook
 
 
 def checksum(path: Path) -> str:

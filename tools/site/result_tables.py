@@ -2,7 +2,6 @@
 
 A comment above a table says which runs are its rows: ``fig4/cifar10-fc3-1-*-raw of vanilla bnp``
 are two runs at the best rates of their searches. The names of the columns say what is told of them.
-With ``--check`` nothing is written, and a table that differs from the results is an error.
 """
 
 import re
@@ -16,8 +15,8 @@ import numpy as np
 from optdl.experiments import Experiment, accuracy, tuning
 from optdl.experiments.runs import rates_name
 from optdl.records import Record
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT
-from tools.site.written_pages import CHECK, write
 from tools.terminal import ToolError, command
 
 README = ROOT / "experiments" / "README.md"
@@ -166,7 +165,7 @@ def written(text: str) -> str:
     return TABLE.sub(table, text)
 
 
-@command(CHECK)
-def main(check: bool) -> None:
-    """Write the page, or say what it should say."""
-    write(README, written, check)
+@command()
+def main() -> None:
+    """Write the page."""
+    write_if_changed(README, written(README.read_text(encoding="utf-8")).encode())

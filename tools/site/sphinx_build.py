@@ -1,22 +1,22 @@
 """Run Jupyter Book's build of the site as strictly as Sphinx can, with several processes.
 
 ``python -m tools.site.sphinx_build SOURCE OUT JOBS``: Jupyter Book's own command has no option for
-the number of processes, nor for pages that are to be read again because their outputs have changed.
-These are read from the standard input, after the word ``build``, so that this process can import
-Sphinx and its extensions while the pages are executed; nothing is built without that word. Where
-no site is yet, all pages are written. The exit status is not 0 if anything warned.
+the number of processes. This one waits for the word ``build`` on the standard input, so that it can
+import Sphinx and its extensions while the pages are executed; nothing is built without that word.
+Where no site is yet, all pages are written. The exit status is not 0 if anything warned.
 """
 
 import functools
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pybtex.plugin
 import yaml  # type: ignore[import-untyped]
 from jupyter_book.sphinx import build_sphinx
+
+from tools.layout import contents
 
 HERE = Path(__file__).resolve().parents[2]
 # Each reference asks for its style, and each time all installed packages are searched for it. What
@@ -24,13 +24,12 @@ HERE = Path(__file__).resolve().parents[2]
 pybtex.plugin.find_plugin = functools.cache(pybtex.plugin.find_plugin)
 
 
-def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
+def build(source: Path, out: Path, jobs: int) -> int:
     """Build the site of ``source`` in ``out/_build/html``; return Sphinx's exit status."""
     settings = {
         "external_toc_path": (source / "_toc.yml").as_posix(),
         "latex_individualpages": False,
         "nitpicky": True,
-        "executed_pages": list(executed),
     }
     site = out / "_build" / "html"
     status = build_sphinx(
@@ -54,7 +53,9 @@ if __name__ == "__main__":
     config = yaml.safe_load(Path(root, "_config.yml").read_text(encoding="utf-8"))["sphinx"]
     for name in config["config"]["extensions"]:
         importlib.import_module(name)  # before it is needed
+    if not Path(target, "_build", "html", "index.html").is_file():  # all pages will be read
+        importlib.import_module("api").import_once(None, None, contents(Path(root)))
     gc.freeze()  # the trees of pages are large: a fifth of the time went into looking them through
     gc.set_threshold(50_000)
-    word, *pages = sys.stdin.read().split() or ["nothing"]
-    sys.exit(build(Path(root), Path(target), int(number), pages) if word == "build" else 1)
+    is_wanted = sys.stdin.read() == "build"
+    sys.exit(build(Path(root), Path(target), int(number)) if is_wanted else 1)

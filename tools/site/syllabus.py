@@ -1,8 +1,7 @@
 """Write what follows from the lessons of each week into ``book/syllabus.md``.
 
 Run as ``python -m tools.site.syllabus``: exercises, hours and due dates, their totals, and the
-points of the short course. With ``--check`` nothing is written, and a page that differs is an
-error.
+points of the short course.
 """
 
 import json
@@ -10,8 +9,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, contents
-from tools.site.written_pages import CHECK, write
 from tools.terminal import command
 
 PAGE = ROOT / "book" / "syllabus.md"
@@ -117,7 +116,7 @@ def written(text: str, root: Path = ROOT) -> str:
     return PLAN.sub(lambda plan: planned(plan[0], root), text)
 
 
-@command(CHECK)
-def main(check: bool) -> None:
-    """Write the page, or say what it should say."""
-    write(PAGE, written, check)
+@command()
+def main() -> None:
+    """Write the page."""
+    write_if_changed(PAGE, written(PAGE.read_text(encoding="utf-8")).encode())

@@ -60,12 +60,11 @@ def wheel(target: Path, package: Path = PACKAGE) -> Path:
     It is built from a copy, because setuptools leaves files beside what it reads.
     """
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps"]
+    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", KEY)
     with tempfile.TemporaryDirectory() as scratch:
-        copy, out = Path(scratch, "package"), Path(scratch, "wheel")
-        left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", KEY)
-        shutil.copytree(package, copy, ignore=left_out)
-        subprocess.run([*pip, "--no-build-isolation", "-w", out, copy], check=True)
-        [made] = out.glob("*.whl")
+        copy = shutil.copytree(package, Path(scratch, "package"), ignore=left_out)
+        subprocess.run([*pip, "--no-build-isolation", "-w", scratch, copy], check=True)
+        [made] = Path(scratch).glob("*.whl")
         target.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(made, target))
 

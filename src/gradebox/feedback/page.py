@@ -120,8 +120,11 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
 def _reason(cell: Any, pattern: str) -> str:
     if of(cell).get("comment") == NO_ANSWER:
         return "not written"
-    lines = [line for line in error_text(cell).split("\n") if line.strip()]
-    return _matched(pattern, error_text(cell)) or "".join(lines[:1]).removeprefix("✗ ")
+    text = error_text(cell)
+    match = re.search(pattern, text) if pattern else None
+    found = " ".join(filter(None, match.groups() or (match[0],))) if match else ""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return found or "".join(lines[:1]).removeprefix("✗ ")
 
 
 # --- what went wrong, without frames, paths and hidden code
@@ -213,12 +216,6 @@ def titles(nb: Any) -> dict[str, str]:
         if of(cell).get("grade") or of(cell).get("task"):
             names[name_of(cell)] = re.sub(r"[*`$\\]", "", heading) or name_of(cell)
     return names
-
-
-def _matched(pattern: str, text: str) -> str:
-    """Return the groups of what a pattern finds, side by side, or all of it if it has none."""
-    match = re.search(pattern, text) if pattern else None
-    return " ".join(filter(None, match.groups() or (match[0],))) if match else ""
 
 
 # --- the mark scheme of a question beside the answer, where a person gives the points

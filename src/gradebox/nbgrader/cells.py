@@ -11,16 +11,12 @@ class Unready(Exception):
     """The course is not ready to be graded; the text says what to do."""
 
 
-class NotPython(Unready):
-    """A notebook is written in another language."""
-
-
 def require_python(kernelspec: Any, name: str) -> None:
     """Raise unless the kernel that a notebook names runs Python, as far as it tells."""
     language = (kernelspec or {}).get("language") or "python"
     if language.lower() != "python":
         why = f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python"
-        raise NotPython(f"{why} alone; grade this assignment with nbgrader's own steps")
+        raise Unready(f"{why} alone; grade this assignment with nbgrader's own steps")
 
 
 def setting(trait: Any, about: str) -> Any:

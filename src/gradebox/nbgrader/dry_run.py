@@ -10,11 +10,10 @@ gives what the report says.
 """
 
 import json
-import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from gradebox.files import digest, read_json, write
 from gradebox.nbgrader.cells import is_test, name_of, of, points_of, require_python, settings
 from gradebox.nbgrader.names import Borrowed, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, TestRun
+from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, PlannedTest, TestRun
 from gradebox.nbgrader.source_notebook import AUTOMATIC, instructions, released_by, written_tests
 from gradebox.workers.syntax import PYTHONS
 
@@ -56,7 +55,6 @@ def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[Te
 
 Runs = tuple[Run, Run]  # of a notebook with its answers, and without
 _REMEMBERED: dict[str, list[TestRun]] = {}
-_TRYING = threading.Lock()
 
 
 def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
@@ -64,10 +62,9 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     files = (path for path in sorted(source.rglob("*")) if path.is_file())
     stamps = [f"{path} {path.stat().st_mtime_ns}" for path in files]
     key = digest([assignment, *stamps, *settings(execute)])
-    with _TRYING:  # threads share it
-        if key not in _REMEMBERED:
-            _REMEMBERED[key] = dry_run(execute, source, assignment)
-        return _REMEMBERED[key]
+    if key not in _REMEMBERED:
+        _REMEMBERED[key] = dry_run(execute, source, assignment)
+    return _REMEMBERED[key]
 
 
 class _Notebook:
@@ -101,9 +98,9 @@ class _Notebook:
             return []
         last = both = self._both_ways()
         plan = self._plan(*both)
-        if plan.in_process != self._given or plan.forks or plan.pythons:
+        if any(replace(how, again=False) != self._how(n, self._given) for n, how in plan.items()):
             last = self._run(plan)
-        self._lent = self._borrowed(plan.forks)
+        self._lent = self._borrowed([name for name, how in plan.items() if how.in_fork])
         return [self._test(name, plan, both, last) for name in self._tests]
 
     def _both_ways(self) -> Runs:
@@ -114,10 +111,13 @@ class _Notebook:
         in_process = self._given
         while True:
             free = [n for n in self._tests if n not in self._insisted and n not in in_process]
-            both = self._run(NotebookPlan(in_process, free))
+            both = self._run({n: self._how(n, in_process, again=n in free) for n in self._tests})
             if not (costly := both[0].costly.intersection(free)):
                 return both
             in_process = [*in_process, *costly]
+
+    def _how(self, name: str, in_process: Collection[str], **more: Any) -> PlannedTest:
+        return PlannedTest(IN_PROCESS if name in in_process else ISOLATED, **more)
 
     def _plan(self, both: Run, blank: Run) -> NotebookPlan:
         """Return how each test runs because of what it gave both ways."""
@@ -137,15 +137,12 @@ class _Notebook:
         # later cells change what these ask about, or use what they define
         forks = in_process - among
         forks |= {each.test for each in self._borrowed(forks)} & in_process
-        return NotebookPlan(
-            self._in_order(in_process),
-            self._in_order(free & among),
-            self._in_order(forks),
-            pythons={name: names for name, names in pythons.items() if name not in in_process},
-        )
-
-    def _in_order(self, names: Collection[str]) -> list[str]:
-        return [name for name in self._tests if name in names]
+        plan = {}
+        for name in self._tests:
+            more: Any = {"again": name in free & among, "in_fork": name in forks}
+            more["pythons"] = () if name in in_process else pythons.get(name, ())
+            plan[name] = self._how(name, in_process, **more)
+        return plan
 
     def _sharing(self, in_process: set[str], free: set[str]) -> set[str]:
         """Add the tests that need a name which only one of these defines before them."""
@@ -165,9 +162,10 @@ class _Notebook:
         """Return how a test runs, because of what it gave both ways, and as planned."""
         points, (both, blank), (last, last_blank) = self._points[name], first, planned
         isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
-        among, is_planned = both.in_process.get(name, 0.0), name in plan.in_process
-        in_fork = name in plan.forks and last.in_process.get(name, 0.0) >= among
-        if in_fork or (is_planned and name not in plan.forks):
+        among, how = both.in_process.get(name, 0.0), plan[name]
+        is_planned = how.way == IN_PROCESS
+        in_fork = how.in_fork and last.in_process.get(name, 0.0) >= among
+        if in_fork or (is_planned and not how.in_fork):
             among = last.in_process.get(name, 0.0)
         # where neither way gives the points, isolated is the way that cannot be forged
         stays = among <= isolated < points if is_planned else not isolated < points <= among
@@ -180,12 +178,14 @@ class _Notebook:
         without = blank.isolated if is_isolated else blank.in_process
         if is_isolated != is_planned:
             without = last_blank.scores
-        pythons = tuple(plan.pythons.get(name, ())) if is_isolated else ()
+        pythons = tuple(how.pythons) if is_isolated else ()
         asked = {each for part in self._source.given for each in part.answers} & self._words(name)
-        is_again = name in plan.again and last.in_process.get(name, 0.0) >= points
-        way, stem = ISOLATED if is_isolated else IN_PROCESS, self._path.stem
+        is_again = how.again and last.in_process.get(name, 0.0) >= points
+        given: Any = {"notebook": self._path.stem, "cell": name, "points": points}
+        given |= {"answers": answers, "blank": without.get(name, 0.0), "why": why}
         return TestRun(
-            *(stem, name, points, way, answers, without.get(name, 0.0), why),
+            ISOLATED if is_isolated else IN_PROCESS,
+            **given,
             again=is_again and is_isolated,
             is_number=name in both.numbers and is_isolated,
             in_fork=in_fork and not is_isolated,

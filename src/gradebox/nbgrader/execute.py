@@ -5,7 +5,7 @@ points, such as imports and helpers, run in the student's process and in that of
 """
 
 import os
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,13 @@ from gradebox.events import Event
 from gradebox.nbgrader.cells import is_test, name_of, setting
 from gradebox.nbgrader.dry_run import remembered
 from gradebox.nbgrader.notebook_run import Run
-from gradebox.nbgrader.plan import WAYS, NotebookPlan, Plan, planned
+from gradebox.nbgrader.plan import ISOLATED, WAYS, NotebookPlan, Plan, PlannedTest, planned
 from gradebox.nbgrader.source_notebook import source_folder, source_of
 from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
-from gradebox.workers.client import beginning
 from gradebox.workers.notebook import running
-from gradebox.workers.protocol import Given
+from gradebox.workers.protocol import Begin, Given
 
 PLACE = "'{assignment}' in it stands for the assignment."
 
@@ -100,7 +99,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         name, assignment = context.get("notebook", ""), context.get("assignment", "")
         if self.plan is None:
             self.plan = planned(remembered(self, source_folder(self, assignment), assignment))
-        run = self.run(nb, folder, context, self.plan.get(name, NotebookPlan()))
+        run = self.run(nb, folder, context, self.plan.get(name, {}))
         resources["gradebox"] = {"scores": run.scores}
         for event in run.events:
             self.log.warning(event)
@@ -121,7 +120,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             return not is_test(cell) and tag in (tags or ())
 
         given = [part for part in source.given if tag not in part.tags]
-        is_isolated = not tests <= {*plan.in_process}
+        is_isolated = any(plan.get(name, PlannedTest()).way == ISOLATED for name in tests)
         with self._running(folder, context, given, is_isolated) as notebook:
             run = Run(self, notebook, context.get("notebook", ""), plan, source)
             run.execute(nb, is_skipped)
@@ -147,7 +146,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
         limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
-        begin = beginning(folder, environment, level, limits, self.readable)
+        begin = Begin(str(folder), environment, level, asdict(limits), [*self.readable])
         of_tests = None
         if is_isolated:
             excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
 from gradebox.nbgrader.names import absent, borrowed, names_of
-from gradebox.nbgrader.plan import NotebookPlan
+from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTest
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
 from gradebox.workers.protocol import RunTest, Tested, error_of, failed
@@ -50,6 +50,7 @@ class Run:
         self.numbers: set[str] = set()  # the isolated tests whose last value is a number
         self.costly: set[str] = set()  # those that ended a process, which later tests lack
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
+        self._forks = {test for test, how in plan.items() if how.in_fork}
         self._released, self._when_late = released_by(step.parent), step.error_on_timeout
         # a process in which a student's code runs may not obey
         self._max_output, self._room = step.max_output, NOTEBOOK * step.max_output
@@ -60,8 +61,9 @@ class Run:
     def execute(self, nb: NotebookNode, is_skipped: Callable[[Any], bool]) -> None:
         """Execute the code cells of the notebook and keep what they show."""
         cells = nb.cells
-        found = borrowed(cells, self._released, self._plan.forks)
+        found = borrowed(cells, self._released, self._forks)
         lent = {each.test for each in found}
+        usual = {name for how in self._plan.values() for name in how.lends}
         own = [cell.source for cell in cells if not is_test(cell)]
         self._plays_along = any(map(_OWN.search, own))
         given = [*(cell.source for cell in self._source.cells.values()), *self._source.plain]
@@ -74,34 +76,36 @@ class Run:
                 if name_of(cell) in lent:
                     self._student(deepcopy(cell), self._released(cell.source))
         for each in found:
-            if each.name not in self._plan.lent and each.cell not in self._plan.forks:
+            if each.name not in usual and each.cell not in self._forks:
                 self._tell("borrowed", each.cell, name=each.name, test=each.test)
         for cell in self._in_turn():
             self._test(cell)
-        for name in self._plan.again:
-            if name in self._refused and name not in self.in_process:  # it has ended meanwhile
+        for name in self._refused:
+            if self._how(name).again and name not in self.in_process:  # it has ended meanwhile
                 self._not_a_value(name)
         for lack in absent(nb, self._source.defined).values():
             if lack.guess and not lack.failed:
                 self._tell("renamed", what=lack.kind, name=lack.name, guess=lack.guess)
 
+    def _how(self, test: str) -> PlannedTest:
+        return self._plan.get(test, PlannedTest())
+
     def _execute(self, cell: NotebookNode) -> None:
         name = name_of(cell)
         if is_test(cell):
+            how = self._how(name)
             # no test is in the student's process before the last cell of the student's has run, but
             # for what students were given of it
-            if name in self._plan.in_process or name in self._plan.again:
-                self._notebook.remember(name, name in self._plan.forks)
+            if how.way == IN_PROCESS or how.again:
+                self._notebook.remember(name, how.in_fork)
                 self._waiting.append(cell)
-            if name not in self._plan.in_process:
-                pythons = [*self._plan.pythons.get(name, ())]
-                message = RunTest(name, cell.source, points_of(cell), pythons)
+            if how.way == ISOLATED:
+                message = RunTest(name, cell.source, points_of(cell), [*how.pythons])
                 seconds = self._source.wish(name, "seconds")
                 self._score(cell, self._notebook.test(message, seconds))
         elif of(cell).get("locked"):
             tested = self._notebook.test(RunTest(name, cell.source, 0.0))
-            is_needed = self._plan.in_process or self._plan.again
-            helpers = self._source.helpers.get(name, ()) if is_needed else ()
+            helpers = self._source.helpers.get(name, ())
             self._student(cell, self._released(cell.source), helpers)
             if not tested.error and "ImportError" in {out.get("ename") for out in cell.outputs}:
                 _keep(cell, tested.outputs)  # it needs what students do not get
@@ -118,14 +122,14 @@ class Run:
         wanted: set[str] = set()
         for cell in reversed(self._waiting):
             bound, used, _ = names_of(cell.source)
-            if name_of(cell) in self._plan.in_process or bound & wanted:
+            if self._how(name_of(cell)).way == IN_PROCESS or bound & wanted:
                 first.insert(0, cell)
                 wanted |= used
         return first + [cell for cell in self._waiting if cell not in first]
 
     def _test(self, cell: NotebookNode) -> None:
         name = name_of(cell)
-        is_asked_again = name in self._plan.again
+        is_asked_again = self._how(name).again
         pythons, imports = self._given_back(cell)
         message = RunTest(name, cell.source, points_of(cell), pythons, imports=imports)
         seconds = self._source.wish(name, "seconds")
@@ -141,7 +145,8 @@ class Run:
         counts = not is_asked_again or self._compare(cell, result, late)
         if counts:
             self.scores[name] = result.score
-            if changed := [part for part in result.changed if part not in self._plan.usual]:
+            usual = {part for how in self._plan.values() for part in how.usual}
+            if changed := [part for part in result.changed if part not in usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
             elif result.score and self._reaches:
                 self._tell("reaches", name, what=", ".join(sorted(self._reaches)[:5]))
@@ -178,7 +183,7 @@ class Run:
         last = tested.outputs[-1] if tested.outputs else {}
         if re.fullmatch(r"[-\d.e]+", last.get("data", {}).get("text/plain", "")):
             self.numbers.add(name)
-        elif name in self._plan.numbers and not tested.error:  # a text would be worth all points
+        elif self._how(name).is_number and not tested.error:  # a text would be worth all points
             tested = failed("expected a number as the value of this cell")
         self.isolated[name] = self.scores[name] = tested.score
         _keep(cell, tested.outputs)
@@ -192,7 +197,7 @@ class Run:
             self._tell("slow" if tested.late else "ended", name, what="a call by the test")
         elif tested.refused and not tested.gone:
             self._refused[name] = tested.refused[0]
-            if name not in self._plan.again:
+            if not self._how(name).again:
                 self._not_a_value(name)
         elif tested.error.startswith("Late") or tested.lost:
             self._tell(tested.lost or "slow", name, what="a test")

@@ -137,10 +137,7 @@ class Outcome(NamedTuple):
     why: str = ""  # why it failed
 
 
-class _Executed(NamedTuple):
-    submission: Submission
-    mark: str  # the checksum of what the scores are made from
-    result: Result
+_Executed = tuple[Submission, str, Result]  # with the checksum of what the scores are made from
 
 
 class Batch(Executor):
@@ -162,7 +159,7 @@ class Batch(Executor):
         self._tests: list[TestRun] | None = None
         seen = course.store / "releases" / f"{course.assignment}.json"
         sources.releases |= remember(seen, sources, released_by(self._writer.exporter))
-        self._basis = course.basis(self._writer, sources.digest)
+        self._basis = course.basis(self._writer, json.dumps(sources.notebooks, sort_keys=True))
         self._masters = course.source_files(self._writer)
 
     def prepare(self) -> list[TestRun]:
@@ -191,7 +188,7 @@ class Batch(Executor):
                 running: set[Future[_Executed | Outcome]] = set()
                 # a few ahead, not the whole class: memory does not grow with it
                 while running := running | {
-                    threads.submit(self._safely, student, marks.get(student, Mark()))
+                    threads.submit(self._execute, student, marks.get(student, Mark()))
                     for student in islice(waiting, 2 * self.jobs - len(running))
                 }:
                     # Windows notices Ctrl-C between two waits only
@@ -202,22 +199,20 @@ class Batch(Executor):
                 # after an error threads still wait for cells, which end with the fork servers
                 threads.shutdown(wait=False, cancel_futures=True)
 
-    def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
+    def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
+        folder, graded = self.course.submitted(student), self.course.autograded(student)
         try:
-            return self._execute(student, marked)
+            submission = intake.take(student, folder, self.sources.notebooks, self.course.files_in)
+            plan = {name: self._plan.get(name, {}) for name in submission.notebooks}
+            plans = {n: {test: vars(how) for test, how in of.items()} for n, of in plan.items()}
+            times = str(self.sources.duedate), marked.extension
+            mark = files.digest([self._basis, json.dumps(plans), submission.digest, *times])
+            pages = [graded / f"{name}.ipynb" for name in submission.notebooks]
+            if self.resume and mark == marked.key and all(page.is_file() for page in pages):
+                return Outcome(student, "unchanged", marked.events)
+            return submission, mark, self.execute(submission, self._plan)
         except Exception as error:  # whatever it brings about, the others are graded
             return _failed(student, error, bool(marked.key))
-
-    def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
-        folder = self.course.submitted(student)
-        submission = intake.take(student, folder, self.sources.notebooks, self.course.files_in)
-        plans = {n: vars(plan) for n, plan in self._plan.items() if n in submission.notebooks}
-        times = str(self.sources.duedate), marked.extension
-        mark = files.digest([self._basis, json.dumps(plans), submission.digest, *times])
-        pages = [self.course.autograded(student) / f"{name}.ipynb" for name in submission.notebooks]
-        if self.resume and mark == marked.key and all(page.is_file() for page in pages):
-            return Outcome(student, "unchanged", marked.events)
-        return _Executed(submission, mark, self.execute(submission, self._plan))
 
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""

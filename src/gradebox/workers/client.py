@@ -15,13 +15,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.own_time import Deadline
-from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
+from gradebox.sandbox.seal import PASSED, THREADS, Level, NotSealed
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.protocol import Began, Begin, Fork, M, receive, send
 
@@ -131,11 +131,12 @@ class ForkServer:
         self._process.wait()
 
 
+@dataclass
 class Process:
     """A forked process: the line to it, and its id, or that of the first in its namespace."""
 
-    def __init__(self, channel: Channel, pid: int) -> None:
-        self.channel, self.pid = channel, pid
+    channel: Channel
+    pid: int
 
     def await_sealed(self, level: str) -> None:
         """Wait until it is sealed by a level, or raise ``NotSealed`` or ``TooMuch``."""
@@ -184,13 +185,6 @@ def _sender(end: socket.socket) -> int:
     if pid <= 0:  # of an end that was closed it is 0, which would stand for the grader
         raise RuntimeError("the process ended before its first word")
     return pid
-
-
-def beginning(
-    folder: Path, environment: dict[str, str], level: Level, limits: Limits, readable: Any = ()
-) -> Begin:
-    """Return the message that says how to seal a process."""
-    return Begin(str(folder), environment, level, asdict(limits), [*map(str, readable)])
 
 
 def _remove(folder: Path) -> None:

@@ -45,7 +45,8 @@ class Begin(Message):
     environment: dict[str, str]  # variables for the cells
     level: str  # a gradebox.sandbox.seal.Level
     limits: dict[str, Any]  # the fields of gradebox.sandbox.seal.Limits
-    readable: list[str]  # folders that it may read besides Python and the system's programs
+    # folders that it may read besides Python and the system's programs
+    readable: list[str] = field(default_factory=list)
     scratch: str | None = None  # the folder that it may write to, where it has no files of its own
     of_tests: bool = False  # whether it forks the processes of a notebook's tests
     barred: list[str] = field(default_factory=list)  # what the student's process cannot import

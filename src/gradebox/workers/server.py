@@ -18,7 +18,7 @@ from gradebox.sandbox.seal import Level, Limits, fork, seal
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Began, Begin, Fork, receive, send
-from gradebox.workers.student import StudentProcess
+from gradebox.workers.student import Student
 from gradebox.workers.tester import serve_tests
 
 
@@ -70,7 +70,7 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         send(line, Began())
         if begin.of_tests:
             serve_tests(line, other, begin, imported.shell)
-        StudentProcess(line, other, imported).serve()
+        Student(other, imported).serve(line)
     except (Gone, KeyboardInterrupt):
         pass
     finally:

@@ -316,15 +316,14 @@ def raised(error: BaseException) -> list[str]:
     return [kind.__name__, (error.args[0] if is_key else text_of(error))[:MESSAGE]]
 
 
-def _torch(name: str) -> Callable[..., Any]:
-    return lambda *state: getattr(sys.modules["torch"], name)(*state)
-
-
 # what gives and what sets the state of each random generator that a whole process shares
 GENERATORS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "random": (random.getstate, random.setstate),
     "numpy": (np.random.get_state, np.random.set_state),
-    "torch": (_torch("get_rng_state"), _torch("set_rng_state")),
+    "torch": (
+        lambda: sys.modules["torch"].get_rng_state(),
+        lambda state: sys.modules["torch"].set_rng_state(state),
+    ),
 }
 
 

@@ -44,6 +44,8 @@ def _line(error: BaseException) -> str:
 class Student:
     """Does what the grader asks for, one request at a time, and answers the tests on their line."""
 
+    _grader: Channel
+
     def __init__(self, tests: Channel, imported: Imported) -> None:
         self._tests, self._shell, self._barrier = tests, imported.shell, imported.barrier
         self._pristine, self._beside = imported.pristine.changed, watch_folder()
@@ -51,6 +53,7 @@ class Student:
         self._builtins, self._helpers = Builtins(), Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
         self._names: dict[str, dict[str, Any]] = {}
+        self._forks: dict[str, tuple[int, Channel]] = {}
         # what the last test left changed; None once code of the student's has run after it
         self._left: list[str] | None = None
         self._of_tests: dict[str, Any] = {}
@@ -58,6 +61,25 @@ class Student:
         self._numbers: dict[int, int] = {}
         # no attribute of theirs: functools.wraps would give it to a function of the student's
         self._callbacks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def serve(self, grader: Channel) -> NoReturn:
+        """Do what is asked for on both lines, until the grader ends, which raises Gone."""
+        self._grader, poll = grader, select.poll()
+        for channel in (grader, self._tests):
+            poll.register(channel.end, select.POLLIN)
+        while True:
+            # what has been read into a buffer is not announced
+            ready = poll.poll(0 if grader.has_more else None)
+            if self._tests.end.fileno() in dict(ready):
+                try:
+                    self.answer()
+                except Gone:  # the tests have ended; the student's cells go on
+                    poll.unregister(self._tests.end)
+            else:
+                with self.busy():
+                    message = protocol.receive(grader, None, RunCell, Remember, RunTest)
+                    if (answer := self.obey(message)) is not None:
+                        protocol.send(grader, answer)
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
@@ -176,11 +198,19 @@ class Student:
 
     def obey(self, message: Message) -> Message | None:
         """Do what the grader asks for, and return the answer, if there is one."""
-        if isinstance(message, RunCell):
-            return self._cell(message)
-        if isinstance(message, Remember):
-            self._names[message.test] = dict(self._user_ns)
-        return self._test(message) if isinstance(message, RunTest) else None
+        match message:
+            case RunCell():
+                return self._cell(message)
+            case RunTest(test) if test in self._forks:
+                return self._ask_fork(message)
+            case RunTest():
+                return self._test(message)
+            case Remember(test, fork):
+                if fork:
+                    self._fork(test)
+                else:
+                    self._names[test] = dict(self._user_ns)
+        return None
 
     def _cell(self, message: RunCell) -> Shown:
         count = self._left = None
@@ -231,43 +261,6 @@ class Student:
             changed.append("__builtins__")
             self._user_ns["__builtins__"] = builtins
         return changed + self._builtins.changed + self._pristine() + self._beside()
-
-
-class StudentProcess(Student):
-    """Serves the grader and the process of the tests, each on its line."""
-
-    def __init__(self, grader: Channel, tests: Channel, imported: Imported) -> None:
-        super().__init__(tests, imported)
-        self._grader = grader
-        self._forks: dict[str, tuple[int, Channel]] = {}
-
-    def serve(self) -> NoReturn:
-        """Do what is asked for, until the grader ends, which raises Gone."""
-        poll = select.poll()
-        for channel in (self._grader, self._tests):
-            poll.register(channel.end, select.POLLIN)
-        while True:
-            # what has been read into a buffer is not announced
-            ready = poll.poll(0 if self._grader.has_more else None)
-            if self._tests.end.fileno() in dict(ready):
-                try:
-                    self.answer()
-                except Gone:  # the tests have ended; the student's cells go on
-                    poll.unregister(self._tests.end)
-            else:
-                with self.busy():
-                    message = protocol.receive(self._grader, None, RunCell, Remember, RunTest)
-                    if (answer := self.obey(message)) is not None:
-                        protocol.send(self._grader, answer)
-
-    def obey(self, message: Message) -> Message | None:
-        """Do what the grader asks for; a fork does what is to be done with the objects of now."""
-        if isinstance(message, Remember) and message.fork:
-            self._fork(message.test)
-            return None
-        if isinstance(message, RunTest) and message.test in self._forks:
-            return self._ask_fork(message)
-        return super().obey(message)
 
     def _fork(self, test: str) -> None:
         ours, theirs = socket.socketpair()

@@ -41,15 +41,7 @@ def _imported(pattern: str, lab: bool | None = None) -> dict[str, Exercise]:
 
 
 def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
-    """Return exercises by their keys.
-
-    Parameters
-    ----------
-    topic : str
-        The topic; all of them when not given.
-    lab : bool
-        Those of the labs, in PyTorch, in place of those in NumPy.
-    """
+    """Return the exercises of a topic, or of all, by their keys: in NumPy, or those of the labs."""
     return _imported(f"{topic}/*.py", lab)
 
 

@@ -176,7 +176,7 @@ class Exercise:
         The function of :mod:`optdl` that the student rewrites, under the same name.
     parts : str or tuple
         The names of what a tuple holds, in the words of the task and nested as the tuple
-        is: ``("y", ("normalized", "factor"))``, or with semicolons between them, ``"y; factor"``.
+        is: ``("y", ("normalized", "factor"))``, or as a text, ``"y; normalized | factor"``.
         Empty where the answer is one thing.
     rtol, atol : float
         Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
@@ -199,7 +199,8 @@ class Exercise:
         use: Callable[..., Any] | None = None,
     ) -> None:
         if isinstance(parts, str) and "; " in parts:
-            parts = tuple(parts.split("; "))
+            some = [tuple(each.split(" | ")) for each in parts.split("; ")]
+            parts = tuple([each if len(each) > 1 else each[0] for each in some])
         self.key, self.reference, self.parts = key, reference, parts
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
@@ -242,11 +243,10 @@ class Exercise:
         The hints lead from a question to nearly the line, and none is the answer. They are told
         one after the other, as Markdown, with formulas between dollars.
 
-        A mistake is what is told about it, and indented below it the edits of the right answer's
-        text. What is told says what the student did, then what is right; it may go on in a further
-        line. An edit is ``old → new``, in one line or with ``→ new`` in the next one; the old text
-        stands once in the right answer, nothing stands for a new one that is empty, and ``\n``
-        for the end of a line, behind which the text may go on in the next one.
+        A mistake is what is told about it, in one line or more: what the student did, then what is
+        right. Indented below it are edits of the right answer's text, ``old → new`` in one line or
+        with ``→ new`` in the next one. The old text stands there once; the new one may be empty,
+        and ``\n`` is the end of a line, behind which the text may go on in the next one.
 
         What is told about the code is true where the code holds, or lacks, what it names. That may
         stand below it, in backticks, with the *effect* of the mistake, which is told elsewhere::
@@ -256,8 +256,8 @@ class Exercise:
                 without `clip…` or `minimum`, else your steps are those of unlimited gradients
 
         `with` and `without` ask for names and signs in the student's code, and in the functions of
-        the notebook that it calls; `…` is anything in a line. Where there are several such lines,
-        all have to hold. Without an effect, nothing is told of this mistake.
+        the notebook that it calls; `…` is anything in a line. Several such lines all have to hold.
+        Without an effect, nothing is told of this mistake.
         """
         self.hints += (" ".join(hint.split()) for hint in _HINT.findall(text))
         for hint, below in _MISTAKE.findall(_HINT.sub("", text)):

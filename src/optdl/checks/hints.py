@@ -13,11 +13,6 @@ _TOLD: Counter[str] = Counter()
 def hint(key: str) -> None:
     """Tell the next hint for an exercise: first a question, at last nearly the line.
 
-    Parameters
-    ----------
-    key : str
-        The exercise, such as ``L1-07``.
-
     Raises
     ------
     KeyError

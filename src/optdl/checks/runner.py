@@ -44,16 +44,8 @@ SECONDS = 10.0
 def check(key: str, function: Function, *, seed: int = 0, properties: bool = False) -> None:
     """Compare a student's function with the reference, and say what is wrong.
 
-    Parameters
-    ----------
-    key : str
-        The exercise, such as ``L1-07``.
-    function : callable
-        The student's function, with the signature of the exercise.
-    seed : int
-        Chooses the random cases.
-    properties : bool
-        Also check facts that the right answer must obey.
+    The exercise has a key such as ``L1-07``; the seed chooses its random cases. With ``properties``
+    the facts that the right answer must obey are checked, too.
 
     Raises
     ------
@@ -162,12 +154,7 @@ def _mistaken(
 def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
     """Compute what checks of a topic's answers need for every student alike, as graders may ask.
 
-    Parameters
-    ----------
-    topic : str
-        The topic; what of its checks is imported is prepared.
-    seeds : sequence of int
-        Those that the notebooks' checks use.
+    The seeds are those that the notebooks' checks use.
     """
     # without torch, none of the notebooks that are graded is a lab
     labs = blocks(topic, lab=True) if "torch" in sys.modules else {}
@@ -182,7 +169,8 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
     title = exercise.name
     old = stale(function)
     # with a text it is another: a module of PyTorch that lacks `forward` raises it
-    if any(_error(one.got) == "NotImplementedError" and not one.got.value[1] for one in tried):
+    raised = (one.got.value for one in tried if one.got.kind == "raised")
+    if any([*value] == ["NotImplementedError", ""] for value in raised):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
         text = f"{text}\n{LIKELY_CAUSE}{old}." if old else text
         raise CheckFailed(with_printed(text, tried[0].got.printed, "the first case"))
@@ -237,11 +225,6 @@ def _agree(exercise: Exercise, right: Any, got: Any) -> bool:
     return agrees(right, got, exercise.rtol, exercise.atol)
 
 
-def _error(outcome: Observation) -> str:
-    """Return the class of what a call raised, or an empty string."""
-    return str(outcome.value[0]) if outcome.kind == "raised" else ""
-
-
 def _is_not_compared(outcome: Observation) -> bool:
     """Return whether something else than a wrong value is the matter with a call."""
     large = isinstance(outcome.value, np.ndarray) and outcome.value.size > LARGE
@@ -250,7 +233,7 @@ def _is_not_compared(outcome: Observation) -> bool:
 
 def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
-    kept = [one for one in tried if not (_is_not_compared(one.got) or _error(one.right))]
+    kept = [one for one in tried if not _is_not_compared(one.got) and one.right.kind != "raised"]
     with silence(io.StringIO()):
         return diagnoses.explained(Evidence(exercise, function, kept))
 

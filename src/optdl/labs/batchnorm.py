@@ -50,23 +50,10 @@ NAMES = ("no normalization", "running averages", "computed anew")
 
 
 def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
-    """Return minibatches of training examples, drawn with replacement.
+    """Return minibatches of so many training examples each, drawn with replacement.
 
-    All sizes get the same examples in the same order.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the examples.
-    size : int
-        Examples in a minibatch.
-    steps : int
-        Number of minibatches.
-
-    Returns
-    -------
-    list of ((size, 64) tensor, (size,) tensor)
-        Features and labels, at most 5120 examples in all.
+    All sizes get the same examples in the same order, at most 5120 in all: pairs of (size, 64)
+    features and (size,) labels.
     """
     x, y, _, _ = digits.pixels()
     generator = torch.Generator().manual_seed(seed)
@@ -75,14 +62,9 @@ def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def initialize(model: nn.Module, seed: int) -> None:
-    """Draw the weights of a network from N(0, 2 / inputs); set all biases to 0.
+    """Draw the matrices of a network from N(0, 2 / inputs) with a seed.
 
-    Parameters
-    ----------
-    model : Module
-        Its matrices are drawn, its entries whose names end in ``bias`` are set; all else stays.
-    seed : int
-        Seed of the weights.
+    Entries whose names end in ``bias`` are set to 0; all else stays.
     """
     generator = torch.Generator().manual_seed(seed)
     state = {name: value.clone() for name, value in model.state_dict().items()}
@@ -177,17 +159,7 @@ def examples_seen() -> list[int]:
 def accuracies(record: LabRecord, size: int) -> dict[str, list[float]]:
     """Return the validation accuracies of a size at each test, by the name of the network.
 
-    Parameters
-    ----------
-    record : LabRecord
-        The student's record, with both runs of the size.
-    size : int
-        Examples in a minibatch.
-
-    Returns
-    -------
-    dict
-        Names to lists of accuracies between 0 and 1, one for each entry of :func:`examples_seen`.
+    There is one between 0 and 1 for each entry of :func:`examples_seen`.
     """
     plain, normalized = _both(record, size)
     curves = (plain["accuracy"], normalized["accuracy"], normalized["anew"])
@@ -195,19 +167,9 @@ def accuracies(record: LabRecord, size: int) -> dict[str, list[float]]:
 
 
 def mean_losses(record: LabRecord, size: int) -> dict[str, list[float]]:
-    """Return the training losses of a size, averaged over the steps between two tests.
+    """Return the training losses of a size, averaged over the steps between two tests, by name.
 
-    Parameters
-    ----------
-    record : LabRecord
-        The student's record, with both runs of the size.
-    size : int
-        Examples in a minibatch.
-
-    Returns
-    -------
-    dict
-        Names to lists of losses, one for each entry of :func:`examples_seen`.
+    There is one for each entry of :func:`examples_seen`.
     """
     by_name = zip(("no normalization", "batch normalization"), _both(record, size), strict=True)
     return {

@@ -62,12 +62,9 @@ def examples(inputs: str) -> digits.Data:
     """Return the digits as ``(x, y, x_validation, y_validation)``.
 
     The last 288 of the 1438 training examples are for validation; the test set is not touched.
-
-    Parameters
-    ----------
-    inputs : str
-        ``raw`` for pixels from 0 to 1, or ``standardized``: less the mean of each pixel, divided
-        by its standard deviation plus 0.1, as the pixels at the border hardly ever differ from 0.
+    The inputs are ``raw``, pixels from 0 to 1, or ``standardized``: less the mean of each pixel,
+    divided by its standard deviation plus 0.1, as the pixels at the border hardly ever differ
+    from 0.
     """
     if inputs not in INPUTS:
         raise ValueError(f"inputs must be one of {', '.join(INPUTS)}, got {inputs!r}")
@@ -132,28 +129,13 @@ def last_loss(losses: Sequence[float]) -> float:
 def best_rates(record: LabRecord, inputs: str) -> dict[str, float]:
     """Return for each method the rate at which the last losses are smallest, see :func:`last_loss`.
 
-    A run that diverged is left out.
-
-    Parameters
-    ----------
-    record : LabRecord
-        The student's record.
-    inputs : str
-        The kind of inputs whose runs are compared.
+    Only runs on this kind of inputs are compared; a run that diverged is left out.
     """
     return {name: run.setting["lr"] for name, run in _best_runs(record, inputs).items()}
 
 
 def best_curves(record: LabRecord, inputs: str) -> dict[str, list[float]]:
-    """Return for each method the training losses at its best rate, one after each 20 steps.
-
-    Parameters
-    ----------
-    record : LabRecord
-        The student's record.
-    inputs : str
-        The kind of inputs whose runs are compared.
-    """
+    """Return for each method the training losses at its best rate, one after each 20 steps."""
     return {name: run.curves["training loss"] for name, run in _best_runs(record, inputs).items()}
 
 

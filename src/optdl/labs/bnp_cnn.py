@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from optdl.data import load
-from optdl.labs.digits import Data, standardized
+from optdl.labs.digits import Data, accuracy, standardized
 from optdl.labs.lab import Lab, Parts, last_accuracy, on_threads, perform
 from optdl.labs.records import LabRecord
 from optdl.networks import CHANNEL_NORMALIZATIONS, cnn5, resnet_cifar
@@ -36,7 +36,6 @@ __all__ = [
     "METHODS",
     "SMALL",
     "Size",
-    "accuracy",
     "cifar10",
     "digits",
     "epochs_until",
@@ -66,30 +65,12 @@ FULL_FILE = "record-full.json"
 
 @dataclass(frozen=True)
 class Size:
-    """How large the runs are.
+    """How large the runs are: data, networks, and how they are trained.
 
-    Parameters
-    ----------
-    data : str
-        ``digits`` or ``cifar10``.
-    kinds : tuple of str
-        The networks, by the names of :func:`network`.
-    rates : dict
-        The learning rate of each method.
-    batch, epochs : int
-        Images in a minibatch, and epochs.
-    drops : tuple of int
-        After so many epochs the rate is divided by ten.
-    padding : int
-        Rows and columns of zeros around an image, before a part is cut out.
-    flip : bool
-        Whether images are mirrored.
-    device : str
-        Where it runs.
-    dtype : torch.dtype, optional
-        The type of the forward pass; None is float32.
-    weight_decay : float
-        That of the optimizer.
+    ``data`` is ``digits`` or ``cifar10``; ``kinds`` are names of :func:`network`; ``rates`` are the
+    learning rates by method, divided by ten after each of ``drops`` epochs. Images get ``padding``
+    rows and columns of zeros around them before a part is cut out. ``dtype`` is that of the forward
+    pass, float32 where it is None.
     """
 
     data: str
@@ -110,16 +91,9 @@ class Size:
         return [{"network": kind, "method": method} for kind in self.kinds for method in METHODS]
 
     def rate(self, method: str, epoch: int) -> float:
-        """Return the learning rate of an epoch, counted from 0.
+        """Return the learning rate of a method in an epoch, counted from 0.
 
         Where the rate drops later, the first epoch is a warm-up at a tenth of it.
-
-        Parameters
-        ----------
-        method : str
-            A method of the lab.
-        epoch : int
-            The epoch.
         """
         drops = sum(epoch >= drop for drop in self.drops) + (bool(self.drops) and epoch == 0)
         return self.rates[method] / 10**drops
@@ -184,15 +158,9 @@ def examples(size: Size) -> Data:
 def network(kind: str, method: str, seed: int) -> nn.Module:
     """Return a network for images with three colors, with weights of a seed.
 
-    Parameters
-    ----------
-    kind : str
-        ``ResNet-8`` to ``ResNet-110``, ``CNN`` for 32 × 32 pixels, ``small CNN`` for 8 × 8.
-    method : str
-        ``BN``, ``GN`` (four channels in a group), ``BNP`` without a normalization, ``BNP+GN``.
-        BNP itself is applied from outside: ``BNP(network)``.
-    seed : int
-        Seed of the weights.
+    The kinds are ``ResNet-8`` to ``ResNet-110``, ``CNN`` for 32 × 32 pixels, ``small CNN`` for
+    8 × 8. The methods are ``BN``, ``GN`` (four channels in a group), ``BNP`` without a
+    normalization, and ``BNP+GN``; BNP itself is applied from outside: ``BNP(network)``.
 
     Examples
     --------
@@ -230,32 +198,6 @@ def precision(device: torch.device, dtype: torch.dtype | None) -> Any:
     return contextlib.nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
-@torch.no_grad()
-def accuracy(model: nn.Module, x: Tensor, y: Tensor, device: str = "cpu") -> float:
-    """Return the share of images that a network classifies correctly, in evaluation mode.
-
-    Parameters
-    ----------
-    model : Module
-        The network, on the device.
-    x : (m, 3, height, width) tensor
-        The images, on any device; a thousand at a time go through the network.
-    y : (m,) tensor
-        Their classes.
-    device : str
-        Where to compute.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-    """
-    model.eval()
-    parts = zip(torch.split(x, 1000), torch.split(y, 1000), strict=True)
-    right = [(model(images.to(device)).argmax(1) == y.to(device)).sum() for images, y in parts]
-    return float(torch.stack(right).sum()) / len(y)
-
-
 # --- The runs ---------------------------------------------------------------------------------
 
 
@@ -269,29 +211,11 @@ def train(
 ) -> tuple[dict[str, list[float]], Any]:
     """Train one network with the student's classes; see :class:`optdl.labs.Lab`.
 
-    With a ``folder`` each epoch leaves a checkpoint there, by which an interrupted run goes on.
-
-    Parameters
-    ----------
-    size : Size
-        Data, rates, epochs and device.
-    parts : mapping
-        The student's ``Trainer``, ``Batches``, ``augment`` and, with a folder, ``Checkpoint``.
-    setting : dict
-        The ``method`` and the ``network`` of the run.
-    seed : int
-        Seed of the weights and of the order of the examples; the next one is that of the crops.
-    steps : int, optional
-        Train so many steps of the first epoch only, and measure no accuracy.
-    folder : path, optional
-        The folder, which must exist.
-
-    Returns
-    -------
-    curves : dict
-        ``loss``, one for each step, and ``accuracy``, one for each epoch.
-    model : Module
-        The trained network.
+    The parts are ``Trainer``, ``Batches``, ``augment`` and, with a ``folder`` that exists,
+    ``Checkpoint``: each epoch leaves one there, by which an interrupted run goes on. The seed is
+    that of the weights and of the order of the examples; the next one is that of the crops. With
+    ``steps``, only so many are trained, of the first epoch. The curves are ``loss``, one for each
+    step, and without ``steps`` ``accuracy``, one for each epoch.
     """
     method, kind = setting["method"], setting["network"]
     x, y, x_validation, y_validation = examples(size)
@@ -317,7 +241,9 @@ def train(
         for group in trainer.optimizer.param_groups:
             group["lr"] = size.rate(method, epoch)
         curves["loss"] += trainer.epoch(_cropped(size, parts, batches, crops))
-        curves["accuracy"].append(accuracy(trainer.model, x_validation, y_validation, size.device))
+        curves["accuracy"].append(
+            accuracy(trainer.model, x_validation, y_validation, device=size.device)
+        )
         if folder is not None:
             checkpoint.save(epoch + 1, [order, crops], curves=_Curves(curves), **states)
     return curves, trainer.model
@@ -402,22 +328,8 @@ def perform_full(
 ) -> LabRecord:
     """Make the runs of the full size; after an interruption the same call goes on.
 
-    Finished runs are in the record, and the run under way is in ``folder``, by its epochs.
-
-    Parameters
-    ----------
-    parts : mapping
-        The student's classes and functions.
-    user : str
-        The student's user name; the seed follows from it.
-    predictions : dict
-        What the student expects.
-    path : path
-        The record.
-    folder : path
-        Where checkpoints lie; made if it is missing.
-    size : Size
-        Data, rates, epochs and device.
+    Finished runs are in the record at ``path``, and the run under way is in ``folder``, which is
+    made if it is missing, by its epochs; the rest is as for :func:`optdl.labs.perform`.
 
     Raises
     ------
@@ -457,19 +369,9 @@ def _means(losses: list[float], epochs: int) -> list[float]:
 
 
 def mean_losses(record: LabRecord, kind: str = "ResNet-8") -> dict[str, list[float]]:
-    """Return for each method the mean training loss of each epoch; diverged runs are left out.
+    """Return for each method the mean training loss of each epoch, of one kind of network.
 
-    Parameters
-    ----------
-    record : LabRecord
-        The student's record of the small size.
-    kind : str
-        The network.
-
-    Returns
-    -------
-    dict
-        Methods to lists of losses, one for each epoch.
+    Diverged runs are left out.
     """
     return {
         run.setting["method"]: _means(run.curves["loss"], SMALL.epochs)
@@ -510,14 +412,8 @@ def _variants(device: str) -> dict[str, dict[str, Any]]:
 def images_per_second(step: Callable[[], Any], images: int, warmup: int, repeats: int) -> float:
     """Return on how many images a step works in each second, on a CPU or on a GPU.
 
-    Parameters
-    ----------
-    step : callable
-        Works on some images; a GPU may be at work when it returns.
-    images : int
-        How many in each call.
-    warmup, repeats : int
-        Calls before the measurement, as the first ones compile and allocate, and measured calls.
+    Each call of ``step`` works on so many images, on a GPU perhaps still when it returns. The first
+    calls compile and allocate: so many of them, ``warmup``, are not measured.
     """
 
     def now() -> float:
@@ -543,26 +439,11 @@ def measure(
     """Measure images per second of each variant of training, with the student's functions.
 
     The images are random: what they show does not change the speed. On a CPU one thread computes:
-    where other programs run, two wait for each other.
-
-    Parameters
-    ----------
-    parts : mapping
-        ``Trainer`` and ``augment``.
-    size : Size
-        Shape of the images, minibatches and device.
-    kind : str
-        The network; the last of the size when empty.
-    steps : int
-        Minibatches between two looks at the losses.
-    told : callable
-        Is called with each name and speed as it comes.
-
-    Returns
-    -------
-    dict
-        The name of each variant to its images per second; None where it was not measured: on a
-        CPU nothing is compiled, and the images lie there anyway.
+    where other programs run, two wait for each other. The parts are ``Trainer`` and ``augment``;
+    the network is the last of the size if no other ``kind`` is given; ``steps`` are the minibatches
+    between two looks at the losses. ``told`` is called with each name and speed as it comes.
+    The result has None where a variant was not measured: on a CPU nothing is compiled, and the
+    images lie there anyway.
     """
     kind = kind or size.kinds[-1]
     on_gpu = size.device == "cuda"
@@ -620,15 +501,7 @@ def _speed(
 
 
 def table(speeds: Mapping[str, float | None], size: Size) -> str:
-    """Return measured speeds as a table in Markdown, which names the device.
-
-    Parameters
-    ----------
-    speeds : dict
-        Names of variants to images per second, None where a variant was not measured.
-    size : Size
-        Says on which device.
-    """
+    """Return the speeds of :func:`measure` as a table in Markdown, which names the device."""
     device = torch.cuda.get_device_name() if size.device == "cuda" else "one thread of the CPU"
     rows = [
         f"| {name} | {'not measured' if speed is None else f'{speed:,.0f}'} |"

@@ -104,13 +104,7 @@ def _name(setting: Mapping[str, Any]) -> str:
 
 
 def curves(record: LabRecord) -> dict[str, dict[str, list[float]]]:
-    """Return the name of each run, and its ``training`` and ``validation`` losses by epoch.
-
-    Returns
-    -------
-    dict
-        Names of runs to a dict of two lists, each with one loss for each epoch.
-    """
+    """Return the name of each run, and its ``training`` and ``validation`` losses by epoch."""
     return {
         _name(run.setting): {
             "training": run.curves["loss"],

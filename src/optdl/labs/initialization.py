@@ -60,13 +60,10 @@ def network() -> nn.Sequential:
 
 @torch.no_grad()
 def damage(model: nn.Sequential, seed: int) -> tuple[int, int, int]:
-    """Damage three hidden layers behind the first, which the seed chooses.
+    """Damage three hidden layers behind the first, which the seed chooses, and return them.
 
-    Returns
-    -------
-    tuple of int
-        The hidden layer, counted from 1, whose weights are a hundred times too small; that whose
-        biases are -30, so that no unit is active; and that whose weights are all equal.
+    Counted from 1, these are the hidden layer whose weights are a hundred times too small, that
+    whose biases are -30, so that no unit is active, and that whose weights are all equal.
     """
     generator = torch.Generator().manual_seed(seed)
     small, dead, equal = (torch.randperm(DEPTH - 1, generator=generator)[:3] + 2).tolist()
@@ -139,13 +136,9 @@ def curves_by_start(record: LabRecord) -> dict[str, dict[str, list[float]]]:
 
 
 def deviations(record: LabRecord) -> dict[str, list[float]]:
-    """Return for each run the standard deviation of the activations, by hidden layer.
+    """Return the standard deviations of the activations, by the name of the initial weights.
 
-    Returns
-    -------
-    dict
-        Names of initial weights to lists with one entry for each hidden layer, from the input on;
-        the list is empty where a run measured none.
+    There is one for each hidden layer, from the input on, and none where a run measured none.
     """
     curves = curves_by_start(record)
     return {start: of_run.get("deviation", []) for start, of_run in curves.items()}

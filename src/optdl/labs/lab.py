@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 
 __all__ = ["Experiment", "Lab", "Parts", "finite_part", "last_accuracy", "on_threads", "perform"]
-__all__ += ["train_run"]
+__all__ += ["train_again", "train_run"]
 
 Parts = Mapping[str, Any]
 """What a student wrote, by the name that the lab asks for."""
@@ -36,23 +36,13 @@ def last_accuracy(curves: Mapping[str, list[float]]) -> float:
 
 @dataclass(frozen=True)
 class Lab:
-    """The runs of a lab.
+    """The runs of a lab, by the key of its row, such as ``LAB-1``; each has a setting.
 
-    Parameters
-    ----------
-    key : str
-        The row, such as ``LAB-1``.
-    settings : sequence of dict
-        One for each run.
-    experiment : callable
-        ``experiment(parts, setting, seed, steps)`` trains with the student's parts, and returns
-        curves, ``loss`` with one number for each step among them, and the network. It takes so
-        many steps, or as many as the lab has when ``steps`` is None.
-    score : callable
-        ``score(curves)`` of a run that did not diverge; that of the best run has to reach a level.
-    threads : int
-        So many threads compute. For small networks one is fastest: where other programs run, two
-        wait for each other most of the time.
+    ``experiment(parts, setting, seed, steps)`` trains with the student's parts, and returns curves,
+    ``loss`` with one number for each step among them, and the network. It takes so many steps, or
+    as many as the lab has when ``steps`` is None. ``score(curves)`` is that of a run that did not
+    diverge; that of the best run has to reach a level. So many ``threads`` compute: for small
+    networks one is fastest, as where other programs run, two wait for each other most of the time.
     """
 
     key: str
@@ -73,23 +63,8 @@ def perform(
 ) -> LabRecord:
     """Make the runs of a lab that its record does not have yet; return the record.
 
-    After each run the record is written, so that an interruption costs one run at most. What was
-    predicted before the first run stays as it was.
-
-    Parameters
-    ----------
-    lab : Lab
-        The runs.
-    parts : mapping
-        What the student wrote.
-    user : str
-        The student's user name; the seed follows from it.
-    predictions : dict
-        What the student expects.
-    path : path
-        The record.
-    progress : bool
-        Whether to show a bar.
+    After each run the record at ``path`` is written, so that an interruption costs one run at most.
+    What was predicted before the first run stays as it was. The seed follows from the user name.
 
     Raises
     ------
@@ -138,6 +113,35 @@ def train_run(
     steps = len(curves["loss"])
     curves = {name: finite_part(values) for name, values in curves.items()}
     return curves, "done" if len(curves["loss"]) == steps else "diverged", model
+
+
+def train_again(
+    user: Any,
+    experiment: Experiment,
+    score: Callable[[Mapping[str, list[float]]], float],
+    parts: Parts,
+    settings: Sequence[dict[str, Any]],
+    seed: int,
+    threads: int,
+) -> tuple[list[tuple[dict[str, Any], dict[str, list[float]], str]], dict[str, Any]] | str:
+    """Train all runs of a lab; return setting, curves and stop of each, and the best one's weights.
+
+    It runs beside ``user``, which is not called. ``experiment``, ``score``, ``settings`` and
+    ``threads`` are those of :class:`optdl.labs.Lab`. A text is returned when the lab refuses what
+    the student wrote: it says why.
+    """
+    runs, best, weights = [], -math.inf, {}
+    try:
+        with on_threads(threads):
+            for setting in settings:
+                curves, stop, model = train_run(experiment, parts, setting, seed)
+                runs.append((setting, curves, stop))
+                if stop == "done" and score(curves) > best:
+                    best, state = score(curves), model.state_dict().items()
+                    weights = {name: value.cpu().float().numpy() for name, value in state}
+    except RecordError as error:  # an exception of no built-in class does not cross
+        return str(error)
+    return runs, weights
 
 
 @contextlib.contextmanager

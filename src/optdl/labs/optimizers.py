@@ -49,14 +49,9 @@ LAB = Lab(
 
 
 def final_losses(record: LabRecord) -> dict[str, dict[float, float]]:
-    """Return for each optimizer its rates, and the mean loss of the last 20 steps at each.
+    """Return for ``SGD`` and ``AdamW`` the mean loss of the last 20 steps at each rate.
 
     A run that diverged is left out.
-
-    Returns
-    -------
-    dict
-        ``SGD`` and ``AdamW`` to a dict of rates to losses.
     """
     losses: dict[str, dict[float, float]] = {"SGD": {}, "AdamW": {}}
     for run in record.runs:

@@ -26,6 +26,7 @@ __all__ = [
     "Run",
     "as_python",
     "contents",
+    "read_record",
     "seed_of",
 ]
 
@@ -47,12 +48,7 @@ class RecordError(ValueError):
 
 
 def seed_of(user: str) -> int:
-    """Return the seed of a student: the CRC-32 of the user name.
-
-    Parameters
-    ----------
-    user : str
-        The name under which the work is handed in.
+    """Return the seed of a student: the CRC-32 of the name under which the work is handed in.
 
     Examples
     --------
@@ -66,16 +62,9 @@ def seed_of(user: str) -> int:
 class Run:
     """One training run of a lab.
 
-    Parameters
-    ----------
-    setting : dict
-        What tells it from the other runs, such as ``{"optimizer": "SGD", "lr": 0.1}``.
-    curves : dict
-        Names to numbers: ``loss`` has one for each step that was taken, all finite.
-    stop : str
-        ``done``, or ``diverged`` when the loss ceased to be finite.
-    seconds : float
-        Wall time.
+    The setting tells it from the other runs, such as ``{"optimizer": "SGD", "lr": 0.1}``. Of the
+    curves, ``loss`` has one number for each step that was taken, all finite. It is ``done``, or
+    ``diverged`` when the loss ceased to be finite. The seconds are wall time.
     """
 
     setting: dict[str, Any]
@@ -88,20 +77,9 @@ class Run:
 class LabRecord:
     """All that a student's lab has given.
 
-    Parameters
-    ----------
-    lab : str
-        The row of the lab, such as ``LAB-1``.
-    user : str
-        The student's user name, from which the seed follows.
-    predictions : dict
-        What the student expected before the first run.
-    runs : list of Run
-        The runs, in the order of the lab's settings.
-    device : str
-        Where it ran.
-    versions : dict
-        Versions of Python, NumPy, torch and optdl.
+    That are the row of the lab, such as ``LAB-1``, the user name, from which the seed follows, what
+    was predicted before the first run, the runs in the order of the lab's settings, where they ran,
+    and the versions of Python, NumPy, torch and optdl.
     """
 
     lab: str
@@ -138,14 +116,7 @@ class LabRecord:
 
     @classmethod
     def parse(cls, given: bytes | int | None, name: str = FILE) -> LabRecord:
-        """Return the record that ``contents`` gave; nothing in it is believed at sight.
-
-        Parameters
-        ----------
-        given : bytes or int, optional
-            What ``contents`` gave.
-        name : str
-            The name of the file.
+        """Return the record that ``contents`` gave of a file; nothing in it is believed at sight.
 
         Raises
         ------
@@ -176,6 +147,14 @@ def contents(path: str | os.PathLike[str] = FILE) -> bytes | int | None:
         return None
     size = path.stat().st_size
     return path.read_bytes() if size <= MAX_BYTES else size
+
+
+def read_record(answer: Any) -> bytes | int | None:
+    """Return what :func:`contents` gives of the record beside an answer.
+
+    The answer is that beside which this runs; it is not called.
+    """
+    return contents(FILE)
 
 
 def _parsed(given: bytes | int | None, name: str) -> Any:

@@ -53,18 +53,8 @@ you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → (centered**2).mean(axis=0) + eps
 you scale x, but do not center it; subtract the mean
     centered / root → x / root
-your γ is missing in the output and in the factor; y = γx̂ + β, and the factor is γ/√(σ² + ε)
-    gamma * normalized → normalized
-    gamma / root → 1 / root
 you multiply β by γ, too; y = γx̂ + β
     gamma * normalized + beta → gamma * (normalized + beta)
-you apply γ and β before you normalize, which removes them again; apply them afterwards
-    centered = x - x.mean → x = gamma * x + beta\n    centered = x - x.mean
-    gamma * normalized + beta → normalized
-your output is right, but your pair has x − μ in place of x̂
-    (normalized, gamma / root) → (centered, gamma / root)
-your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)
-    gamma / root → root
 your ε is always 1e-5; take `eps`
     + eps) → + 1e-5)
 """)

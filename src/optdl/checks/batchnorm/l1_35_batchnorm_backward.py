@@ -67,15 +67,11 @@ your means are over all features; take the means of each feature
     (grad * normalized).mean(axis=0) → (grad * normalized).mean()
     grad.mean(axis=0) → grad.mean()
 you use sums in the gradient of x; take the means of δ and δx̂ over the examples
-    (grad * normalized).mean(axis=0) → (grad * normalized).sum(axis=0)
-    grad.mean(axis=0) → grad.sum(axis=0)
+    grad.mean(axis=0) - along → len(grad) * (grad.mean(axis=0) + along)
 the factor γ/√(σ² + ε) is missing in the gradient of x; multiply by it
     factor * (grad - grad.mean(axis=0) - along) → grad - grad.mean(axis=0) - along
 you divide by the factor; multiply by it, since it is γ/√(σ² + ε)
-    factor * (grad - grad.mean(axis=0) - along) → (grad - grad.mean(axis=0) - along) / factor
+    = factor * → = 1 / factor *
 your gradient of γ is multiplied by the factor; it is the sum of δx̂
     grad_x, grad_gamma → grad_x, factor * grad_gamma
-your means divide by m − 1; they divide by m
-    grad.mean(axis=0) - along
-    → (grad.sum(axis=0) + normalized * (grad * normalized).sum(axis=0)) / (len(grad) - 1)
 """)

@@ -47,10 +47,6 @@ you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β
     scale * (bias - mean) + beta → scale * (bias - mean + beta)
 you scale the columns of the weight; each row belongs to one output, so scale the rows
     scale[:, None] * weight → scale * weight
-you subtract the mean from the weight; only the bias is shifted
-    * weight → * (weight - mean[:, None])
 you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt(var + eps) → (var + eps)
-your ε is outside the root; the scale is γ/√(σ² + ε)
-    np.sqrt(var + eps) → (np.sqrt(var) + eps)
 """)

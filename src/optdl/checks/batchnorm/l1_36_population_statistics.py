@@ -30,18 +30,13 @@ exercise.help(r"""
 1. Which axis of `means` and `variances` counts the minibatches, and which axis counts the features?
 2. The deviations are measured from the mean of the minibatch itself, so $\sigma_B^2$ is too small
    on average: $E_B[\sigma_B^2] = \frac{m-1}{m}\,V[x]$. Solve this for $V[x]$.
-3. Average both arrays along axis 0. Then multiply the second average by $m$ and divide it by $m -
-   1$.
+3. Average both arrays along axis 0. Then multiply the second average by $m$, and divide by $m-1$.
 your factor is inverted; multiply the variance by m/(m − 1)
     m / (m - 1) → (m - 1) / m
 you correct with the number of minibatches; m is the number of examples in a minibatch
     m / (m - 1) → len(means) / (len(means) - 1)
 you average the standard deviations; average the variances
     variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
-you take the variance of the means; take the mean of the variances, times m/(m − 1)
-    m / (m - 1) * variances.mean(axis=0) → means.var(axis=0)
-you add the variance of the means; multiply by the factor m/(m − 1) instead
-    m / (m - 1) * variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
 you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)
     m / (m - 1) * variances.mean(axis=0) → variances.sum(axis=0) / (m - 1)
 """)

@@ -29,8 +29,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which array does each update take from the update before, and which array takes its place in the
-   first update?
+1. Which array does each update take from the one before, and what stands for it in the first one?
 2. The first value enters by the same formula as all others. If the start is that value itself, the
    first average equals it, since $\rho + (1 - \rho) = 1$.
 3. Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, and
@@ -43,15 +42,12 @@ you divide by 1 − ρᵗ, as the bias correction of Adam does; do not divide
     values[0] if → np.zeros(values.shape[1]) if
     append(average) → append(average / (1 - rho ** (len(averages) + 1)))
 you mix each value with the value before it; mix it with the average
-    average = rho * average → mixed = rho * average
-    averages.append(average) → averages.append(mixed)\n        average = value
+    averages.append(average) → averages.append(average)\n        average = value
 you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)μ_B
     (1 - rho) * value → value
 your first row is the start; it is the average after the first value
     averages = [] → averages = [average]
     in values: → in values[1:]:
-you return the plain mean of all values so far; the weight of a value falls with its age
-    np.array(averages) → np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
 you start from the mean of all values; if no start is given, start from the first value
     values[0] if → values.mean(axis=0) if
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average

@@ -53,8 +53,6 @@ you center what the next layer reads, but do not scale it; divide by the deviati
 you normalize the outputs before tanh; measure what the next layer reads, behind it
     h = np.tanh(x @ W.T) → h = x @ W.T
     x = (h - mean) / std → x = np.tanh((h - mean) / std)
-you return variances; return their roots, the standard deviations
-    deviations.append(std) → deviations.append(std**2)
 your variance divides by m − 1; here it divides by m, as for the inputs
     h.std(axis=0) → h.std(axis=0, ddof=1)
 """)

@@ -26,14 +26,10 @@ def evaluate(model, x, y, size):
 
 
 @driver(
-    "LAB-3:evaluate",
     evaluate,
-    parts=(
-        ("the loss", "the accuracy"),
-        *("the type of what is returned", "the examples of each forward pass"),
-        *("whether the scores have a graph", "the mode afterwards"),
-        ("running_mean", "running_var", "num_batches_tracked"),
-    ),
+    "the loss | the accuracy; the type of what is returned; the examples of each forward pass; "
+    "whether the scores have a graph; the mode afterwards; "
+    "running_mean | running_var | num_batches_tracked",
     rtol=1e-6,
 )
 def exercise(function, x, y, size, training, seed):
@@ -69,21 +65,18 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How must the results of minibatches of different sizes be combined if each example is to count
-   equally?
+1. How must results of minibatches of different sizes be combined if all examples count equally?
 2. Sum over the examples, and divide once at the end. With `reduction="sum"`, `cross_entropy`
    returns the sum over a minibatch, and correct answers can be counted.
-3. Remember the mode and switch to evaluation mode. Split `x` and `y` with `torch.split`, add up the
-   losses and the matches of `argmax` with the labels, restore the mode, and divide both sums by
-   `len(y)`.
+3. Remember the mode and switch to evaluation mode. Split `x` and `y` with `torch.split`, add up
+   losses and matches of `argmax` with the labels, restore the mode, and divide both by `len(y)`.
 your network is tested in the mode in which it comes; call `model.eval()` first
     model.eval() → pass
 your results are means over the minibatches, in which the examples of a smaller last minibatch count
 for more; take the mean over the examples
     , reduction="sum").item() → ).item() * len(y) / -(-len(y) // size)
     labels).sum().item() → labels).double().mean().item() * len(y) / -(-len(y) // size)
-you multiply each mean loss by `size`, but the last minibatch may be smaller; multiply by the number
-of its own examples
+you multiply each mean loss by `size`; the last minibatch may be smaller, so take its own number
     , reduction="sum").item() → ).item() * size
 you leave out the last minibatch when it is smaller; all examples count
     scores = model(inputs) → if len(inputs) < size: break\n        scores = model(inputs)

@@ -48,20 +48,12 @@ class BatchNorm(nn.Module):
 
 
 @driver(
-    "LAB-3:module",
     BatchNorm,
+    "the state of a new module; its parameters; outputs in training; gradients of x in training; "
+    "running_mean | running_var | num_batches_tracked; whether num_batches_tracked is an integer; "
+    "whether the running averages have a graph; output and gradient of x in evaluation mode; "
+    "output after load_state_dict",
     closed="torch.nn.BatchNorm1d; torch.nn.BatchNorm2d; torch.batch_norm",
-    parts=(
-        "the state of a new module",
-        "its parameters",
-        "outputs in training",
-        "gradients of x in training",
-        ("running_mean", "running_var", "num_batches_tracked"),
-        "whether num_batches_tracked is an integer",
-        "whether the running averages have a graph",
-        "output and gradient of x in evaluation mode",
-        "output after load_state_dict",
-    ),
     rtol=1e-6,
     atol=1e-6,  # `1 / num_batches_tracked` is a number in float32
 )
@@ -131,8 +123,7 @@ exercise.help(r"""
 3. In training, compute the mean and the variance of the minibatch and, without autograd, move each
    running average by $s$ times the difference. Otherwise use the averages. In both cases normalize,
    scale and shift.
-your running variance averages the biased variance; it is the unbiased one that it averages, with
-count − 1 in the denominator
+your running variance averages the biased variance; average the unbiased one, over count − 1
     var * count / (count - 1) → var
 you normalize with the unbiased variance; in training the variance that you divide by is the biased
 one, with the number of values in its denominator
@@ -140,18 +131,15 @@ one, with the number of values in its denominator
     var * count / (count - 1) → var
 you correct the variance with the number of examples; a channel of an image has m · h · w values
     x.numel() // x.shape[1] → x.shape[0]
-you give each pixel of an image its own mean and variance; a channel has one of each, over all
-images and positions
+each pixel of yours has its own mean and variance; a channel has one, over all images and places
     (x - mean.view(shape)) → (x - (x.mean(0) if self.training else mean.view(shape)))
     (var.view(shape) + → ((x.var(0, False) if self.training else var.view(shape)) +
 your running averages keep the graph of the earlier minibatches; change them under `torch.no_grad()`
     @torch.no_grad() →
-you compute the statistics of the minibatch without gradients; the gradient of x goes through the
-mean and the variance as well
+your mean and variance have no gradients; the gradient of x goes through both of them as well
     x.mean(axes), x.var(axes, unbiased=False)
     → x.mean(axes).detach(), x.var(axes, unbiased=False).detach()
-you normalize with the statistics of the minibatch in evaluation mode, too; there the running
-averages take their place
+you normalize with the minibatch in evaluation mode, too; there the running averages are used
     mean, var = self.running_mean, self.running_var → pass
 your running averages change in evaluation mode as well; update them in training only
     )\n        if self.training:\n            s → )\n        s
@@ -161,8 +149,7 @@ used, and the averages are only updated
     )\n        else:\n            m → )\n        m
 ε stands outside your root; it is added to the variance under it
     + self.eps).sqrt() → ** 0.5 + self.eps)
-your share is 1 / (t + 1) when momentum is None, where t counts this minibatch already; the first
-minibatch has the share 1
+without a momentum your share is 1 / (t + 1); it is 1 / t, where t counts this minibatch already
     1 / self.num_batches_tracked.item() → 1 / (self.num_batches_tracked.item() + 1)
 you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the share
 0 the running averages stay as they are

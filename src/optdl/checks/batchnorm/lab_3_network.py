@@ -41,10 +41,9 @@ class Network(nn.Module):
 
 
 @driver(
-    "LAB-3:network",
     Network,
-    parts="the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores "
-    "in evaluation mode after them; whether self.layers is an nn.Sequential",
+    "the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores in "
+    "evaluation mode after them; whether self.layers is an nn.Sequential",
 )
 def exercise(kind, widths, normalized, options, x, y, seed):
     """Make a network, test it, take three steps with one minibatch, and test it again."""
@@ -93,14 +92,11 @@ exercise.help(r"""
    answer different?
 2. Collect all layers in one list. Each pair of consecutive widths except the last gives a linear
    layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer alone.
-3. Loop over all pairs but the last and append their layers; the linear layer has a bias only if
-   there is no normalization. Append the last linear layer, and unpack the list into
-   `nn.Sequential`.
-your layers before a normalization have a bias, which the mean removes again; leave it out there
-with `bias=False`
+3. Loop over all pairs but the last and append their layers; a linear layer has a bias only if there
+   is no normalization. Append the last linear layer; unpack the list into `nn.Sequential`.
+your layers before a normalization have a bias, which the mean removes; make it `bias=False` there
     , bias=normalization is None →
-your hidden layers have no bias where there is no normalization; leave it out before a normalization
-only
+your hidden layers never have a bias; leave it out before a normalization only
     bias=normalization is None → bias=False
 your normalization stands behind the ReLU; here it stands between the dense layer and the ReLU
     if norm → layers.append(nn.ReLU())\n            if norm
@@ -112,8 +108,7 @@ you do not pass `momentum` on to the normalization, which takes its own default
 you pass on another momentum where you are given 0 or None, as `momentum or …` does; each means
 something to the normalization, so pass on what you are given
     momentum=momentum) → momentum=momentum or 0.1)
-you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name,
-`momentum=momentum`
+you pass momentum where `nn.BatchNorm1d` expects eps; pass it by its name, `momentum=momentum`
     momentum=momentum → momentum
 hidden layers of one width share a normalization, the same module; each layer has its own
     append(normalization( → append(vars(self).setdefault(widths[k + 1], normalization(
@@ -129,8 +124,7 @@ your layers are those of a plain list, which a module does not know; put them in
 your layers stand in an `nn.ModuleList`; the task asks for one `nn.Sequential`
     nn.Sequential(*layers) → nn.ModuleList(layers)
     return self.layers(x) → for layer in self.layers:\n            x = layer(x)\n        return x
-each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called `layers.0.0`,
-`layers.0.1`, …; put all of them into one
+your hidden layers are `nn.Sequential`s of their own, with parts `layers.0.0`, …; put all into one
     layers.append(nn.ReLU()) → layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]
 you normalize with `nn.BatchNorm1d`, whatever class you are given; call `normalization`
     append(normalization(widths → append(nn.BatchNorm1d(widths

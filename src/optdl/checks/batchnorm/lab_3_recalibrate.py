@@ -28,11 +28,10 @@ def recalibrate(model, batches):
 
 
 @driver(
-    "LAB-3:recalibrate",
     recalibrate,
-    closed="torch.optim.swa_utils.update_bn",
-    parts="the running averages; num_batches_tracked of each normalization; the momentum of each "
+    "the running averages; num_batches_tracked of each normalization; the momentum of each "
     "normalization; the mode afterwards; the parameters",
+    closed="torch.optim.swa_utils.update_bn",
 )
 def exercise(function, batches, once, momenta, training, seed):
     """Compute the statistics of two normalizations anew, from what one may go through ``once``."""
@@ -76,8 +75,7 @@ exercise.help(r"""
 2. With `momentum=None` the $t$-th minibatch has the share $1/t$. If the count starts again at 0,
    the first minibatch has the share 1, and it replaces the old averages.
 3. Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass all
-   minibatches through the network in training mode without gradients, and restore what you
-   remembered.
+   minibatches through the network in training mode without gradients, and restore both.
 your network passes the minibatches in the mode in which it comes; call `model.train()` first
     model.train() → pass
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first
@@ -88,8 +86,7 @@ count; set momentum to None for the pass
 you find certain classes only, by `isinstance`; a normalization is any module that has the attribute
 `running_mean`
     hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
-you go through the children of the network and miss the layers within them; go through
-`model.modules()`
+you go through the children of the network and miss layers within them; take `model.modules()`
     model.modules() → model.children()
 your statistics are those of the first minibatch; go through all of them
     model(x) → model(x)\n        break

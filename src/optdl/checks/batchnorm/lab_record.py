@@ -1,15 +1,13 @@
 """What the record of the lab's runs has to hold."""
 
+from functools import partial
+
 from torch import nn
 
 from optdl.checks.batchnorm.lab_3_network import Network
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples_seen, mean_losses
 from optdl.labs.digits import accuracy, loaded, pixels
-
-
-def _is_share(value):
-    return isinstance(value, int | float) and 0 <= value <= 1
 
 
 def _evaluate(weights):
@@ -19,41 +17,39 @@ def _evaluate(weights):
     return accuracy(loaded(model, weights), *pixels()[2:])
 
 
-def _first_above(name):
-    """Return a function of a record: after how many examples a curve of size 64 exceeds 0.8."""
-
-    def find(record):
-        found = zip(examples_seen(), accuracies(record, 64)[name], strict=True)
-        return next((seen for seen, accuracy in found if accuracy > 0.8), 0)
-
-    return find
+def _first_above(name, record):
+    """Return after how many examples a curve of size 64 exceeds 0.8."""
+    found = zip(examples_seen(), accuracies(record, 64)[name], strict=True)
+    return next((seen for seen, accuracy in found if accuracy > 0.8), 0)
 
 
-def _gain(record):
-    curves = accuracies(record, 64)
-    return curves["computed anew"][0] - curves["running averages"][0]
-
-
-def _loss(record):
-    return mean_losses(record, 2)["batch normalization"][-1]
+def _first(record, name):
+    return accuracies(record, 64)[name][0]
 
 
 _NUMBER = "after how many examples the accuracy at 64 first exceeds 0.8 (0 if it never does), with "
 
-
 RECORD = RecordCheck(
-    key="LAB-3:record",
     lab=LAB,
     predictions={
         "size": ("one of the sizes 64, 8 and 2", SIZES.__contains__),
-        "accuracy": ("a number between 0 and 1", _is_share),
+        "accuracy": (
+            "a number between 0 and 1",
+            lambda value: isinstance(value, int | float) and 0 <= value <= 1,
+        ),
     },
     evaluate=_evaluate,
     level=0.84,
     readings={
-        "averages": (f"{_NUMBER}running averages", _first_above("running averages")),
-        "anew": (f"{_NUMBER}statistics computed anew", _first_above("computed anew")),
-        "gain": ("the accuracy at 64 after 512 examples, anew minus running averages", _gain),
-        "loss": ("the last training loss with batch normalization at size 2", _loss),
+        "averages": (f"{_NUMBER}running averages", partial(_first_above, "running averages")),
+        "anew": (f"{_NUMBER}statistics computed anew", partial(_first_above, "computed anew")),
+        "gain": (
+            "the accuracy at 64 after 512 examples, anew minus running averages",
+            lambda record: _first(record, "computed anew") - _first(record, "running averages"),
+        ),
+        "loss": (
+            "the last training loss with batch normalization at size 2",
+            lambda record: mean_losses(record, 2)["batch normalization"][-1],
+        ),
     },
 )

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from optdl.batchnorm import (
-    batchnorm_inference,
-    renorm_forward,
-)
+from optdl.batchnorm import batchnorm_inference, renorm_forward
 from optdl.checks.batchnorm.shared import away_from_one, random_features, shapes
 from optdl.checks.exercise import answer_to
 
@@ -61,8 +58,6 @@ you take a root of `std`; it is σ already, and nothing is added to it
     s, d = → std = np.sqrt(std + eps)\n    s, d =
 your output is right, but the factor in your pair lacks s; it is γs/σ_B
     gamma * s / batch_std → gamma / batch_std
-your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B
-    gamma * s / batch_std → gamma * s
 your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are constants,
 and the gradient passes through μ_B and σ_B
     (normalized, gamma → (normalized * s + d, gamma

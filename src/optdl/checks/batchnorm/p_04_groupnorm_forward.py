@@ -57,14 +57,8 @@ your variance divides by d/G − 1; divide by d/G
     var(axis=2, keepdims=True) → var(axis=2, keepdims=True, ddof=1)
 your ε is outside the root; divide by √(σ² + ε)
     np.sqrt(grouped.var(axis=2, keepdims=True) + eps) → (grouped.std(axis=2, keepdims=True) + eps)
-you divide by the variance; divide by its root, √(σ² + ε)
-    np.sqrt →
 your output is that of batch norm; take the statistics of each example and group
     normalized.reshape(x.shape) → (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps)
-your groups are every G-th feature, and change places; a group has neighboring features
-    x.reshape(len(x), groups, -1) → x.reshape(len(x), -1, groups).swapaxes(1, 2)
-your ε is always 1e-5; take `eps`
-    + eps) → + 1e-5)
 you normalize over all features, as layer norm does; each of the groups has its own statistics
     groups, -1 → 1, -1
 """)

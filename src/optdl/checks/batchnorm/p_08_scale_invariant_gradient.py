@@ -35,9 +35,8 @@ def _(function, rng):
 exercise.help(r"""
 1. The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. Through
    which of these two steps have you already propagated a gradient?
-2. Exercise 3 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k
-   h_{ik} W_{jk}$, the chain rule then gives $\partial f/\partial W_{jk} = \sum_i (\partial
-   f/\partial z_{ij})\, h_{ik}$.
+2. Exercise 3 with the factor $1/\sigma$ gives $\partial f/\partial z$. With $z=hW^T$ the chain rule
+   then gives $\partial f/\partial W_{jk}=\sum_i(\partial f/\partial z_{ij})\,h_{ik}$.
 3. Normalize $hW^T$ along axis 0, and apply the formula of exercise 3 to `upstream`, with one over
    the standard deviation as the factor. Multiply the transpose of the result by `h`.
 you hold mean and variance constant; both depend on W
@@ -47,23 +46,11 @@ you hold the variance constant; it depends on W, so subtract ẑ · mean(δẑ),
 you hold the mean constant; it depends on W, so subtract mean(δ)
     upstream - upstream.mean(axis=0) - along → upstream - along
 you subtract sums over the examples; subtract means over them
-    (upstream * normalized).mean → (upstream * normalized).sum
-    upstream.mean → upstream.sum
+    upstream.mean(axis=0) - along → len(h) * (upstream.mean(axis=0) + along)
 your σ divides by m − 1; batch norm divides by m
     z.std(axis=0) → z.std(axis=0, ddof=1)
 you do not divide by σ, the standard deviation of hWᵀ
     - along) / std → - along)
-you divide by the variance; divide by its root
-    - along) / std → - along) / std**2
-you multiply by σ, so your gradient grows with W; divide by σ
-    - along) / std → - along) * std
 you return the gradient of a plain layer; go back through the normalization first
     back.T @ h → upstream.T @ h
-you return the gradient of the outputs hWᵀ; multiply by h to get the gradient of W
-    back.T @ h → back
-you normalize the rows of W; normalize the outputs hWᵀ
-    return back.T @ h
-    → length = np.linalg.norm(W, axis=1, keepdims=True)\n
-        grad = upstream.T @ h\n
-        return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
 """)

@@ -12,7 +12,7 @@ def random_features(rng: np.random.Generator, m: int, d: int) -> np.ndarray:
     ).round(2)
 
 
-def away_from_one(rng: np.random.Generator, d: int) -> np.ndarray:
+def away_from_one(rng: np.random.Generator, d: int | np.int64) -> np.ndarray:
     """Return numbers away from 0 and ±1, so that none can be left out unseen."""
     return rng.uniform(1.5, 3, size=d).round(2) * rng.choice([-1, 1], size=d)
 

@@ -41,8 +41,7 @@ exercise.help(r"""
 3. Write a loop over the three methods. Collect the values of `np.linalg.eigvalsh` of both matrices
    in one list, and divide its largest entry by its smallest.
 you take the larger of two condition numbers; with one rate the eigenvalues of both layers compete
-    values.extend(np.linalg.eigvalsh(extended.T @ extended / len(A)))
-    → values.append(np.linalg.cond(extended.T @ extended))
+    extend(np.linalg.eigvalsh( → append(np.linalg.cond(
     max(values) / min(values) → max(values)
 your BN normalizes the inputs; it stands behind the first layer and normalizes what the second reads
     (X, normal_H) → (normal_X, H)
@@ -50,8 +49,6 @@ your BN normalizes the inputs as well; it leaves what the first layer reads as i
     (X, normal_H) → (normal_X, normal_H)
 the column of ones is missing; each layer has a bias
     np.column_stack([np.ones(len(A)), A]) → A
-you return roots, the condition numbers of the activations; take the eigenvalues of the Hessians
-    max(values) / min(values) → np.sqrt(max(values) / min(values))
 you center, but do not scale; divide by the standard deviations, too
     ((A - A.mean(axis=0)) / A.std(axis=0) for → (A - A.mean(axis=0) for
 """)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.bnp import preconditioner, split_adam_step
-from optdl.checks.bnp.shared import random_means
+from optdl.checks.batchnorm.shared import away_from_one
 from optdl.checks.exercise import answer_to
 
 
@@ -27,7 +27,7 @@ def _(rng):
         (1, few, 1e-8, []),
     ):
         weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
-        mean, std = random_means(rng, features), rng.uniform(0.2, 2, size=features).round(2)
+        mean, std = away_from_one(rng, features), rng.uniform(0.2, 2, size=features).round(2)
         q, lr = float(rng.choice([1.5, 2.0, 3.0])), float(rng.choice([0.1, 0.5]))
         yield size * weight.round(2), size * bias.round(2), mean, std, q, lr, *eps
 
@@ -50,10 +50,9 @@ exercise.help(r"""
 3. For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide Adam's
    step by $q$, and subtract the finished change of the weight times `mean`.
 you give P Pᵀ g to Adam; it takes Pᵀ g, whose components it divides, and P comes after it
-    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
-    → (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
-    weight, adam(grad_bias / q) / q - weight @ mean
-    → adam(weight), adam(grad_bias / q**2 - weight @ mean)
+    weight = adam( → weight = (
+    return weight → return adam(weight)
+    adam(grad_bias / q) / q - weight @ mean → adam(grad_bias / q**2 - weight @ mean)
 you return the step of z; the parameters are P z, so P is still missing
     / (q * std)) / (q * std) → / (q * std))
     adam(grad_bias / q) / q - weight @ mean → adam(grad_bias / q)
@@ -66,12 +65,8 @@ you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam
     adam(grad_bias / q) / q → adam(grad_bias) / q**2
 your Pᵀ g lacks − μ(j) G_b(i); it has (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j)) for the weight
     (grad_weight - np.outer(grad_bias, mean)) → grad_weight
-your change of the bias lacks − Σ ΔW(i,j) μ(j), which comes from the first row of U
-    - weight @ mean →
 your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it
     - weight @ mean → + weight @ mean
-you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW
-    adam(grad_bias / q) / q - weight @ mean → (adam(grad_bias / q) - (q * std * weight) @ mean) / q
 you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before
     / (q * std)) / (q * std) → / (q * std) ** 2)
     adam(grad_bias / q) / q → adam(grad_bias / q**2)
@@ -82,15 +77,4 @@ you divide by g² + ε; Adam divides by |g| + ε
     np.abs(gradient) → gradient**2
 you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε
     (np.abs(gradient) + eps) → np.sqrt(gradient**2 + eps)
-you give P Pᵀ g to Adam, and multiply its step by P; Adam takes Pᵀ g
-    weight = adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
-    → w = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2\n
-        weight = adam(w) / (q * std)
-    adam(grad_bias / q) / q → adam(grad_bias / q**2 - w @ mean) / q
-you give P g to Adam and take Pᵀ of its step; it is the other way around
-    adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
-    → grad_weight / (q * std)
-    return weight, adam(grad_bias / q) / q - weight @ mean
-    → bias = adam(grad_bias / q - weight @ mean)\n
-        return (adam(weight) - np.outer(bias, mean)) / (q * std), bias / q
 """)

@@ -67,13 +67,12 @@ class BNP:
 
 
 @driver(
-    "LAB-5:bnp",
     BNP,
-    parts="the means, then the variances; the gradients after step 1; the gradients after the "
-    "last step; the dtype of the averages at the start; whether the averages have a graph; "
-    "the averages that were saved after step 1, at the end; the exception of a second step "
-    "without a pass; the gradients after a second step without a pass; how many more hooks "
-    "there are after remove() than before BNP; the output of the network after remove()",
+    "the means, then the variances; the gradients after step 1; the gradients after the last "
+    "step; the dtype of the averages at the start; whether the averages have a graph; the "
+    "averages that were saved after step 1, at the end; the exception of a second step without a "
+    "pass; the gradients after a second step without a pass; how many more hooks there are after "
+    "remove() than before BNP; the output of the network after remove()",
     rtol=1e-4,
     atol=1e-5,
 )
@@ -182,8 +181,7 @@ you ask the network that BNP is given for its mode; ask the layer, which may be 
 leave the hook when `layer.training` is False
     self.layers = [one → self.model = model\n        self.layers = [one
     if not layer.training → if not self.model.training
-your `state_dict()` gives the averages themselves, which change as the training goes on; return
-copies, with `clone()`
+your `state_dict()` gives the averages themselves, which go on changing; return copies, by `clone()`
     [one.clone() for one in self.mean] → self.mean
     [one.clone() for one in self.var] → self.var
 your averages are saved under the layer objects of one network, and a new network does not find
@@ -207,16 +205,13 @@ your step computes new gradients, and those of the parameters stay as they are; 
     weight.sub_( → weight = weight.sub(
     .div_(q2 * → .div(q2 *
     bias.div_(q2).sub_( → bias = bias.div(q2).sub(
-you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
-layers at every depth
+you look at the children alone and miss layers in blocks; `modules()` finds layers at every depth
     model.modules() → model.children()
-you find a layer several times, once for each block around it, and precondition it as often;
-`model.modules()` finds each once
+you precondition a layer once for each block around it; `model.modules()` finds each layer once
     for one in model.modules() → for block in model.modules() for one in block.modules()
 you keep the size of the first minibatch; q² needs that of the last one
     self.rows[k] = len(h) → self.rows[k] = layer.first = getattr(layer, "first", len(h))
-you take the size of a minibatch that passed in evaluation mode; q² needs that of the last one in
-training mode
+you take the size of a minibatch in evaluation mode; q² needs that of the last one in training mode
     if not layer.training:\n            return → self.rows[self.place[layer]] = len(inputs[0])\n
             if not layer.training:\n            return
 your N adds up the passes since the last step; it is the size of the minibatch that passed last

@@ -31,10 +31,9 @@ def input_statistics(model, x):
 
 
 @driver(
-    "LAB-5:input_statistics",
     input_statistics,
-    parts=f"the statistics; whether they have a graph; {HOOKS}; the mode of the network "
-    "afterwards; the exception of a pass that fails",
+    f"the statistics; whether they have a graph; {HOOKS}; the mode of the network afterwards; the "
+    "exception of a pass that fails",
 )
 def exercise(function, x, widths, seed, fails):
     """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
@@ -83,23 +82,19 @@ exercise.help(r"""
 3. Collect the linear layers in a list, register the hook on each, and keep the handles. Run the
    network without gradients, remove the hooks, and look up the statistics of the layers in the
    order of the list.
-your statistics are those of what the layers give; they are those of what the layers read,
-`inputs[0]`
+your statistics are those of what the layers give; take what the layers read, `inputs[0]`
     (layer, inputs) → (layer, inputs, output)
     inputs[0] → output
     forward_pre_hook → forward_hook
-your variance is the mean of the squares; subtract the mean before you square, or use `h.var(dim=0,
-correction=0)`
+your variance is the mean of the squares; subtract the mean first: `h.var(dim=0, correction=0)`
     h.var(dim=0, correction=0) → h.square().mean(dim=0)
 your list is in the order in which the layers were called; the order is that of `model.modules()`
     [seen[layer] for layer in layers] → list(seen.values())
-your hook returns something, and what a pre-hook returns takes the place of the layer's input; let
-it return None
+your hook returns something, which takes the place of the layer's input; let it return None
     correction=0)) → correction=0))\n        return h - h.mean(dim=0)
 you remove hooks that are not yours; call `remove()` of your own handles
     for handle in handles:\n            handle.remove()
     → for layer in layers:\n            layer._forward_pre_hooks.clear()
-you look at the children of the network alone and miss the layers in its blocks; `modules()` finds
-layers at every depth
+you look at the children alone and miss layers in blocks; `modules()` finds layers at every depth
     model.modules() → model.children()
 """)

@@ -22,10 +22,8 @@ def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=
 
 
 @driver(
-    "LAB-5:precondition",
     precondition,
-    parts="grad_weight; grad_bias; mean after the call; var after the call; the type of what is "
-    "returned",
+    "grad_weight; grad_bias; mean after the call; var after the call; the type of what is returned",
 )
 def exercise(function, gradients, mean, var, batch_size, options):
     """Precondition in place; the statistics are to stay."""
@@ -67,8 +65,7 @@ exercise.help(r"""
 2. All products $\mu(j)\,G_b(i)$ together are the `torch.outer` of two vectors, and the sum over $j$
    is a product of a matrix and a vector. Compute $\tilde\sigma^2$ and $q^2$ as new values first.
 3. In place, subtract the outer product from `grad_weight`, and divide by $q^2\,\tilde\sigma^2$.
-   Then, again in place, divide `grad_bias` by $q^2$, and subtract the new `grad_weight` times
-   `mean`.
+   Then divide `grad_bias` by $q^2$, in place, and subtract the new `grad_weight` times `mean`.
 you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to another
 tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
     grad_weight.sub_( → grad_weight = grad_weight.sub(

@@ -27,10 +27,9 @@ def train(model, optimizer, bnp, batches):
 
 
 @driver(
-    "LAB-5:train",
     train,
-    parts="the losses; the type of what is returned; the weights at the end; how many gradients "
-    "each bnp.step finds",
+    "the losses; the type of what is returned; the weights at the end; how many gradients each "
+    "bnp.step finds",
 )
 def exercise(function, x, y, lr, seed, preconditioned):
     """Train a network with dropout; BNP's stand-in makes gradients twice as large, plus a tenth."""
@@ -73,21 +72,18 @@ exercise.help(r"""
 1. What must exist before `bnp.step()` can do its work, and which part of the loop uses the result?
 2. `bnp.step()` changes the gradients in place, so they have to be there, and the weights must not
    have been changed by them yet. The rest is an ordinary training loop.
-3. Switch to training mode. For each minibatch, clear the gradients, compute the mean cross-entropy,
-   run the backward pass, precondition if there is a `bnp`, take the step, and append the loss as a
-   number.
+3. Switch to training mode. For each minibatch, clear the gradients, compute the mean loss, run the
+   backward pass, precondition if there is a `bnp`, take the step, and append the loss as a number.
 you precondition after the optimizer's step, which has used the plain gradients by then; call
 `bnp.step()` between `backward` and `optimizer.step()`
     if bnp is not None:\n            bnp.step()\n        optimizer.step()
     → optimizer.step()\n        if bnp is not None:\n            bnp.step()
-you precondition before `backward`, when there are no gradients; call `bnp.step()` between
-`backward` and `optimizer.step()`
+you precondition before `backward`, when there are no gradients; call `bnp.step()` right after it
     if bnp is not None:\n            bnp.step() →
     loss.backward() → if bnp is not None:\n            bnp.step()\n        loss.backward()
 you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`
     bnp.step() → pass
-you never clear the gradients, and `backward` adds to those that were preconditioned; call
-`optimizer.zero_grad()` in each step
+you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 you clear the gradients after `backward`, so no step changes anything; clear them before
     optimizer.zero_grad() →
@@ -98,7 +94,6 @@ you apply softmax before cross_entropy, which applies it itself; give it the sco
     (model(x), y) → (model(x).softmax(dim=1), y)
 your losses are those after each step; return the loss from which the step was taken
     loss.item() → nn.functional.cross_entropy(model(x), y).item()
-your model stays in evaluation mode, in which dropout does nothing and the hooks of BNP see nothing;
-call `model.train()` first
+your model stays in evaluation mode, where dropout and BNP do nothing; call `model.train()` first
     model.train() →
 """)

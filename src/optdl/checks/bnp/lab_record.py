@@ -1,5 +1,6 @@
 """What the record of the lab's runs has to hold."""
 
+from functools import partial
 from math import nan
 
 from optdl.checks.labs.records import RecordCheck
@@ -30,28 +31,19 @@ def _evaluate(weights):
     return max(accuracy(model, *examples(inputs)[2:]) for inputs in INPUTS)
 
 
-def _steps(name, inputs):
-    def find(record):
-        losses = best_curves(record, inputs).get(name, [])
-        below = [k for k, loss in enumerate(losses) if loss < LEVEL]
-        return EVERY * (below[0] + 1) if below else STEPS
-
-    return find
+def _steps(name, inputs, record):
+    losses = best_curves(record, inputs).get(name, [])
+    return next((EVERY * k for k, loss in enumerate(losses, 1) if loss < LEVEL), STEPS)
 
 
-def _factor(inputs):
-    def find(record):
-        last = {name: last_loss(losses) for name, losses in best_curves(record, inputs).items()}
-        return last.get("SGD", nan) / last.get("BNP", nan)
-
-    return find
+def _factor(inputs, record):
+    last = {name: last_loss(losses) for name, losses in best_curves(record, inputs).items()}
+    return last.get("SGD", nan) / last.get("BNP", nan)
 
 
 _ASKED = "one of the methods " + ", ".join(METHODS)
 
-
 RECORD = RecordCheck(
-    key="LAB-5:record",
     lab=LAB,
     predictions=dict.fromkeys(INPUTS, (_ASKED, METHODS.__contains__)),
     evaluate=_evaluate,
@@ -59,7 +51,7 @@ RECORD = RecordCheck(
     readings={
         f"{name}, {inputs}": (
             f"the step at which the line of {name} on {inputs} pixels is first below {LEVEL}",
-            _steps(name, inputs),
+            partial(_steps, name, inputs),
         )
         for inputs in INPUTS
         for name in ("SGD", "BNP")
@@ -67,7 +59,7 @@ RECORD = RecordCheck(
     | {
         f"factor, {inputs}": (
             f"the last loss of SGD divided by that of BNP, on {inputs} pixels",
-            _factor(inputs),
+            partial(_factor, inputs),
         )
         for inputs in INPUTS
     },

@@ -31,8 +31,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which row vector, multiplied by $\hat w = [b; w]$, gives the output $a_j = b + w^Th_j$ of one
-   example?
+1. Which row vector, multiplied by $\hat w = [b; w]$, gives one example's output $a_j=b+w^Th_j$?
 2. Each example contributes its curvature times the outer product of this row with itself. The
    Hessian is the mean of these matrices over the minibatch.
 3. Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the
@@ -41,8 +40,6 @@ the bias is a parameter too: Ĥ begins with a column of ones
     np.column_stack([np.ones(len(H)), H]) → H
 your bias comes last; in Ĥ = [e, H] it comes first
     np.ones(len(H)), H → H, np.ones(len(H))
-you use S twice; in Ĥᵀ S Ĥ it stands once
-    @ S @ → @ S @ S @
 you divide by n, the number of features; S divides by N, the number of examples
     / len(H) → / H.shape[1]
 """)

@@ -34,23 +34,18 @@ exercise.help(r"""
    them over the rows of `H`, so no loop is needed.
 3. Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over axis
    0, and put a column of ones in front of the result with `np.column_stack`.
-the column of ones is missing: Ĝ = [e, G]
-    np.column_stack([np.ones(len(H)), normalized]) → normalized
 your variance divides by N − 1; here it divides by N
     H.std(axis=0) → H.std(axis=0, ddof=1)
 you divide by the variance; divide by its square root, σ
     H.std(axis=0) → H.var(axis=0)
-you subtract the mean after scaling; center first, then scale
-    (H - H.mean(axis=0)) / H.std(axis=0) → H / H.std(axis=0) - H.mean(axis=0)
 you center the features, but do not scale them; divide by σ, too
     / H.std(axis=0) →
 you scale the features, but do not center them; subtract the mean first
     (H - H.mean(axis=0)) → H
-your column of ones comes last; in Ĝ = [e, G] it comes first
-    np.ones(len(H)), normalized → normalized, np.ones(len(H))
 you take one mean and one standard deviation for all features; each feature has its own
     (H - H.mean(axis=0)) / H.std(axis=0) → (H - H.mean()) / H.std()
 you normalize each example over its features; normalize each feature over the examples
-    (H - H.mean(axis=0)) / H.std(axis=0)
-    → (H - H.mean(axis=1, keepdims=True)) / H.std(axis=1, keepdims=True)
+    H.mean(axis=0)) / H.std(axis=0) → H.mean(axis=1)[:, None]) / H.std(axis=1)[:, None]
+your column of ones comes last; in Ĝ = [e, G] it comes first
+    np.ones(len(H)), normalized → normalized, np.ones(len(H))
 """)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.bnp import preconditioner
-from optdl.checks.bnp.shared import random_means
+from optdl.checks.batchnorm.shared import away_from_one
 from optdl.checks.exercise import answer_to
 
 
@@ -17,7 +17,7 @@ def exercise(mean, std):
 @exercise.cases
 def _(rng):
     for features in (1, *rng.integers((2, 4), (4, 8))):
-        yield random_means(rng, features, 5.0), rng.uniform(0.2, 9, size=features).round(2)
+        yield away_from_one(rng, features), rng.uniform(0.2, 9, size=features).round(2)
 
 
 @exercise.fact("[1, hᵀ] U D is 1 beside (h − μ)/σ")
@@ -35,11 +35,7 @@ exercise.help(r"""
    diagonal. The entry at the top left, which belongs to the bias, is 1 in both.
 3. For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in front
    of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.
-your bias comes last; in ŵ = [b; w] it comes first
-    U[0, 1:] → U[-1, :-1]
-    [1.0], 1 / std → 1 / std, [1.0]
 your matrices lack the row and the column of the bias; each has n + 1 of them
-    len(mean) + 1 → len(mean)
-    U[0, 1:] = -mean →
+    return U → return U[1:, 1:]
     np.concatenate([[1.0], 1 / std]) → 1 / std
 """)

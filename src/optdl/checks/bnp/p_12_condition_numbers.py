@@ -43,35 +43,27 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What does multiplication by $U$, and then by $D$, do to the feature columns of $\hat H$, and what
-   does it do to the column of ones?
+1. What do multiplications by $U$ and then by $D$ do to the features of $\hat H$, and to the ones?
 2. The column of ones stays the same; $U$ centers the features, and $D$ then scales them. The same
    computation is needed for three versions of the features, so write a loop.
 3. For each version, put the column of ones in front, call `np.linalg.svd` with `compute_uv=False`,
-   keep the values above the threshold, and divide the first by the last: they are in descending
-   order.
+   keep the values above the threshold, and divide the first by the last, the smallest of them.
 the column of ones is missing: the matrix is Ĥ = [e, H]
     np.column_stack([e, features]) → features
 you divide by a singular value that is zero up to rounding; divide by the smallest one that is not
     values[values > 1e-12 * values[0]] → values
 you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value
     1e-12 * values[0] → 1e-12
-you count a singular value as zero that is not; the limit is 1e-12 times the largest one
-    1e-12 → 1e-4
 you take eigenvalues of ĤᵀĤ, where rounding hides the small ones; take singular values of Ĥ itself
     np.linalg.svd(extended, compute_uv=False) → np.linalg.eigvalsh(extended.T @ extended)[::-1]
     nonzero[0] / nonzero[-1] → np.sqrt(nonzero[0] / nonzero[-1])
     with `eig…`, else you leave out a singular value of 10⁻⁷ times the largest, which is not zero
 your third matrix is scaled, but not centered; it is ĤUD
     (H - mean) / std → H / std
-you multiply by σ; D divides by it
-    (H - mean) / std → (H - mean) * std
 your standard deviation divides by N − 1; here it divides by N
     H.std(axis=0) → H.std(axis=0, ddof=1)
 your D holds 1/σ²; it holds 1/σ
     H.std(axis=0) → H.var(axis=0)
-your third matrix is Ĥ D U; P = U D centers first
-    (H - mean) / std → H / std - mean
 you return the condition numbers of ĤᵀĤ, the squares; take the singular values of Ĥ itself
     np.linalg.svd(extended, → np.linalg.svd(extended.T @ extended,
     values[values > 1e-12 * values[0]] → values

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.bnp import precondition_dense
-from optdl.checks.bnp.shared import random_means
+from optdl.checks.batchnorm.shared import away_from_one
 from optdl.checks.exercise import answer_to
 
 
@@ -29,7 +29,7 @@ def _(rng):
         # variances on both sides of the floor
         var[: features // 2] = rng.uniform(0.001, 0.04, size=features // 2)
         weight = rng.normal(size=(outputs, features)).round(2)
-        bias, mean = rng.uniform(0.5, 2, size=outputs).round(2), random_means(rng, features)
+        bias, mean = rng.uniform(0.5, 2, size=outputs).round(2), away_from_one(rng, features)
         yield weight, bias, mean, rng.permutation(var).round(3), int(rows), *floors
 
 
@@ -46,9 +46,8 @@ exercise.help(r"""
    `grad_weight` does each of them run along?
 2. All products $\mu(j)\,G_b(i)$ together form an outer product of shape $(o, n)$, and the sum over
    $j$ in step 5 is a product of a matrix and a vector.
-3. From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide by
-   $q^2\,\tilde\sigma^2$, which broadcasts over the rows. Then subtract the new matrix times `mean`
-   from `grad_bias` over $q^2$.
+3. From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide its rows by
+   $q^2\,\tilde\sigma^2$. Then subtract the new matrix times `mean` from `grad_bias` over $q^2$.
 your step 5 uses the old G_w; use the new one from step 4
     - weight @ mean → - grad_weight @ mean
 you divide by σ̃; step 4 divides by σ̃²
@@ -74,18 +73,8 @@ your step 4 adds μ(j) G_b(i); it subtracts it
 your step 5 adds the sum; it subtracts it
     - weight @ mean → + weight @ mean
 you take step 5 before step 4; G_w uses the old G_b, and G_b the new G_w
-    weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2\n
-        bias = grad_bias / q2 - weight @ mean
-    → bias = grad_bias / q2 - grad_weight @ mean\n
-        weight = (grad_weight - np.outer(bias, mean)) / smoothed / q2
-you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and subtracts μ twice
-    (grad_weight - np.outer(grad_bias, mean)) / smoothed → grad_weight / np.sqrt(smoothed)
-you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and changes G_b as well
-    / smoothed → / np.sqrt(smoothed)
-    - weight @ mean →
-you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)
-    (grad_weight - np.outer(grad_bias, mean)) / smoothed
-    → (grad_weight / smoothed - np.outer(grad_bias, mean))
+    - weight @ → - grad_weight @
+    np.outer(grad_bias, → np.outer(grad_bias / q2 - grad_weight @ mean,
 you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it
     / smoothed → / var
 you take the larger of σ² and ε₁ max σ² + ε₂; add the two

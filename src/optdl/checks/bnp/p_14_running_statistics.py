@@ -34,19 +34,15 @@ def _(rng):
 
 @exercise.fact("after t equal minibatches ρᵗ of the start μ = 0, σ² = 1 is left")
 def _(function, rng):
-    """Compare with the closed form for one minibatch that comes again and again."""
     H = rng.normal(3, 2, size=(2, 4))
     kept = 0.9 ** np.arange(1, 8)[:, None]
     means, variances = function([H] * 7, 0.9)
-    return bool(
-        np.allclose(means, (1 - kept) * H.mean(0))
-        and np.allclose(variances, kept + (1 - kept) * H.var(0))
-    )
+    expected = (1 - kept) * H.mean(0), kept + (1 - kept) * H.var(0)
+    return np.allclose((means, variances), expected)
 
 
 exercise.help(r"""
-1. Which quantities does each minibatch need from the one before it, and what are their values
-   before the first minibatch?
+1. Which quantities does a minibatch need from the one before, and what are they before the first?
 2. Keep one variable for $\mu$, one for $\sigma^2$, and a list of results for each. A minibatch only
    changes the two variables and adds their new values to the lists.
 3. In the loop, update the mean, compute the variance of the minibatch (for one row, from the
@@ -54,28 +50,17 @@ exercise.help(r"""
 your variance starts at 0; it starts at 1
     0.0, 1.0 → 0.0, 0.0
 you start at the first minibatch; start at μ = 0 and σ² = 1
-    0.0, 1.0 → minibatches[0].mean(axis=0), minibatches[0].var(axis=0)
-    [], [] → [mean], [var]
-    in minibatches: → in minibatches[1:]:
+    H in minibatches → rho, H in zip([0] + [rho] * len(minibatches), minibatches)
 you leave μ as it is for a minibatch of one; it takes part in the average like the others
-    rho * mean + (1 - rho) * H.mean(axis=0)
-    → rho * mean + (1 - rho) * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]
+    * H.mean(axis=0) → * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]
 you leave σ² as it is for a minibatch of one; its (h − μ)² takes part in the average
-    var = rho * var + (1 - rho) * batch_var
-    → var = rho * var + (1 - rho) * batch_var if len(H) > 1 else var + 0 * mean
-you divide by 1 − ρᵗ as Adam does; BNP has no bias correction
-    H in minibatches → t, H in enumerate(minibatches, 1)
-    append(mean) → append(mean / (1 - rho**t))
-    append(var) → append(var / (1 - rho**t))
+    * batch_var → * batch_var if len(H) > 1 else var + 0 * mean
 you measure one example from the old μ; update μ first
     (H[0] - mean) → (H[0] - (mean - (1 - rho) * H[0]) / rho)
 you measure one example from its own mean, so its variance is 0; measure it from the running mean
-    (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → H.var(axis=0)
+    (H[0] - mean) ** 2 if len(H) == 1 else →
 you measure every minibatch from the running mean; only a minibatch of one example needs it
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)
-you average standard deviations; average variances
-    * batch_var → * np.sqrt(batch_var)
-    append(var) → append(var**2)
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average

@@ -26,8 +26,7 @@ exercise.help(r"""
 1. Which of the two numbers in the braces is larger when the layer has more inputs than the
    minibatch has examples, and which otherwise?
 2. You need no `if` for the two cases, because Python's `max` returns the larger of two numbers.
-3. Divide the number of features by the number of rows, and return the larger of this quotient and
-   1.
+3. Divide the number of features by that of rows, and return the larger of this quotient and 1.
 you take the smaller of n/N and 1; take the larger
     max(features → min(features
 your q² is below 1 where N is larger than n; the maximum is missing

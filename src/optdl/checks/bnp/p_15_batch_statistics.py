@@ -30,9 +30,7 @@ def _(rng):
     yield {"H": random_activations(rng, 1, more), "running_mean": np.zeros(more)}
 
 
-@exercise.fact(
-    "one example has the variance (h − μ)² with the running μ, several that from their own mean"
-)
+@exercise.fact("one example has the variance (h − μ)² with the running μ; several have their own")
 def _(function, rng):
     H, running = rng.normal(size=(2, 3)), rng.normal(size=3)
     own = np.mean(H**2, 0) - np.mean(H, 0) ** 2
@@ -41,13 +39,11 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which two conditions must both be met before the running mean is used, and which of the two
-   results does it affect?
+1. Under which two conditions is the running mean used, and which of the two results changes then?
 2. Apart from the variance of a single example, the results are the usual mean and variance over the
    examples. One `if` with a `return` of its own is enough.
 3. Take the mean over axis 0. For one row with a running mean, return this mean and the squared
-   difference between the row and the running mean; in all other cases, this mean and the variance
-   over axis 0.
+   difference between the row and the running mean; in all other cases, it and the variance.
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)
 you measure one example from its own mean, so its variance is 0; measure it from the running mean
@@ -58,10 +54,4 @@ you use the running mean for minibatches of any size; only a minibatch of one ne
 one is measured from its own mean
     len(H) == 1 and running_mean → running_mean
     (H[0] - running_mean) ** 2 → np.mean((H - running_mean) ** 2, axis=0)
-you use the running mean where the variance is zero; it is for a minibatch of one, and the variance
-of several equal examples is zero
-    len(H) == 1 and → not np.ptp(H, axis=0).any() and
-you average over the features of an example; average over the examples
-    H.mean(axis=0) → H.mean(axis=1)
-    H.var(axis=0) → H.var(axis=1)
 """)

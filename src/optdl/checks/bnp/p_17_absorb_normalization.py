@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.bnp import absorb_normalization
-from optdl.checks.bnp.shared import random_means
+from optdl.checks.batchnorm.shared import away_from_one
 from optdl.checks.exercise import answer_to
 
 
@@ -18,7 +18,7 @@ def _(rng):
     few, more = rng.integers((2, 5), (5, 8))
     for outputs, features in ((1, 1), (few, few), (few, more), (more, few)):
         W, b = rng.normal(size=(outputs, features)).round(2), rng.normal(size=outputs).round(2)
-        yield W, b, random_means(rng, features, 5.0), rng.uniform(0.2, 9, size=features).round(2)
+        yield W, b, away_from_one(rng, features), rng.uniform(0.2, 9, size=features).round(2)
 
 
 @exercise.fact("both layers give the same output")

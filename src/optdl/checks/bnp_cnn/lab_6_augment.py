@@ -29,9 +29,8 @@ def augment(x, generator, padding=4, flip=True):
 
 
 @driver(
-    "LAB-6:augment",
     augment,
-    parts="the first minibatch; the second minibatch; the dtype; x after the calls; whether each "
+    "the first minibatch; the second minibatch; the dtype; x after the calls; whether each "
     "torch.arange has a device; whether ten times as many images take as many operations",
 )
 def exercise(function, x, seed, options):
@@ -99,8 +98,7 @@ you turn images upside down; a mirror exchanges left and right, so it reverses t
     → rows = torch.where(mirrored == 1, rows.flip(1), rows)
 you mirror every image; half of them stay as they are
     mirrored == 1, → mirrored >= 0,
-you draw numbers for the mirror even where `flip` is false, and the next draws are others; draw them
-only if `flip` is true
+you draw for the mirror even where `flip` is false, so later draws differ; draw only if it is true
     if flip:\n        mirrored → mirrored
     )\n        columns = torch.where(mirrored → )\n    columns = torch.where(flip * mirrored
 what leaves your image on one side comes in on the other; the border is zeros
@@ -109,17 +107,14 @@ what leaves your image on one side comes in on the other; the border is zeros
 your border repeats the outermost pixels; the border is zeros
     nn.functional.pad(x, (padding, padding, padding, padding))
     → nn.functional.pad(x.double(), (padding,) * 4, mode="replicate").to(x.dtype)
-you draw from torch's global generator, so a run cannot be repeated by its seed; draw from the one
-that you are given
+you draw from torch's global generator, so no run can be repeated; draw from the one you are given
     "generator": generator, →
-each minibatch gets the same draws, because your generator starts anew; use the one that you are
-given, which goes on
+each minibatch has the same draws, as your generator starts anew; use the given one, which goes on
     : generator, → : torch.Generator().manual_seed(generator.initial_seed()),
 you change the images that you are given, which are those of the whole data set; make new ones
     return padded → return x.copy_(padded
     .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
-the largest shift never occurs: there are 2 · padding + 1 places, and randint leaves out its upper
-end
+the largest shift never occurs: of 2 · padding + 1 places, randint leaves out its upper end
     top = torch.randint(0, 2 * padding + 1 → top = torch.randint(0, 2 * padding
     left = torch.randint(0, 2 * padding + 1 → left = torch.randint(0, 2 * padding
 rows and columns have the same shift; draw each for itself

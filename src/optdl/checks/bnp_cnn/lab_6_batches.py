@@ -24,18 +24,13 @@ class Batches:
             yield self.x[rows], self.y[rows]
 
 
-def _epoch(ordinal):
-    return tuple(f"the {what} of the {ordinal} epoch" for what in ("sizes", "images", "labels"))
-
-
 @driver(
-    "LAB-6:batches",
     Batches,
+    "len(batches); "
+    "the sizes of the first epoch | the images of the first epoch | the labels of the first epoch; "
+    "the sizes of the second epoch | the images of the second epoch | the labels of the second "
+    "epoch; where the examples lie in an epoch; the device that torch.randperm is given",
     closed="torch.utils.data.DataLoader",
-    parts=(
-        *("len(batches)", _epoch("first"), _epoch("second")),
-        *("where the examples lie in an epoch", "the device that torch.randperm is given"),
-    ),
 )
 def exercise(kind, x, y, size, seed, device):
     """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
@@ -100,17 +95,14 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which work is done once for all epochs, and which is done at the beginning of each loop `for x, y
-   in batches`?
+1. Which work is done once for all epochs, and which at the beginning of each loop over `batches`?
 2. A method `__iter__` that contains `yield` starts from its first line in each new loop, so this is
    where the order is drawn. Pieces of the permutation are the rows of the minibatches.
 3. Draw the permutation on the device, cut it with its method `split`, and yield `x` and `y` indexed
    with each piece. The length is the number of examples divided by the size, rounded up.
-all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a generator
-that goes on
+all your epochs have the same order; draw one in each `__iter__`, with a generator that goes on
     order = → self.order = order = self.order if hasattr(self, "order") else
-you leave out the last examples, where the size does not divide their number; the last minibatch is
-smaller
+you leave out examples where the size does not divide their number; the last minibatch is smaller
     -(-len(self.y) // self.size) → len(self.y) // self.size
     in order.split(self.size): → in order.split(self.size)[: len(self)]:
 `len(batches)` rounds down; the last minibatch, which is smaller, counts, too
@@ -126,11 +118,9 @@ you draw rows with replacement; an epoch has each example once: use `torch.randp
 your examples come in the order in which they lie; draw a new one for each epoch
     torch.randperm(len(self.y), generator=self.generator, device=self.y.device)
     → torch.arange(len(self.y))
-you draw from torch's global generator, so a run cannot be repeated by its seed; draw from the one
-that you are given
+you draw from torch's global generator, so no run can be repeated; draw from the one you are given
     generator=self.generator, →
-you make a generator of your own, with the seed of the given one, which has drawn numbers since and
-is to go on; draw from the given one
+you make a generator with the given one's seed, but that has drawn since; draw from the given one
     self.size, self.generator = size, generator
     → self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())
 your object is used up after one epoch; begin a new epoch in each call of `__iter__`

@@ -38,10 +38,9 @@ class Checkpoint:
 
 
 @driver(
-    "LAB-6:checkpoint",
     Checkpoint,
-    parts="what load returns; the losses before save, and after load; where a new file is "
-    "written; the map_location of torch.load, and weights_only",
+    "what load returns; the losses before save, and after load; where a new file is written; the "
+    "map_location of torch.load, and weights_only",
 )
 def exercise(kind, x, epochs, seed, event):
     """Train with two generators; save after some epochs, load elsewhere, and train three more."""
@@ -145,15 +144,13 @@ your file has the state of the network alone; the momentum is in the optimizer's
     in parts.items()} → in parts.items() if name == "model"}
     part.load_state_dict(content["parts"][name])
     → name in content["parts"] and part.load_state_dict(content["parts"][name])
-your file has the states of certain parts only, and others begin anew; save each of `parts`,
-whatever its name or its class is
+your file has the states of certain parts only; save each of `parts`, whatever its name or class
     in parts.items()} → in parts.items() if name in ("model", "optimizer")}
     part.load_state_dict(content["parts"][name])
     → name in content["parts"] and part.load_state_dict(content["parts"][name])
 you do not put the generators back, so after an interruption other numbers are drawn
     generator.set_state(state) → pass
-you set the generators to their seeds, so they draw once more what they have drawn; keep their
-states
+you set the generators to their seeds, so they draw once more the same; keep their states
     get_state() → initial_seed()
     set_state( → manual_seed(
 you put back the first generator alone; there may be more

@@ -60,14 +60,13 @@ class Trainer:
 
 
 @driver(
-    "LAB-6:trainer",
     Trainer,
+    "the type of what is returned; the losses; the weights; the loss scale; whether the loss is "
+    "in float16; whether the backward pass runs under autocast; the steps before a number is "
+    "read; whether the images lie in memory as self.format says; whether all that comes to the "
+    "device comes with non_blocking=True",
     rtol=3e-3,
     atol=1e-4,
-    parts="the type of what is returned; the losses; the weights; the loss scale; whether the "
-    "loss is in float16; whether the backward pass runs under autocast; the steps before a "
-    "number is read; whether the images lie in memory as self.format says; whether all that "
-    "comes to the device comes with non_blocking=True",
 )
 def exercise(kind, x, y, options, with_bn, seed):
     """Train an epoch in float64, or as the options say; on ``meta`` reading a number ends it."""
@@ -82,8 +81,13 @@ def exercise(kind, x, y, options, with_bn, seed):
     placed, dtypes, backward, operations = [], set(), [], Operations()
     settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
     batches = [*zip(x.float() if options.keys() & {"dtype", "device"} else x, y, strict=True)]
+    norm = [nn.BatchNorm2d(2)] if with_bn else []
+    channels, height, width = x.shape[2:]
+    inputs = 2 * (height - 2) * (width - 2)
+    layers = nn.Conv2d(channels, 2, 3), *norm, nn.ReLU(), nn.Flatten(), nn.Linear(inputs, 3)
+    model = fill(nn.Sequential(*layers), seed).to(batches[0][0].dtype)
+    trainer = kind(model.eval(), **settings)
     if options.get("device") == "meta":
-        trainer = kind({"kind": "small CNN", "method": "BNP", "seed": 0}, **settings)
         trainer.bnp = steps = Steps()
         trainer.model.register_forward_pre_hook(
             lambda _, given: placed.append(given[0].is_contiguous(memory_format=trainer.format))
@@ -98,11 +102,6 @@ def exercise(kind, x, y, options, with_bn, seed):
             if not any(look in str(error) for look in looks):
                 raise
         return *[None] * 6, steps.number, all(placed), all(operations.moves)
-    norm = [nn.BatchNorm2d(2)] if with_bn else []
-    pixels = (x.shape[-2] - 2) * (x.shape[-1] - 2)
-    layers = nn.Conv2d(1, 2, 3), *norm, nn.ReLU(), nn.Flatten(), nn.Linear(2 * pixels, 3)
-    model = fill(nn.Sequential(*layers), seed).to(batches[0][0].dtype)
-    trainer = kind(model.eval(), **settings)
     if with_bn:
         trainer.forward = nn.Sequential(model, nn.Softsign())  # more than the model
     scale = trainer.scaler.scale
@@ -165,8 +164,7 @@ there, and read all of them once, behind the loop
     torch.stack(losses).tolist() → losses
 your network stays in evaluation mode; call `self.model.train()` first
     self.model.train() →
-you never clear the gradients, and `backward` adds to them; call `self.optimizer.zero_grad()` in
-each step
+you never clear the gradients, to which `backward` adds; call `self.optimizer.zero_grad()` each time
     self.optimizer.zero_grad() →
 your forward pass calls `self.model`, which is never compiled; call `self.forward`
     self.forward(x) → self.model(x)
@@ -178,8 +176,7 @@ your forward pass runs in float32; put it and the loss into `with self.autocast:
 you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which keeps
 small gradients above the smallest number of float16
     self.scaler.scale(loss).backward() → loss.backward()
-you clip gradients that are still multiplied by the loss scale; call
-`self.scaler.unscale_(self.optimizer)` before you clip
+you clip gradients times the loss scale; call `self.scaler.unscale_(self.optimizer)` before you clip
     self.scaler.unscale_(self.optimizer) →
 you do not clip; limit the norm of all gradients together to `self.max_norm`
     without `clip…`, else your steps are those of gradients whose norm has no limit
@@ -193,8 +190,7 @@ you clip what BNP has made of the gradient; clip the gradient itself, before `se
     nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm) → self.bnp and self.bnp.step()
     if self.bnp is not None:\n                self.bnp.step()
     → nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
-BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the optimizer's step; it
-belongs before it
+`self.bnp.step()` is missing, or comes after the optimizer's step; it belongs before that step
     self.bnp.step() → pass
 you step where the gradients overflowed, and the weights are no numbers any more;
 `self.scaler.step(self.optimizer)` leaves such a step out
@@ -206,8 +202,7 @@ your loss is a sum over the minibatch; cross_entropy takes the mean unless you t
     (self.forward(x), y) → (self.forward(x), y, reduction="sum")
 you limit the norm to a number of your own; the limit is `self.max_norm`
     parameters(), self.max_norm) → parameters(), 5.0)
-you call `self.scaler.update()` before `self.scaler.step(…)`, which then divides the gradients by
-the scale once more; call it last
+you call `self.scaler.update()` before `self.scaler.step(…)`, which unscales once more; call it last
     with `scaler.update`
     self.scaler.step(self.optimizer)\n            self.scaler.update()
     → self.scaler.update()\n            self.scaler.step(self.optimizer)

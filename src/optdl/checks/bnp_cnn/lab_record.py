@@ -1,8 +1,10 @@
 """What the record of the lab's runs has to hold."""
 
+from functools import partial
+
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs import bnp_cnn as lab
-from optdl.labs.digits import loaded
+from optdl.labs.digits import accuracy, loaded
 
 
 def _evaluate(weights):
@@ -11,19 +13,17 @@ def _evaluate(weights):
     for setting in lab.LAB.settings:
         model = lab.network(setting["network"], setting["method"], 0)
         if shapes == {name: one.shape for name, one in model.state_dict().items()}:
-            return lab.accuracy(loaded(model, weights), *lab.digits()[2:])
+            return accuracy(loaded(model, weights), *lab.digits()[2:])
     return 0.0
 
 
-def _first_below(kind, method):
-    return lambda record: lab.epochs_until(lab.mean_losses(record, kind).get(method, []))
+def _first_below(kind, method, record):
+    return lab.epochs_until(lab.mean_losses(record, kind).get(method, []))
 
 
 _ASKED = "one of " + ", ".join(lab.METHODS)
 
-
 RECORD = RecordCheck(
-    key="LAB-6:record",
     lab=lab.LAB,
     predictions=dict.fromkeys(("first", "last"), (_ASKED, lab.METHODS.__contains__)),
     evaluate=_evaluate,
@@ -32,7 +32,7 @@ RECORD = RecordCheck(
         prefix + method: (
             f"the first epoch in which the mean loss of {kind} with {method} is below {lab.LEVEL}, "
             "or 0 if there is none",
-            _first_below(kind, method),
+            partial(_first_below, kind, method),
         )
         for prefix, kind, methods in (
             ("", "ResNet-8", lab.METHODS),

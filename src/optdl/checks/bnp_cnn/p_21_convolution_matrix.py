@@ -32,8 +32,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which rows and columns of the padded image does the kernel cover when its center lies at position
-   $(u, v)$ of the original image?
+1. Which rows and columns of the padded image are covered when the center lies at $(u, v)$ of $h$?
 2. Padding has moved the image by $\frac{k-1}2$ in both directions, so the window starts at $(u, v)$
    of the padded image and covers $k$ rows and $k$ columns.
 3. Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each time,
@@ -46,21 +45,12 @@ the channel varies fastest in your columns; in w.reshape(-1) of (c, k, k) it var
     .reshape(-1) → .transpose(1, 2, 0).reshape(-1)
 your rows run down the image; position (u, v) belongs to row u·s + v
     for u in range(r)\n        for v in range(s) → for v in range(s)\n        for u in range(r)
-your rows mix the images; all positions of the first image come first
-    for n in range(N)\n        for u in range(r) → for u in range(r)
-    for v in range(s) → for v in range(s)\n        for n in range(N)
 all your zeros come after the image; half of them belong before it
     (m, m), (m, m) → (0, k - 1), (0, k - 1)
-you continue the image beyond its border; pad with zeros
-    (m, m), (m, m)) → (m, m), (m, m)), mode="edge"
-your image goes on at its opposite border; pad with zeros
-    (m, m), (m, m)) → (m, m), (m, m)), mode="wrap"
 you visit only positions where the window fits; pad with (k − 1)/2 zeros, and visit all r·s
     padded[n → h[n
     range(r) → range(r - k + 1)
     range(s) → range(s - k + 1)
 you reshape windows of shape (N, c, r, s, k, k); first move the channels behind the positions
-    padded[n, :, u : u + k, v : v + k].reshape(-1) → padded[n, p, u : u + k, v : v + k]
-    for n in range(N) → for n in range(N)\n        for p in range(h.shape[1])
-    np.array(rows) → np.array(rows).reshape(N * r * s, -1)
+    (rows) → (rows).reshape(N, r * s, -1, k * k).swapaxes(1, 2).reshape(N * r * s, -1)
 """)

@@ -27,25 +27,19 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Over which of the four indices $n$, $p$, $u$ and $v$ do the sums run, and which index remains?
-2. The methods `mean` and `var` accept a tuple of axes, and treat all numbers along these axes as
-   one sample.
-3. Call `h.mean` and `h.var`, each with a tuple of three axes: those of the images, the rows and the
-   columns.
+2. The methods `mean` and `var` accept a tuple of axes: all numbers along these are one sample.
+3. Call `h.mean` and `h.var`, each with a tuple of three axes, those of images, rows and columns.
 you average over the images only; the positions are rows of the matrix, too
     (0, 2, 3) → 0
-you average over the channels; each channel has its own mean, over all images
-    (0, 2, 3) → (1, 2, 3)
 you take one mean for all channels; each has its own
     h.mean(axis=axes), h.var(axis=axes)
     → np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
 you average the images' variances, which lack the spread between images; take one over all
     h.var(axis=axes) → h.var(axis=(2, 3)).mean(axis=0)
 you count the padding as data; take the map without it
-    axes = (0, 2, 3) → axes, h = (0, 2, 3), np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    axes = → h, axes = np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1))),
 your variance divides by Nrs − 1; here it divides by Nrs
     h.var(axis=axes) → h.var(axis=axes, ddof=1)
-you return statistics of each image; all images share the mean and the variance of a channel
-    (0, 2, 3) → (2, 3)
 you return the mean of the squares; subtract the square of the mean
     h.var(axis=axes) → np.mean(h**2, axis=axes)
 """)

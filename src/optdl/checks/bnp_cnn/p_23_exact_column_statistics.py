@@ -44,17 +44,8 @@ you leave out the zeros of the padding; they are entries of the matrix, and the 
     (m, m), (m, m)) → (m, m), (m, m)), constant_values=np.nan
     column.mean() → np.nanmean(column)
     column.var() → np.nanvar(column)
-your kernel is flipped; its first entry meets the pixel at the upper left
-    for i in range(k) → for i in reversed(range(k))
-    for j in range(k) → for j in reversed(range(k))
 your columns run down the kernel; use the order of w.reshape(-1)
     for i in range(k) for j in range(k) → for j in range(k) for i in range(k)
-the channel varies fastest in your columns; in w.reshape(-1) it varies slowest
-    for p in range(c) for i in range(k) for j in range(k)
-    → for i in range(k) for j in range(k) for p in range(c)
-you measure a column's variance from the channel's mean; take the column's own
-    column.var() for column in columns
-    → np.mean((column - h[:, q // k**2].mean()) ** 2) for q, column in enumerate(columns)
 your variance divides by Nrs − 1; here it divides by Nrs
     column.var() → column.var(ddof=1)
 you return the mean of the squares; subtract the square of the mean

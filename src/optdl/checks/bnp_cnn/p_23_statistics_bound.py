@@ -32,8 +32,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which factor of the bound depends only on the sizes, and which factor depends on the values in a
-   channel?
+1. Which factor of the bound depends only on the sizes, and which one on the values in a channel?
 2. $\nu$ is one number for all channels, computed from $k$, $r$ and $s$. The maximum runs over
    images, rows and columns, so there is one for each channel.
 3. Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by the
@@ -46,19 +45,8 @@ you add the corner; subtract it
     - missed / → + missed /
 you count too many rows and columns; an entry misses at most (k − 1)/2 of each
     k - 1 → 2 * (k - 1)
-you count too many rows and columns; an entry misses at most (k − 1)/2 of each
-    missed * (1 / (2 * r) + 1 / (2 * s) - missed / (4 * r * s))
-    → 1 - (1 - min(missed, r) / r) * (1 - min(missed, s) / s)
 you take the largest h; the bound needs the largest absolute value
     np.abs(h) → h
-you return one number, from the maximum over all channels; each channel has its own
-    max(axis=(0, 2, 3)) → max()
-you take the maximum over all channels; each has its own
-    np.abs(h).max(axis=(0, 2, 3)) → np.full(h.shape[1], np.abs(h).max())
-your maximum runs over the wrong axes; return one number for each channel
-    (0, 2, 3) → (1, 2, 3)
-you take the mean of |h|; only the maximum makes it a bound
-    .max( → .mean(
 you take the height of the maps for their width, too; they need not be square
     r, s = h.shape[2:] → r = s = h.shape[2]
 """)

@@ -57,31 +57,18 @@ you divide by σ̃; divide by its square
     / smoothed → / np.sqrt(smoothed)
 you take the old G_w for G_b; the second line uses the new one
     (center * weight) → (center * grad_weight)
-you update G_b first; the new G_w comes from the old G_b
-    weight = (grad_weight - center * grad_bias[:, None, None, None]) / smoothed / q2\n
-        bias = grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))
-    → bias = grad_bias / q2 - (center * grad_weight).sum(axis=(1, 2, 3))\n
-        weight = (grad_weight - center * bias[:, None, None, None]) / smoothed / q2
-your μ is indexed by the output channel d; it belongs to the input channel p
-    center * grad_bias[:, None, None, None] → (mean * grad_bias)[:, None, None, None]
 you do not divide G_b by q²; the second line starts from G_b/q²
     grad_bias / q2 → grad_bias
 you divide the sum over the new G_w by q²; the new G_w already contains 1/q²
-    grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))
-    → (grad_bias - (center * weight).sum(axis=(1, 2, 3))) / q2
+    - (center * weight) → - (center * weight / q2)
 you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero
     (var + eps1 * var.max() + eps2) → var
-you take the larger of σ² and ε₁ max σ² + ε₂; add the two
-    (var + eps1 * var.max() + eps2) → np.maximum(var, eps1 * var.max() + eps2)
 you add ε₁ itself; it multiplies the largest variance of all channels
     eps1 * var.max() → eps1
-you add ε₁ times each channel's own variance; take the largest variance of all channels
-    eps1 * var.max() → eps1 * var
 your q² contains rs; it needs the square root of rs
     np.sqrt(height * width) → height * width
 you divide by q; both lines divide by q²
-    max(c * k**2 / batch_size, np.sqrt(height * width))
-    → np.sqrt(max(c * k**2 / batch_size, np.sqrt(height * width)))
+    smoothed = → q2, smoothed = np.sqrt(q2),
 your q² counts the output channels; c counts the input channels
     c * k**2 → len(grad_weight) * k**2
 you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1
@@ -94,6 +81,4 @@ your q² counts the channels alone; a unit reads c k² numbers
     c * k**2 → c
 your first line does not divide by q²; it divides by q² σ̃²
     / smoothed / q2 → / smoothed
-you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone
-    eps1 * var.max() + eps2 → eps2 * var.max() + eps1
 """)

@@ -36,27 +36,20 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How many numbers does one unit of the layer read at one position, if the kernel need not be
-   square?
+1. How many numbers does one unit read at one position, if the kernel need not be square?
 2. It reads as many numbers as there are input channels times rows times columns of the kernel. This
    product takes the place of $c\,k^2$, and `positions` is already $rs$.
-3. Divide the product by the number of images, take the square root of the number of positions, and
-   return the larger of the two.
+3. Divide the product by the number of images, and return the larger of this and $\sqrt{rs}$.
 you use rs; take its square root
     np.sqrt(positions) → positions
-you count one side of the kernel; it has height times width entries
-    * kernel[1] →
 you square the kernel's height; it has height times width entries
     kernel[1] → kernel[0]
 you take the smaller of the two; take the larger
     max( → min(
 you count Nrs rows; the paper counts N√(rs), because the windows overlap
-    / examples → / (examples * positions)
-    np.sqrt(positions) → 1
+    max(ratio, np.sqrt(positions)) → max(ratio / positions, 1)
 you divide c k² by Nrs; divide it by N, the number of images
     / examples → / (examples * positions)
-you multiply c k²/N by rs; the positions count only in √(rs)
-    / examples → / examples * positions
 you add the two; take the larger
     max(ratio, np.sqrt(positions)) → ratio + np.sqrt(positions)
 """)

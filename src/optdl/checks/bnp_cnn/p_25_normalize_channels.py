@@ -38,23 +38,8 @@ exercise.help(r"""
    the mean from `h`, and divide the difference by the standard deviation.
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
-you normalize each pixel over the images; normalize each channel over images and positions
-    (0, 2, 3) → 0
-    / std → / np.maximum(std, 1e-12)
 you normalize each image by itself; all images share a channel's mean
     (0, 2, 3) → (2, 3)
 you normalize each image, as layer normalization does; normalize each channel over all images
     (0, 2, 3) → (1, 2, 3)
-you take one mean for all channels; each has its own
-    (0, 2, 3) → (0, 1, 2, 3)
-you divide by the variance; divide by its square root, σ
-    h.std( → h.var(
-your variance divides by Nrs − 1; here it divides by Nrs
-    h.std(axis=axes, keepdims=True) → h.std(axis=axes, keepdims=True, ddof=1)
-you scale the channels, but do not center them; subtract the mean first
-    (h - mean) → h
-you center the channels, but do not scale them; divide by σ, too
-    (h - mean) / std → h - mean
-you divide h alone by σ; subtract the mean first, and divide the difference
-    (h - mean) / std → h / std - mean
 """)

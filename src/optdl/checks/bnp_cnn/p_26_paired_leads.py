@@ -31,20 +31,10 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which of the four arrays may decide on the rate of the first method, and which on that of the
-   second?
+1. Which of the four arrays may decide on the first method's rate, and which on the second's?
 2. `np.argmin` of a search gives the row of its rate. The two rows need not be the same.
-3. Subtract this row of one test array from that row of the other, seed by seed. A lower error is a
-   lead, and 0.01 is one point.
+3. Subtract this row of one test array from that of the other. A lower error leads; 0.01 is a point.
 you choose the rates by the test errors, so the comparison is too good; choose them by the search
     np.argmin(search), np.argmin(other_search)
     → np.argmin(test.mean(axis=1)), np.argmin(other_test.mean(axis=1))
-you compare both at the rate of the first method; each has a rate of its own
-    np.argmin(other_search) → np.argmin(search)
-your sign is that of a difference of errors; the method with the lower error leads
-    other_test[other] - test[own] → test[own] - other_test[other]
-you return fractions; a point is a hundredth
-    100 * →
-you return one mean; a lead that depends on the seed shows in the differences of the seeds
-    100 * (other_test[other] - test[own]) → 100 * np.mean(other_test[other] - test[own])
 """)

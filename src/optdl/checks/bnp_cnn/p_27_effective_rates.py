@@ -17,11 +17,8 @@ def exercise(length, rates, slopes):
 @exercise.cases
 def _(rng):
     for steps in (2, 4, 8):
-        yield {
-            "length": round(float(rng.uniform(1.5, 3)), 2),
-            "rates": rng.uniform(0.5, 2, size=steps).round(2),
-            "slopes": rng.uniform(1.5, 4, size=steps).round(2),
-        }
+        length, rates = round(float(rng.uniform(1.5, 3)), 2), rng.uniform(0.5, 2, size=steps)
+        yield length, rates.round(2), rng.uniform(1.5, 4, size=steps).round(2)
 
 
 @exercise.fact("descent on the cosine of an angle, which has no length, has these rates")
@@ -54,6 +51,4 @@ you add the lengths; z and the step are orthogonal, so their squares add up
     square + lr**2 * slope**2 / square → (np.sqrt(square) + lr * slope / np.sqrt(square)) ** 2
 you shorten z; a step at a right angle makes it longer
     square + lr**2 → square - lr**2
-your length never changes; each step makes z longer
-    + lr**2 * slope**2 / square →
 """)

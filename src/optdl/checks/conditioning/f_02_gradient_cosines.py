@@ -34,8 +34,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which two gradients does each cosine compare, and how many gradients have to be computed in all
-   for `steps` cosines?
+1. Which two gradients does each cosine compare, and how many gradients do `steps` cosines need?
 2. The cosine of the angle between $g$ and $g'$ is $g^Tg'/(\lVert g\rVert\,\lVert g'\rVert)$. The
    gradient after one step is the gradient before the next, so compute it only once.
 3. Compute the gradient at the start. In each round take the step, keep the old gradient under a
@@ -46,13 +45,6 @@ you divide by the square of one norm; the gradients before and after a step have
     np.linalg.norm(last) * np.linalg.norm(g) → last @ last
 you compare each gradient with the first one; compare it with the gradient before the step
     last, g = g, gradient(w) → last, g = (g, gradient(w)) if not cosines else (last, gradient(w))
-you return the angles; return their cosines
-    last @ g / (np.linalg.norm(last) * np.linalg.norm(g))
-    → np.arccos(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))
 each of your steps uses the gradient of the start; use that of the present point
-    w = w - lr * g → start = g if not cosines else start\n        w = w - lr * start
-you compare the weights before and after a step; compare the gradients there
-    w = w - lr * g → before = w\n        w = w - lr * g
-    last @ g / (np.linalg.norm(last) * np.linalg.norm(g))
-    → before @ w / (np.linalg.norm(before) * np.linalg.norm(w))
+    - lr * g → - lr * (start := g if not cosines else start)
 """)

@@ -32,10 +32,9 @@ def _(rng):
         yield d * times, d, 0.1 * factor, 0.5
     # the nearest whole number is too small
     yield d, round(d * factor ** (k + 0.3), 3), factor - 1.0, 1.0
-    for exponent in (-3, -9):
-        distance, radius = rng.integers(1, 10) * 10.0**exponent, rng.uniform(12, 40)
+    for unit in (1e-3, 1e-9):
         lr, curvature = rng.uniform([0.05, 0.5], [0.4, 2]).round(2).tolist()
-        yield float(distance), round(float(radius), 1), lr, curvature
+        yield unit * float(rng.integers(1, 10)), round(rng.uniform(12, 40), 1), lr, curvature
 
 
 @exercise.fact("iterating the factor 1 + ηλ gives the same number")
@@ -61,18 +60,10 @@ you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)
 you round the quotient up as it is; where it should be 3, rounding errors can make it slightly
 larger, so subtract 1e-12 first
     steps - 1e-12 → steps
-you subtract 1e-6, and a distance slightly below R counts as R; subtract 1e-12
-    1e-12 → 1e-6
-you subtract 1e-12 and round down; after so many steps the distance is still below R, so round up
-    np.ceil(steps - 1e-12) → steps - 1e-12
 you round down; after so many steps the distance may still be below R, so round up
     np.ceil(steps - 1e-12) → steps
 you count until the distance is above R; a distance that equals R has reached it
     np.ceil(steps - 1e-12) → np.floor(steps + 1e-12) + 1
 you round down and add 1; where the quotient is whole, this is one step too many, so round up
     np.ceil(steps - 1e-12) → np.floor(steps) + 1
-you round to the nearest whole number; the distance must have reached R, so round up
-    np.ceil(steps - 1e-12) → np.round(steps)
-your number is negative where d ≥ R at the start; no step is needed there, so return 0
-    max(0, int(np.ceil(steps - 1e-12))) → int(np.ceil(steps - 1e-12))
 """)

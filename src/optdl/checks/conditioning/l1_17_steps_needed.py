@@ -78,8 +78,6 @@ you use ½κ ln(1/q), which is close for a large κ only; take the exact express
     np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
 your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed
     if low == high:\n        return 1 →
-you round to the nearest number; after fewer steps the error is still too large, so round up
-    np.ceil( → np.round(
 you round down; after that many steps the error is still too large
     np.ceil( → np.floor(
 """)

@@ -29,8 +29,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What is the displacement from the old point to the new one, and where does it appear in the
-   quadratic model of $J$?
+1. What is the displacement from the old point to the new one, and where does the model contain it?
 2. For a displacement $v$ the model changes by $g^Tv+\tfrac12\,v^THv$. Insert $v=-\eta d$: in which
    of the two terms does the minus sign remain?
 3. Add two terms: one contains the learning rate and an inner product of two vectors, the other
@@ -39,9 +38,4 @@ your curvature term lacks its factor ½; it is ½η² dᵀHd
     0.5 * →
 your curvature term has η; it has η²
     lr**2 → lr
-your linear term is −η dᵀd; along d the loss changes at the rate gᵀd
-    gradient @ direction → direction @ direction
-you predict a step against the gradient; this one goes against d, so it is −η gᵀd + ½η² dᵀHd
-    gradient @ direction → gradient @ gradient
-    direction @ hessian @ direction → gradient @ hessian @ gradient
 """)

@@ -26,14 +26,10 @@ def _(rng):
         yield {"gradient": g, "hessian": H, "direction": d}
     # gᵀd = 0 with dᵀHd of each sign, dᵀHd = 0 with gᵀd of each sign, and both zero
     a, b, h = (rng.integers(1, 9, size=3) / 4).tolist()
-    for g, curvatures in (
-        ([a, -a], [h, h]),
-        ([a, -a], [-h, -h]),
-        ([a, b], [h, -h]),
-        ([-a, -b], [h, -h]),
-        ([a, -a], [h, -h]),
-    ):
-        yield {"gradient": np.array(g), "hessian": np.diag(curvatures), "direction": b * np.ones(2)}
+    gradients = [a, -a], [a, -a], [a, b], [-a, -b], [a, -a]
+    curvatures = [h, h], [-h, -h], [h, -h], [h, -h], [h, -h]
+    for g, values in zip(gradients, curvatures, strict=True):
+        yield np.array(g), np.diag(values), b * np.ones(2)
 
 
 @exercise.fact("the predicted change is zero at a learning rate that is positive and finite")
@@ -53,21 +49,12 @@ exercise.help(r"""
    start, it never rises above 0, or it falls and comes back to 0 at its second zero.
 you return the best learning rate along d; a step goes uphill beyond twice that
     2 * →
-you return the bound for a step against the gradient; this one goes against d, so it is 2gᵀd/dᵀHd
-    gradient @ direction, direction @ hessian @ direction
-    → gradient @ gradient, gradient @ hessian @ gradient
-your numerator is 2dᵀd; along d the loss falls at the rate gᵀd, so it is 2gᵀd
-    gradient @ direction, → direction @ direction,
-your ratio is upside down; gᵀd stands above and dᵀHd below
-    2 * slope / curvature → 2 * curvature / slope
 you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0
     if slope < 0:\n        return 0.0 →
 you return 0 where gᵀd = 0; with dᵀHd ≤ 0 no step goes uphill there: return np.inf
     slope < 0 → slope <= 0
 you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0 for any dᵀHd
     slope < 0 → slope < 0 and curvature > 0
-you take |dᵀHd|; with a negative curvature the model falls for every η, so return np.inf
-    direction @ hessian @ direction → abs(direction @ hessian @ direction)
 you divide by any dᵀHd; where gᵀd > 0 and dᵀHd ≤ 0 the model falls for every η: return np.inf
     if curvature > 0 else np.inf →
 """)

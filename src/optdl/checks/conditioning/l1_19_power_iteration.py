@@ -52,11 +52,9 @@ you do not scale v; make it a unit vector before each product
 your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue
     v @ Hv → np.linalg.norm(Hv)
 your estimate is taken with the product in place of v; compute vᵀHv before Hv takes the place of v
-    estimates.append(v @ Hv) →
-    v = Hv → v = Hv\n        estimates.append(v @ Hv)
+    v @ Hv → Hv @ Hv
 each of your rounds begins with the same v; go on with Hv
     v = Hv →
 you take a one-sided difference, whose error is of order s; use w + sv and w − sv
-    gradient(w - step * v) → gradient(w)
-    / (2 * step) → / step
+    gradient(w - step * v)) / (2 * step) → gradient(w)) / step
 """)

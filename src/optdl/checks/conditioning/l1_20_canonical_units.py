@@ -17,19 +17,13 @@ def exercise(W, b, v):
 
 @exercise.cases
 def _(rng):
-    for low, high, turned in (
-        ((1, 2), (2, 4), True),
-        ((2, 1), (4, 4), False),
-        ((4, 1), (6, 4), True),
-    ):
-        h, d = rng.integers(low, high).tolist()
+    for low, high, turned in ((1, 2, True), (2, 4, False), (4, 6, True)):
+        h, d = rng.integers((low, 1), (high, 4)).tolist()
         rows = rng.normal(size=(h, d + 1))
         rows *= rng.uniform(0.8, 1.25, size=(h, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)
         v = (np.arange(h) - 1.4) * rng.uniform(0.9, 1.1)
-        if turned:
-            v = np.roll(v, 1)
-        else:
-            rows[0] /= 100  # now the scaling changes the order
+        v = np.roll(v, turned)
+        rows[0] /= 1 if turned else 100  # then the scaling changes the order
         yield {"W": rows[:, :-1].round(4), "b": rows[:, -1].round(4), "v": v}
 
 
@@ -49,28 +43,16 @@ exercise.help(r"""
    by $t$, so the condition is $t\,c=|v|/t$. Solve it for $t$.
 3. Compute one factor for each unit from the norms along the rows, and give it a second axis where
    it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.
-you leave the bias as it is; it is part of the unit's input, so scale it, too
-    b * t → b
 your norm lacks the bias; a unit's incoming weights are its row of W and its bias
     + b**2 →
 you multiply the outgoing weight by the factor; divide it by the factor
     v / t → v * t
-your factor is the ratio of the norms; the incoming weights are multiplied by it and the outgoing
-weight is divided by it, so take its square root
-    np.sqrt(np.abs(v) / norms) → np.abs(v) / norms
-your ratio is upside down; where the outgoing weight is large, the factor is large
-    np.abs(v) / norms → norms / np.abs(v)
-you make the incoming weights as long as the outgoing weight and leave that unchanged; whatever
-multiplies the incoming weights divides the outgoing weight
-    np.sqrt(np.abs(v) / norms) → np.abs(v) / norms
-    v / t → v
 you balance the units and leave them in their order; sort them by their outgoing weights
     np.argsort(v) → np.arange(len(v))
 you sort the outgoing weights alone; a unit moves with all its weights
     W[order], b[order] → W, b
 you sort by the outgoing weights before the scaling, which changes them; sort afterwards
-    W, b, v = W * t[:, None], b * t, v / t\n    order = np.argsort(v)
-    → order = np.argsort(v)\n    W, b, v = W * t[:, None], b * t, v / t
+    np.argsort(v) → np.argsort(v * t)
 your outgoing weights have lost their signs; the factor is positive, and v keeps its sign
     v / t → np.abs(v) / t
 you sort by the absolute values of the outgoing weights; their signs count

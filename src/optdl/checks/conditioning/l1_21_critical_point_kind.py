@@ -57,8 +57,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which of the five answers does not depend on the Hessian? For the others, which two eigenvalues
-   do you need?
+1. Which of the five answers needs no Hessian, and which two eigenvalues decide on the others?
 2. The smallest and the largest eigenvalue are enough, because all others lie between them. Ask for
    each of the two whether it is positive, negative or zero within the tolerance.
 3. Test the norm of the gradient first. Then compare the first and the last eigenvalue with plus or
@@ -68,8 +67,6 @@ you look at the diagonal entries; at a saddle all may be positive, so compute th
 you look for a negative determinant; it says nothing of single signs, so compare the smallest and
 the largest eigenvalue with the tolerance
     smallest < -tolerance and largest > tolerance → np.linalg.det(hessian) < 0
-you do not look at the gradient; where it is not zero, the point is not critical
-    np.linalg.norm(gradient) > tolerance → False
 you compare the entries of the gradient with the tolerance; compare its norm
     np.linalg.norm(gradient) → np.max(np.abs(gradient))
 you take a gradient whose norm equals the tolerance for one that is above it
@@ -77,17 +74,11 @@ you take a gradient whose norm equals the tolerance for one that is above it
 you call a point with a zero eigenvalue a minimum; second derivatives leave it open: degenerate
     if smallest > tolerance → if smallest >= -tolerance
 you compare eigenvalues with 0; rounding errors count as zero, so compare with the tolerance
-    smallest < -tolerance and largest > tolerance → smallest < 0 < largest
-    if smallest > tolerance → if smallest > 0
-    largest < -tolerance → largest < 0
-you measure the eigenvalues by the largest one; the tolerance is a limit for them as they are
-    smallest, largest = → smallest, largest = 1 / max(abs(eigenvalues).max(), 1e-99) *
-    eigenvalues[0], eigenvalues[-1] → eigenvalues[[0, -1]]
+    eigenvalues = np → tolerance, eigenvalues = 0, np
 you call every point with a negative eigenvalue a saddle; a strict saddle has a positive one, too
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
-    if smallest < -tolerance and
-    → if np.min(np.abs(eigenvalues)) > tolerance and smallest < -tolerance and
+    largest > tolerance → largest > tolerance < min(abs(eigenvalues))
 you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a
 positive one give a positive determinant, so look at the eigenvalues
     np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]

@@ -48,11 +48,6 @@ you take the bias for the distance from the minimum; that is H⁻¹ē
     np.linalg.solve(hessian, bias) → bias
 you divide the entries of the bias by eigenvalues; divide its components along the eigenvectors
     0.5 * limit @ hessian @ limit → 0.5 * np.sum(bias**2 / curvatures)
-you read the eigenvectors as rows; eigh puts them in columns, so the components are Uᵀē
-    0.5 * limit @ hessian @ limit
-    → 0.5 * np.sum((np.linalg.eigh(hessian)[1] @ bias) ** 2 / curvatures)
-you take the diagonal entries for eigenvalues; compute the eigenvalues
-    np.linalg.eigvalsh(hessian) → np.diag(hessian)
 your variance is that of a very small learning rate; its denominator is λ(2 − ηλ)
     (2 - lr * curvatures) → 2
 you square the learning rate; η² stands in the recursion, and η in the variance that it converges to

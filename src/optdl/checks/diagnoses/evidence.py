@@ -1,9 +1,10 @@
 """Hold what is known about a wrong answer: its cases, the expected values and the values got."""
 
 import io
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from itertools import compress
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ class Part:
     """One part of the answer in all cases; an answer without parts is a part without a name."""
 
     name: str
-    pairs: tuple[Pair, ...]
+    pairs: Sequence[Pair]
     scope: str = ""
 
     @cached_property
@@ -56,9 +57,23 @@ class Part:
         return [p.right.shape for p in self.pairs] == [p.got.shape for p in self.pairs]
 
     @cached_property
-    def wrong_pairs(self) -> tuple[Pair, ...]:
+    def hardest(self) -> list[Pair]:
+        """Return all cases, those first that are wrong as they stand: they decide soonest."""
+        return [*self.wrong_pairs, *compress(self.pairs, [not wrong for wrong in self._wrong])]
+
+    @cached_property
+    def wrong_pairs(self) -> list[Pair]:
         """Return the cases whose values are further from the right ones than by rounding."""
-        return tuple([pair for pair in self.pairs if not near(*pair[:2])])
+        return [*compress(self.pairs, self._wrong)]
+
+    @cached_property
+    def _wrong(self) -> list[bool]:
+        return [not near(*pair[:2]) for pair in self.pairs]
+
+    @cached_property
+    def differing(self) -> list[np.ndarray]:
+        """Return which entries of each wrong case differ, where all shapes are those expected."""
+        return [differing(*pair[:2]) for pair in self.wrong_pairs]
 
     @cached_property
     def informative(self) -> bool:
@@ -114,12 +129,6 @@ class Part:
         fixed = alike and all(near(self.pairs[0].right, pair.right) for pair in self.pairs)
         return number if alike and not fixed and not np.isnan(number) else None
 
-    @cached_property
-    def hardest(self) -> tuple[Pair, ...]:
-        """Return all cases, those first that are wrong as they stand: they decide soonest."""
-        wrong = set(map(id, self.wrong_pairs))
-        return self.wrong_pairs + tuple([pair for pair in self.pairs if id(pair) not in wrong])
-
     @property
     def has_places(self) -> bool:
         """Return whether the entries stand where they do in the answer, in rows."""
@@ -140,10 +149,10 @@ class Part:
         # cases that differ in a size or in a whole number
         if len(wrong) < len(self.pairs) and len({_kind(pair.one.case) for pair in wrong}) >= 2:
             found.append(replace(self, pairs=wrong, scope="in the cases that differ, "))
-        differ = [differing(*pair[:2]) for pair in wrong] if self.same_shape else []
+        differ = self.differing if self.same_shape else []
         if 3 <= sum(map(np.count_nonzero, differ)) < sum(at.size for at in differ):
             some = zip(wrong, differ, strict=True)
-            entries = tuple(Pair(right[at], got[at], one) for (right, got, one), at in some)
+            entries = [Pair(right[at], got[at], one) for (right, got, one), at in some]
             found.append(replace(self, pairs=entries, scope=IN_ENTRIES))
         return found
 
@@ -256,50 +265,52 @@ class Evidence:
         """Return of each case whether the answer differs in it."""
         return [not self.agree(one.right.value, one.got.value) for one in self.tried]
 
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    @property
+    def parts(self) -> list[Part]:
         """Return the parts of the answer that are numbers, and no others in their place."""
-        pairs: dict[str, list[Pair]] = {}
-        for one, (right, got) in zip(self.tried, self._leaves, strict=False):
-            for name, value in right.items():
-                # texts, and what else holds no numbers, may be left out where they are right
-                if name not in self.unlike and (
-                    is_numeric(value) or not self.agree(value, got[name])
-                ):
-                    pairs.setdefault(name, []).append(Pair(*numbers(value, got[name]), one))
-        return tuple(Part(name, tuple(some)) for name, some in pairs.items())
+        return self._read[0]
 
-    @cached_property
+    @property
     def unlike(self) -> set[str]:
         """Return the parts that are wrong and cannot be compared, number by number."""
-        return {
-            name
-            for right, got in compress(self._leaves, self.wrong_cases)
-            for name, value in right.items()
-            if not _is_comparable(value, got[name]) and not self.agree(value, got[name])
-        }
+        return self._read[1]
 
     @cached_property
-    def _leaves(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def _read(self) -> tuple[list[Part], set[str]]:
+        pairs: defaultdict[str, list[Pair]] = defaultdict(list)
+        unlike: set[str] = set()
+        for one, right, got in self._leaves:
+            for name, value in right.items():
+                try:
+                    pairs[name].append(Pair(*numbers(value, got[name]), one))
+                except (ValueError, TypeError, KeyError):
+                    # texts, and what else holds no numbers, may be left out where they are right
+                    if not self.agree(value, got[name]):
+                        unlike.add(name)
+        known = {name: some for name, some in pairs.items() if some and name not in unlike}
+        return [Part(name, some) for name, some in known.items()], unlike
+
+    @cached_property
+    def _leaves(self) -> list[tuple[Tried, dict[str, Any], dict[str, Any]]]:
         """Return the parts of the right answer and of this one; none where these lack some."""
         try:
-            values = [(one.right.value, one.got.value) for one in self.tried]
-            found = [(self.leaves(right), self.leaves(got)) for right, got in values]
+            both = [(one, one.right.value, one.got.value) for one in self.tried]
+            found = [(one, self.leaves(right), self.leaves(got)) for one, right, got in both]
         except (ValueError, TypeError):
             return []
-        return found if all(right.keys() == got.keys() for right, got in found) else []
+        return found if all(right.keys() == got.keys() for _, right, got in found) else []
 
     @cached_property
-    def wrong(self) -> tuple[Part, ...]:
+    def wrong(self) -> list[Part]:
         """Return the parts that differ in any case."""
-        return tuple(
+        return [
             part for part in self.parts if not all(self.agree(*pair[:2]) for pair in part.pairs)
-        )
+        ]
 
-    def leaves(self, value: Any) -> dict[str, Any]:
-        """Return the parts of an answer by name."""
-        names = self.exercise.parts
-        return {"": value} if not (names or isinstance(value, dict)) else leaves(names, value)
+    @cached_property
+    def leaves(self) -> Callable[[Any], dict[str, Any]]:
+        """Return what gives the parts of an answer by name."""
+        return partial(leaves, self.exercise.parts)
 
 
 def changed(name: str, change: Callable[[Any], Any], case: Case) -> Case:
@@ -331,15 +342,16 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
         raise ValueError(f"expected {len(names)} parts, got {len(value)}")
     found: dict[str, Any] = {}
     for name, item in zip(names, value, strict=True):
-        found |= {name: item} if type(item) is np.ndarray else leaves(name, item)
+        is_one = isinstance(name, str) and not isinstance(item, dict)
+        found |= {name: item} if is_one else leaves(name, item)
     return found
 
 
 def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the expected value and the value got as arrays of real numbers."""
-    if type(right) is not np.ndarray and (isinstance(right, dict) or holds_arrays(right)):
-        if isinstance(right, dict):
-            got = {key: got[key] for key in right}
+    is_dict = isinstance(right, dict)
+    if is_dict or (isinstance(right, list | tuple) and holds_arrays(right)):
+        got = {key: got[key] for key in right} if is_dict else got
         two = [arrays(some) for some in (right, got)]
         if len({str(sorted(array.shape for array in some)) for some in two}) > 1:
             raise ValueError("the arrays have other shapes")
@@ -348,14 +360,6 @@ def numbers(right: Any, got: Any) -> tuple[np.ndarray, np.ndarray]:
     if pair[0].dtype.kind not in "biuf" or pair[1].dtype.kind not in "biuf":
         raise TypeError("these are no real numbers")
     return pair
-
-
-def _is_comparable(right: Any, got: Any) -> bool:
-    try:
-        numbers(right, got)
-    except (ValueError, TypeError, KeyError):
-        return False
-    return True
 
 
 def arrays(value: Any) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,21 +63,17 @@ def _operand(part: Part) -> str:
     """Return the argument, as it is or with one entry for each row, that makes the difference."""
     if not part.same_shape or part.rights.size < 3:
         return ""
-    fitting = [
-        (name, as_column)
-        for name in part.hardest[0].one.case
-        for as_column in (False, True)
-        if _entries(part.hardest[0], name, as_column) is not None
-    ]
+    both = product(part.hardest[0].one.case, (False, True))
+    fitting = [one for one in both if _entries(part.hardest[0], *one) is not None]
     with np.errstate(all="ignore"):
         for text, change in OPERATIONS if fitting else ():
-            for name, as_column in fitting:
+            for one in fitting:
                 for pair in part.hardest:
-                    entries = _entries(pair, name, as_column)
+                    entries = _entries(pair, *one)
                     if entries is None or not near(change(pair.right, entries), pair.got):
                         break
                 else:
-                    return text.format(name)
+                    return text.format(one[0])
     return ""
 
 
@@ -118,17 +115,15 @@ def _symbol(part: Part, values: list[float]) -> str:
     """Return the name of a size or a scalar argument that gives all values."""
     if len({round(value, 9) for value in values}) < 2:
         return ""
+    names = [*part.symbols]
+    columns = np.array([*part.symbols.values()]).reshape(-1, len(values))
     with np.errstate(all="ignore"):
-        given = {
-            text.format(name): form(column)
-            for text, form in FORMS
-            for name, column in part.symbols.items()
-        }
+        rows = np.concatenate([form(columns) for _, form in FORMS])
         for before, share in BEFORE.items():
-            rows = share * np.array([*given.values()]).reshape(-1, len(values))
-            fits = ~differing(rows, np.broadcast_to([values], rows.shape)).any(axis=1)
+            fits = ~differing(share * rows, np.broadcast_to(values, rows.shape)).any(axis=1)
             if fits.any():
-                return before + [*given][int(fits.argmax())]
+                form, name = divmod(int(fits.argmax()), len(names))
+                return before + FORMS[form][0].format(names[name])
     return ""
 
 

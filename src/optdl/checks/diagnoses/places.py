@@ -11,7 +11,6 @@ from optdl.checks.diagnoses.evidence import (
     Pair,
     Part,
     arrays,
-    differing,
     flat,
     is_numeric,
     listed,
@@ -42,11 +41,10 @@ def shapes(evidence: Evidence) -> str:
 
 def rows(part: Part) -> str:
     """Name the rows that are right in every case, and how the first wrong one differs."""
-    pairs = part.wrong_pairs
     rows = [len(pair.right) if pair.right.ndim > 1 else 0 for pair in part.pairs]
     if min(rows) < 2 or max(rows) < 3 or not part.same_shape or part.rights.dtype == bool:
         return ""
-    firsts = [int(np.argwhere(differing(*pair[:2]))[0, 0]) for pair in pairs]
+    firsts = [int(np.argwhere(wrong)[0, 0]) for wrong in part.differing]
     row, how = min(firsts, default=0), _step(part, firsts)
     before = "row 0 is right" if row == 1 else f"rows 0 to {row - 1} are right"
     before += " in every case"
@@ -129,10 +127,9 @@ def pattern(part: Part) -> str:
     # in a single row or column most places are all there are: such cases refute, and show nothing
     if sum(min(pair.right.shape, default=0) >= 2 for pair in pairs) < 2:
         return ""
-    wrong = [differing(*pair[:2]) for pair in pairs]
     for text, axis, position in ALONE:
-        if all(_is_alone(array, axis, position) for array in wrong):
-            return text.replace("row", "entry") if wrong[0].ndim == 1 else text
+        if all(_is_alone(array, axis, position) for array in part.differing):
+            return text.replace("row", "entry") if pairs[0].right.ndim == 1 else text
     return ""
 
 
@@ -149,16 +146,16 @@ def arguments(evidence: Evidence) -> str:
     """Say which calls are wrong, when one condition on the arguments tells them from the others."""
     # a case in which a wrong part holds no numbers tells nothing of it
     compared = [{id(pair.one) for pair in part.pairs} for part in evidence.wrong]
-    kept = [all(id(one) in some for some in compared) for one in evidence.tried]
+    ids = [*map(id, evidence.tried)]
+    kept = [*map(set(ids).intersection(*compared).__contains__, ids)]
     wrong = [*compress(evidence.wrong_cases, kept)]
     if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
         return ""
     parameters = signature(evidence.exercise.reference).parameters.values()
     defaults = {one.name: one.default for one in parameters if one.default is not Parameter.empty}
     cases = [defaults | flat(one.case) for one in compress(evidence.tried, kept)]
-    nones = [name for name in cases[0] if any(case.get(name, 0) is None for case in cases)]
     told = [
-        _conditions(case) | {f"`{name}` is not None": case.get(name) is not None for name in nones}
+        _conditions(case) | {f"`{name}` is not None": case[name] is not None for name in case}
         for case in cases
     ]
     texts = dict.fromkeys(chain.from_iterable(told))
@@ -184,11 +181,8 @@ def branch(evidence: Evidence) -> str:
 def size(evidence: Evidence) -> str:
     """Say how large the wrong numbers of the answer, or of a part, are beside the right ones."""
     for part in evidence.wrong if all(part.same_shape for part in evidence.wrong) else ():
-        at = [differing(*pair[:2]) for pair in part.wrong_pairs]
-        right, got = (
-            np.concatenate([pair[k][some] for pair, some in zip(part.wrong_pairs, at, strict=True)])
-            for k in (0, 1)
-        )
+        entries = [*zip(part.wrong_pairs, part.differing, strict=True)]
+        right, got = (np.concatenate([pair[k][at] for pair, at in entries]) for k in (0, 1))
         if len(np.unique(right)) < 3:  # such as truths
             continue
         name, above = f"`{part.name}`" if part.name else "your answer", got > right
@@ -226,13 +220,15 @@ def _conditions(case: Case) -> dict[str, bool]:
 
 def _conditions_of_entries(name: str, value: Any) -> dict[str, bool]:
     """Return conditions on the entries of an array, or of a list of numbers or arrays."""
-    if not len(value) or not is_numeric([*value]):
+    if not len(value) or not is_numeric(value):
         return {}
+    first, every = (
+        np.concatenate([[0], *map(np.ravel, arrays(some))]) for some in ([value[0]], value)
+    )
     found: dict[str, bool] = {}
     for text, holds in (("nan", np.isnan), ("infinite", np.isinf)):
-        special = [any(holds(one).any() for one in arrays([item])) for item in value]
-        found[f"`{name}[0]` is {text}"] = special[0]
-        found[f"`{name}` has entries that are {text}"] = any(special)
+        found[f"`{name}[0]` is {text}"] = bool(holds(first).any())
+        found[f"`{name}` has entries that are {text}"] = bool(holds(every).any())
     return found
 
 

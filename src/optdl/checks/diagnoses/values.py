@@ -1,6 +1,6 @@
 """What one part of an answer has to do with the right one: values, order, shape, a factor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -19,13 +19,9 @@ NOT_EXACT = (
 )
 
 
-def _moved(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
-    """Return whether a change of the right numbers gives those got in every case."""
-    return lambda part: part.obeys(change)
-
-
 def _mapped(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
-    return lambda part: part.informative and _moved(change)(part)
+    """Return whether a change of the right numbers gives those got in every case."""
+    return lambda part: part.informative and part.obeys(change)
 
 
 def _of_all(holds: Callable[[Pair], Any]) -> Callable[[Part], bool]:
@@ -85,8 +81,7 @@ def _axes(part: Part) -> str:
     if ndim < 3 or any(pair.right.ndim != ndim for pair in part.pairs):
         return ""
     orders = permutations(range(ndim))
-    turned = (str(axes) for axes in orders if _moved(partial(np.transpose, axes=axes))(part))
-    return next(turned, "")
+    return next((str(o) for o in orders if part.obeys(partial(np.transpose, axes=o))), "")
 
 
 def _shifted(of_got: slice, of_right: slice) -> Callable[[Part], bool]:
@@ -152,7 +147,7 @@ PART: tuple[Row, ...] = (
     ),
     ("has the opposite sign", _mapped(np.negative)),
     ("has 0 wherever the expected one is negative", _mapped(partial(np.maximum, 0))),
-    ("is transposed", _moved(lambda right: right.T if right.ndim > 1 else None)),
+    ("is transposed", lambda part: part.obeys(lambda a: a.T if a.ndim > 1 else None)),
     (
         "has its rows in the opposite order",
         lambda part: part.has_places and part.obeys(lambda a: a[::-1] if a.ndim else None),
@@ -193,12 +188,7 @@ def first(table: tuple[Row, ...], part: Part) -> str:
     """Return the first sentence that is true of a part, or of its wrong cases or entries alone."""
     if not part.wrong_pairs:  # every change that changes next to nothing would explain it
         table = tuple(row for row in table if row[0] == NOT_EXACT)
-    return of_some(table, part.narrowed)
-
-
-def of_some(table: tuple[Row, ...], parts: Sequence[Part]) -> str:
-    """Return the first sentence that is true of the first of some parts, or of the next one."""
-    for narrowed in parts:
+    for narrowed in part.narrowed:
         for sentence, condition in table:
             if found := condition(narrowed):
                 return f"{narrowed.scope}{{}} {sentence.format(found)}"

@@ -34,27 +34,13 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What differs between training and inference: how the mask is made, how the output follows from
-   it, or both?
+1. What is different at inference: how the mask is made, how the output follows from it, or both?
 2. Only the mask differs: in training it is made from random draws as in exercise 1, and at
    inference every entry is 1. The output is always the product of `x` and the mask.
 3. In training, draw one number for each entry of `x`; set the entries with a draw below `p` to 0
    and the others to the scale. At inference, use `np.ones`. Return the product, then the mask.
-you keep where u < 1 − p; that has the same probability, but here an entry is kept where u ≥ p
-    >= p → < 1 - p
 you take p for the probability of keeping; here it is the probability of dropping
     (rng.random(x.shape) >= p) / (1 - p) → (rng.random(x.shape) < p) / p
-you keep where u < p; keep where u ≥ p
-    >= p → < p
-you divide by p, the probability of dropping; divide by 1 − p
-    / (1 - p) → / p
-you scale at inference and not in training; divide by 1 − p in training
-    (rng.random(x.shape) >= p) / (1 - p) → 1.0 * (rng.random(x.shape) >= p)
-    np.ones(x.shape) → np.full(x.shape, 1 - p)
-you scale in training and at inference; scale only in training
-    np.ones(x.shape) → np.full(x.shape, 1 - p)
-you draw one mask for the whole minibatch; draw a number for each entry of x
-    rng.random(x.shape) → rng.random(x.shape[1])
 you draw with `rng.binomial`, which gives another mask; keep where `rng.random(x.shape)` ≥ p
     (rng.random(x.shape) >= p) → rng.binomial(1, 1 - p, x.shape)
 """)

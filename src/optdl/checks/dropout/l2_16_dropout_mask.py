@@ -31,8 +31,7 @@ exercise.help(r"""
 1. What does NumPy return if you compare the whole array `u` with the number `p`?
 2. The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. Up
    to the scale, such an array is already the mask.
-3. Compare so that the entries to be kept are `True`, and divide the whole array by the probability
-   that an entry is kept.
+3. Compare so that entries to be kept are `True`, and divide by the probability that one is kept.
 you divide by p, the probability of dropping; divide by 1 − p
     (1 - p) → p
 you take p for the probability of keeping; here it is the probability of dropping

@@ -19,9 +19,7 @@ def _(rng):
         yield {"grad": rng.uniform(1, 3, size=shape).round(2) * signs, "mask": mask}
 
 
-@exercise.fact(
-    "the sum of `grad` · y equals the sum of your gradient · x, since y = mask · x is linear in x"
-)
+@exercise.fact("Σ `grad` · y equals Σ your gradient · x, since y = mask · x is linear in x")
 def _(function, rng):
     mask = (rng.random(size=(5, 7)) >= 0.4) / 0.6
     grad, x = rng.normal(size=(2, 5, 7))
@@ -29,15 +27,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. By how much does $y_i$ change if $x_i$ grows by a small amount? Does any other entry of $y$
-   change?
+1. By how much does $y_i$ change if $x_i$ grows by a little? Does any other entry of $y$ change?
 2. The mask does not depend on $x$, so $\partial y_i/\partial x_i$ is the entry $M_i$. The chain
    rule multiplies it by $\partial L/\partial y_i$.
 3. Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)
-you divide by the scale; multiply by it, as the forward pass does
-    * mask → * (mask > 0) / mask.max()
 you use the mask of the first example for all; each example has its own row
     * mask → * mask[0]
 """)

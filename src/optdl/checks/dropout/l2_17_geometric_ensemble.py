@@ -31,9 +31,7 @@ def _(function, rng):
     return np.allclose(function(W, b, x, 0.3), product / product.sum())
 
 
-@exercise.fact(
-    "your function goes through all masks, which are 1,024 for ten inputs", is_visible=True
-)
+@exercise.fact("your function goes through all 1,024 masks of ten inputs", is_visible=True)
 def _(function, rng):
     arguments = rng.normal(size=(2, 10)), rng.normal(size=2), rng.normal(size=10), 0.3
     lines, peak = observe(effort, function, *arguments)
@@ -58,6 +56,5 @@ the subnetwork without any input is missing, or lacks the bias; it predicts soft
 your weight of a mask lacks the factor 1 − `keep` for each input that is dropped
     * (1 - keep) ** (len(x) - mask.sum()) →
 you exchange `keep` and 1 − `keep`; an input is kept with probability `keep`
-    keep ** mask.sum() * (1 - keep) ** (len(x) - mask.sum())
-    → (1 - keep) ** mask.sum() * keep ** (len(x) - mask.sum())
+    logarithm = np → keep, logarithm = 1 - keep, np
 """)

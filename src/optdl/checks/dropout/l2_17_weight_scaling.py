@@ -34,12 +34,6 @@ you multiply by 1 − `keep`; `keep` is 1 − p already
     keep * x → (1 - keep) * x
 you scale the bias, too; it is never dropped
     W @ (keep * x) + b → keep * (W @ x + b)
-you scale the probabilities; scale the inputs x
-    keep * x → x
-    return scores → return keep * scores
-you return the scores; the softmax of the scores is asked for
-    np.exp(W @ (keep * x) + b) → W @ (keep * x) + b
-    scores / scores.sum() → scores
 you divide the scores by their sum; the softmax takes their exponentials first
     np.exp(W @ (keep * x) + b) → W @ (keep * x) + b
 """)

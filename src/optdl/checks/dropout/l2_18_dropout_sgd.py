@@ -33,11 +33,8 @@ def _(rng):
 
 @exercise.fact("at V = 0 a step leaves W as it is, and V moves by lr times (Y − 1/c)ᵀ H / m")
 def _(function, rng):
-    W, x, mask = (
-        rng.normal(size=(3, 2)),
-        rng.normal(size=(4, 2)),
-        2.0 * rng.integers(2, size=(4, 3)),
-    )
+    W, x = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+    mask = 2.0 * rng.integers(2, size=(4, 3))
     Y = np.eye(2)[labels := np.array([0, 1, 1, 0])]
     new_W, new_V = function(W, np.zeros((2, 3)), x[None], labels[None], mask[None], 0.3)
     step = 0.3 / 4 * (Y - 1 / 2).T @ (mask * np.maximum(x @ W.T, 0))
@@ -59,8 +56,6 @@ the derivative of the ReLU is missing in your gradient of W; multiply by (Z > 0)
     * (z > 0) →
 the mask is missing in your gradient of V; its factor is H, not max(Z, 0)
     error.T @ hidden → error.T @ np.maximum(z, 0)
-you use the first mask in every step; each minibatch has its own mask
-    zip(x, y, masks → zip(x, y, [masks[0]] * len(x)
 you add up the gradients of the examples; the loss is a mean, so divide by m
     / len(labels) →
 your softmax runs over the examples; the probabilities of each row add up to 1
@@ -70,8 +65,7 @@ your softmax runs over the whole minibatch; the probabilities of each row add up
 you do not multiply the step of V by the learning rate; it is lr times the gradient
     lr * error.T → error.T
 you use the new V in the gradient of W; compute both gradients, then update both weights
-    back = error → V = V - lr * error.T @ hidden\n        back = error
-    W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden → W = W - lr * back.T @ inputs
+    error @ V → error @ (V - lr * error.T @ hidden)
 you compute all gradients at the first weights; each step starts from the weights of the step before
     for inputs → new_W, new_V = W, V\n    for inputs
     W, V = W - lr * back.T @ inputs, V - → new_W, new_V = new_W - lr * back.T @ inputs, new_V -

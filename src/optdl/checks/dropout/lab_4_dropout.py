@@ -27,11 +27,10 @@ class Dropout(nn.Module):
 
 
 @driver(
-    "LAB-4:dropout",
     Dropout,
+    "the outputs of both layers, call by call; the gradient of x in training; the dtype of the "
+    "outputs; x after the calls; the number of parameters",
     closed="torch.nn.Dropout; torch.nn.functional.dropout",
-    parts="the outputs of both layers, call by call; the gradient of x in training; the dtype of "
-    "the outputs; x after the calls; the number of parameters",
 )
 def exercise(kind, x, p, seed, modes, dtype):
     """Call two layers in each mode; the gradients are those of the first one, in training."""
@@ -83,8 +82,7 @@ exercise.help(r"""
    $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.
 you drop an entry whose u equals p; it is dropped only where u < p
     >= self.p → > self.p
-you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and always
-true)
+you drop entries in evaluation mode, too; ask `self.training`, not `self.train`, which is a method
     self.training → self.train
 you drop nothing in training, or only in evaluation mode; `self.training` is true in training
     not self.training → self.training
@@ -110,15 +108,13 @@ layer's own, `torch.Generator().manual_seed(seed)`
     with `torch.manual_seed`, else all your layers go on from the seed of the last one
     self.generator = torch.Generator() → torch
     , generator=self.generator →
-your mask is the same in each call; make the generator once, in `__init__`, and draw a new mask in
-each call of `forward`
+your mask is the same in each call; make the generator once, in `__init__`, and draw in `forward`
     self.generator = torch.Generator().manual_seed(seed) → self.seed = seed
     self.generator) → torch.Generator().manual_seed(self.seed))
 you draw a mask in evaluation mode, too, which advances the generator for nothing; return x first
     return x\n        k
     → torch.rand(x.shape, generator=self.generator)\n            return x\n        k
-you draw in the dtype of x, which gives other numbers; draw `torch.rand(x.shape,
-generator=self.generator)`, and compare with p
+you draw in the dtype of x, which gives other numbers; draw in torch's default, without `dtype=`
     x.shape, → x.shape, dtype=x.dtype,
 no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
     return x * → return x.detach() *

@@ -39,15 +39,11 @@ def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
 
 
 @driver(
-    "LAB-4:fit",
     fit,
-    parts=(
-        "whether the generator that is given is drawn from",
-        ("the training losses", "the validation losses"),
-        *("the type of each list", "the weights at the end", "the mode of the network at the end"),
-        *("the losses that the stopper sees", "calls of restore after the last loss"),
-        "whether a network in evaluation mode makes a graph",
-    ),
+    "whether the generator that is given is drawn from; the training losses | the validation "
+    "losses; the type of each list; the weights at the end; the mode of the network at the end; "
+    "the losses that the stopper sees; calls of restore after the last loss; "
+    "whether a network in evaluation mode makes a graph",
 )
 def exercise(function, x, y, epochs, lr, batch, seed, last):
     """Train a network with dropout; a stopper says stop in the epoch ``last``, if it is not 0."""
@@ -103,14 +99,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which statements are executed once, which of them once for each epoch, and which once for each
-   minibatch?
+1. Which statements are executed once, which once for each epoch, which once for each minibatch?
 2. Once: make the optimizer, and restore the best weights. For each epoch: switch both modes, draw
    the order, compute both losses, ask the stopper. For each minibatch: clear the gradients, run
    both passes, take the step.
 3. Cut the order with `torch.split`, and index `x` and `y` with each piece. Add up the losses times
-   the lengths of their pieces, divide by `len(y)` after the epoch, and then compute the validation
-   loss.
+   the lengths of their pieces, divide by `len(y)` at the end, and compute the validation loss.
 you compute the validation loss with dropout; call `model.eval()` first
     model.eval() →
 after the first validation your network stays in evaluation mode; call `model.train()` in each epoch
@@ -118,8 +112,7 @@ after the first validation your network stays in evaluation mode; call `model.tr
     losses, checked = [], [] → losses, checked, _ = [], [], model.train()
 your network is never in training mode, so dropout does nothing; call `model.train()` in each epoch
     model.train() →
-you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` for each
-minibatch
+you never clear the gradients, and `backward` adds to them; call `zero_grad()` for each minibatch
     optimizer.zero_grad() →
 you clear the gradients once in an epoch; clear them for each minibatch
     optimizer.zero_grad() →
@@ -136,8 +129,7 @@ you draw the order from the global generator; use the one that you are given
     , generator=generator) → )
 you shuffle the examples and not their labels; take the same rows of both
     y[rows]) → y[: len(rows)])
-you leave out the last examples of an epoch when their number is not a multiple of `batch`; the last
-minibatch may be smaller
+you leave out examples where `batch` does not divide their number; the last minibatch is smaller
     , batch): → , batch)[: len(y) // batch]:
 your training loss is the mean over the minibatches, so a small last one counts too much; weight
 each by its number of examples
@@ -145,8 +137,7 @@ each by its number of examples
     total / len(y) → total / -(-len(y) // batch)
 your training loss is that of the last minibatch; it is the mean over the examples of the epoch
     total / len(y) → loss.item()
-you compute the training loss after the epoch, without dropout; it is the mean of the losses from
-which the steps were taken
+you compute the training loss after the epoch, without dropout; it is a mean of the steps' losses
     losses.append(total / len(y)) →
     scores = model(validation[0])
     → scores = nn.functional.cross_entropy(model(x), y)\n
@@ -168,8 +159,7 @@ you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     model(x[rows]) → model(x[rows]).softmax(dim=1)
     model(validation[0]) → model(validation[0]).softmax(dim=1)
-you restore the best weights only when training is stopped early; restore them after the last epoch,
-too
+you restore the best weights only where training stops early; restore them after the last epoch, too
     break\n    if stopper is not None:\n        stopper.restore(model)
     → stopper.restore(model)\n            break
 you leave the loop one epoch late; leave it in the epoch in which `update` returns True

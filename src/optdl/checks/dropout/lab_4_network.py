@@ -25,11 +25,10 @@ def with_dropout(model, p, seed):
 
 
 @driver(
-    "LAB-4:network",
     with_dropout,
-    parts="the layers of your network; the layers of the given network afterwards; whether all "
-    "layers but Dropout are those of the given network; what the dropout layers make of "
-    "ones; the scores in evaluation mode",
+    "the layers of your network; the layers of the given network afterwards; whether all layers "
+    "but Dropout are those of the given network; what the dropout layers make of ones; the scores"
+    " in evaluation mode",
 )
 def exercise(function, x, sizes, p, seed):
     """Look at the layers of the new network and of the given one; x passes in evaluation mode."""

@@ -26,13 +26,9 @@ def monte_carlo(model, x, passes):
 
 
 @driver(
-    "LAB-4:passes",
     monte_carlo,
-    parts=(
-        *(("the mean", "the standard deviation"), "whether they have a graph"),
-        "which modules are in training mode afterwards",
-        "the running mean of the normalization afterwards",
-    ),
+    "the mean | the standard deviation; whether they have a graph; which modules are in training "
+    "mode afterwards; the running mean of the normalization afterwards",
     atol=1e-7,  # the root of a difference of sums of squares has half their digits
 )
 def exercise(function, x, p, passes, seed, comes):
@@ -84,8 +80,7 @@ exercise.help(r"""
 2. Store the mode of every module in `model.modules()` first. Then put the whole network into
    evaluation mode, and only the dropout layers back into training mode.
 3. Without gradients, take the softmax over the classes in each pass, and stack the results along a
-   new first axis. Take the mean and the standard deviation over this axis, and give each module its
-   old mode.
+   new axis. Take mean and standard deviation over it, and give each module its old mode.
 your whole network is in training mode, and its normalization uses and changes the statistics of the
 minibatch; switch on the dropout layers alone
     model.eval() → model.train()
@@ -115,7 +110,6 @@ your mean and deviation go over the examples; take them over the passes
     found.mean(dim=0), found.std(dim=0) → found.mean(dim=1), found.std(dim=1)
 you switch on layers of other names, such as `nn.Dropout1d`; the name of the class is Dropout
     type(module).__name__ == "Dropout" → "Dropout" in type(module).__name__
-you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the class,
-which is Dropout in both cases
+you switch on nn.Dropout alone, and your own layer stays off; go by the class's name, Dropout
     type(module).__name__ == "Dropout" → isinstance(module, nn.Dropout)
 """)

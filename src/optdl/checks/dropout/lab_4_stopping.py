@@ -34,10 +34,9 @@ class EarlyStopping:
 
 
 @driver(
-    "LAB-4:stopping",
     EarlyStopping,
-    parts="what update returns, epoch by epoch (−1 for None); the epoch whose weights are "
-    "restored; the epoch whose running averages are restored",
+    "what update returns, epoch by epoch (−1 for None); the epoch whose weights are restored; the"
+    " epoch whose running averages are restored",
 )
 def exercise(kind, losses, patience, min_delta):
     """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
@@ -111,9 +110,8 @@ exercise.help(r"""
    whether it is time to stop?
 2. It needs the best loss, infinite at first, the number of epochs since then, and a copy of the
    state from that epoch. A new best loss changes all three; any other loss changes only the number.
-3. If the loss is less than the best loss minus `min_delta`, store the loss and a copy of the state,
-   and set the counter to 0; otherwise increase the counter. Return whether it has reached
-   `patience`.
+3. If the loss is less than the best loss minus `min_delta`, store it and a copy of the state, and
+   set the counter to 0; otherwise increase the counter. Return whether it has reached `patience`.
 you keep the network's own tensors, which training goes on to change: `state_dict()` gives no
 copies; clone each value, or use `copy.deepcopy`
     value.clone() → value

@@ -14,25 +14,11 @@ def _evaluate(weights):
     return accuracy(loaded(model, named), *standardized()[2:])
 
 
-def _best_epoch(record):
-    """Return the epoch, from 1 on, with the smallest validation loss without dropout."""
-    return float(1 + np.argmin(curves(record)["p = 0"]["validation"]))
-
-
-def _best_rate(record):
-    """Return the rate with the smallest validation loss after the last epoch."""
-    losses = curves(record)
-    return min(RATES, key=lambda p: losses[f"p = {p:g}"]["validation"][-1])
-
-
-def _gap(record):
-    """Return by how much the last validation loss without dropout exceeds the training loss."""
-    losses = curves(record)["p = 0"]
-    return losses["validation"][-1] - losses["training"][-1]
+def _validation(record, p=0.0):
+    return curves(record)[f"p = {p:g}"]["validation"]
 
 
 RECORD = RecordCheck(
-    key="LAB-4:record",
     lab=LAB,
     predictions={
         "p": ("one of the rates " + ", ".join(map(str, RATES)), RATES.__contains__),
@@ -41,13 +27,19 @@ RECORD = RecordCheck(
     evaluate=_evaluate,
     level=0.7,
     readings={
-        "epoch": ("the epoch with the smallest validation loss without dropout", _best_epoch),
+        "epoch": (
+            "the epoch with the smallest validation loss without dropout",
+            lambda record: float(1 + np.argmin(_validation(record))),
+        ),
         "gap": (
             "the validation loss minus the training loss after the last epoch, without dropout "
             "and without early stopping",
-            _gap,
+            lambda record: _validation(record)[-1] - curves(record)["p = 0"]["training"][-1],
         ),
-        "p": ("the rate with the smallest validation loss after the last epoch", _best_rate),
+        "p": (
+            "the rate with the smallest validation loss after the last epoch",
+            lambda record: min(RATES, key=lambda p: _validation(record, p)[-1]),
+        ),
     },
     steps=2,
 )

@@ -33,16 +33,10 @@ def _(estimate, rng):
 exercise.help(r"""
 1. The risk is an expected value. Of which random quantity is it the expected value, and how many
    independent values of this quantity does the test set give you?
-2. The mean of $m$ independent losses is an unbiased estimate. Its variance is the variance of a
-   single loss, divided by $m$.
-3. Keep the array of the $m$ losses in a variable. Return its mean, and its standard deviation over
-   the square root of its length.
+2. The mean of $m$ independent losses is unbiased. Its variance is that of one loss, divided by $m$.
+3. Keep the $m$ losses in a variable. Return its mean, and its standard deviation over $\sqrt m$.
 you pass label and prediction in the wrong order; it is L(f(x, θ), y)
     loss(model(x, theta), y) → loss(y, model(x, theta))
-you return the loss of the worst example; the risk is a mean
-    np.mean(losses) → max(losses)
-you compute the squared error whatever the loss is; call `loss`
-    loss(model(x, theta), y) → (model(x, theta) - y) ** 2
 you take the loss of the mean prediction; take the mean of the losses
     np.mean(losses) → loss(np.mean(model(x, theta)), np.mean(y))
 your variance divides by m − 1; the task asks for the divisor m
@@ -51,6 +45,4 @@ you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use the deviatio
     np.std(losses) → np.sqrt(np.mean(losses) * (1 - np.mean(losses)))
 you pass the parameters before the input; it is f(x, θ)
     model(x, theta) → model(theta, x)
-you return the deviation of the predictions; it is that of the losses
-    np.std(losses) → np.std(model(x, theta))
 """)

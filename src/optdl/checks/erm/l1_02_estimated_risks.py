@@ -27,8 +27,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Each fit has an unknown $\sigma_y$. What does the empirical risk of a fit, which you know, say
-   about $\sigma_y^2/2$?
+1. Each fit has an unknown $\sigma_y$. What does its empirical risk say about $\sigma_y^2/2$?
 2. The first expected value gives $\sigma_y^2/2\approx J/(1-d/m)$. Insert this into the second one.
 3. Make an array of the $d$ with `np.arange`; the first fit has $d=0$. Divide `losses` by one array
    of factors, and multiply it by another.

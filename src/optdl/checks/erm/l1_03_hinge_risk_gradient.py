@@ -31,16 +31,12 @@ def _(rng):
     yield {"w": w, "x": np.stack([first, (y * margins - w[0] * first) / w[1]], axis=1), "y": y}
 
 
-def _hinge_risk(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    return float(np.maximum(0, 1 - y * (x @ w)).mean())
-
-
 @exercise.fact("the gradient agrees with finite differences")
 def _(gradient, rng):
     w, x, y = rng.normal(size=3), rng.normal(size=(20, 3)), rng.choice([-1, 1], size=20)
-    h = 1e-7 * np.eye(3)
-    slope = [(_hinge_risk(w + e, x, y) - _hinge_risk(w - e, x, y)) / 2e-7 for e in h]
-    return np.allclose(gradient(w, x, y), slope, atol=1e-6)
+    either = w + 1e-7 * np.array([np.eye(3), -np.eye(3)])
+    above, below = np.maximum(0, 1 - y * (either @ x.T)).mean(axis=2)
+    return np.allclose(gradient(w, x, y), (above - below) / 2e-7, atol=1e-6)
 
 
 exercise.help(r"""

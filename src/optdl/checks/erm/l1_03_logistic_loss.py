@@ -32,8 +32,7 @@ def _(loss, rng):
 
 
 exercise.help(r"""
-1. Write $-\log_2$ of the probability of the right label for $y=+1$ and for $y=-1$. Which single
-   function of $yf$ gives both?
+1. Write $-\log_2$ of the right label's probability for $y=\pm1$. Which function of $yf$ gives both?
 2. It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form
    $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
 3. For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to
@@ -47,10 +46,7 @@ derivative a form without ∞/∞
     0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))
 your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
-you clip the margin at −500, which changes the loss of every margin below; use np.logaddexp(0,
--margin), which needs no clipping
+you clip the margin, which changes the loss of every margin below; use np.logaddexp(0, -margin),
+which needs no clipping
     logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -500))
-you clip the margin at −700, which changes the loss of every margin below; use np.logaddexp(0,
--margin), which needs no clipping
-    logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -700))
 """)

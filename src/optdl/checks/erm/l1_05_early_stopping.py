@@ -54,8 +54,7 @@ def _(rule, rng):
 
 
 exercise.help(r"""
-1. When an epoch has ended, what do you have to remember of the earlier epochs in order to decide
-   whether training halts now?
+1. What do you have to remember of the earlier epochs to decide whether training halts after this?
 2. Two numbers are enough: the best epoch so far, and how many epochs have passed since then.
 3. In a loop over the epochs, first update the best epoch, then compare the number of epochs since
    then with `patience`. If the loop ends without a halt, the halt is the last epoch.
@@ -63,10 +62,6 @@ you never reset the count of bad epochs; patience counts the epochs in a row sin
     best, bad = epoch, 0 → best = epoch
 you treat a tie as an improvement; an epoch improves only if its error is lower
     < validation_errors → <= validation_errors
-you keep the best epoch of the whole list; at the halt the errors of later epochs are not known yet
-    return best, epoch → return validation_errors.index(min(validation_errors)), epoch
-your rule never halts at the epoch of number `patience`; it does where none beats the first epoch
-    bad == patience → bad >= patience < epoch
 you compare with the previous epoch; compare with the best so far
     validation_errors[best] → validation_errors[epoch - 1]
 your count of bad epochs compares with the previous epoch; compare with the best so far
@@ -81,8 +76,4 @@ you keep the last epoch; keep the one with the lowest error, which early stoppin
     return best, len(validation_errors) → return len(validation_errors) - 1, len(validation_errors)
 where the rule never halts, you return the number of epochs; the last epoch's number is one less
     len(validation_errors) - 1 → len(validation_errors)
-you use errors after the halt; at epoch t the later ones are not known yet
-    best, bad = 0, 0
-    → best = int(np.argmin(validation_errors))\n
-        return best, min(best + patience, len(validation_errors) - 1)
 """)

@@ -65,9 +65,6 @@ you return the mean norm of the gradients; the first number is the norm of their
     return norm, → return np.mean(np.sqrt(squares)),
 you leave the features out; the norm of an outer product is the product of both norms
     np.sum(x**2, axis=1) * →
-your σ² begins with the square of the mean norm; it begins with the mean of the squared norms
-    np.sqrt(np.mean(squares) - norm**2)
-    → np.sqrt(np.maximum(np.mean(np.sqrt(squares)) ** 2 - norm**2, 0))
 your variance divides by m − 1; σ² is the mean square distance over all m
     np.sqrt(np.mean(squares) - norm**2)
     → np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))

@@ -58,8 +58,7 @@ def _(needed, rng):
 
 
 exercise.help(r"""
-1. Suppose that $n$ need not be a whole number. For which $n$ is the standard error exactly `error`,
-   first without a population?
+1. For which $n$, whole or not, is the standard error exactly `error`, first without a population?
 2. Let $n_0$ be this number. With $N$ members and without replacement the condition is
    $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.
 3. Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once the
@@ -70,14 +69,8 @@ where the size is a whole number, yours is one too many: "at most" includes equa
     int(np.ceil(n)) → int(n) + 1
 you round up twice; solve the inequality for n first, and round up at the end
     (sigma / error) ** 2 → np.ceil((sigma / error) ** 2)
-you round to the nearest number; it must be enough, so round up
-    np.ceil(n) → round(n)
 your n grows like σ/error; the error falls like 1/√n, so n grows like the square
     (sigma / error) ** 2 → sigma / error
 your factor uses the size with replacement; n is on both sides: solve the inequality for n
     n * population / (population - 1 + n) → n * max(population - n, 0) / (population - 1)
-you use the population as a limit alone; without replacement every n above 1 has a smaller error
-    n * population / (population - 1 + n) → min(n, population)
-your factor is (N − n)/N, which goes with s over N − 1; with σ over N it is (N − n)/(N − 1)
-    (population - 1 + n) → (population + n)
 """)

@@ -47,13 +47,11 @@ your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
 you divide by n and leave out the population; the standard error is σ / √n, times a factor for one
     np.sqrt(n) → n
-    error * np.sqrt((population - n) / (population - 1)) → error
+    population is None → True
 you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n
     np.sqrt(n) → np.sqrt(n - 1)
 your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root
     np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
 your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it is √((N − n)/(N − 1))
     (population - 1) → population
-you put a large number in place of the missing population; return σ / √n where it is None
-    return error\n    r → population = 10**9\n    r
 """)

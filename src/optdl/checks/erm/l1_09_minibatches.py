@@ -30,25 +30,14 @@ def _(cut, rng):
 exercise.help(r"""
 1. At which positions of the shuffled indices do the minibatches begin, and where does the last one
    begin if $n$ does not divide $m$?
-2. They begin at $0, n, 2n, \dots$, below $m$. A slice that reaches beyond the end of an array is
-   simply shorter; it raises no error.
+2. They begin at $0, n, 2n, \dots$, below $m$. A slice beyond the end of an array is just shorter.
 3. Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n`
    that begins there, and collect the slices in a list.
-you drop the remaining examples; they form a last, smaller minibatch
-    range(0, m, n) → range(0, m - n + 1, n)
 where n divides m, you have an empty minibatch at the end; there are ⌈m/n⌉ minibatches
     range(0, m, n) → range(0, m + 1, n)
 you shuffle only within each minibatch, so its members are always the same; shuffle all examples
     rng.permutation(m) → np.arange(m)
     order[start : start + n] → rng.permutation(order[start : start + n])
-you shuffle anew for each minibatch, so some examples occur twice; shuffle once per epoch
-    order = rng.permutation(m) →
-    order[start : start + n] → rng.permutation(m)[start : start + n]
 you draw with replacement; in an epoch each example occurs exactly once
     rng.permutation(m) → rng.integers(m, size=m)
-you make n minibatches; n is the size of each, and there are ⌈m/n⌉
-    [order[start : start + n] for start in range(0, m, n)] → np.array_split(order, n)
-you deal the shuffled indices out in turn, one to each minibatch; cut them in order
-    return → parts = -(-m // n)\n    return
-    order[start : start + n] for start in range(0, m, n) → order[k::parts] for k in range(parts)
 """)

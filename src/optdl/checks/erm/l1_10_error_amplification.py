@@ -51,18 +51,8 @@ you add μ to every entry of H; add it to the diagonal, μI
     np.eye(len(gradient)) → 1
 you multiply by H + μI; the step solves a linear system with it
     solve = np.linalg.solve → solve = np.matmul
-you compare absolute errors; divide each by the norm of its own vector
-    / norm(solve(H, gradient)) →
-    (norm(error) / norm(gradient)) → norm(error)
 you return the relative error of the step; divide it by that of g
     / (norm(error) / norm(gradient)) →
-you divide by the norm of the estimate g + e; a relative error refers to the exact g
-    solve(H, gradient) → solve(H, gradient + error)
-    norm(gradient) → norm(gradient + error)
-your norm adds up the absolute values; ‖·‖ is the Euclidean norm
-    norm = np.linalg.norm → norm = lambda v: np.abs(v).sum()
-you compute the inverse; solve the two linear systems, with np.linalg.solve
-    solve = np.linalg.solve → solve = lambda H, b: np.linalg.inv(H) @ b
 you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e
     solve(H, error) → solve(H, gradient + error)
 you return the bound; compute the amplification of this error, which may be smaller

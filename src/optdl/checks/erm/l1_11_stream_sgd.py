@@ -39,8 +39,7 @@ def _(run, rng):
 
 
 exercise.help(r"""
-1. Which rows of `x` and which entries of `y` does step number $t$ use, and at which weights is its
-   gradient taken?
+1. Which rows of `x` and entries of `y` does step $t$ use, and at which weights is its gradient?
 2. The gradient of $\tfrac12(w^Tx-y)^2$ is $(w^Tx-y)\,x$. One product of the transposed rows with
    the residuals adds up the gradients of a minibatch.
 3. In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the residuals

@@ -23,9 +23,7 @@ def _(rng):
         yield {"widths": widths, "base": base}
 
 
-@exercise.fact(
-    "with four times the width the first layer keeps both, and others a quarter of the rate"
-)
+@exercise.fact("with 4 times the width the first layer keeps both, others a quarter of the rate")
 def _(function, rng):
     n = int(rng.integers(4, 90))
     scales, rates = function([7, 4 * n, 4 * n, 3], [7, n, n, 3])
@@ -41,15 +39,6 @@ exercise.help(r"""
    but for its last entry.
 you divide by the fan-out; the rate of a layer falls with its fan-in
     np.divide(base[:-1], widths[:-1]) → np.divide(base[1:], widths[1:])
-you divide wide by narrow; the rate of a wide layer is smaller
-    np.divide(base[:-1], widths[:-1]) → np.divide(widths[:-1], base[:-1])
-you take the root of the rates as well; in Adam's step the changes add up in proportion to n
-    np.divide(base[:-1], widths[:-1]) → np.sqrt(np.divide(base[:-1], widths[:-1]))
-    np.sqrt(rates[-1]) → rates[-1]
-your last layer has the factor n'/n on its deviation; it is the root, as s/√n counts for the rest
-    np.sqrt(rates[-1]) → rates[-1]
 you scale the deviations of all layers; before the last layer s/√n stays as it is
     scales[-1] = np.sqrt(rates[-1]) → scales = np.sqrt(rates)
-you leave the deviations as they are; that of the last layer has the factor √(n'/n)
-    np.sqrt(rates[-1]) → 1
 """)

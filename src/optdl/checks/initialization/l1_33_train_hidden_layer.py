@@ -10,11 +10,8 @@ exercise = Exercise("L1-33", train_hidden_layer)
 
 @exercise.cases
 def _(rng):
-    for h, n, m in (
-        (2, 1, 3),
-        *rng.integers([[3, 1, 4], [1, 2, 5]], [[5, 3, 8], [4, 5, 7]]),
-        (3, 2, 1),
-    ):
+    sizes = rng.integers([[3, 1, 4], [1, 2, 5]], [[5, 3, 8], [4, 5, 7]])
+    for h, n, m in ((2, 1, 3), *sizes, (3, 2, 1)):
         drawn = {"W": (h, n), "v": h, "x": (m, n), "y": m}
         case = {name: rng.normal(size=shape).round(2) for name, shape in drawn.items()}
         lr, steps = round(rng.uniform(0.2, 0.5), 2), int(rng.integers(3, 6))
@@ -41,11 +38,7 @@ exercise.help(r"""
 3. For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, has
    one row for each example. Its transpose times `x`, divided by $m$, is the gradient.
 you compute the gradient of W after v was updated; compute both gradients first
-    back = np.outer(residual, v) * (1 - hidden**2)\n
-            W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
-    → v = v - lr * hidden.T @ residual\n
-            back = np.outer(residual, v) * (1 - hidden**2)\n
-            W = W - lr * back.T @ x
+    np.outer(residual, v) → np.outer(residual, v - lr * hidden.T @ residual)
 you compute the gradient of v after W was updated; compute both gradients first
     W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
     → W = W - lr * back.T @ x\n

@@ -53,8 +53,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which quantities of the forward pass does the backward formula need, and in which order does it
-   go through the layers?
+1. Which quantities of the forward pass does the way back need, and in which order does it go?
 2. Go forward once and keep the slopes $\phi'(z_\ell)$ of every layer: $\phi(1-\phi)$ for the
    sigmoid, $1-\phi^2$ for tanh. Then apply the formula from layer $L$ down to layer 1.
 3. Begin a list with the norm of `upstream`. For each layer, from last to first, multiply by the
@@ -67,7 +66,4 @@ you return the norms of ∂L/∂z; return those of ∂L/∂h
     norms.append(np.linalg.norm(upstream)) → norms.append(np.linalg.norm(delta))
 the slope of the ReLU at 0 is 0; test z > 0
     z > 0 → z >= 0
-you take the root of the mean of the squares; a norm is the root of their sum
-    [np.linalg.norm(upstream)] → [np.sqrt(np.mean(upstream**2))]
-    (np.linalg.norm(upstream)) → (np.sqrt(np.mean(upstream**2)))
 """)

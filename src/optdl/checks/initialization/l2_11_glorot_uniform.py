@@ -18,19 +18,15 @@ exercise.cases(weight_cases)
 
 @exercise.fact("the weights have mean 0 and variance 2 / (fan_in + fan_out)")
 def _(function, rng):
-    W = np.asarray(function(300, 200, rng))
-    error, variance = 6 / np.sqrt(W.size), 2 / 500  # six standard errors
-    return bool(
-        abs(W.mean()) < error * np.sqrt(variance)
-        and abs(W.var() / variance - 1) < error * np.sqrt(2)
-    )
+    W = np.asarray(function(300, 200, rng)) / np.sqrt(2 / 500)
+    error = 6 / np.sqrt(W.size)  # six standard errors
+    return abs(W.mean()) < error and abs(W.var() - 1) < error * np.sqrt(2)
 
 
 exercise.help(r"""
 1. What is the variance of the uniform distribution on $[-a, a]$? Its mean is 0, so this is the mean
    of $z^2$ over the interval.
-2. The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Compute this integral, set it equal to Glorot's
-   variance, and solve for $a$.
+2. The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Set it equal to Glorot's, and solve for $a$.
 3. The variance is a third of the square of $a$. One square root gives $a$; the array has one row
    for each output and one column for each input.
 your bound is the standard deviation; the uniform distribution on [−a, a] has the variance a²/3

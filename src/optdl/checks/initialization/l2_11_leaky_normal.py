@@ -34,8 +34,6 @@ exercise.help(r"""
    leaky ReLU keeps. The product of these two factors must be 1.
 3. Solve this equation for the variance. `rng.normal` takes the mean, the square root of the
    variance and the shape, with one row for each output.
-you count the negative half with a; squares are multiplied by a²
-    slope**2 → slope
 the 2 is missing; each half of the signal holds half of the mean square
     2 / ( → 1 / (
 you multiply by the factor that the layer keeps; the variance has to undo it: divide
@@ -44,6 +42,4 @@ you divide by fan_out; to keep the signal forward, divide by fan_in
     * fan_in)) → * fan_out))
 this is the variance; NumPy expects the standard deviation
     np.sqrt(2 / ((1 + slope**2) * fan_in)) → 2 / ((1 + slope**2) * fan_in)
-your factor is (1 − a)²/2; the two halves of a symmetric signal add up: (1 + a²)/2
-    1 + slope**2 → (1 - slope) ** 2
 """)

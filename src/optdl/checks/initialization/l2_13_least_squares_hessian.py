@@ -35,6 +35,4 @@ the bias is a parameter, too; add a column of ones
     np.column_stack([np.ones(len(x)), x]) → x
 your bias is the last parameter; put it first
     np.ones(len(x)), x → x, np.ones(len(x))
-you multiply examples with examples; the Hessian has a row and a column for each parameter
-    extended.T @ extended → extended @ extended.T
 """)

@@ -21,10 +21,7 @@ def _(rng):
         yield train.round(2), other.round(2), round(rng.uniform(0.03, 0.3), 2)
 
 
-@exercise.fact(
-    "with ε = 0 each feature of the training set has mean 0 and variance 1, whatever the other "
-    "examples are"
-)
+@exercise.fact("with ε = 0 training features have mean 0 and variance 1, whatever the others are")
 def _(function, rng):
     train, other = 5 + 3 * rng.normal(size=(50, 4)), rng.normal(size=(3, 4))
     one, _ = function(train, other, 0.0)
@@ -34,20 +31,16 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How many means and how many variances are there for $d$ features, and which examples do they
-   describe?
+1. How many means and variances are there for $d$ features, and which examples do they describe?
 2. The means and the variances are arrays with $d$ entries, taken along the axis of the examples.
    Broadcasting applies them to every row of an array, so no loop is needed.
 3. Along the first axis of `train`, compute the mean, and the root of the variance plus `eps`. Then
    subtract and divide in the same way for both arrays.
 you normalize the other examples by their own statistics; use the training set's
     (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
-you divide the other examples by their own standard deviation; use the training set's
-    (other - mean) / std → (other - mean) / np.sqrt(other.var(axis=0) + eps)
 your statistics include the other examples; use the training set alone
-    mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)
-    → both = np.concatenate([train, other])\n
-        mean, std = both.mean(axis=0), np.sqrt(both.var(axis=0) + eps)
+    train.mean( → np.concatenate([train, other]).mean(
+    train.var( → np.concatenate([train, other]).var(
 you add ε to σ; add it to σ², under the root
     np.sqrt(train.var(axis=0) + eps) → train.std(axis=0) + eps
 you divide by the variance; divide by its square root
@@ -58,8 +51,7 @@ you take one mean and one variance of all features; each feature has its own
     mean(axis=0) → mean()
     var(axis=0) → var()
 you do not subtract the mean; subtract it before you divide
-    (train - mean) → train
-    (other - mean) → other
+    train.mean(axis=0) → 0
 you do not subtract the mean from the other examples; subtract that of the training set
     (other - mean) → other
 """)

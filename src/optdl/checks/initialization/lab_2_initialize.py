@@ -22,9 +22,8 @@ def initialize(model, gain, generator):
 
 
 @driver(
-    "LAB-2:initialize",
     initialize,
-    parts=f"the weights; the biases; the parameters of other layers; {STILL}",
+    f"the weights; the biases; the parameters of other layers; {STILL}",
     rtol=1e-5,
     atol=1e-7,
 )
@@ -78,28 +77,23 @@ exercise.help(r"""
 2. In layers of both kinds, `weight[0]` holds all weights of the first unit, so its number of
    entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.
 3. Go through `model.modules()`. For each linear or convolutional layer, draw the weight in place,
-   with mean 0, this standard deviation and the generator; then set the bias, if there is one, to
-   zero.
+   with mean 0, this deviation and the generator; then set the bias, if there is one, to zero.
 you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root
     gain / fan_in**0.5 → gain**2 / fan_in
 you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in
     fan_in**0.5 → fan_in
 you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit
     layer.weight[0].numel() → layer.weight.shape[0]
-the area of the kernel is missing in the fan_in of your convolutions: one unit adds up all entries
-of its kernel
+your convolutions' fan_in lacks the kernel's area: a unit adds up all entries of its kernel
     layer.weight[0].numel() → layer.weight.shape[1]
 your fan_in counts all channels; in a convolution with groups a unit sees those of its own group
 only, so count the entries of one kernel, `weight[0]`
     .numel() → .numel() * getattr(layer, 'groups', 1)
-you draw from the uniform distribution on plus or minus the standard deviation; draw from the normal
-distribution
+you draw from the uniform distribution on ± the standard deviation; draw from the normal one
     normal_(0, gain / fan_in**0.5, → uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,
-you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from
-its seed alone
+you draw from torch's global generator; pass `generator=generator`, whose seed decides the weights
     , generator=generator →
-you look at the outermost modules only; `modules()` and `named_modules()` also give those within
-others
+you look at the outermost modules only; `modules()` and `named_modules()` give those within, too
     model.modules() → model.children()
 you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear

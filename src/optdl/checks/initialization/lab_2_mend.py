@@ -34,9 +34,8 @@ def mend(model, x, generator):
 
 
 @driver(
-    "LAB-2:mend",
     mend,
-    parts=f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
+    f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
     rtol=1e-4,
     atol=1e-5,
 )
@@ -91,8 +90,7 @@ exercise.help(r"""
 2. A pre-hook receives the layer and its input just before the layer computes its output with the
    weights that the hook has left. So one forward pass can repair all layers, one after another.
 3. In the hook, draw equal weights anew, set the bias to zero, compute the output for this input
-   with `nn.functional.linear`, and divide the weight in place by the standard deviation of this
-   output.
+   with `nn.functional.linear`, and divide the weight in place by the output's standard deviation.
 you measure all layers first and scale them afterwards, and each factor changes the inputs of the
 layers behind; scale a layer before you measure the next
     layer.weight.div_( → layer.scale = (
@@ -100,8 +98,7 @@ layers behind; scale a layer before you measure the next
     → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
 you divide by the variance; divide by the standard deviation
     output.std( → output.var(
-your standard deviation divides by the number of values minus 1; divide by the number, with
-`correction=0`
+your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`
     correction=0 → correction=1
 you measure the root of the mean square; the standard deviation is measured from the mean
     output.std(correction=0) → output.square().mean().sqrt()
@@ -118,29 +115,23 @@ you set the biases to zero after you have measured, so they enter your factor; d
 you scale a layer of equal weights as it is: its units still compute one and the same number, and
 zeros become nan; draw it anew
     (layer.weight == layer.weight[0, 0]).all() → False
-you draw a layer anew if its weights are zero; units are equal wherever all weights are equal,
-whatever their value
+you draw a layer anew if its weights are zero; units are equal wherever all weights are alike
     == layer.weight[0, 0] → == 0
-you draw a layer anew if the deviation of its weights is 0, which rounding hides; compare the
-weights with one of them
+you ask whether the weights' deviation is 0, which rounding hides; compare the weights with one
     (layer.weight == layer.weight[0, 0]).all() → layer.weight.std() == 0
 you draw the weights of a layer row by row; draw all of them by one call
     layer.weight.normal_( → _ = [row.normal_(
     generator=generator) → generator=generator) for row in layer.weight]
 you draw every layer anew; keep the weights that can be scaled
     (layer.weight == layer.weight[0, 0]).all() → True
-you draw from torch's global random numbers; pass `generator=generator`, so the weights follow from
-its seed alone
+you draw from torch's global generator; pass `generator=generator`, whose seed decides the weights
     , generator=generator →
 you leave out the output layer; it is a linear layer like the others
     model.modules() → [*model.modules()][:-1]
-you look at the outermost modules only; `modules()` and `named_modules()` also give those within
-others
+you look at the outermost modules only; `modules()` and `named_modules()` give those within, too
     model.modules() → model.children()
-you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it anew
-only if all of its weights are one number
+you draw a layer anew if its rows are equal, as a single one is; do so if all weights are one number
     layer.weight[0, 0] → layer.weight[0]
-you draw a layer anew if its weights are nearly equal; weights that differ can be scaled, however
-small they are
+you draw a layer anew if its weights are nearly equal; weights that differ at all can be scaled
     (layer.weight == layer.weight[0, 0]).all() → layer.weight.std() < 1e-6
 """)

@@ -22,10 +22,9 @@ def update_ratios(model, optimizer, x, y):
 
 
 @driver(
-    "LAB-2:ratios",
     update_ratios,
-    parts="the ratios of the first step; the ratios of the second step; the order of the names; "
-    "the type of what is returned; the parameters afterwards",
+    "the ratios of the first step; the ratios of the second step; the order of the names; the "
+    "type of what is returned; the parameters afterwards",
 )
 def exercise(function, x, y, seed, optimizer, last):
     """Take two steps with a network that has batch normalization and comes in evaluation mode."""
@@ -76,19 +75,16 @@ you never take the step; call `optimizer.step()`
     optimizer.step() → pass
     without `.step(`, else your weights stay as they are; take a step of the optimizer between the
      copies and the differences
-you keep the gradients of the step before, and `backward` adds to them; call `optimizer.zero_grad()`
-first
+you keep earlier gradients, and `backward` adds to them; call `optimizer.zero_grad()` first
     optimizer.zero_grad() → pass
-your step is taken in evaluation mode; a training step is taken in training mode, so call
-`model.train()` first
+your step is taken in evaluation mode; call `model.train()` first, as for each training step
     model.train() → pass
 you divide by the weights after the step; divide by those before it
     / before[name].norm() → / value.norm()
 you take the learning rate times the gradient for the update, which is right for plain gradient
 descent only; compare the weights before and after the step
     (value - before[name]).norm() → optimizer.param_groups[0]["lr"] * value.grad.norm()
-you divide the norm of the gradient; divide that of the update, the weights after the step minus
-those before
+you divide the norm of the gradient; divide that of the update, the weights after minus before
     (value - before[name]) → value.grad
 you subtract the norms of the weights; take the norm of their difference
     (value - before[name]).norm() → (value.norm() - before[name].norm())

@@ -43,12 +43,10 @@ def activation_statistics(model, x):
 
 
 @driver(
-    "LAB-2:statistics",
     activation_statistics,
-    parts="what is returned; the order of the names; the type of what is returned; the mode "
-    f"afterwards; the mode of a part that was in evaluation mode; {HOOKS}; the number of "
-    "hooks after a forward pass that fails; the modes after a forward pass that fails; "
-    "forward passes",
+    "what is returned; the order of the names; the type of what is returned; the mode afterwards;"
+    f" the mode of a part that was in evaluation mode; {HOOKS}; the number of hooks after a "
+    "forward pass that fails; the modes after a forward pass that fails; forward passes",
     rtol=1e-6,
 )
 def exercise(function, widths, x, seed, training):
@@ -116,13 +114,11 @@ exercise.help(r"""
 1. What must be prepared before the forward pass, what is measured during it, and what must be
    restored afterwards, even if it fails?
 2. Before: register a hook on each `nn.ReLU`, keep the handles, and remember the mode. During: each
-   hook measures its output and stores the numbers. Afterwards, in `finally`: undo what you did
-   before.
+   hook measures its output and stores the numbers. Afterwards, in `finally`: undo all that.
 3. Each hook stores, under the name of its module, the mean and the standard deviation of all
    values. For `dead`, test for each column whether it is zero in all rows, and take the mean of
    these truth values.
-all your hooks use the name of the last ReLU; give each hook a name of its own, by a function that
-makes the hook
+all your hooks use the name of the last ReLU; let a function make each hook, with its own name
     found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]
 you measure the input of the ReLU; measure its output, the third argument of a forward hook
     mean, std = → h = inputs[0]\n            mean, std =
@@ -132,11 +128,9 @@ overwritten it; measure in the hook, or keep a copy
     mean, std → found[name] = h\n        return hook\n    def measured(h):\n            mean, std
     found[name] = { → return {
     return found → return {name: measured(h) for name, h in found.items()}
-your standard deviation divides by the number of values minus 1; divide by the number, with
-`correction=0`
+your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`
     correction=0 → correction=1
-you take the mean of the standard deviations of the units; take one standard deviation over all
-examples and units
+you take the mean of the units' standard deviations; take one over all examples and units
     h.std(correction=0) → h.std(dim=0, correction=0).mean()
 your network stays in evaluation mode if its forward pass fails; put the modes back in `finally`
     handle.remove()\n        for module, training in modes.items():\n            module.training
@@ -147,8 +141,7 @@ you count examples for which all units are zero; count units that are zero for a
     all(dim=0) → all(dim=1)
 you count a unit as dead if it is zero for any example; it is dead if it is zero for all of them
     all(dim=0) → any(dim=0)
-your network is in training mode while you measure, so its batch normalization uses the minibatch,
-and changes; call `model.eval()` first
+you measure in training mode, so batch normalization uses x, and changes; call `model.eval()` first
     model.eval() → model.train()
 you count a unit as dead if it is nearly zero; a dead unit gives exactly zero for every example
     h == 0 → h < 1e-3

@@ -5,14 +5,9 @@ from optdl.labs.digits import accuracy, loaded, standardized
 from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
 
 
-def _vanished(record):
-    values = deviations(record)["small"]
-    return next((layer for layer, value in enumerate(values, 1) if value < 1e-3), 0)
-
-
-def _dead(record):
-    shares = curves_by_start(record)["damaged"]["dead"]
-    return next((layer for layer, share in enumerate(shares, 1) if share == 1), 0)
+def _first(of_layers):
+    """Return the first hidden layer, from 1 on, for which something holds; 0 without one."""
+    return next((layer for layer, holds in enumerate(of_layers, 1) if holds), 0)
 
 
 def _factor(start):
@@ -20,32 +15,30 @@ def _factor(start):
         first, *_, last = deviations(record)[start]
         return float((last / first) ** (1 / (DEPTH - 1)))
 
-    return find
+    what = "the fourteenth root of the factor from layer 1 to layer 15 in the deviation of "
+    return what + start, find
 
-
-_PER_LAYER = "the fourteenth root of the factor from layer 1 to layer 15 in the deviation of {}"
 
 RECORD = RecordCheck(
-    key="LAB-2:record",
     lab=LAB,
     predictions={
-        "vanished": (
-            f"the number of a hidden layer, from 1 to {DEPTH}",
-            range(1, DEPTH + 1).__contains__,
-        ),
-        "trained": (
-            f"a number of networks, from 0 to {len(GAINS)}",
-            range(len(GAINS) + 1).__contains__,
-        ),
+        name: (f"{what}, from {least} to {most}", range(least, most + 1).__contains__)
+        for name, what, least, most in (
+            ("vanished", "the number of a hidden layer", 1, DEPTH),
+            ("trained", "a number of networks", 0, len(GAINS)),
+        )
     },
     evaluate=lambda weights: accuracy(loaded(network(), weights), *standardized()[2:]),
     level=0.75,
     readings={
         "vanished": (
             "the first hidden layer in which the deviation of `small` is below 0.001",
-            _vanished,
+            lambda record: _first(value < 1e-3 for value in deviations(record)["small"]),
         ),
-        "dead": ("the first hidden layer of `damaged` whose deviation is zero", _dead),
+        "dead": (
+            "the first hidden layer of `damaged` whose deviation is zero",
+            lambda record: _first(one == 1 for one in curves_by_start(record)["damaged"]["dead"]),
+        ),
     }
-    | {f"{name} factor": (_PER_LAYER.format(name), _factor(name)) for name in ("small", "Glorot")},
+    | {f"{name} factor": _factor(name) for name in ("small", "Glorot")},
 )

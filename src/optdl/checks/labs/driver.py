@@ -11,14 +11,17 @@ from optdl.observation import observe
 
 
 def driver(
-    key: str, reference: Function, closed: str = "", **options: Any
+    reference: Function, parts: Any, closed: str = "", **options: Any
 ) -> Callable[[Function], Exercise]:
-    """Make an exercise of its driver, as a decorator.
+    """Make an exercise of its driver, as a decorator; its key is told by the name of its file.
 
     What would be the answer is ``closed``, with semicolons between the names: see ``steps``.
     """
+    lab, _, name = reference.__module__.rpartition("lab_")[2].partition("_")
     made = steps(*closed.split("; ")) if closed else steps()
-    return lambda use: Exercise(key, reference, use=made(use), **options)
+    return lambda use: Exercise(
+        f"LAB-{lab}:{name}", reference, use=made(use), parts=parts, **options
+    )
 
 
 def agrees(

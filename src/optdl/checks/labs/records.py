@@ -16,9 +16,8 @@ from torch import Tensor
 from optdl.checks.catalog import of_row
 from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
-from optdl.labs.drivers.records import read_record, train_again
-from optdl.labs.lab import Lab
-from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
+from optdl.labs.lab import Lab, train_again
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, read_record, seed_of
 from optdl.observation import observe
 
 __all__ = ["RecordCheck", "check_reading", "check_record"]
@@ -33,26 +32,13 @@ _TRAINED: dict[str, LabRecord] = {}
 class RecordCheck:
     """What the record of a lab has to hold.
 
-    Parameters
-    ----------
-    key : str
-        The exercise, such as ``LAB-1:record``.
-    lab : Lab
-        The runs.
-    predictions : dict
-        The name of each prediction to what is asked, in words, and whether an answer is one.
-    evaluate : callable
-        ``evaluate(weights)`` gives the score of the weights again, as the lab's ``score`` does.
-    level : float
-        The score that the best run has to reach.
-    readings : dict
-        The name of each number that is read off the curves to what it is, in words, and the
-        function that finds it in a record.
-    steps : int
-        So many first losses of each run in the record are compared with those of the new one.
+    Each prediction has what is asked, in words, and whether an answer is one; each number that is
+    read off the curves what it is, in words, and the function that finds it in a record.
+    ``evaluate(weights)`` gives the score of the weights again, as the lab's ``score`` does, and
+    the best run has to reach the ``level``. So many first losses, ``steps``, of each run in the
+    record are compared with those of the new one.
     """
 
-    key: str
     lab: Lab
     predictions: Mapping[str, tuple[str, Predicted]]
     evaluate: Callable[[Mapping[str, Tensor]], float]
@@ -66,17 +52,8 @@ def check_record(key: str, user: Any, predictions: Any, **parts: Any) -> None:
 
     The runs of the lab are trained again with what the student wrote and the student's seed, so
     that nothing in the record has to be believed but what was predicted before the first run.
-
-    Parameters
-    ----------
-    key : str
-        Such as ``LAB-1:record``.
-    user : callable
-        Returns the student's user name.
-    predictions : callable
-        Returns what the student expected before the run.
-    **parts
-        What the student wrote and the run uses.
+    ``user()`` and ``predictions()`` return the student's user name and predictions; ``parts`` are
+    what the student wrote and the run uses.
 
     Raises
     ------
@@ -93,14 +70,7 @@ def check_reading(key: str, reading: Any) -> None:
 
     The curves of the record count beside them if they are alike, as two machines round differently.
     Before work is graded only the kind of the numbers is told: a check that says which one is wrong
-    would be asked until none is.
-
-    Parameters
-    ----------
-    key : str
-        Such as ``LAB-1:reading``.
-    reading : callable
-        Returns the numbers by name.
+    would be asked until none is. ``reading()`` returns the numbers by name.
 
     Raises
     ------
@@ -124,8 +94,8 @@ def _say(
     check: RecordCheck, name: str, answer: Any, reasons: Callable[[LabRecord], Iterator[str]]
 ) -> None:
     """Print that all is well with the record beside an answer, or raise with the first reason."""
-    key = f"{check.lab.key}:{name}" if name else check.key
     title = name or "record"
+    key = f"{check.lab.key}:{title}"
     reason: str | None  # any text is one, as it may come from the student's process
     try:
         reason = next(reasons(LabRecord.parse(observe(read_record, answer))), None)
@@ -191,15 +161,9 @@ def _near(values: Sequence[float], others: Any) -> bool:
     """
     if not isinstance(others, list) or len(others) != len(values):
         return False
-    pairs = list(zip(_by_tenths(values), _by_tenths(others), strict=True))
-    off = sum(abs(one - other) for one, other in pairs)
-    return off <= 0.1 * sum(abs(one) for one, _ in pairs) + 0.01 * len(pairs)
-
-
-def _by_tenths(values: Sequence[float]) -> list[float]:
-    """Return the mean of each tenth of a curve."""
-    parts = np.array_split(np.asarray(values, dtype=float), min(10, len(values)) or 1)
-    return [float(part.mean()) for part in parts if part.size]
+    tenths = np.array_split(np.array([values, others], dtype=float), min(10, len(values)) or 1, 1)
+    one, other = np.array([part.mean(axis=1) for part in tenths if part.size]).reshape(-1, 2).T
+    return bool(np.abs(one - other).sum() <= 0.1 * np.abs(one).sum() + 0.01 * len(one))
 
 
 def _reasons(

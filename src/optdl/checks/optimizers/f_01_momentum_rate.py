@@ -19,8 +19,8 @@ def exercise(lr, alpha, eigenvalues):
 @exercise.cases
 def _(rng):
     for kind in ("complex", "real", "smallest", "largest", "divergent", "alone"):
-        alpha = 0.0 if kind == "alone" else round(rng.uniform(0.05, 0.6), 2)
-        lr = round(rng.uniform(0.1, 1.2), 2)
+        lr, alpha = rng.uniform([0.1, 0.05], [1.2, 0.6]).round(2).tolist()
+        alpha *= kind != "alone"
         # between these two values of ηλ both z are complex, of modulus √α
         low, high = (1 - alpha**0.5) ** 2, (1 + alpha**0.5) ** 2
         middle = rng.uniform(low + 0.1 * (high - low), high, size=rng.integers(1, 4))

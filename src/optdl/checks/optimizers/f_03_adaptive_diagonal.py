@@ -36,14 +36,11 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Each row of `gradients` belongs to one example. What is the expected value of $g_B$ in terms of
-   these rows?
+1. Each row of `gradients` is that of an example. What is the expected $g_B$ in terms of the rows?
 2. Every example is equally likely to be in $B$, so $\mathbb E\,g_B$ is the mean of all rows. Take
    the mean and the variance along axis 0, separately for each parameter.
 3. `np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it by
    $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.
-you return the size of the mean gradient; under the root, add the variance of a minibatch
-    mean**2 + variance → mean**2
 you leave out the square of the mean gradient; E[g²] = (E g)² + variance
     mean**2 + variance → variance
 your variance is that of draws with repetition; without repetition it has the factor (m − b)/(m − 1)
@@ -52,6 +49,4 @@ your σ² divides by m − 1; here it divides by m
     np.var(gradients, axis=0) → np.var(gradients, axis=0, ddof=1)
 you divide the standard deviation by b; divide the variance by it
     np.var → np.std
-all your parameters share one number; each parameter has a number of its own
-    np.sqrt(mean**2 + variance) → np.full(len(mean), np.sqrt(np.mean(mean**2 + variance)))
 """)

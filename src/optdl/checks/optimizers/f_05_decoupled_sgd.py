@@ -38,8 +38,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Both $b$ and $\theta$ change in a step. In which of the two updates does $\omega$ occur, and in
-   which does $\eta_k$ occur?
+1. Both $b$ and $\theta$ change in a step. Which update contains $\omega$, and which $\eta_k$?
 2. Begin with the step without decay, $\theta \leftarrow \theta - \eta_k b$. The decay changes a
    single factor in it, the factor of the old $\theta$.
 3. Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by its
@@ -56,14 +55,7 @@ you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω
 you shrink θ after the step; only the old θ shrinks: (1 − ηω)θ − ηb
     (1 - lr * decay) * theta - lr * b → (1 - lr * decay) * (theta - lr * b)
 you take the gradient at the θ that has shrunk; take it at the old θ
-    (1 - lr * decay) * theta → theta
-    b = alpha → theta = (1 - lr * decay) * theta\n        b = alpha
-you multiply the new gradient by 1 − α; here its weight is 1: b ← αb + g
-    + gradient(theta) → + (1 - alpha) * gradient(theta)
-you use the first learning rate throughout; each step has its own
-    for lr in rates: → for lr in [rates[0]] * len(rates):
-your velocity decays, too; only θ is multiplied by 1 − ηω
-    path.append → b = (1 - lr * decay) * b\n        path.append
+    gradient(theta) → gradient((1 - lr * decay) * theta)
 you step with the old velocity; put the new gradient into b first
     - lr * b → - lr * (b - gradient(theta)) / alpha
 you multiply by η in the velocity and again in the step; the velocity is a sum of gradients

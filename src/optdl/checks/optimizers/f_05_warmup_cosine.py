@@ -53,8 +53,4 @@ your learning rate rises again after iteration w + τ; from there on it is 0
     min((k - warmup) / tau, 1) → (k - warmup) / tau
 your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0
     np.pi * s → 2 * np.pi * s
-your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2
-    (1 + np.cos(np.pi * s)) / 2 → np.cos(np.pi * s / 2)
-your learning rate falls along a straight line; it falls along a cosine: η₀ (1 + cos πs)/2
-    (1 + np.cos(np.pi * s)) / 2 → (1 - s)
 """)

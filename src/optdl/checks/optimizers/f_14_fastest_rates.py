@@ -16,12 +16,8 @@ def exercise(sizes, floor, curvature, sigma):
 def _(rng):
     for count in (1, 3, 6):
         curvature, sigma = rng.uniform(1.2, 3, size=2).round(2).tolist()
-        yield {
-            "sizes": np.sort(rng.choice(np.arange(1, 60), size=count, replace=False)),
-            "floor": round(float(rng.uniform(0.05, 0.4)), 3),
-            "curvature": curvature,
-            "sigma": sigma,
-        }
+        sizes = np.sort(rng.choice(np.arange(1, 60), size=count, replace=False))
+        yield sizes, round(float(rng.uniform(0.05, 0.4)), 3), curvature, sigma
 
 
 @exercise.fact("with these rates each size has the floor that was asked for")
@@ -48,8 +44,6 @@ your rates tend to 1/λ; the limit of stability is 2/λ
     2 / curvature → 1 / curvature
 your rates follow the square root of n; the variance of a minibatch gradient is σ²/n
     sizes / (sizes + critical) → np.sqrt(sizes / (sizes + critical))
-you take σ for the variance; it is σ²
-    sigma**2 → sigma
 you forget a factor λ: the floor has λ below, and 2 − ηλ brings another
     curvature**2 → curvature
 """)

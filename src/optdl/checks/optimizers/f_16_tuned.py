@@ -34,8 +34,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which array may decide on the rate, and which one gives a number that the choice has not made
-   too good?
+1. Which array may decide on the rate, and which gives a number not made too good by the choice?
 2. Take the mean of `search` over the seeds. It is `nan` for a rate with a diverged run;
    `np.nanargmin` passes over such rates.
 3. With the row of the chosen rate, return the rate, the mean of this row of `again`, and whether
@@ -44,10 +43,6 @@ you leave diverged runs out of the mean, and a rate that often diverges can win;
     np.mean(search → np.nanmean(search
 you choose by the best single run; choose by the mean over the seeds
     np.mean(search → np.min(search
-you choose by the new runs and report them too, so the number is too good; choose by `search`
-    np.mean(search → np.mean(again
-you report the error of the search, which the choice made too good; report that of the new runs
-    again[best] → search[best]
 you choose a rate that diverged: np.argmin takes nan for the smallest number
     np.nanargmin → np.argmin
 you look at the largest rate only; the search must also go on below the smallest

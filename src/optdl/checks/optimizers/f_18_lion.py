@@ -44,22 +44,9 @@ exercise.help(r"""
 2. $c_t$ and $m_t$ are two different averages of $m_{t-1}$ and $g_t$. Only the sign of $c_t$ is
    used, and only $m_t$ is kept for the next step.
 3. Compute the gradient and the sign of the average with $\beta_1$. Add $\lambda$ times the old
-   $\theta$ to this sign, subtract $\eta$ times the sum from $\theta$, and update $m$ with $\beta_2$
-   last.
+   $\theta$ to it, subtract $\eta$ times the sum from $\theta$, and last update $m$ with $\beta_2$.
 you update m before the step; the sign is taken with the old m
-    m = beta2 * m + (1 - beta2) * g →
-    u = np.sign → m = beta2 * m + (1 - beta2) * g\n        u = np.sign
-you take the sign of m alone; take that of β₁m + (1 − β₁)g
-    beta1 * m + (1 - beta1) * g → m
-    m = beta2 * m + (1 - beta2) * g →
-    u = np.sign → m = beta2 * m + (1 - beta2) * g\n        u = np.sign
-you keep the mean of which you took the sign; m is a mean of its own, with β₂
-    u = np.sign(beta1 * m + (1 - beta1) * g) → m = beta1 * m + (1 - beta1) * g
-    (u + decay → (np.sign(m) + decay
-    m = beta2 * m + (1 - beta2) * g →
-where the mean is 0, so is its sign: that entry only decays
-    u = np.sign(beta1 * m + (1 - beta1) * g)
-    → u = np.where(beta1 * m + (1 - beta1) * g >= 0, 1.0, -1.0)
+    beta1 * m → beta1 * (beta2 * m + (1 - beta2) * g)
 your step has no sign; only the sign of the mean counts
     np.sign(beta1 * m + (1 - beta1) * g) → beta1 * m + (1 - beta1) * g
 the decay stands inside your sign; θ shrinks outside it
@@ -68,8 +55,7 @@ the decay stands inside your sign; θ shrinks outside it
 your decay lacks the factor η; θ shrinks by ηλθ
     lr * (u + decay * theta) → lr * u - decay * theta
 your β₁ and β₂ weigh the new gradient, as in the second lecture; here they weigh the old m
-    beta1 * m + (1 - beta1) * g → (1 - beta1) * m + beta1 * g
-    beta2 * m + (1 - beta2) * g → (1 - beta2) * m + beta2 * g
+    theta, m, path = start → beta1, beta2 = 1 - beta1, 1 - beta2\n    theta, m, path = start
 you shrink the new θ; only the old one shrinks
     theta - lr * (u + decay * theta) → (1 - lr * decay) * (theta - lr * u)
 """)

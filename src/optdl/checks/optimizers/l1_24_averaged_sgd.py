@@ -46,10 +46,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Does the averaging ever influence a step of SGD? If not, what can you compute completely before
-   you average anything?
-2. If $s$ is never allowed to exceed 1, one formula gives the learning rate both before and after
-   iteration $\tau$.
+1. Does averaging ever influence a step of SGD? If not, what can you compute before you average?
+2. If $s$ is at most 1, one formula gives the learning rate before and after iteration $\tau$.
 3. Keep rows 0 to $\tau - 1$ of the path of SGD. For each $t \ge \tau$, append the mean along axis 0
    of rows $\tau$ to $t$ of that path; a slice that stops at $t + 1$ includes row $t$.
 you go on from the mean; SGD goes on from its own iterate, the mean is for you
@@ -62,9 +60,7 @@ your mean begins with the start; it begins with the iterate of step τ
 your mean begins one iterate late; the iterate of step τ belongs to it
     path[tau : t + 1] → path[min(tau + 1, t) : t + 1]
 you average from the first step on; before step τ return the iterates themselves
-    path[tau : t + 1] → path[: t + 1]
-    range(tau, len(path)) → range(len(path))
-    path[:tau] + means → means
+    path[:tau] + means → [np.mean(path[: t + 1], axis=0) for t in range(len(path))]
 you return the iterates; from step τ on return their mean
     path[:tau] + means → path
 your rows from step τ on are all the last mean; row t is the mean up to step t
@@ -82,11 +78,6 @@ you take the gradient at the mean example; the estimate is the mean of the examp
 you step after each example; every gradient of a minibatch is taken at the same θ
     theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)
     → for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)
-your learning rate jumps from η₀ to η_τ; until step τ it falls along a line
-    s = min(k / tau, 1) → s = min(k // tau, 1)
 you average over the parameters, too; the mean of the iterates has `axis=0`
     np.mean(path[tau : t + 1], axis=0) → np.mean(path[tau : t + 1]) + 0 * start
-you divide by one iterate too many; the mean of θ_τ to θ_t has t − τ + 1 of them
-    np.mean(path[tau : t + 1], axis=0)
-    → (path[tau] + np.sum(path[tau : t + 1], axis=0)) / (t - tau + 2)
 """)

@@ -45,21 +45,14 @@ exercise.help(r"""
 2. Nesterov's point is $\theta + \alpha v$ with the old $v$. All else is the same in both.
 3. Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. Return
    $\theta$ plus the new $v$, and $v$.
-you take the gradient at θ in both methods; Nesterov takes it at the interim point θ + αv
-    theta + alpha * v if nesterov else theta → theta
-you take the gradient at θ + αv in both methods; momentum takes it at θ
-    theta + alpha * v if nesterov else theta → theta + alpha * v
 your interim point is θ + v; it is θ + αv
     theta + alpha * v if → theta + v if
 you step from the interim point; only the gradient is taken there, and the step begins at θ
-    g = gradient(theta + alpha * v if nesterov else theta)
-    → theta = theta + alpha * v if nesterov else theta\n    g = gradient(theta)
+    gradient(theta + alpha → gradient(theta := theta + alpha
 you multiply the gradient by 1 − α; the velocity is a sum, and not an average
     - lr * g → - lr * (1 - alpha) * g
 you move by the old velocity; move by the new one
     v = alpha * v - lr * g\n    return theta + v, v → return theta + v, alpha * v - lr * g
-your velocity forgets the earlier steps; keep the fraction α of it
-    alpha * v - lr * g → -lr * g
 your velocity is a sum of gradients, as in PyTorch; here it contains −η
     v = alpha * v - lr * g → v = alpha * v + g
     return theta + v → return theta - lr * v

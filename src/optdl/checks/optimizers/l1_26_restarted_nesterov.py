@@ -29,12 +29,8 @@ def _(rng):
     slope, factor = rng.uniform([0.5, 1.2], [2.0, 1.6]).round(2)
     gradient = named(f"w ↦ {slope} * w", linear, np.array([[slope]]))
     yield gradient, random_start(rng, 1), round(float(factor / slope), 2), int(rng.integers(4, 7))
-    for n, low, high, steps in (
-        (1, 0.05, 0.1, 4),
-        (1, 0.1, 0.2, 12),
-        (2, 0.1, 0.2, 16),
-        (4, 0.03, 0.05, 30),
-    ):
+    paths = (1, 0.05, 0.1, 4), (1, 0.1, 0.2, 12), (2, 0.1, 0.2, 16), (4, 0.03, 0.05, 30)
+    for n, low, high, steps in paths:
         gradient, lr = objective(rng, n), round(rng.uniform(low, high), 3)
         yield gradient, random_start(rng, n), lr, steps + int(rng.integers(3))
     # it runs into a flat part, where gᵀv is 0
@@ -62,8 +58,6 @@ you never restart; where g·v > 0 the velocity leads uphill, and is set to zero
     if g @ v > 0:\n            v, k = np.zeros_like(v), 0 →
 you restart where g·v is 0, too; the loss is flat there, and the velocity goes on
     g @ v > 0 → g @ v >= 0
-your velocity is lost in each step; α is k/(k + 3), and only g·v > 0 restarts it
-    g @ v > 0 → g @ v < 0
 your α is one step ahead; the first step after a restart has k = 0, the second k = 1
     k / (k + 3) → (k + 1) / (k + 4)
 your α stays large after a restart; count k from 0 again
@@ -75,6 +69,5 @@ you test with the gradient at the new θ; the test uses the g of this step
 you test with the old velocity, before the step; test with the new one
     g @ v > 0 → g @ (v + lr * g) > 1e-12
 you return the interim points; return θ
-    path.append(theta) → path.append(interim)
-    g = gradient(theta → interim = theta + alpha * v\n        g = gradient(theta
+    path.append(theta) → path.append(theta + lr * g)
 """)

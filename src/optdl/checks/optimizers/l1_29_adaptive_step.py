@@ -46,8 +46,6 @@ exercise.help(r"""
 2. AdaGrad divides by $\delta + \sqrt r$, RMSProp by $\sqrt{\delta + r}$, with the new $r$.
 3. Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times `g * g`.
    Then subtract $\eta$ over the method's divisor, times `g`.
-your AdaGrad forgets the earlier gradients; add their squares
-    r + g * g → g * g
 you give the fraction ρ to the new gradient; the old average keeps ρ
     rho * r + (1 - rho) * g * g → (1 - rho) * r + rho * g * g
 your RMSProp adds the whole square; its weight is 1 − ρ
@@ -61,8 +59,7 @@ you divide by r without a root in AdaGrad; the root has the unit of the gradient
 you divide by r without a root in RMSProp; the root has the unit of the gradient
     np.sqrt(delta + r) → (delta + r)
 you divide by the old r; change r first
-    r = r + g * g\n        return theta - lr / (delta + np.sqrt(r)) * g, r
-    → return theta - lr / (delta + np.sqrt(r)) * g, r + g * g
-    r = rho * r + (1 - rho) * g * g\n    return theta - lr / np.sqrt(delta + r) * g, r
-    → return theta - lr / np.sqrt(delta + r) * g, rho * r + (1 - rho) * g * g
+    delta + np.sqrt(r) → delta + np.sqrt(r - g * g)
+    r = rho * r → old, r = r, rho * r
+    np.sqrt(delta + r) → np.sqrt(delta + old)
 """)

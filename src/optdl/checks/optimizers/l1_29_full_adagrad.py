@@ -41,8 +41,6 @@ exercise.help(r"""
    entry by entry by the roots of the eigenvalues, and multiply by $Q$.
 you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
-you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
-    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(np.abs(S)), g)
 you use Cholesky's factor of S, which depends on the axes; take the symmetric root (eigenvectors)
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.linalg.cholesky(S), g)
 you solve with S itself; AdaGrad divides by the root of the sum
@@ -56,17 +54,14 @@ g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer
 your S has the newest product alone; add to the S of the step before
     S = S + np → S = delta * np.eye(len(g)) + np
 you divide by the S of the earlier steps; add the newest g gᵀ first
-    S = S + np.outer(g, g) →
-    path.append → S = S + np.outer(g, g)\n        path.append
+    eigh(S) → eigh(S - np.outer(g, g))
 your eigenvectors are transposed; they are the columns of what eigh returns
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → vectors.T @ ((vectors @ g) / np.sqrt(values))
 you forget to turn back: the quotient belongs to the eigenvectors; multiply by their matrix
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → ((vectors.T @ g) / np.sqrt(values))
 you add δI in each step; S starts at δI, and only products g gᵀ are added
-    S = S + np.outer(g, g) → S = S + np.outer(g, g) + (t > 0) * delta * np.eye(len(g))
-    for _ in → for t in
+    S = delta * → S = 0 *
+    np.outer(g, g) → np.outer(g, g) + delta * np.eye(len(g))
 S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.abs(S) ** -0.5 @ g
-you divide by one number, the root of the sum of all squares; S is a matrix
-    vectors @ ((vectors.T @ g) / np.sqrt(values)) → g / np.sqrt(np.trace(S) - (len(g) - 1) * delta)
 """)

@@ -38,8 +38,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What does RMSProp with Nesterov momentum keep between steps, and which new quantity do you have
-   to keep in addition?
+1. What does RMSProp with Nesterov momentum keep between steps, and what is kept here in addition?
 2. Both averages have the same form: $\rho$ times the old average plus $1 - \rho$ times a new value,
    which is $g$ for $m$ and $g \odot g$ for $r$.
 3. Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the root,
@@ -55,23 +54,15 @@ you take the gradient at θ; with Nesterov momentum it is taken at θ + αv
     gradient(theta + alpha * v) → gradient(theta)
 you step along the mean m; m serves the divisor only, and the step goes along g
     r - m * m) * g → r - m * m) * m
-you step along g − m; m serves the divisor only, and the step goes along g
-    r - m * m) * g → r - m * m) * (g - m)
 your δ stands outside the root, as in torch; here it stands inside: √(δ + r − m ⊙ m)
     np.sqrt(delta + r - m * m) → (np.sqrt(r - m * m) + delta)
-you divide the old velocity by the root, too; only the gradient is divided
-    alpha * v - lr / np.sqrt(delta + r - m * m) * g
-    → (alpha * v - lr * g) / np.sqrt(delta + r - m * m)
 you add the square of the mean; a variance is the mean square minus the square of the mean
     r - m * m → r + m * m
 you subtract the square of the old mean; put the new gradient into m first
-    m = rho * m + (1 - rho) * g →
-    theta = theta + v → m = rho * m + (1 - rho) * g\n        theta = theta + v
-    delta + r - m * m → np.abs(delta + r - m * m)
+    m = rho * m → old, m = m, rho * m
+    delta + r - m * m → np.abs(delta + r - old * old)
 you divide by the variance; divide by its root, √(δ + r − m ⊙ m)
     np.sqrt(delta + r - m * m) → (delta + r - m * m)
 you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias
-    for _ in → for t in
-    range(steps) → range(1, steps + 1)
-    delta + r - m * m → delta + r / (1 - rho**t) - (m / (1 - rho**t)) ** 2
+    r - m * m → r / (1 - rho ** len(path)) - (m / (1 - rho ** len(path))) ** 2
 """)

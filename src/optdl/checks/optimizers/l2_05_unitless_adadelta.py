@@ -1,12 +1,9 @@
 """Compute the path of AdaDelta without δ, from a length that the user knows."""
 
-from functools import partial
-
 import numpy as np
 
 from optdl.checks.exercise import answer_to
 from optdl.checks.optimizers.shared import objective, random_paths, random_start
-from optdl.objectives import times
 
 
 @answer_to("L2-05", "unitless_adadelta")
@@ -28,13 +25,6 @@ def _(rng):
     return random_paths(rng, length=(0.1, 0.3), lr=(0.5, 0.8), rho=(0.7, 0.9))
 
 
-@exercise.fact("a loss that is 1000 times as large gives the same path")
-def _(function, rng):
-    gradient, settings = objective(rng, 2), (random_start(rng, 2), 0.2, 0.7, 0.9, 6)
-    scaled = function(partial(times, 1000, gradient), *settings)
-    return np.allclose(function(gradient, *settings), scaled, rtol=1e-9)
-
-
 @exercise.fact("with θ and ℓ in a unit that is 4 times as large it takes the same path")
 def _(function, rng):
     gradient, start = objective(rng, 2), random_start(rng, 2)
@@ -47,21 +37,16 @@ exercise.help(r"""
 1. What do $r$ and $d$ hold before the first step, and what shape does each of them have?
 2. In the first step $g$ is $g_0$ again. An update with $g_0 \odot g_0$ does not change an $r$ that
    already equals it, so the first step needs no special case.
-3. Update $r$ with $g \odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with $\Delta
-   \odot \Delta$, and add $\eta \Delta$ to $\theta$. Each average keeps the fraction $\rho$ of its
-   old value.
+3. Update $r$ with $g\odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with
+   $\Delta\odot\Delta$, and add $\eta\Delta$ to $\theta$. The old averages keep the fraction $\rho$.
 your r starts at zero, so the first step is too long; it starts at the first gradient's square
     gradient(start) ** 2 → np.zeros_like(start)
-your r starts at the first gradient; it starts at its square, g ⊙ g
-    gradient(start) ** 2 → np.abs(gradient(start))
 your d is never updated; it averages the squares of the steps
     d = rho * d + (1 - rho) * change * change →
 your d averages the squares of ηΔ; it averages those of Δ, before the multiplication by η
     change * change → (lr * change) ** 2
 you update d before you step; the step Δ is made with the old d
     theta + lr * change → theta - lr * np.sqrt(d / r) * g
-your quotient is inverted; √d is its numerator, √r its denominator
-    d / r → r / d
 your quotient lacks the root; it is √d over √r
     np.sqrt(d / r) → (d / r)
 you step with the r of the earlier gradients; put the new g ⊙ g into r first

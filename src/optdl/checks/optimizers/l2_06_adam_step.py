@@ -45,21 +45,13 @@ you do not correct m; divide it by 1 − β₁ᵗ
     m / (1 - beta1**t) → m
 you do not correct r; divide it by 1 − β₂ᵗ
     r / (1 - beta2**t) → r
-you divide by 1 − β in each step; β has the power t
-    beta1**t → beta1
-    beta2**t → beta2
 you keep the corrected averages; m and r go on without the correction
     + delta), m, r → + delta), m_hat, r_hat
 you give the fraction β to the new gradient, as the second lecture does; the old average keeps β
     beta1 * m + (1 - beta1) * g → (1 - beta1) * m + beta1 * g
     beta2 * r + (1 - beta2) * g * g → (1 - beta2) * r + beta2 * g * g
-you average g with β₂ and its square with β₁; it is the other way round
-    beta1 * m + (1 - beta1) * g → beta2 * m + (1 - beta2) * g
-    beta2 * r + (1 - beta2) * g * g → beta1 * r + (1 - beta1) * g * g
 you put δ inside the root; it stands outside
     np.sqrt(r_hat) + delta → np.sqrt(r_hat + delta)
 you divide by r̂ without a root; the root has the unit of the gradient
     np.sqrt(r_hat) + delta → r_hat + delta
-you step along g alone; the average m̂ takes its place
-    lr * m_hat → lr * g
 """)

@@ -59,19 +59,7 @@ you put the largest one into the average; r goes on as in Adam, and the largest 
     r = beta2 * r + → r = beta2 * largest +
 you take one maximum for all parameters; each entry has its own, with np.maximum
     np.maximum(largest, r_hat) → np.max(np.maximum(largest, r_hat))
-you take the smaller one; the divisor is the largest r̂ so far
-    np.maximum(largest, r_hat) → np.minimum(largest, r_hat) if t > 1 else r_hat
-you do not correct the bias of m; divide it by 1 − β₁ᵗ
-    / (1 - beta1**t) →
 you compare this r̂ with the one before only; compare it with the largest of all so far
     r_hat = r → before, r_hat = (r_hat if t > 1 else 0), r
     np.maximum(largest, r_hat) → np.maximum(before, r_hat)
-you divide by the largest r̂ of the earlier steps; that of this step belongs to them
-    largest = np.maximum(largest, r_hat) →
-    np.sqrt(largest) → np.sqrt(largest if t > 1 else r_hat)
-    path.append → largest = np.maximum(largest, r_hat)\n        path.append
-your δ stands inside the root; in Adam it stands outside
-    (np.sqrt(largest) + delta) → np.sqrt(largest + delta)
-you correct the bias of the largest r̂ so far in each later step once more; correct that of r alone
-    np.maximum(largest, r_hat) → np.maximum(largest, r) / (1 - beta2**t)
 """)

@@ -94,8 +94,7 @@ your weight decay is always 0.01; take `group["weight_decay"]`
     group["weight_decay"] → 0.01
 your δ is always 1e-8; take `group["eps"]`
     group["eps"] → 1e-8
-the averages and t are not in `self.state`, so `state_dict()` does not have them and training cannot
-be resumed
+m, r and t are not in `self.state`, so `state_dict()` lacks them and no training can be resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you have β₁ and β₂ the wrong way round: the first is for the gradient
     beta1, beta2 = → beta2, beta1 =
@@ -103,8 +102,7 @@ you shrink the weights after the step, and the step with them; shrink them first
     p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
     (r.sqrt() + group["eps"]))
     → (r.sqrt() + group["eps"]))\n                p.mul_(1 - group["lr"] * group["weight_decay"])
-you keep the corrected averages, and the next step corrects them once more; keep m and r, and give
-m̂ and r̂ names of their own
+you keep m̂ and r̂, which the next step corrects once more; keep m and r, and name m̂ and r̂ anew
     m = state → m = state["m"] = state
     r = state → r = state["r"] = state
 you do not correct m, which begins at 0; divide it by 1 − β₁ᵗ

@@ -44,20 +44,16 @@ exercise.help(r"""
    where does it belong?
 2. Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty
    dict at first: put a tensor of zeros with the shape of `p` into it then.
-3. For each parameter with a gradient, multiply its velocity by the momentum and subtract the
-   learning rate of its group times the gradient. Then add the velocity to `p`. Do all of it in
-   place.
-you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` above
-`step`
+3. For each parameter with a gradient, multiply its velocity by the momentum, and subtract its
+   group's learning rate times the gradient. Then add the velocity to `p`. Do all of it in place.
+you change a leaf that requires a gradient and autograd records; put `@torch.no_grad()` above `step`
     @torch.no_grad() →
-`p = p + …` gives the name p to a new tensor and leaves the network's weights as they are; change
-them in place, with `p.add_(…)`
+`p = p + …` makes a new tensor, and the network keeps its weights; change them with `p.add_(…)`
     p.add_( → p = p + (
     with `p = p…`, else your step leaves the parameters as they are; change `p` in place
 your step ends at the first parameter whose gradient is None; skip it, and go on to the others
     continue → return
-the velocity is not in `self.state`, so `state_dict()` does not have it and training cannot be
-resumed
+the velocity is not in `self.state`, so `state_dict()` lacks it and no training can be resumed
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you read the settings in `self.defaults`, which are those of the beginning; read those of each
 `group` in the loop, as schedules and groups change them
@@ -74,11 +70,9 @@ you update the first group of parameters only; go through all `self.param_groups
 your velocity is forgotten from step to step; keep it in `self.state[p]`
     state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
     → state["v"] = -group["lr"] * p.grad
-your step is α v − η g with the velocity that is updated already, as in Nesterov momentum; here the
-step is v
+your step is α v − η g with the updated velocity, as in Nesterov momentum; here the step is v
     p.add_(state["v"]) → p.add_(group["momentum"] * state["v"] - group["lr"] * p.grad)
-your learning rate is the one of the beginning, the same for all groups; read `group["lr"]` in each
-step, as schedules and groups change it
+your learning rate is that of the beginning; read `group["lr"]`, which schedules and groups change
     group["lr"] → self.defaults["lr"]
 your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9

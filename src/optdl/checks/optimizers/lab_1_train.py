@@ -23,11 +23,7 @@ def train(model, optimizer, batches):
     return losses
 
 
-@driver(
-    "LAB-1:train",
-    train,
-    parts="the losses; the type of what is returned; the weights; forward passes",
-)
+@driver(train, "the losses; the type of what is returned; the weights; forward passes")
 def exercise(function, x, y, seed, momentum, given):
     """Train a network that has dropout and comes in evaluation mode, as after a test."""
     torch.manual_seed(seed)
@@ -75,14 +71,12 @@ exercise.help(r"""
    gradients where the optimizer reads them.
 3. Switch to training mode. For each minibatch, do the four things of the task in their order, and
    append the loss, as a number, to a list that you return after the loop.
-you do not clear the gradients before each backward pass, and `backward` adds to them; call
-`optimizer.zero_grad()` in each step
+you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 you clear the gradients once; `backward` adds to them, so call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
     model.train() → model.train()\n    optimizer.zero_grad()
-your weights stay as they are: take a step with `optimizer.step()` after `backward`, and clear the
-gradients before `backward`, not after it
+your weights stay as they are: call `step()` after `backward`, and clear the gradients before it
     optimizer.zero_grad() →
     optimizer.step() → optimizer.zero_grad(), optimizer.step()
 your step has the gradients of the minibatch before; the order is zero_grad, loss, backward, step
@@ -95,11 +89,9 @@ you take two steps with each minibatch; take one
     optimizer.step() → optimizer.step(), optimizer.step()
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
     (model(x), y) → (model(x), y, reduction="sum")
-your loss is the cross-entropy of softmax(softmax(scores)): cross_entropy applies softmax itself, so
-give it the scores
+you apply softmax before cross_entropy, which applies it itself; give it the scores
     (model(x), y) → (model(x).softmax(dim=1), y)
-you give the scores to nll_loss, which expects logarithms of probabilities; `cross_entropy` computes
-those from the scores, too
+you give scores to nll_loss, which expects logarithms of probabilities; use `cross_entropy`
     cross_entropy → nll_loss
 your network is trained in evaluation mode, so dropout does nothing; call `model.train()` first
     model.train() →

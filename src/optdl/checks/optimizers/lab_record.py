@@ -1,24 +1,20 @@
 """What the record of the fourteen runs, and what is read from it, have to hold."""
 
+from functools import partial
+
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.digits import accuracy, dense, loaded, standardized
 from optdl.labs.optimizers import LAB, RATES, WIDTHS, final_losses
 
 
-def _best(name):
-    def find(record):
-        losses = final_losses(record)[name]
-        return min(losses, key=lambda rate: losses[rate])
-
-    return find
+def _best(name, record):
+    losses = final_losses(record)[name]
+    return min(losses, key=losses.__getitem__)
 
 
-def _factor(name):
-    def find(record):
-        losses = final_losses(record)[name]
-        return losses[min(RATES)] / min(losses.values())
-
-    return find
+def _factor(name, record):
+    losses = final_losses(record)[name]
+    return losses[min(RATES)] / min(losses.values())
 
 
 _ASKED = f"one of the rates {', '.join(map(str, RATES))}"
@@ -26,11 +22,10 @@ _READ = "the rate at which the mean of the last 20 losses of {} is smallest"
 _OVER = "the last loss of {} at 0.001, divided by that at the best rate"
 
 RECORD = RecordCheck(
-    key="LAB-1:record",
     lab=LAB,
     predictions=dict.fromkeys(("SGD", "AdamW"), (_ASKED, lambda value: value in RATES)),
     evaluate=lambda weights: accuracy(loaded(dense(WIDTHS, 0), weights), *standardized()[2:]),
     level=0.88,
-    readings={name: (_READ.format(name), _best(name)) for name in ("SGD", "AdamW")}
-    | {f"{name} factor": (_OVER.format(name), _factor(name)) for name in ("SGD", "AdamW")},
+    readings={name: (_READ.format(name), partial(_best, name)) for name in ("SGD", "AdamW")}
+    | {f"{one} factor": (_OVER.format(one), partial(_factor, one)) for one in ("SGD", "AdamW")},
 )

@@ -16,8 +16,6 @@ PARTS = (
 @steps("torch.optim.SGD", "torch.optim.Adam", "torch.optim.AdamW")
 def path(kind, start, options, rates, event):
     """Descend a bowl; ``rates`` are set before each step, as a schedule does."""
-    import copy
-
     *theta, unused = map(nn.Parameter, start)
     groups = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
     if "group 2" in event:
@@ -32,7 +30,8 @@ def path(kind, start, options, rates, event):
             if f"step {number + 1} only" in event:
                 bowl = bowl + torch.sin(3 * unused).sum()  # of gradients of either sign
             bowl.backward()
-        given, places = copy.deepcopy([p.grad for p in theta]), [p.detach().clone() for p in theta]
+        given = [None if p.grad is None else p.grad.clone() for p in theta]
+        places = [p.detach().clone() for p in theta]
         optimizer.step()
         for p, before in zip(theta, given, strict=True):
             if p.grad is None:

@@ -52,6 +52,5 @@ you multiply by P twice; the second factor is its transpose, PPᵀ
 you solve with PPᵀ; multiply by it
     P @ P.T @ gradient(theta) → np.linalg.solve(P @ P.T, gradient(theta))
 you return z; return θ = Pz
-    path = start, [start] → path = start, [np.linalg.solve(P, start)]
-    path.append(theta) → path.append(np.linalg.solve(P, theta))
+    np.array(path) → np.array(path) @ np.linalg.inv(P).T
 """)

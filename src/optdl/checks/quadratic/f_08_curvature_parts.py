@@ -16,11 +16,9 @@ def exercise(x, s, v):
 @exercise.cases
 def _(rng):
     for m, n in ((2, 1), (3, 2), (6, 4)):
-        yield {
-            "x": (rng.uniform(1, 2) + rng.normal(size=(m, n))).round(2),
-            "s": rng.uniform(0.1, 2, size=m).round(2),
-            "v": (rng.uniform(1, 2, size=n) * rng.choice([-1, 1])).round(2),
-        }
+        x = (rng.uniform(1, 2) + rng.normal(size=(m, n))).round(2)
+        s, v = rng.uniform(0.1, 2, size=m), rng.uniform(1, 2, size=n) * rng.choice([-1, 1])
+        yield x, s.round(2), v.round(2)
 
 
 @exercise.fact("together they are the curvature of H, and centered inputs keep only the first")
@@ -35,8 +33,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Along a *unit* vector $u$, $u^THu=\bar s\,u^T(C+\bar x\bar x^T)\,u$. What are $u^TCu$ and
    $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
-2. They are the variance and the mean of the scores. Both are weighted by the $s_i$, and centering
-   makes the mean zero.
+2. They are the scores' variance and mean, weighted by the $s_i$. Centering makes the mean zero.
 3. Divide the scores by the length of $v$. `np.average(…, weights=s)` takes a weighted mean, first
    of the scores and then of their squared distances from it. Which factor is left?
 your direction has the length of v; divide the scores by it
@@ -45,11 +42,6 @@ you divide the scores by vᵀv; divide them by the length of v, and their square
     / np.linalg.norm(v) → / (v @ v)
 your mean of the scores is not weighted; here the weights are the sᵢ
     np.average(scores, weights=s) → np.mean(scores)
-mean and variance are not weighted; here the weights are the sᵢ
-    np.average(scores, weights=s) → np.mean(scores)
-    np.average((scores - mean) ** 2, weights=s) → np.var(scores)
-you leave out the factor s̄, the mean of the sᵢ
-    np.mean(s) * spread, np.mean(s) * mean**2 → spread, mean**2
 your first part is the mean square of the scores, the whole curvature; take their variance
     (scores - mean) ** 2 → scores**2
 """)

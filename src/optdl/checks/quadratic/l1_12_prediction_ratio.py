@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from optdl import objectives
 from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
-from optdl.objectives import (
-    affine,
-    constant,
-    named,
-    quadratic,
-    sum_exp,
-    sum_exp_gradient,
-    sum_exp_hessian,
-)
+from optdl.objectives import affine, constant, named, quadratic
 from optdl.quadratic import prediction_ratio
 
 
@@ -32,9 +25,9 @@ def _objective(A: np.ndarray) -> dict[str, Callable[..., Any]]:
     """Return J(w) = Σ exp(Aw), whose Hessian is full and changes from point to point."""
     where = f"A = {A.tolist()}"
     return {
-        "value": named(f"w ↦ sum(exp(A @ w)), {where}", sum_exp, A),
-        "gradient": named(f"w ↦ A.T @ exp(A @ w), {where}", sum_exp_gradient, A),
-        "hessian": named(f"w ↦ A.T @ diag(exp(A @ w)) @ A, {where}", sum_exp_hessian, A),
+        "value": named(f"w ↦ sum(exp(A @ w)), {where}", objectives.sum_exp, A),
+        "gradient": named(f"w ↦ A.T @ exp(A @ w), {where}", objectives.sum_exp_gradient, A),
+        "hessian": named(f"w ↦ A.T @ diag(exp(A @ w)) @ A, {where}", objectives.sum_exp_hessian, A),
     }
 
 
@@ -65,10 +58,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What value does the quadratic model have at $w$, and what value at $\hat w$? Which terms are left
-   in the difference?
-2. With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$, because its constant term
-   cancels.
+1. What is the value of the quadratic model at $w$ and at $\hat w$? What is left in the difference?
+2. With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$: its constant cancels.
 3. Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the
    denominator, and two calls of `value` give the numerator.
 your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)

@@ -37,8 +37,6 @@ exercise.help(r"""
    $u_i^Tg$; the rest is a square and a quotient, entry by entry.
 you treat the gradient as α; it is λα, so divide by λ where the formula of the lesson multiplies
     / eigenvalues → * eigenvalues
-your α is right and its square too, but the term is ½λα²: one factor λ is missing
-    / eigenvalues → / eigenvalues**2
 you read the eigenvectors as rows; eigh puts them in columns, so the slopes are Uᵀg
     U.T @ gradient → U @ gradient
 you pair the eigenvalues with the coordinates of the gradient; pair them with the slopes Uᵀg

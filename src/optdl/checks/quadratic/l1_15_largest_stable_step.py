@@ -25,18 +25,13 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. For which values of $1-\eta\lambda$ does a coefficient shrink? Which coefficient is the first to
-   stop shrinking as $\eta$ grows?
-2. The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must be satisfied for every
-   $i$.
-3. Solve the right-hand inequality for $\eta$. Each eigenvalue gives an upper bound; return the
-   strictest of these bounds.
+1. For which $1-\eta\lambda$ does a coefficient shrink? Which one is first to stop as $\eta$ grows?
+2. The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must hold for every $i$.
+3. Solve the right-hand inequality for $\eta$. Each eigenvalue gives a bound; return the strictest.
 your limit is 1/λ_max, the best for that direction; gradient descent is stable up to 2/λ_max
     2 / → 1 /
 your limit follows λ_min; the steepest direction, λ_max, is the first to diverge
     np.max → np.min
 you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max
     np.max(eigenvalues) → (np.min(eigenvalues) + np.max(eigenvalues))
-you take the last eigenvalue for λ_max; the eigenvalues come in any order
-    np.max(eigenvalues) → eigenvalues[-1]
 """)

@@ -34,8 +34,7 @@ def _(function, rng):
 exercise.help(r"""
 1. By what factor does one step with learning rate $\eta_t$ multiply the coefficient $\alpha_i$, and
    what does the next step start from?
-2. One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ at once and with one
-   learning rate.
+2. One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ with one $\eta_t$.
 3. Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the list,
    entry by entry, by the factors of this step, and append the result.
 each of your steps starts at alpha0; a step multiplies what the step before has left
@@ -44,8 +43,6 @@ your steps subtract ηλα⁽⁰⁾; a step subtracts ηλ times what it finds: 
     (1 - lr * eigenvalues) * rows[-1] → rows[-1] - lr * eigenvalues * alpha0
 your factor is |1 − ηλ|; without the absolute value steep directions change sign
     (1 - lr * eigenvalues) → np.abs(1 - lr * eigenvalues)
-your factor is exp(−ηλ), the limit for small η; a finite step multiplies by 1 − ηλ
-    (1 - lr * eigenvalues) → np.exp(-lr * eigenvalues)
 you raise the newest factor to the power of the step; each step has its own, and they multiply
     (1 - lr * eigenvalues) * rows[-1] → (1 - lr * eigenvalues) ** len(rows) * alpha0
 """)

@@ -48,6 +48,4 @@ your step divides by vᵀv; that is the minimum only where the curvature along v
     (v @ hessian @ v) → (v @ v)
 you keep the gradient of the start; compute g again at each new point
     hessian @ path[-1] → hessian @ path[0]
-your step never goes backwards; where v points uphill, the minimum is at a negative η
-    -(g @ v) → abs(g @ v)
 """)

@@ -59,7 +59,7 @@ V⁻¹, and not its rows
 `eigh` is for symmetric matrices and reads one triangle of W; use `eig`
     np.linalg.eig( → np.linalg.eigh(
 you drop the imaginary parts of eigenvalues and V before you multiply; only the product is real
-    )\n    power → )\n    eigenvalues, V = eigenvalues.real, V.real\n    power
+    np.linalg.eig(weight) → (part.real for part in np.linalg.eig(weight))
 you drop the eigenvalues' imaginary parts before you raise them to k; only the product is real
     eigenvalues**k → eigenvalues.real**k
 you raise each entry of W to the power k; the matrix power multiplies k factors W

@@ -32,18 +32,13 @@ exercise.help(r"""
    multiply the distance? Which eigenvector is the worst one to start along?
 2. Along $u_i$ the distance is multiplied by $|1-\eta\lambda_i|$. A start that mixes directions is
    never worse than the worst single direction.
-3. Compute the factors of all eigenvalues as one array, and reduce this array to the number that
-   belongs to the worst start.
+3. Compute the factors of all eigenvalues as one array, and reduce it to that of the worst start.
 you look only at λ_min; at a large learning rate λ_max is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.min(eigenvalues))
 you look only at λ_max; at a small learning rate λ_min is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.max(eigenvalues))
 your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|
     np.abs(1.0 - lr * eigenvalues) → (1 - lr * eigenvalues)
-your rate is never above 1; at a large learning rate the error grows, and the rate says by how much
-    np.abs(1.0 - lr * eigenvalues).max() → min(1.0, np.abs(1.0 - lr * eigenvalues).max())
 you take the fastest direction; the slowest direction determines the rate
     eigenvalues).max() → eigenvalues).min()
-you average the directions; after many steps only the slowest is left
-    eigenvalues).max() → eigenvalues).mean()
 """)

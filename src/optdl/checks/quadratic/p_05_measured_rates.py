@@ -37,18 +37,15 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What is the gradient of $\tfrac12w^T Hw$, and which two iterates does the factor of the last step
-   compare?
-2. One step is $w\leftarrow w-\eta Hw$. Only the last two iterates of a run are needed, so remember
-   what $w$ was before each step.
+1. What is the gradient of $\tfrac12w^THw$, and which iterates does the last step's factor compare?
+2. One step is $w\leftarrow w-\eta Hw$. Remember what $w$ was before it: the last two are needed.
 3. Use two nested loops, over the learning rates and over the steps. In the inner loop keep the old
    `w` under a second name; after it, append the quotient of the two norms.
 you average over all steps; early steps are faster, so use the last step alone
     np.linalg.norm(w) / np.linalg.norm(before)
     → (np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)
 you return the predicted rates; run gradient descent and measure
-    np.linalg.norm(w) / np.linalg.norm(before)
-    → np.max(np.abs(1 - lr * np.linalg.eigvalsh(hessian)))
+    np.array(rates) → np.abs(1 - np.outer(lrs, np.linalg.eigvalsh(hessian))).max(axis=1)
 you compare losses, which shrink by the square of the rate; compare norms of w
     np.linalg.norm(w) / np.linalg.norm(before) → w @ hessian @ w / (before @ hessian @ before)
 your runs continue one another; the run of each learning rate begins at `start`

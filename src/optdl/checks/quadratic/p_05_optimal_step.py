@@ -27,10 +27,7 @@ exercise.help(r"""
 1. Sketch $|1-\eta\lambda|$ against $\eta$, for the smallest and for the largest eigenvalue. Where
    is the higher of the two curves lowest?
 2. It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.
-3. Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in it, whatever the
-   order of the array.
-you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum
-    + → *
+3. Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in any order.
 your step is 1/λ_max, for the steepest direction alone; the best one balances both ends
     2 / (np.min(eigenvalues) + np.max(eigenvalues)) → 1 / np.max(eigenvalues)
 you return the limit of stability, 2/λ_max; there the steepest coefficient never shrinks

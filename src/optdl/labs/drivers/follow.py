@@ -45,13 +45,9 @@ def steps(*closed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     The function ``function(answer, *case)`` may use ``np``, ``torch``, ``nn``, what this module
     defines, and what it imports itself. It gets arrays as tensors, and the tensors that it returns
     come back as arrays. What a student returned is to be returned as it is: the check says what is
-    wrong with it, and knows what was expected.
-
-    Parameters
-    ----------
-    *closed : str
-        Classes and functions that would be the answer, such as ``torch.optim.SGD``. Whoever uses
-        one is told so, also through a subclass or another name.
+    wrong with it, and knows what was expected. ``closed`` are classes and functions that would be
+    the answer, such as ``torch.optim.SGD``. Whoever uses one is told so, also through a subclass or
+    another name.
     """
 
     def of_text(function: Callable[..., Any]) -> Callable[..., Any]:
