@@ -1,9 +1,8 @@
 """The directive ``guess``: typed, chosen or drawn below its question, and shown with the answer.
 
 It stands where the answer is told, before the fold *Answer* or in the text: there its ``truth`` is
-computed. Its field goes to the question, the nearest before it or the page's ``opening`` one: a box
-that says *guess* or *predict*, or a paragraph that says *guess*. The script ``progress.js`` keeps
-the guess in the browser; nobody grades it.
+computed. Its field goes to the nearest question before it, or to the page's ``opening`` one: a box
+that says *guess* or *predict*, a paragraph that says *guess*. ``progress.js`` keeps what is given.
 """
 
 import hashlib
