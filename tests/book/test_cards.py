@@ -165,7 +165,8 @@ def test_guess_stands_beside_the_answer(reader: Any) -> None:
     ada = reader().open("toy/two")
     lines = ada.page.locator(".guess-line")
     assert not any(line.is_visible() for line in lines.all())
-    ada.page.get_by_label("Your guess", exact=False).first.focus()
+    opening = ada.page.locator("section > p + .guess").first
+    opening.get_by_label("Your guess", exact=False).focus()
     for key in ("2", ".", "5", "Enter"):
         ada.page.keyboard.press(key)
     ada.page.get_by_role("radio", name="smaller").press("Space")
