@@ -1,6 +1,6 @@
 # Each target calls one tool; `make` alone lists them.
 
-PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+PYTHON = $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python

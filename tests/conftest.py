@@ -5,6 +5,10 @@ import os
 import sys
 from collections import Counter
 
+# What is imported and collected stays: nothing of it is garbage, however often one looks.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    gc.disable()
+
 # Hundreds of processes that the tests start import the same modules: each is compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -62,6 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
+    gc.enable()
     if session.config.getoption("loadgroup", False):
         spread = [
             item.nodeid
@@ -112,7 +117,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     begin with the group of most tests.
     """
     ranks = {"test_site": 0, "test_inpage": 2, "test_keys": 2, "test_live": 2}
-    small = ("tests/house/", "tests/optdl/", "src/")
+    small = ("tests/checks/", "tests/house/", "tests/optdl/", "src/")
     items.sort(key=lambda item: ranks.get(item.path.stem, 1 + 2 * item.nodeid.startswith(small)))
     for item in items:
         if item.path.stem.startswith(UNTRACED):

@@ -314,7 +314,7 @@ def source(name: str) -> str:
 
 def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
     """Import what the pages describe before several processes read them."""
-    if any(page.startswith("book/api") for page in docnames):
+    if any(page.startswith(FOLDER) for page in docnames):
         for listed in table().values():
             sources(listed)
 

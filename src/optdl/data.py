@@ -18,6 +18,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -194,13 +195,19 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
     return Path(chosen).expanduser()
 
 
+@cache
+def _table(file: Path) -> np.ndarray:
+    # read once in a process; what is made of it is copied
+    return np.loadtxt(file, delimiter=",", dtype=np.float32)
+
+
 def _digits() -> Dataset:
     # importing scikit-learn to read its file takes longer than all else here
     found = importlib.util.find_spec("sklearn")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("digits are a file of scikit-learn: pip install scikit-learn")
     file = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
-    table = np.loadtxt(file, delimiter=",", dtype=np.float32)
+    table = _table(file)
     x, y = table[:, :-1] / 16, table[:, -1].astype(np.int64)
     test = np.arange(len(y)) % 5 == 4
     names = tuple("0123456789")

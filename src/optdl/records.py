@@ -11,6 +11,7 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from optdl.files import atomic_write
 __all__ = ["Record", "versions"]
 
 _FORMAT = "optdl record 1"
+_version = cache(metadata.version)  # which parses a file of the package
 
 
 def versions() -> dict[str, str]:
@@ -34,7 +36,7 @@ def versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "torch": metadata.version("torch"),
+        "torch": _version("torch"),
         "optdl": optdl.__version__,
     }
 

@@ -60,7 +60,7 @@ def python_server(site: Path, site_server: Server) -> Server:
 
 @pytest.fixture(scope="session")
 def toy_server(toy_site: Path) -> Iterator[Server]:
-    with Server(toy_site, "/course/") as server:
+    with Server(toy_site, "/course/", 600) as server:
         yield server
 
 

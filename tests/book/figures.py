@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-FRESH = """() => { window.fresh = (name, task) => {
+FRESH = """() => { document.body.style.opacity = 0; window.fresh = (name, task) => {
   const stage = document.querySelector(`[data-explore="${name}"]`);
   for (const other of document.querySelectorAll(".explore-stage")) other.hidden = other !== stage;
   for (const key of ["ready", "task"]) delete stage.dataset[key];
@@ -19,7 +19,9 @@ FRESH = """() => { window.fresh = (name, task) => {
   fig.solved = () => fig.sentence().startsWith("✓");
   return fig;
 }; }"""
-"""Builds a figure again, as if nothing had been changed; the others are hidden: they cost time."""
+"""Builds a figure again, as if nothing had been changed; the others are hidden: they cost time.
+
+Nor is the one painted: tests read and use it, and do not look at it."""
 
 ROWS = """([name, task, expression, states]) => {
   const fig = fresh(name, task), first = structuredClone(fig.state);

@@ -13,7 +13,7 @@ TEXT = """field => field.value
 class Server:
     """Serves a site below a prefix for a while; it can stop, and start at the same address."""
 
-    def __init__(self, site: Path, prefix: str = "/") -> None:
+    def __init__(self, site: Path, prefix: str = "/", seconds: int = 0) -> None:
         missing, more = site / "404.html", {}
 
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -29,6 +29,11 @@ class Server:
                     return str(more[name])
                 below = path.startswith(prefix)
                 return super().translate_path(path[len(prefix) - 1 :] if below else "/outside")
+
+            def end_headers(self) -> None:
+                if seconds:  # for which a browser keeps a file without asking
+                    self.send_header("Cache-Control", f"max-age={seconds}")
+                super().end_headers()
 
             def log_message(self, *arguments: object) -> None:
                 """Say nothing."""

@@ -308,29 +308,26 @@ def test_build_writes_what_changed_and_refuses_errors(
     assert (site / "_static" / "slides.js").read_text("utf-8") == "// changed"
     assert written.stat().st_mtime_ns == before
 
-    # A cell that raises, then a label that is gone and a picture that is not there: each is told
-    # with its place, and the old site stays.
+    # A cell that raises, then a label that is gone, a picture that is not there and a number that
+    # a page without its code no longer knows: each is told with its place, and the old site stays.
     toy.write(**texts | {"index": changed, "bad": cell("1 / 0")})
     assert re.search(r"bad\.md:\d+, cell 1: 1 / 0\nZeroDivisionError: .*\nTo fix: ", refusal())
     named = changed.replace("there <label>", "label")
     wrong = {"second": "## Section\n", "once": f"{ONCE}\n![A picture](missing.svg)\n"}
+    wrong["counts"] = "{number}`VALUE + 1`\n"
     toy.write(**texts | {"index": named} | wrong)
     for _ in range(2):  # the second build finds the pages unchanged
         message = refusal()
         assert re.search(r"book/index\.md:.*label", message)
         assert re.search(r"book/once\.md.*missing\.svg", message)
+        assert "no cell of this page has computed the number VALUE + 1" in message
         assert "Look at there" in words()
 
-    # Put right, with another title of the section: the page that refers to it shows that.
-    toy.write(**texts | {"index": named, "second": SECOND.replace("A section", "Another")})
-    book.build(out=toy.root)
-    assert "Look at Another" in words()
-    assert toy.outputs("once") == once
-
-    # Without its code a page has no button, and knows no number any more.
+    # Put right, with another title of the section: the page that refers to it shows that. A page
+    # without code has no button.
     texts |= {"index": named, "second": SECOND.replace("A section", "Another")}
     toy.write(**texts | {"counts": "Words.\n"})
     book.build(out=toy.root)
+    assert "Look at Another" in words()
     assert words("counts") == "A title# Words."
-    toy.write(**texts | {"counts": "{number}`VALUE + 1`\n"})
-    assert "no cell of this page has computed the number VALUE + 1" in refusal()
+    assert toy.outputs("once") == once

@@ -30,16 +30,16 @@ FOCUSED = """(name) => {
   const group = control.name ? stage.querySelectorAll(`[name="${control.name}"]`) : [control];
   const visited = control.dataset.visited;
   group.forEach((one) => { one.dataset.visited = "yes"; });
-  const picture = stage.querySelector(".ex-panels").innerHTML;
-  let hash = 0;
-  for (let i = 0; i < picture.length; i += 1) hash = (31 * hash + picture.charCodeAt(i)) | 0;
+  const fig = Explore.figures[name], picture = stage.querySelector(".ex-panels").innerHTML;
+  const view = JSON.stringify(fig.state) + picture;
+  if (view !== window.view) [window.view, window.views] = [view, (window.views ?? 0) + 1];
   return {
     visited,
     kind: control.getAttribute("role") || control.type,
     label: (control.labels?.[0] ?? control).textContent.trim() || control.ariaLabel,
     place: control.getAttribute("transform") + control.ariaValueText,
-    seen: JSON.stringify(Explore.figures[name].state) + hash,
-    sentence: Explore.figures[name].sentence(),
+    seen: window.views,
+    sentence: fig.sentence(),
   };
 }"""
 UNVISITED = """[...document.querySelectorAll(".explore-stage :is(input, button, [role])")]

@@ -21,7 +21,6 @@ from tools import notebooks
 from tools.classroom import answers, grade, lab_records, release, results, sample_class
 from tools.classroom.backend import Backend
 from tools.layout import LAB, ROOT, Course
-from tools.new import NUMBER
 
 COURSE = Course(ROOT)
 TOPICS = COURSE.topics()
@@ -130,7 +129,7 @@ IN_WORDS = {word: number for number, word in enumerate(WORDS.split())} | {"a": 1
 @pytest.mark.parametrize("topic", TOPICS)
 def test_tasks_are_numbered_and_counted(topic: str) -> None:
     cells = assignments(topic, topic).source.cells
-    numbers = [int(found[1]) for cell in cells if (found := NUMBER.match(cell.source))]
+    numbers = [int(found[1]) for cell in cells if (found := re.match(r"## (\d+) · ", cell.source))]
     assert numbers == list(range(1, len(numbers) + 1))
     written = sum(map(_is_written, cells))
     page = (ROOT / "book" / topic / "index.md").read_text("utf-8")

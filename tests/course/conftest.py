@@ -1,12 +1,13 @@
 """One toy course, graded once: most tests read it, and the others change a copy."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from toy_course import blocks, hand_in_wrong_records, make_course, use
+from toy_course import TIMEOUT, blocks, hand_in_wrong_records, make_course, use
 
+from gradebox.workers import pool
 from optdl.checks import catalog
 from tools import course
 from tools.classroom import grade, release, sample_class
@@ -14,6 +15,16 @@ from tools.layout import Course
 from tools.terminal import PIPE_WIDTH, console
 
 console.width = PIPE_WIDTH  # workers of the tests have the variable COLUMNS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fork_servers() -> Iterator[None]:
+    """Keep the fork servers of a run for the next one, which would start the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(course, "TIMEOUT", TIMEOUT)
+        patch.setattr(pool, "close", lambda: None)
+        yield
+    pool.close()
 
 
 @pytest.fixture
@@ -53,7 +64,9 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
     made = make_course(tmp_path_factory.mktemp("graded") / "course", with_lab=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "blocks", blocks)
+        patch.setattr(course, "TIMEOUT", TIMEOUT)
         patch.setattr(grade, "MAX_ALONE", 100)  # other processes would have to start
+        patch.setattr(pool, "close", lambda: None)  # the first test module ends the fork servers
         release.write(made, "toy")
         sample_class.create(made, ["toy"])
         hand_in_wrong_records(made)

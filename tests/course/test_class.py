@@ -10,17 +10,20 @@ import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from nbgrader.api import get_alembic_version
 from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import ExchangeFetchFeedback
+from sqlalchemy import text
 from test_collect import CANVAS, NAMES, WORKSHEET, pack
 from toy_course import MARKS, answered, make_course, use
 
 from gradebox.exchange import Submit
 from tools.classroom import feedback, grade, lab, release, results, roster
-from tools.classroom.backend import Backend
+from tools.classroom.backend import Backend, environment
 from tools.layout import ROOT, Course
 
 pytestmark = [
@@ -63,7 +66,10 @@ def test_term_from_class_list_to_feedback(tmp_path: Path, printed: Any) -> None:
         use(release, course, "toy", "--due", deadline)
         with Backend(course).gradebook() as book:
             due = book.find_assignment("toy").duedate
+            version = book.db.execute(text("SELECT version_num FROM alembic_version")).scalar()
         assert str(due) == ("None" if deadline == "none" else f"{deadline}:00")
+    with patch.dict("os.environ", environment()):
+        assert version == get_alembic_version()
 
     # ada works where the course says, cleo in exercises/; both submit to the exchange
     ada, cleo = student_copy(course, "ada"), student_copy(course, "cleo")
@@ -93,9 +99,11 @@ def test_term_from_class_list_to_feedback(tmp_path: Path, printed: Any) -> None:
         book.find_comment("toy-why", "toy", "toy", "ada").manual_comment = "Short and right."
         book.db.commit()
     ben.joinpath("toy.ipynb").write_bytes(answers[1])
-    with (course.root / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write("c.Execute.timeout = 19\n")  # and so all are graded again
+    with (course.submitted / "ada" / "toy" / "toy.ipynb").open("a") as same:
+        same.write("\n")  # and so it is graded again
+    printed()
     assert use(grade, course, "toy") == 0
+    assert "Graded 2, unchanged 1" in printed()
     late = [row.student for row in results.rows(course, ["toy"]) if row.hours_late]
     assert sorted(late) == ["ada", "cleo"]
     page = (course.feedback / "ada" / "toy" / "toy.html").read_text()
@@ -108,6 +116,17 @@ def test_term_from_class_list_to_feedback(tmp_path: Path, printed: Any) -> None:
     assert "build/feedback/ben" in output
     assert "build/feedback/ada" not in output
     assert "Written answers still to be read: ben (Ben Nevis)\n" in output
+    places = (course.exchange / "optdl" / "feedback").iterdir()
+    given = {path: path.read_bytes() for path in places}
+    assert len(given) == 2
+    # nbgrader's own command gives the same
+    for path in given:
+        path.unlink()
+    command = [sys.executable, "-m", "nbgrader", "release_feedback", "toy"]
+    done = subprocess.run(command, cwd=course.root, capture_output=True, text=True, check=True)
+    assert {path: path.read_bytes() for path in given} == given
+    assert "not recognized" not in done.stderr
+    assert "'ben'" in done.stderr
     exchange(course, ada, ExchangeFetchFeedback)
     [fetched] = ada.work.glob("toy/feedback/*/toy.html")
     assert fetched.read_bytes() == page.encode()

@@ -36,17 +36,6 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "course"
 
 
-def run(folder: Path, *arguments: str, typed: str = "") -> str:
-    """Run Python in a student's folder, with the code that lies there."""
-    environment = os.environ | {"PYTHONPATH": str(folder / "src")}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder, env=environment, input=typed, capture_output=True, text=True, timeout=HANG,
-        check=True,
-    )  # fmt: skip
-    return done.stdout
-
-
 def test_the_handout_is_complete_without_solutions(unpacked: Path) -> None:
     assert sorted(path.name for path in unpacked.iterdir()) == [
         "LICENSE", "Makefile", "README.md", "_toc.yml", "exercises", "handin.json",
@@ -66,24 +55,6 @@ def test_the_handout_is_complete_without_solutions(unpacked: Path) -> None:
                     assert release.GO_ON in cell.metadata.tags, cell.id
     texts = [path.read_text() for path in (unpacked / "exercises").rglob("*.*")]
     assert not [secret for secret in release.SECRETS if any(secret in text for text in texts)]
-
-
-def test_a_student_opens_and_checks_an_answer(unpacked: Path) -> None:
-    code = (
-        "import os, tools.classroom.lab as lab; lab._serve = lambda *_: os._exit(0); "
-        "lab.main('--no-browser')"
-    )
-    output = run(unpacked, "-c", code)  # all of it is there before the server starts
-    assert re.search("^How to hand in: .*make submit", output, re.M)
-    assert "formgrader" not in output
-    work = json.loads((unpacked / "work" / "erm" / "erm.ipynb").read_text())
-    assert work == json.loads((unpacked / "exercises" / "erm" / "erm.ipynb").read_text())
-    [setup] = [cell for cell in work["cells"] if "import check" in "".join(cell["source"])]
-    answer = "def standard_error(sigma, n, population=None): return sigma / n"
-    tried = "try: check('L1-07', standard_error)\nexcept AssertionError as error: print(error)"
-    output = run(unpacked, "-c", "\n".join(["".join(setup["source"]), answer, tried, "summary()"]))
-    assert "✗ standard_error: not right yet" in output
-    assert "make submit" in output.splitlines()[-1]
 
 
 def test_students_install_what_their_code_imports(unpacked: Path) -> None:
@@ -144,7 +115,23 @@ def test_handout_follows_the_way_to_hand_in(
         use(release, course)
 
 
-def test_submitting_tells_results_and_packs_the_work(unpacked: Path) -> None:
+SESSION = """
+import os
+from tools.classroom import lab, submit
+lab._serve = lambda *_: print(*sorted(os.listdir("work")))
+lab.main("--no-browser")
+{setup}
+def standard_error(sigma, n, population=None): return sigma / n
+try: check('L1-07', standard_error)
+except AssertionError as error: print(error)
+summary()
+print("handing in")
+submit.main()
+"""
+"""What a student's commands do, and a notebook's first cell between them, in one process."""
+
+
+def test_student_opens_checks_and_submits_work(unpacked: Path) -> None:
     course = Course(unpacked)
     lab.copy_for_work(course, "erm")
     right = notebooks.named(notebooks.read(Course(ROOT).source("erm")))
@@ -161,14 +148,33 @@ def test_submitting_tells_results_and_packs_the_work(unpacked: Path) -> None:
         "erm-question": "Because.",
     }
     with edited(course.work / "erm" / "erm.ipynb") as notebook:
+        [setup] = [cell.source for cell in notebook.cells if "import check" in cell.source]
         for cell in notebook.cells:
             cell.source = mine.get(cell.id, cell.source)
     (course.work / "erm" / "own.txt").write_text("mine")
-    output = run(unpacked, "-m", "tools.classroom.submit", typed="ada\n")
+    begun = (course.work / "erm" / "erm.ipynb").read_bytes()
+
+    # with the code that lies in the student's folder
+    environment = os.environ | {"PYTHONPATH": str(unpacked / "src")}
+    output = subprocess.run(
+        [sys.executable, "-c", SESSION.format(setup=setup)],
+        cwd=unpacked, env=environment, input="ada\n", capture_output=True, text=True, timeout=HANG,
+        check=True,
+    ).stdout  # fmt: skip
+    told, _, results = output.partition("handing in\n")
+    assert re.search("^How to hand in: .*make submit", told, re.M)
+    assert "formgrader" not in told
+    assert " ".join(sorted(course.topics())) in told  # all of it is there before the server starts
+    for topic in {*course.topics()} - {"erm"}:
+        released = course.released(topic).read_bytes()
+        assert (course.work / topic / f"{topic}.ipynb").read_bytes() == released
+    assert "✗ standard_error: not right yet" in told
+    assert "make submit" in told.splitlines()[-1]
+
     with zipfile.ZipFile(course.work / "ada-erm.zip") as archive:
         assert archive.namelist() == ["erm/erm.ipynb"]
-        assert archive.read("erm/erm.ipynb") == (course.work / "erm/erm.ipynb").read_bytes()
-    text = " ".join(output.split())  # a narrow terminal breaks lines
+        assert archive.read("erm/erm.ipynb") == begun
+    text = " ".join(results.split())  # a narrow terminal breaks lines
     signs = {int(number): sign for sign, number in re.findall(r" ([✓✗–·]) (\d+) · ", text)}
     assert signs == dict.fromkeys(range(1, 12), "–") | {1: "✓", 5: "✓", 7: "✗", 9: "✗", 12: "·"}
     cause = "your standard error divides by n; it is σ / √n."

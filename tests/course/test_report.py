@@ -144,7 +144,8 @@ STRANGERS = (
 def test_copied_answers_are_found(small: Course) -> None:
     release.write(small, "toy")
     copied = "(lambda half: 6 * half)(x / 2)"
-    triples = [*STRANGERS, copied, copied, "(lambda h:  6*h)(x/2)  # my own"]
+    own = "(lambda h:  6*h)(x/2)" + "\n    # my own" * 9
+    triples = [*STRANGERS, copied, copied, own]
     for number, triple in enumerate(triples):
         for folder in (small.submitted, small.autograded):
             file = folder / f"s{number}" / "toy" / "toy.ipynb"

@@ -1,7 +1,6 @@
 """A toy course, with or without a lab, and what the tests of the commands do with it."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,9 @@ MARKS = [
     pytest.mark.filterwarnings(*(f"ignore::DeprecationWarning:{name}" for name in NOISY)),
     pytest.mark.xdist_group("nbgrader"),
 ]
+
+TIMEOUT = 1
+"""Seconds of own time for a cell: no load of the machine makes an answer late."""
 
 USER = f'''def user():
     """Return your user name."""
@@ -123,7 +125,9 @@ def make_course(root: Path, *topics: str, with_lab: bool = False) -> Course:
     """Make a course with a toy assignment, or with the same under other names."""
     course = Course(root)
     root.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "nbgrader_config.py", root)
+    shared = (ROOT / "nbgrader_config.py").read_text("utf-8")
+    limits = f"c.Execute.timeout = c.WarmExecute.timeout = {TIMEOUT}\n"
+    (root / "nbgrader_config.py").write_text(f"{shared}\n{limits}", "utf-8")
     for topic in topics or ["toy"]:
         course.source(topic).parent.mkdir(parents=True)
         course.source(topic).write_bytes(toy())

@@ -9,7 +9,6 @@ import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,18 +89,17 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     stock = assignment.copy(folder / "stock")
     shutil.rmtree(stock.root / "submitted/blank")
     shutil.rmtree(root / "release")  # the header is no student's cell, though nothing else shows it
-    with ThreadPoolExecutor(1) as thread:
-        autograded = thread.submit(stock.autograde)
-        assert assignment.grade() == 0
-        with contextlib.chdir(root):
-            tests = Executor(Course(root, "all")).dry_run(2)
-        return Graded(
-            autograded.result(),
-            assignment.points(),
-            report := assignment.report(),
-            doubted(report),
-            {(t.notebook, t.cell): t for t in tests},
-        )
+    autograded = stock.autograde()
+    assert assignment.grade() == 0
+    with contextlib.chdir(root):
+        tests = Executor(Course(root, "all")).dry_run(2)
+    return Graded(
+        autograded,
+        assignment.points(),
+        report := assignment.report(),
+        doubted(report),
+        {(t.notebook, t.cell): t for t in tests},
+    )
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -175,10 +173,8 @@ def test_points_of_nbgraders_example_match_nbgrader(tmp_path, options):
         shutil.copytree(PACKAGED, root / "submitted", dirs_exist_ok=True)
     stock = example.copy(tmp_path / "stock")
     before = contents(root)
-    with ThreadPoolExecutor(1) as thread:
-        autograded = thread.submit(stock.autograde)
-        assert example.grade() == 0
-        assert example.points() == autograded.result()
+    assert example.grade() == 0
+    assert example.points() == stock.autograde()
     assert {student for student, *_ in example.points()} >= answers().keys()
     report = example.report()
     assert report["otherwise"]["events"] == report["blank"]["events"] == []

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,6 +84,40 @@ def test_ended_process_has_no_measured_time():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     assert own_time.read([process.pid]).computed == 0.0
+
+
+FAMILY = """
+import threading
+reading, writing = os.pipe()
+def child():
+    os.close(writing)
+    os.write(1, f"{os.getpid()}\\n".encode())  # at once: lines do not mix
+    os.read(reading, 1)  # until the first process ends
+    os._exit(0)
+if not os.fork(): os.setsid(), child()
+if not os.fork():
+    if not os.fork(): child()
+    os._exit(0)
+os.wait()
+os.write(1, b"its parent has ended\\n")
+while True:
+    threads = [threading.Thread(target=time.sleep, args=(0.001,)) for _ in range(20)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+
+
+@LINUX
+def test_children_and_members_of_session_count(start, monkeypatch):
+    process = start(FAMILY)
+    told = [process.stdout.readline() for _ in range(3)]
+    pids = {int(line) for line in told if line.strip().isdigit()}
+    assert len(pids) == 2
+    for _ in range(20):  # while threads of it come and go
+        assert own_time._family(process.pid) == {process.pid, *pids}
+    with monkeypatch.context() as patch:  # a system without such files
+        patch.setattr(Path, "exists", lambda path: False)
+        assert own_time._family(process.pid) == {process.pid, *pids}
 
 
 class Clock:
@@ -196,12 +231,12 @@ HANGS = [
 @LINUX
 @pytest.mark.usefixtures("short_limits")
 def test_hanging_cells_time_out_beside_busy_processes(start, tmp_path, monkeypatch):
-    for _ in range(4):
+    for _ in range(2):
         start(BUSY)
     monkeypatch.setattr("gradebox.workers.client.GRACE", 5.0)  # of all these processes together
     later = cell("later", "assert computes(0) < 20", 1)
     later.metadata["gradebox"] = {"seconds": 20}  # beside those processes
-    cells, run = executed(tmp_path, COMPUTES, *HANGS, later, timeout=0.2, max_processes=8)
+    cells, run = executed(tmp_path, COMPUTES, *HANGS, later, timeout=0.2, max_processes=4)
     assert [output.ename for output in cells[1].outputs] == [
         *("KeyboardInterrupt", "CellTimeoutError")
     ]

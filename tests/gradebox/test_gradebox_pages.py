@@ -10,7 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from hostile import browser
+from hostile.browser import MARKS, THEIRS, visit, written
 from hostile.listener import listening
 from hostile.texts import rows, sections
 from hypothesis import given, settings
@@ -352,7 +352,7 @@ def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
         if node.metadata.get("nbgrader", {}).get("grade"):
             node.metadata.nbgrader.score = 0.0 if node.get("outputs") else 2.0
     config = Config({"FeedbackPage": settings, "HTMLExporter": {"template_name": "feedback"}})
-    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": browser.MARKS})
+    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": MARKS})
     return BeautifulSoup(text, "html.parser")
 
 
@@ -386,24 +386,21 @@ def test_cells_of_one_exercise_share_an_index_row():
     assert [row.a["href"] for row in rows] == ["#test"]
 
 
-@pytest.fixture(scope="module", params=[(), pytest.param(browser.THEIRS, marks=pytest.mark.slow)])
-def visits(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Any:
+@pytest.fixture(scope="module", params=[(), pytest.param(THEIRS, marks=pytest.mark.slow)])
+def visits(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: Any) -> Any:
     """Return what pages with all payloads do in a browser, and one of ours, and who came."""
-    if browser.PROGRAM is None:
-        pytest.skip("no Chromium or Chrome on this machine")
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     folder = tmp_path_factory.mktemp("pages")
     with listening(f"pages-{threading.get_native_id()}") as (port, heard):
         address = f"127.0.0.1:{port}/payload"
         texts = [text.replace("URL", "http://ADDRESS") for text in PAYLOADS.values()]
         texts = [text.replace("ADDRESS", f"{address}-{i}") for i, text in enumerate(texts)]
         nb = harmless(*(node for text in texts for node in everywhere(text)))
-        paths = [*browser.written(folder, nb, request.param), folder / "toy.html"]
+        paths = [*written(folder, nb, request.param), folder / "toy.html"]
         locked = f"<img src='http://{address}'>\n\n![x](http://{address})\n\n"
         nb = a_notebook(NEAR, VISIBLE)
         nb.cells.insert(1, new_markdown_cell(locked + "$$\\frac{1}{1+\\frac{1}{x}}$$"))
         paths[-1].write_text(str(a_page(nb)), encoding="utf-8")
-        visits = browser.visit(paths, HEIGHTS)
+        visits = visit(browser, paths, HEIGHTS)
     return visits, heard
 
 

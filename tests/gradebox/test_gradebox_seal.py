@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from ast import literal_eval
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -16,7 +17,7 @@ from unittest.mock import patch
 
 import psutil
 import pytest
-from courses import wait_until
+from courses import lives, wait_for_ends, wait_until
 from hang import HANG
 from hostile.texts import cells, lines, sections
 from notebooks import cell, shown
@@ -518,11 +519,12 @@ def test_a_daemon_ends_with_the_notebook(box):
         mark = f"3600.{os.getpid()}{number}"
         with box.notebook(chosen) as notebook:
             assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
-            left = started(mark)
-        left = psutil.wait_procs(left, 0.2 if chosen is Level.NONE else HANG)[1]
-        assert bool(left) is (chosen is Level.NONE)
-        for process in left:
-            process.kill()
+            [daemon] = started(mark)
+        if chosen is Level.NONE:
+            time.sleep(0.2)
+            assert lives(daemon.pid)
+            daemon.kill()
+        wait_for_ends([daemon.pid])
 
 
 def test_processes_end_with_the_warm_process(level, work):
@@ -534,7 +536,7 @@ def test_processes_end_with_the_warm_process(level, work):
         made._process.wait()
         with pytest.raises(Ended):
             said(notebook, f"import time\ntime.sleep({HANG})")
-    assert not psutil.wait_procs(left, HANG)[1]
+    wait_for_ends([process.pid for process in left])
 
 
 def test_no_capability_is_left(box):

@@ -5,6 +5,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ def test_cell_outputs_match_those_of_a_kernel(tmp_path):
     settings = dict.fromkeys(("timeout", "startup_timeout", "iopub_timeout"), HANG)
     settings["extra_arguments"] = ["--log-level=ERROR"]
     ours, theirs = (new_notebook(cells=[*map(new_code_cell, sources)]) for _ in range(2))
-    for make, nb in (WarmExecute, ours), (Execute, theirs):
+    warm = partial(WarmExecute, imports=["numpy", "matplotlib.pyplot"])
+    for make, nb in (warm, ours), (Execute, theirs):
         make(**settings).preprocess(nb, {"metadata": {"path": str(tmp_path)}})
     for node, other in zip(ours.cells, theirs.cells, strict=True):
         if node.source == NOT_KEPT:  # each says in its own way why that cell alone fails
@@ -356,6 +358,9 @@ def test_imports_of_instructors_cells_are_preloaded(tmp_path):
     # a part of it is imported when it is asked for a name
     imports = cell("imports", f"{text}from concurrent.futures import ProcessPoolExecutor")
     known = "import sys\nprint('wave' in sys.modules, 'concurrent.futures.process' in sys.modules)"
-    for source, expected in (([imports], "True True\n"), ([LATER], "False False\n")):
-        cells, _ = executed(tmp_path, known, source=source, imports=["no_such_module"])
+    for source, own, expected in (
+        ([imports], ["no_such_module"], "True True\n"),
+        ([LATER], [], "False False\n"),
+    ):
+        cells, _ = executed(tmp_path, known, source=source, imports=own)
         assert shown(cells[0]) == expected

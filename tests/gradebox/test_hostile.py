@@ -20,7 +20,8 @@ import psutil
 import pytest
 from courses import wait_until
 from hang import HANG
-from hostile import browser, course, outcome, table
+from hostile import course, outcome, table
+from hostile.browser import visit, written
 from hostile.cases import CASES, GROUPS
 from hostile.course import NAME, NOTHING, PASSWORD, POINTS, Work
 from hostile.listener import listening
@@ -214,14 +215,12 @@ def test_report_and_pages_can_be_read(graded):
         assert outcome.page(graded.root, student).cells
 
 
-@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
-def test_student_scripts_do_not_run_in_a_browser(graded):
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def test_student_scripts_do_not_run_in_a_browser(graded, browser):
     pages = list[Path]()
     for case in GROUPS["The instructor's browser"]:
         nb = outcome.page(graded.root, case.name)
-        pages += browser.written(graded.root / "home" / case.name, nb)
-    assert [visit.ran for visit in browser.visit(pages)] == [[]] * len(pages)
+        pages += written(graded.root / "home" / case.name, nb)
+    assert [each.ran for each in visit(browser, pages)] == [[]] * len(pages)
 
 
 BY_NBGRADER = (

@@ -7,7 +7,7 @@ from typing import Any
 from beartype import BeartypeConf, beartype
 from jaxtyping import config
 
-MAX_CHECKS = 1000
+MAX_CHECKS = 200
 """So many checks are made in each test.
 
 A check takes longer than most functions. After so many, a test does the same in a loop.
@@ -21,11 +21,6 @@ def begin() -> None:
     global _made
     _made = 0
     config.update("jaxtyping_disable", False)
-
-
-def end() -> None:
-    """Check no more in this test: a compiler is to read the functions, and not their wrappers."""
-    config.update("jaxtyping_disable", True)
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:

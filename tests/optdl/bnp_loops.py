@@ -10,12 +10,12 @@ from optdl.bnp import BNP
 
 
 def network(dtype=torch.float64):
-    torch.manual_seed(1)
+    torch.default_generator.manual_seed(1)
     return nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)).to(dtype)
 
 
 def dense():
-    torch.manual_seed(1)
+    torch.default_generator.manual_seed(1)
     return nn.Linear(5, 3).double()
 
 

@@ -7,7 +7,6 @@ import copy
 import gc
 import io
 import itertools
-import os
 import pickle
 import re
 import shutil
@@ -22,7 +21,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-import typechecking
 from bnp_loops import (
     assert_on_z,
     assert_same,
@@ -43,6 +41,7 @@ from bnp_loops import (
     values,
     with_bnp,
 )
+from processes import given_by_two, in_plain_process
 from torch import distributed, func, fx, nn
 from torch.distributed.algorithms.join import Join
 from torch.func import functional_call
@@ -51,7 +50,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parametrizations, prune
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 from torch.utils.checkpoint import checkpoint
-from two_processes import given_by_two
 
 from optdl.bnp import BNP, optimizers
 from optdl.data import Examples
@@ -102,6 +100,7 @@ def same(name, *variants, x=None):
                 assert_step(bnp, model, expected(x=x))
                 del kept
 
+        test.__name__ = loop.__name__
         return line(name)(test)
 
     return register
@@ -1161,18 +1160,18 @@ def test_report_lists_each_module():
 def of_wrapped(model):
     """Return for each way to wrap: what to run, and what BNP is given."""
     ddp = DistributedDataParallel(model)
+    compiled = torch.compile(ddp, backend="aot_eager")
     return {
         "ddp": (ddp, ddp),
         "module": (ddp, ddp.module),
         "wrapper": (wrapper := nn.Sequential(ddp), wrapper),
-        "compiled": (compiled := torch.compile(ddp, backend="aot_eager"), compiled),
+        "compiled": (compiled, compiled),
         "group": (ddp, model),
     }
 
 
 def two_steps(kind, sizes=(8,), rank=0):
     """Return the parameters after two attached steps with a share of each batch."""
-    torch.compiler.reset()
     model = network()
     run, given = (model, model) if kind == "alone" else of_wrapped(model)[kind]
     group = {"process_group": distributed.group.WORLD} if kind == "group" else {}
@@ -1233,9 +1232,8 @@ def test_two_processes_match_one(tmp_path):
 
 @compiling
 @line("`torch.compile(model)`")
+@in_plain_process
 def test_compiled_passes_count_after_reset():
-    typechecking.end()
-    torch.compiler.reset()
     model = network()
     torch.compile(model, backend="aot_eager")(batch())  # no hooks are in this code
     compiled = torch.compile(model, backend="aot_eager")
@@ -1250,72 +1248,59 @@ def test_compiled_passes_count_after_reset():
         stepped(model, bnp, batch(), forward=compiled)
 
 
-COMPILED = """
-import sys
-import torch
-import torch.nn.parallel
-known = set(sys.modules)
-from optdl.bnp import BNP
-print(*{name.split(".")[0] for name in set(sys.modules) - known})
-from bnp_loops import assert_same, batch, gradients, loss_of, network
+WANTS_COMPILER = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+INDUCTOR = pytest.param("inductor", marks=[pytest.mark.slow, WANTS_COMPILER])
 
-def backward(net, x, rows=None):
-    loss_of(net(x)[:rows]).backward()
-model, twin = network(), network()
-bnp, other = BNP(model), BNP(twin)
-def compare(step=bnp.step):
-    step()
-    other.step()
-    assert_same(gradients(model), gradients(twin))
-    model.zero_grad()
-    twin.zero_grad()
-compiled = torch.compile(model, backend="BACKEND")
-x = batch(4)
-with torch.no_grad():
-    compiled(x)
-for parts in (1, 2):  # accumulated ones all count
-    for net in (compiled, twin):
-        for part in x.chunk(parts):
+
+@compiling
+@pytest.mark.parametrize("backend", ["aot_eager", INDUCTOR])
+@in_plain_process
+def test_compiled_steps_match_plain_ones(backend):
+    model, twin = network(), network()
+    (_, bnp), (_, other) = with_bnp(model), with_bnp(twin)
+
+    def compare(step=bnp.step):
+        step()
+        other.step()
+        assert_same(gradients(model), gradients(twin))
+        model.zero_grad()
+        twin.zero_grad()
+
+    compiled, x = torch.compile(model, backend=backend), batch(4)
+    with torch.no_grad():
+        compiled(x)
+    for parts in (1, 2):  # accumulated ones all count
+        for net, part in itertools.product((compiled, twin), x.chunk(parts)):
             backward(net, part)
+        compare()
+        with bnp.mask(torch.arange(4) < 3):
+            loss_of(compiled(x)[:3]).backward()
+        backward(twin, x[:3])
+        compare()
+    compiled(x)
+    backward(compiled, x)
+    reason = "^4 compiled passes through layers since the last step, and only 2 of them were"
+    with pytest.raises(RuntimeError, match=reason):
+        bnp.step()
+    compiled(x)
+    bnp.reset()
+    model.zero_grad()
+    backward(compiled, x)
+    backward(twin, x)
     compare()
-    with bnp.mask(torch.arange(4) < 3):
-        backward(compiled, x, 3)
-    backward(twin, x[:3])
-    compare()
-compiled(x)
-backward(compiled, x)
-try:
-    bnp.step()
-except RuntimeError as error:
-    print(error)
-compiled(x)
-bnp.reset()
-model.zero_grad()
-backward(compiled, x)
-backward(twin, x)
-compare()
-bnp.check_finite = False
-step = torch.compile(bnp.step, backend="BACKEND", fullgraph=True)
-for rows in (6, 6, 9):  # the step itself
-    for net in (model, twin):
-        backward(net, batch(rows))
-    compare(step)
-"""
+    bnp.check_finite = False
+    step = torch.compile(bnp.step, backend=backend, fullgraph=True)
+    for rows in (6, 6, 9):  # the step itself
+        backward(model, batch(rows))
+        backward(twin, batch(rows))
+        compare(step)
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_compiled_steps_match_with_torch_and_numpy_alone(backend):
-    """In a process of its own, where the functions are plain."""
-    if backend == "inductor" and shutil.which("g++") is None:
-        pytest.skip("inductor wants a C++ compiler")
-    folder, code = str(Path(__file__).parent), COMPILED.replace("BACKEND", backend)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *sys.path])}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    imported, message = done.stdout.splitlines()
-    assert {*imported.split()} - {"optdl"} <= {"numpy", *sys.stdlib_module_names}
-    assert message.startswith("4 compiled passes through layers since the last step, and only 2")
+def test_bnp_imports_torch_and_numpy_alone():
+    code = "import sys, torch.nn.parallel; known = set(sys.modules); from optdl.bnp import BNP; "
+    code += "print(*{name.split('.')[0] for name in set(sys.modules) - known})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()} - {"optdl"} <= {"numpy", *sys.stdlib_module_names}
 
 
 @line("`torch.func`")
@@ -1343,6 +1328,7 @@ def test_functional_gradients_count_unless_vmapped():
 
 
 @compiling
+@in_plain_process
 @same(
     "`torch.export`, `torch.fx`",
     lambda model: torch.export.export(model, (batch(),)).module(),

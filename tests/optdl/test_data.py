@@ -169,6 +169,7 @@ def refusal(error, name, root, *parts):
 
 @pytest.mark.row("L1-04")
 def test_digits_match_scikit_learn():
+    load("digits").x_train[:] = 7  # who changes them changes those of nobody else
     digits = load("digits")
     pixels, labels = load_digits(return_X_y=True)
     test = range(4, 1797, 5)

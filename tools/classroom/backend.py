@@ -22,7 +22,7 @@ from tools.terminal import ToolError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from nbgrader import api
+    from nbgrader import api, dbutil
     from nbgrader.api import Gradebook, MissingEntry, Student, SubmittedAssignment
     from nbgrader.apps.api import NbGraderAPI
 
@@ -47,8 +47,17 @@ def environment() -> dict[str, str]:
 
 @cache
 def _empty_gradebook(course_id: str) -> bytes:
-    """Return a gradebook without entries; nbgrader takes seconds to make one."""
-    with TemporaryDirectory() as folder, warnings.catch_warnings():
+    """Return a gradebook without entries.
+
+    nbgrader would start a program to ask for its version, which takes a second.
+    """
+    from unittest.mock import patch
+
+    from alembic.script import ScriptDirectory
+
+    version = ScriptDirectory(dbutil.ALEMBIC_DIR).get_current_head()
+    known = patch.object(api, "get_alembic_version", lambda: version)
+    with TemporaryDirectory() as folder, warnings.catch_warnings(), known:
         warnings.simplefilter("ignore")
         Gradebook(f"sqlite:///{folder}/gradebook.db", course_id).close()
         return Path(folder, "gradebook.db").read_bytes()
@@ -97,6 +106,26 @@ class Backend:
                 yield book
 
 
+@cache
+def _of(root: Path) -> Backend:
+    return Backend(Course(root))
+
+
+def write_page(root: Path, topic: str, student: str) -> tuple[str, str]:
+    """Write a student's feedback; return who it is and why there is none.
+
+    Other processes do so, which import this module and no more; the reason goes back as a text,
+    since not every exception can cross processes.
+    """
+    try:
+        _of(root).do("generate_feedback", topic, student)
+    except ToolError as error:
+        return student, error.problem
+    except Exception as error:
+        return student, f"{type(error).__name__}: {error}"
+    return student, ""
+
+
 def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
     """Return the graded submissions of the assignments, with all their scores and comments.
 
@@ -131,4 +160,4 @@ def _reason(log: str) -> str:
     return next((match[1].strip()[:300] for match in found if match), "it gave no reason")
 
 
-__all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions"]
+__all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions", "write_page"]

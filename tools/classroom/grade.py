@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,7 +25,7 @@ from gradebox.sandbox.probe import survey
 from gradebox.workers.pool import cores
 from tools import notebooks
 from tools.classroom import class_state, extend, gradebook, release, report
-from tools.classroom.backend import Backend, submissions
+from tools.classroom.backend import Backend, submissions, write_page
 from tools.classroom.student_matching import Person, class_members, everybody, nearest
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import HERE, Course
@@ -186,28 +185,12 @@ def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tupl
     """Write feedback pages, many of them in other processes; yield whose are done, or why not."""
     work = repeat(course.root), repeat(topic), students
     if len(students) <= MAX_ALONE:
-        yield from map(_page, *work)
+        yield from map(write_page, *work)
         return
     # a fork would take over half of what other threads are doing; Ctrl-C is for the one that called
     ignored = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores(), get_context("spawn"), signal.signal, ignored) as pool:
-        yield from pool.map(_page, *work)
-
-
-@cache
-def _nbgrader(root: Path) -> Backend:
-    return Backend(Course(root))
-
-
-def _page(root: Path, topic: str, student: str) -> tuple[str, str]:
-    """Write a page; an error goes back as a text, since not every exception can cross processes."""
-    try:
-        _nbgrader(root).do("generate_feedback", topic, student)
-    except ToolError as error:
-        return student, error.problem
-    except Exception as error:
-        return student, f"{type(error).__name__}: {error}"
-    return student, ""
+        yield from pool.map(write_page, *work)
 
 
 def _show_class(course: Course, topic: str, people: Mapping[str, Person]) -> None:

@@ -22,7 +22,7 @@ from tools.layout import HERE, LAB, RECORD, Course
 from tools.terminal import argument, command, console
 
 DUE = datetime(2026, 2, 6, 23, 59)
-"""When the first assignment is due, UTC; the others follow week by week."""
+"""When all assignments are due, UTC."""
 
 SOLVER = "ada-all-correct"
 """The student who hands in what stands in the instructor's notebooks: a lab asks for a name."""
@@ -186,11 +186,6 @@ def handed_in(
     return contents
 
 
-def due_dates(course: Course) -> dict[str, datetime]:
-    """Return when each of the assignments is due for the sample class: one a week."""
-    return {topic: DUE + timedelta(weeks=week) for week, topic in enumerate(course.topics())}
-
-
 def with_lab(course: Course) -> str | None:
     """Return the first topic that has a lab."""
     return next((topic for topic in course.topics() if LAB in course.notebooks(topic)), None)
@@ -198,16 +193,15 @@ def with_lab(course: Course) -> str | None:
 
 def create(course: Course, topics: Sequence[str]) -> list[str]:
     """Write what the class hands in for released assignments; return who it is."""
-    dates = due_dates(course)
     for topic in topics:
         names = [
             name for name in course.notebooks(topic) if name != LAB or topic == with_lab(course)
         ]
         sheets = {name: sheet(course, topic, name) for name in names}
         for student in STUDENTS:
-            if dates[topic] == DUE or student.name in REGULAR:
+            if topic == course.topics()[0] or student.name in REGULAR:
                 work = handed_in(course, topic, sheets, student)
-                moment = (dates[topic] + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
+                moment = (DUE + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
                 for name, content in (work | {"timestamp.txt": moment.encode()}).items():
                     write_if_changed(course.submitted / student.id / topic / name, content)
     with Backend(course).gradebook() as book:
@@ -216,13 +210,12 @@ def create(course: Course, topics: Sequence[str]) -> list[str]:
             book.update_or_create_student(student.id, email=f"{student.id}@{MAIL}", **about)
         has_date = {entry.name for entry in book.assignments if entry.duedate}
         for topic in {*topics} - has_date:
-            book.update_or_create_assignment(topic, duedate=dates[topic])
+            book.update_or_create_assignment(topic, duedate=DUE)
     return [student.id for student in STUDENTS]
 
 
 def dissolve(course: Course) -> int:
     """Remove the sample class, its work, scores and due dates; real students stay."""
-    dates = due_dates(course)
     with Backend(course).gradebook() as book:
         # the addresses also tell who was a sample student of an earlier version
         ours = [one.id for one in book.students if str(one.email).endswith(f"@{MAIL}")]
@@ -230,7 +223,8 @@ def dissolve(course: Course) -> int:
             book.remove_student(student)
             for folder in (course.submitted, course.autograded, course.feedback):
                 shutil.rmtree(folder / student, ignore_errors=True)
-        for name in [one.name for one in book.assignments if one.duedate == dates.get(one.name)]:
+        weekly = {DUE + timedelta(weeks=week) for week in range(len(course.topics()))}
+        for name in [one.name for one in book.assignments if one.duedate in weekly]:
             book.update_or_create_assignment(name, duedate=None)
     return len(ours)
 

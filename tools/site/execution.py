@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import gc
 import importlib
+import io
 import json
 import os
 import pickle
@@ -44,10 +45,11 @@ POLL_SECONDS = 0.5
 FORKS = sys.platform == "linux"
 
 HERE = Path(__file__).resolve().parents[2]
+BACKEND = "matplotlib_inline.backend_inline"
 # what a page shows depends neither on the reader's own settings nor on the number of threads, and
 # a process that has used a GPU cannot go on in a fork
 SETTINGS = {
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MPLBACKEND": f"module://{BACKEND}",
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "",
 }
@@ -132,9 +134,28 @@ def _import(pages: Sequence[Page]) -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     Shell.make()
+    _draw(pages[0].root)
     # what is there by now is shared, and nobody need look through it again
     gc.collect()
     gc.freeze()
+
+
+def _draw(root: Path) -> None:
+    """Draw a figure as pages do, so that they share its fonts, and the grammar of formulas."""
+    sys.path.insert(0, str(root / "src"))
+    with contextlib.suppress(Exception):  # a page tells it with its cell
+        importlib.import_module(BACKEND)
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        from optdl.plotting import use_style
+
+        with rc_context():
+            use_style()
+            figure = Figure()
+            figure.subplots().loglog([1e-12, 1e12], [1e-12, 1e12])
+            figure.savefig(io.BytesIO(), format="svg", bbox_inches="tight")
+    del sys.path[0]
 
 
 def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
@@ -272,6 +293,9 @@ def _prepare(page: Page) -> set[str]:
     shell.kernel = True  # by this, optdl.plotting sees that figures stand in a page
     shell.outputs.longest = sys.maxsize
     shell.capture()
+    if any("matplotlib" in cell.source for cell in page.cells):
+        # if a cell is the first to load it, Matplotlib draws the figures of that cell twice
+        importlib.import_module(BACKEND)
     return _note_reads(page.root)
 
 
@@ -334,7 +358,7 @@ def _note_reads(root: Path) -> set[str]:
 
 def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
     """Return the checksums of what a page read, and of the modules of ``optdl`` that it ran."""
-    modules = [module for name, module in sys.modules.items() if re.match(r"optdl\b", name)]
+    modules = [sys.modules[name] for name in sys.modules if name.partition(".")[0] == "optdl"]
     files = {os.path.realpath(getattr(module, "__file__", None) or root) for module in modules}
     read = [Path(name) for name in sorted(reads | files) if Path(name).is_relative_to(root)]
     paths = {path.relative_to(root): path for path in read}

@@ -9,7 +9,6 @@ import contextlib
 import copy
 import io
 import os
-import types
 from pathlib import Path
 
 import session
@@ -44,9 +43,7 @@ def copied(names):
 
 
 def own(value, memo):
-    """Return a copy of a value, unless it is one that cells only call, or draw on."""
-    if isinstance(value, types.ModuleType) or type(value).__module__.startswith("matplotlib"):
-        return value
+    """Return a copy of a value, if it can be copied."""
     try:
         return copy.deepcopy(value, memo)
     except Exception:

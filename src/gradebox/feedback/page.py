@@ -9,8 +9,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
+from jinja2 import Environment
+from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
 from nbgrader.api import Gradebook
@@ -26,6 +29,22 @@ from gradebox.nbgrader.source_notebook import released_by, source_of
 from gradebox.workers.stubs import StudentGone, StudentTimeout
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Keeps compiled templates for the next page, which nbconvert would compile anew."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _CompiledTemplates()
 
 
 class FeedbackPage(HTMLExporter):
@@ -45,6 +64,11 @@ class FeedbackPage(HTMLExporter):
         config.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
         config.merge(super().default_config)
         return config
+
+    def _create_environment(self) -> Environment:
+        environment: Environment = super()._create_environment()  # type: ignore[no-untyped-call]
+        environment.bytecode_cache = _COMPILED
+        return environment
 
     def default_filters(self) -> Any:
         """Yield the filters of the template."""

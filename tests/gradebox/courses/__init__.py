@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import nbformat
+import psutil
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
@@ -48,21 +49,23 @@ class Assignment(NamedTuple):
 
     def release(self) -> Path:
         """Return the folder of what students get."""
+        self._nbgrader(lambda api: api.generate_assignment(self.name))
+        return self.root / "release" / self.name
+
+    def autograde(self) -> Points:
+        """Grade as nbgrader does, in this process: to import it anew takes as long as a kernel."""
+        self._nbgrader(lambda api: api.autograde(self.name, "*"))
+        return self.points()
+
+    def _nbgrader(self, command: Callable[[NbGraderAPI], dict[str, Any]]) -> None:
         with contextlib.chdir(self.root), patch.dict(os.environ, PATH=_path()):
             config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
             api = NbGraderAPI(config=config)
             api.coursedir.root = str(self.root)
             with warnings.catch_warnings(action="ignore"):
-                result = api.generate_assignment(self.name)
-                gc.collect()  # the sockets to the kernel of automatic tests
+                result = command(api)
+                gc.collect()  # the sockets to the kernels
         assert result["success"], result["log"]
-        return self.root / "release" / self.name
-
-    def autograde(self) -> Points:
-        program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
-        environment = os.environ | {"PATH": _path()}
-        subprocess.run(program, cwd=self.root, check=True, capture_output=True, env=environment)
-        return self.points()
 
     def grade(self, *options: str) -> int:
         with contextlib.chdir(self.root):
@@ -204,8 +207,10 @@ def stumbling(root: Path) -> None:
 
 
 DIES = """
-import importlib, os, pkgutil, psutil, signal, sys
-import gradebox.cli, gradebox.run.report, sqlalchemy.orm
+import os, pkgutil, psutil, signal, sys
+import gradebox.cli
+with gradebox.cli._fast_imports():
+    import gradebox.run.report, sqlalchemy.orm
 place, name, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
 owner = pkgutil.resolve_name(place)
 was = getattr(owner, name)
@@ -238,3 +243,14 @@ def wait_until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < last
         time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """Return whether a process has not ended; some systems bury it only a second later."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def wait_for_ends(pids: Collection[int]) -> None:
+    wait_until(lambda: not any(map(lives, pids)))

@@ -1,7 +1,5 @@
-"""Make pages, and look at them with a browser that reaches no other machine: what ran in them."""
+"""Make pages, and look at them with a browser: what ran in them."""
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,6 @@ from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 
 from gradebox.feedback.page import TEMPLATES, FeedbackPage
-from tools.site import pdf
-
-PROGRAM = pdf.find_chromium()
-_FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-_FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 # what waits for the mouse, too
 _TOUCH = """() => {
@@ -72,32 +65,20 @@ class Visit:
     result: Any
 
 
-def visit(pages: list[Path], script: str = "null") -> list[Visit]:
+def visit(browser: Any, pages: list[Path], script: str = "null") -> list[Visit]:
     """Open pages, and return for each what it did, with the result of a script."""
-    with ThreadPoolExecutor(1) as thread:  # another test may have left a loop of events here
-        return thread.submit(_visit, pages, script).result()
-
-
-def _visit(pages: list[Path], script: str) -> list[Visit]:
-    from playwright.sync_api import sync_playwright
-
-    flags = [*_FLAGS, *(["--no-sandbox"] if not getattr(os, "geteuid", lambda: 1)() else [])]
     visits = []
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium
-        browser = chromium.launch(executable_path=PROGRAM, args=flags, timeout=1000 * HANG)
-        for path in pages:
-            page, requests = browser.new_page(), list[Any]()
-            page.set_default_timeout(1000 * HANG)
-            for over in ("requestfinished", "requestfailed"):
-                page.on(over, lambda request, requests=requests: requests.append(request))
-            page.goto(path.as_uri(), wait_until="load")
-            page.evaluate(_TOUCH)
-            page.wait_for_timeout(100)
-            urls = [request.url for request in requests if request.failure != "csp"]
-            asked = [url for url in urls if not url.startswith((path.as_uri(), "data:"))]
-            ran = [name.removeprefix("ran-") for name in page.evaluate(_RAN)]
-            visits.append(Visit(sorted(ran), asked, page.evaluate(script)))
-            page.close()
-        browser.close()
+    for path in pages:
+        page, requests = browser.new_page(), list[Any]()
+        page.set_default_timeout(1000 * HANG)
+        for over in ("requestfinished", "requestfailed"):
+            page.on(over, lambda request, requests=requests: requests.append(request))
+        page.goto(path.as_uri(), wait_until="load")
+        page.evaluate(_TOUCH)
+        page.wait_for_timeout(100)
+        urls = [request.url for request in requests if request.failure != "csp"]
+        asked = [url for url in urls if not url.startswith((path.as_uri(), "data:"))]
+        ran = [name.removeprefix("ran-") for name in page.evaluate(_RAN)]
+        visits.append(Visit(sorted(ran), asked, page.evaluate(script)))
+        page.close()
     return visits

@@ -45,7 +45,7 @@ def exercise(function, x, y, lr, seed, preconditioned):
     layers = nn.Linear(x.shape[2], 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3)
     model = fill(nn.Sequential(*layers).double(), seed).eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     losses = function(model, optimizer, BNP() if preconditioned else None, [*zip(x, y)])  # noqa: B905
     return losses, type_of(losses), [*model.parameters()], found
 

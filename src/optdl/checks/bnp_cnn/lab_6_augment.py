@@ -43,7 +43,7 @@ def exercise(function, x, seed, options):
 
     arange, counts = torch.arange, []
     devices = []
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
     both = [function(x, generator, **options) for _ in range(2)]
     dtypes = [str(getattr(images, "dtype", None)) for images in both]

@@ -44,7 +44,7 @@ def exercise(kind, x, y, size, seed, device):
     drawn = set()
     places = set()
     operations = Operations()
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
     torch.rand(1, generator=generator)  # it has been used before
     batches = kind(x, y, size, generator, device)

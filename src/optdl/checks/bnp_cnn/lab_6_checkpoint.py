@@ -50,7 +50,7 @@ def exercise(kind, x, epochs, seed, event):
     from unittest import mock
 
     def session(seed):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         model = nn.Linear(x.shape[1], 1).double()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
@@ -117,7 +117,7 @@ def _(rng):
 @exercise.fact("the losses are those of momentum in NumPy, without an interruption")
 def _(kind, rng):
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     theta = np.concatenate([p.detach().numpy().ravel() for p in nn.Linear(3, 1).parameters()])
     first, second = (torch.Generator().manual_seed(seed + k) for k in (1, 2))
     velocity, losses = 0, []

@@ -34,7 +34,7 @@ class Dropout(nn.Module):
 )
 def exercise(kind, x, p, seed, modes, dtype):
     """Call two layers in each mode; the gradients are those of the first one, in training."""
-    torch.manual_seed(seed + 5)
+    torch.default_generator.manual_seed(seed + 5)
     layers = kind(p, seed), kind(p, seed + 1)
     given = x.to(getattr(torch, dtype))
     called = [layer.train(mode == "train")(given) for mode in modes for layer in layers]

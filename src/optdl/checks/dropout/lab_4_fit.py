@@ -67,7 +67,7 @@ def exercise(function, x, y, epochs, lr, batch, seed, last):
     model.register_forward_hook(lambda m, _, s: graphs.append(not m.training and s.requires_grad))
     third = len(y) // 3
     train, validation = (x[third:], y[third:]), (x[:third], y[:third])
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
     curves = function(
         *(model, train, validation, epochs, lr, batch, generator),

@@ -38,7 +38,7 @@ def exercise(function, x, sizes, p, seed):
     given = fill(nn.Sequential(*before).double(), seed + 50)
     model = function(given, p, seed)
     layers, ones = list(model), torch.ones(2, 6)
-    torch.manual_seed(seed + 70)
+    torch.default_generator.manual_seed(seed + 70)
     dropped = [layer for layer in layers if type(layer).__name__ == "Dropout"]
     masks = [layer(ones) for layer in dropped]
     kept = [layer for layer in layers if layer not in dropped] == before

@@ -44,7 +44,7 @@ def exercise(function, x, p, passes, seed, comes):
     norm.train(comes == "training")
     if comes == "dropout alone":
         model = fill(nn.Sequential(nn.Dropout(p), nn.Linear(n, 2)).double(), seed).eval()
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     result = function(model, x, passes)
     has_graph = "grad" in repr(result)  # whatever was returned
     return result, has_graph, [module.training for module in model.modules()], norm.running_mean

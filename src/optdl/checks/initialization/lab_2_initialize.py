@@ -41,7 +41,7 @@ def exercise(function, kind, sizes, gain, seed):
         convolutions = nn.Conv2d(a, 2 * b, 3), nn.ReLU(), second, nn.BatchNorm2d(2)
         model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(4, c))
     before = [*fill(model.double(), seed).parameters()]
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     function(model, gain, torch.Generator().manual_seed(seed))
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
     others = [one for one in model.modules() if one not in layers and not [*one.children()]]

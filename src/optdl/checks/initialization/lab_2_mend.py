@@ -51,7 +51,7 @@ def exercise(function, equal, widths, x, seed):
         before[2].fill_(equal)
         before[-2].mul_(1e-9)
     model.register_forward_hook(lambda *_: None)
-    torch.manual_seed(seed + 1)
+    torch.default_generator.manual_seed(seed + 1)
     function(model, x.float(), torch.Generator().manual_seed(seed))
     left, deviations = hooks(model), []
     for layer in model.modules():

@@ -26,7 +26,7 @@ def train(model, optimizer, batches):
 @driver(train, "the losses; the type of what is returned; the weights; forward passes")
 def exercise(function, x, y, seed, momentum, given):
     """Train a network that has dropout and comes in evaluation mode, as after a test."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     model = nn.Sequential(nn.Linear(x[0].shape[1], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
     optimizer = torch.optim.SGD(model.double().eval().parameters(), lr=0.5, momentum=momentum)
     if "gradients" in given:

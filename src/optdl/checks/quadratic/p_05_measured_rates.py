@@ -37,7 +37,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What is the gradient of $\tfrac12w^THw$, and which iterates does the last step's factor compare?
+1. What is the gradient of $\tfrac12w^T Hw$, and which iterates does the last step's factor compare?
 2. One step is $w\leftarrow w-\eta Hw$. Remember what $w$ was before it: the last two are needed.
 3. Use two nested loops, over the learning rates and over the steps. In the inner loop keep the old
    `w` under a second name; after it, append the quotient of the two norms.

@@ -11,8 +11,9 @@ import inspect
 import operator
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, update_wrapper
+from functools import cache, partial, update_wrapper
 from itertools import pairwise
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,14 @@ def follow(
 ) -> Any:
     """Run the text of a function with an answer and the values of a case; see :func:`steps`."""
     names = {**globals()}
-    exec(compile(source, file, "exec"), names)
+    exec(_compiled(source, file), names)
     with _closed(closed):
         return _with_arrays(names[name](answer, *map(_with_tensors, values)))
+
+
+@cache
+def _compiled(source: str, file: str) -> CodeType:
+    return compile(source, file, "exec")
 
 
 @contextlib.contextmanager
@@ -89,6 +95,7 @@ def _closed(names: Sequence[str]) -> Iterator[None]:
         yield
 
 
+@cache
 def _refusal(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"{name} is what this exercise asks you to write: do without it")

@@ -4,12 +4,16 @@ import base64
 import io
 
 from matplotlib._pylab_helpers import Gcf
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_svg import FigureCanvasSVG as FigureCanvas
 
 __all__ = ["FigureCanvas", "show", "take"]
 
 MAX_CHARACTERS = 1_000_000
 """Characters of an SVG beyond which the page gets pixels instead."""
+
+# names are copied before a cell runs: a copy of axes, alone or in a list, draws on the same figure
+Artist.__deepcopy__ = lambda artist, memo: artist
 
 shown = []
 
