@@ -371,7 +371,7 @@ def test_failed_feedback_page_affects_one_student(monkeypatch: pytest.MonkeyPatc
         if student in failures:
             raise failures[student]
 
-    monkeypatch.setattr(backend, "_of", lambda root: SimpleNamespace(do=do))
+    monkeypatch.setattr(backend, "_kept_backend", lambda root: SimpleNamespace(do=do))
     pages = dict(grade._pages(Course(Path()), "toy", ["anna ", "ben", "cleo"]))
     assert pages == {"anna ": "no feedback: KeyError: 'anna '", "ben": "", "cleo": "KeyError: 'x'"}
 

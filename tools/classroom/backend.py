@@ -107,7 +107,7 @@ class Backend:
 
 
 @cache
-def _of(root: Path) -> Backend:
+def _kept_backend(root: Path) -> Backend:
     return Backend(Course(root))
 
 
@@ -118,7 +118,7 @@ def write_page(root: Path, topic: str, student: str) -> tuple[str, str]:
     since not every exception can cross processes.
     """
     try:
-        _of(root).do("generate_feedback", topic, student)
+        _kept_backend(root).do("generate_feedback", topic, student)
     except ToolError as error:
         return student, error.problem
     except Exception as error:

@@ -9,7 +9,6 @@ import contextlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -68,7 +67,6 @@ def pack(course: Course, target: Path, how: str = lab.UPLOAD, called: str = USER
     return [*content, *written]
 
 
-@cache
 def _pins(text: str) -> str:
     """Return the pins of what students need: not what builds the site or tests the code."""
     needed, waiting = set(), [Requirement("learning-as-optimization[assignments]")]
