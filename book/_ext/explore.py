@@ -17,7 +17,7 @@ FOLDER = "book/_static/explore"
 """Where the scripts and the still pictures are."""
 
 BUILD = "</div><script>window.Explore?.build()</script>"
-"""Ends the place of a figure, and builds it before what follows it has a place to move from."""
+"""Ends the place of a figure, and builds it before what follows it is there and could move."""
 FILES = {".js": "write it", ".svg": "run python -m tools.site.static_figures"}
 """What a figure is made of, and how to get it."""
 
@@ -59,13 +59,16 @@ class Explore(SphinxDirective):
         return [figure]
 
     def _head(self, name: str) -> str:
-        """Return the elements that load style and scripts; the shared ones once on each page."""
+        """Return the elements that load style and scripts; the shared ones once on each page.
+
+        The page waits for its scripts here: what is drawn below the figure must not move.
+        """
         folder = f"{static(self.env)}/explore"
         first = not self.env.temp_data.get("explore")
         self.env.temp_data["explore"] = True
         style = f'<link rel="stylesheet" href="{folder}/explore.css">' if first else ""
         scripts = ["explore", name] if first else [name]
-        return style + "".join(f'<script defer src="{folder}/{s}.js"></script>' for s in scripts)
+        return style + "".join(f'<script src="{folder}/{s}.js"></script>' for s in scripts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -8,6 +8,10 @@ from typing import Any, Self
 TEXT = """field => field.value
     ?? [...field.querySelectorAll('.cm-line')].map(line => line.textContent).join('\\n')"""
 """The text of an input, of a text area, or of an editor of code."""
+SHIFT = """window.shift = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift += entry.value)))
+    .observe({ type: "layout-shift", buffered: true });"""
+"""Counts how far what is seen moves, by itself, on a page."""
 
 
 class Server:

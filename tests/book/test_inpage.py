@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from serving import TEXT, Server
+from serving import SHIFT, TEXT, Server
 from sphinx.application import Sphinx
 
 from optdl.checks.catalog import find
@@ -541,9 +541,6 @@ def test_unkept_answers_are_reported_and_can_be_saved(new_tab: Callable[..., Tab
         assert [cell["source"] for cell in cells if cell["id"] == WRITTEN] == [["# mine"]]
 
 
-SHIFT = """window.shift = 0;
-new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift += entry.value)))
-    .observe({ type: "layout-shift", buffered: true });"""
 KEEP = """kept => Object.entries(kept).forEach(([name, answer]) =>
     localStorage.setItem(`optdl:answer:${name}`, JSON.stringify(answer)))"""
 

@@ -20,7 +20,7 @@ import pytest
 import tinycss2
 import yaml
 from bs4 import BeautifulSoup
-from serving import Server, results
+from serving import SHIFT, Server, results
 from traitlets import HasTraits
 
 import gradebox
@@ -358,6 +358,14 @@ def test_page_404_leads_home_from_any_depth(site: Path, tab: Any, prefix: str) -
             assert answers == [404, 200], "only the page itself is missing"
             tab.click("a")
             tab.wait_for_selector("article.bd-article")
+
+
+def test_late_scripts_move_nothing_on_phones(site_server: Server, tabs: Callable[..., Any]) -> None:
+    tab = tabs(viewport=PHONE, script=SHIFT)
+    slow = {"offline": False, "latency": 400, "downloadThroughput": -1, "uploadThroughput": -1}
+    tab.context.new_cdp_session(tab).send("Network.emulateNetworkConditions", slow)
+    tab.goto(site_server.at("book/quadratic/line-search"), wait_until="networkidle")
+    assert tab.evaluate("shift") <= 0.02
 
 
 def test_titles_in_the_search_have_no_formulas(site: Path) -> None:

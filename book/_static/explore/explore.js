@@ -545,11 +545,6 @@
     expose(hooks) {
       Object.assign(this.hooks, hooks);
     }
-
-    /** What the page wrote as JSON, in <script type="application/json" id="…">. */
-    data(id) {
-      return JSON.parse(document.getElementById(id).textContent);
-    }
   }
 
   function build(root) {
@@ -580,6 +575,5 @@
     if (document.readyState !== "loading") buildAll();
   }
 
-  document.addEventListener("DOMContentLoaded", buildAll);
   window.Explore = { figure, figures, build: buildAll, number, times, descend, clamp, random, ticksBetween, el, svg, swatch, power };
 })();
