@@ -1423,6 +1423,7 @@ LAYERS = {  # and the shape of an example
     "wide": (partial(nn.Linear, 40, 2), (40,)),
     "sequence": (partial(nn.Conv1d, 4, 3, 3, stride=2), (4, 7)),
     "convolution": (partial(nn.Conv2d, 4, 6, 3, padding=1), (4, 5, 5)),
+    "large maps": (partial(nn.Conv2d, 2, 3, 3), (2, 40, 40)),
     "no bias": (partial(nn.Conv2d, 4, 6, 3, bias=False), (4, 5, 5)),
     "reflect": (partial(nn.Conv2d, 4, 6, 3, padding=1, padding_mode="reflect"), (4, 5, 5)),
     "groups": (partial(nn.Conv2d, 4, 6, (3, 1), groups=2), (4, 5, 5)),
