@@ -360,11 +360,14 @@ def test_page_404_leads_home_from_any_depth(site: Path, tab: Any, prefix: str) -
             tab.wait_for_selector("article.bd-article")
 
 
-def test_late_scripts_move_nothing_on_phones(site_server: Server, tabs: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", ["quadratic/line-search", "review"])
+def test_late_scripts_move_nothing_on_phones(
+    site_server: Server, tabs: Callable[..., Any], name: str
+) -> None:
     tab = tabs(viewport=PHONE, script=SHIFT)
     slow = {"offline": False, "latency": 400, "downloadThroughput": -1, "uploadThroughput": -1}
     tab.context.new_cdp_session(tab).send("Network.emulateNetworkConditions", slow)
-    tab.goto(site_server.at("book/quadratic/line-search"), wait_until="networkidle")
+    tab.goto(site_server.at(f"book/{name}"), wait_until="networkidle")
     assert tab.evaluate("shift") <= 0.02
 
 
