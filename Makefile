@@ -91,7 +91,8 @@ lint: .venv/dev ## style, types, spelling, workflows
 
 clean: ## remove all that was built; .venv, work/ and what a class handed in stay
 	rm -rf _build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
-	@test ! -d build || find build -mindepth 1 -maxdepth 1 $(CLASS:%=! -name %) -exec rm -rf {} +
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 $(CLASS:%=! -name %) ! -name gradebox -exec rm -rf {} +
+	@test ! -d build/gradebox || find build/gradebox -mindepth 1 -maxdepth 1 ! -name releases -exec rm -rf {} +
 	@kept=$$(cd build 2>/dev/null && ls -d $(CLASS) 2>/dev/null | tr '\n' ' '); test -z "$$kept" || echo "Kept in build/: $$kept(remove by hand what you no longer need)"
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
 

@@ -2,6 +2,18 @@
 
 import importlib.util
 import sys
+from typing import Any
+
+
+def _told(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Tell an interruption shortly, also one that comes while modules are imported, for seconds."""
+    if kind is KeyboardInterrupt:
+        print("\nStopped. Run the same command again: it goes on where it stopped.")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _told
 
 # The first thing that any command runs, so that a bare Python shows what to do and no traceback.
 _missing = [name for name in ("rich", "nbgrader") if importlib.util.find_spec(name) is None]

@@ -128,7 +128,7 @@ def main(no_site: bool, course: Course = HERE) -> int:
     topics = course.choose([])
     steps = Steps(course)
     summary, pages = _build(course, topics, steps, with_site=not no_site)
-    class_page = _show_class(course, summary, steps) if course.has_gradebook else None
+    class_page = _show_class(course, summary, steps)
     state = "Not all is ready" if steps.failures else "Ready"
     console.print(Text(f"{state} after {time.monotonic() - start:.0f} s", style="bold"))
     example = course.feedback / sample_class.SOLVER / topics[0] / f"{topics[0]}.html"

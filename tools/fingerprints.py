@@ -1,23 +1,19 @@
 """Remember by content what was made from what, so that only changes are made again."""
 
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import gradebox.files
 from optdl.files import atomic_write
 
 
 def digest(parts: Iterable[Path | bytes | str]) -> str:
     """Return one checksum of files, bytes and texts; a missing file counts as empty."""
-    total = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, Path):
-            content = part.read_bytes() if part.is_file() else b""
-        else:
-            content = part.encode() if isinstance(part, str) else part
-        total.update(len(content).to_bytes(8, "big") + content)
-    return total.hexdigest()
+    return gradebox.files.digest(
+        part if not isinstance(part, Path) else part.read_bytes() if part.is_file() else b""
+        for part in parts
+    )
 
 
 def files(*roots: Path) -> list[Path]:
@@ -43,15 +39,11 @@ class Fingerprints:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._checksums: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self._checksums = {}
+        self.path, self._checksums = path, gradebox.files.read_json(path)
 
     def matches(self, name: str, checksum: str) -> bool:
         """Return whether a result was made from exactly this."""
-        return self._checksums.get(name) == checksum
+        return bool(self._checksums.get(name) == checksum)
 
     def record(self, name: str, checksum: str) -> None:
         """Remember that a result has been made, at once, for an interruption may follow."""

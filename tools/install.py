@@ -1,8 +1,9 @@
 """Make .venv with the pinned packages; run as ``python -P tools/install.py`` by any Python 3.11.
 
-With ``--dev`` it adds to .venv what only tests and lint need. This file needs no package itself.
+This file needs no package itself.
 """
 
+import argparse
 import ast
 import os
 import re
@@ -75,6 +76,8 @@ def main(dev: bool) -> str | None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main("--dev" in sys.argv[1:]))
+        parser = argparse.ArgumentParser(description=__doc__)
+        parser.add_argument("--dev", action="store_true", help="add what only tests and lint need")
+        sys.exit(main(parser.parse_args().dev))
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the same command again: what was downloaded is kept.")

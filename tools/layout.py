@@ -58,17 +58,6 @@ class Course:
     exchange = _folder("Exchange", "root", "what passes between instructor and students")
     work = _folder("Exchange", "assignment_dir", "the notebooks on which students work")
 
-    @property
-    def gradebook(self) -> Path | None:
-        """Return the file that holds all scores; None where a server holds them."""
-        url = str(self.config.CourseDirectory.db_url)
-        return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else None
-
-    @property
-    def has_gradebook(self) -> bool:
-        """Return whether there is a place where scores may be."""
-        return self.gradebook is None or self.gradebook.exists()
-
     def notebooks(self, topic: str) -> list[str]:
         """Return the names of an assignment's notebooks: the topic's own, then the others."""
         names = {path.stem for path in (self._assignments / topic).glob("*.ipynb")}

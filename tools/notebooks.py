@@ -1,6 +1,5 @@
 """Read and write notebooks: always in version 4, always as the same bytes."""
 
-import re
 from pathlib import Path
 
 import nbformat
@@ -35,14 +34,3 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 def named(notebook: NotebookNode) -> dict[str, NotebookNode]:
     """Return the cells of nbgrader's, by their names."""
     return {name: cell for cell in notebook.cells if (name := name_of(cell))}
-
-
-def headings(notebook: NotebookNode) -> dict[str, str]:
-    """Return what each exercise is called: the heading above a cell of nbgrader's, by its name."""
-    result, heading = {}, ""
-    for cell in notebook.cells:
-        if name := name_of(cell):
-            result[name] = heading
-        elif cell.cell_type == "markdown":
-            heading = [heading, *re.findall(r"(?m)^#+ (.+)", cell.source)][-1]
-    return {name: re.sub(r"[*`$\\]", "", title) or name for name, title in result.items()}

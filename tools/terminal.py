@@ -61,14 +61,11 @@ class Command:
     def run(self, words: Sequence[str] | None = None) -> int:
         """Run the command line; return its exit status, with errors told shortly.
 
-        An interrupted command can be run again: what was finished is kept. What nobody expected
-        leaves its traceback in a file, so that the last line says what to do; `make` adds one.
+        What nobody expected leaves its traceback in a file, so that the last line says what to do;
+        `make` adds one.
         """
         try:
             return self(*(sys.argv[1:] if words is None else words))
-        except KeyboardInterrupt:
-            console.print("\nStopped. Run the same command again: it goes on where it stopped.")
-            return 130
         except Exception as error:
             told = explained(error, LOGS / f"{self.parser.prog.split('.')[-1]}.log")
             console.print(f"[bold red]Problem:[/] {escape(told.problem)}")

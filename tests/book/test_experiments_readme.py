@@ -9,7 +9,7 @@ import pytest
 
 from optdl.records import Record
 from tools.site import result_tables
-from tools.site.result_tables import RESULTS, by_epoch, chosen, ended, last, search
+from tools.site.result_tables import RESULTS, by_epoch, chosen, ended, search
 
 FACTS = Path(__file__).with_name("experiments.txt").read_text("utf-8")
 DENSE = {f.stem.rpartition("-")[0] for f in (RESULTS / "fig3" / "tuning").glob("*.json")}
@@ -23,11 +23,15 @@ SECOND = {"bnp-not-the-first-layer": (0.1, 0.001), "vanilla": (0.001, 0.003), "l
 
 
 def values(curve: str, pattern: str, name: str) -> np.ndarray:
-    """Return the last values of a run; a name with a rate of its own replaces the whole pattern."""
+    """Return the last values of a run, of errors the accuracy.
+
+    A name with a rate of its own replaces the whole pattern.
+    """
     run = pattern.replace("*", name)
     if re.search(r"-[\d.]+$", name) and "-standardized" in name:
         run = pattern.partition("*")[0] + name
-    return last(chosen(run), curve)
+    ends = np.array([record.curves[curve][-1] for record in ended(chosen(run))])
+    return 100 - 100 * ends if curve.endswith("error") else ends
 
 
 def holds(low: np.ndarray, relation: str, high: np.ndarray) -> bool:

@@ -79,7 +79,13 @@ def test_students_install_what_their_code_imports(unpacked: Path) -> None:
 def test_make_clean_keeps_work_and_submissions(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     stays = ["work/erm/erm.ipynb", "build/submitted/ada/erm/erm.ipynb", "build/gradebook.db"]
-    goes = ["build/pages/erm.json", "_build/html/index.html", "build/fingerprints.json"]
+    stays += ["build/gradebox/releases/erm.json"]
+    goes = [
+        "build/gradebox/erm.json",
+        "build/pages/erm.json",
+        "_build/html/index.html",
+        "build/fingerprints.json",
+    ]
     for name in [*stays, *goes, *(f"{one}/x.py" for one in ("book", "src", "tests", "tools"))]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")

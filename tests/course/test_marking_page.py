@@ -3,16 +3,21 @@
 import threading
 from typing import Any
 
+import pytest
 import requests
 from toy_course import MARKS
 
 from tools.classroom import marking
 from tools.classroom.backend import Backend
+from tools.layout import Course
+from tools.terminal import ToolError
 
 pytestmark = MARKS
 
 
-def test_keys_give_points(copied: Any, browser: Any) -> None:
+def test_keys_give_points(copied: Any, small: Course, browser: Any) -> None:
+    with pytest.raises(ToolError, match="nothing of toy has been graded"):
+        marking.server(small, "toy")
     made = copied()
     [question] = marking.questions(made, "toy")
     waiting = [each["student"] for each in marking.answers(made, "toy", question)]

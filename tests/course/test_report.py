@@ -157,14 +157,6 @@ def test_copied_answers_are_found(small: Course) -> None:
     assert found.groups == {("s6", "s7", "s8"): ["triple"]}
 
 
-def test_similarity_of_texts_ignores_case_and_punctuation() -> None:
-    said = "The risk is an expected value, so the sample mean estimates it without bias."
-    other = "A mean over more examples has a smaller variance, and its bias stays zero."
-    again = similarity.runs(said.upper().replace(",", ";"), is_code=False)
-    assert similarity.runs(said, is_code=False) == again
-    assert not {*similarity.runs(other, is_code=False)} & {*again}
-
-
 def test_a_page_fits_a_phone(toy: report.Assignment, browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "toy.html"
     file.write_text(str(page(toy)), encoding="utf-8")

@@ -86,20 +86,6 @@ def test_class_lists_of_known_formats_are_read(
     assert found.students[0].number == number
 
 
-@pytest.mark.parametrize(
-    ("titles", "name", "last"),
-    [
-        ("Student", "Ana da Silva", "da Silva"),
-        ("Student", '"da Silva, Ana"', "da Silva"),
-        ("Student", "Ana Silva Reis", "Reis"),
-        ("First name,Last name", "Ana,Silva Reis", "Silva Reis"),
-    ],
-)
-def test_a_name_keeps_its_parts(file: Path, titles: str, name: str, last: str) -> None:
-    file.write_text(f"{titles},SIS Login ID\n{name},ana\n")
-    assert [student.last_name for student in roster.read(file).students] == [last]
-
-
 def test_ids_stay_in_the_known_column(file: Path) -> None:
     file.write_text(CANVAS)
     for found in (roster.read(file, known_ids={"S1"}), roster.read(file, "sis user id")):
@@ -191,10 +177,15 @@ def _students(course: Course) -> dict[str, tuple[str, str]]:
         return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
 
 
-def test_class_list_is_entered_and_updated(file: Path, small: Course, printed: Any) -> None:
+def test_class_list_is_entered_and_updated(
+    file: Path, small: Course, printed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     course = small
     file.write_text(PLAIN)
-    assert use(roster, course, str(file)) == 1  # nobody can be asked, so nothing is entered
+    for home in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(home, str(file.parent))
+    # zsh leaves the tilde of LIST=~/class.csv as it is
+    assert use(roster, course, "~/class.csv") == 1  # nobody can be asked, so nothing is entered
     output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)
     assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)

@@ -23,7 +23,8 @@ from traitlets.config import Config
 
 from gradebox.feedback.formulas import rendered
 from gradebox.feedback.mathml import mathml
-from gradebox.feedback.page import FeedbackPage, tell_students, titles
+from gradebox.feedback.page import FeedbackPage, tell_students
+from gradebox.nbgrader.cells import headings
 from gradebox.nbgrader.harmless import MAX_CHARACTERS, Harmless, harmless_html, harmless_markdown
 from gradebox.nbgrader.names import absent
 
@@ -342,9 +343,9 @@ def test_student_error_shows_only_the_students_frames():
 
 def test_titles_come_from_heading_or_cell_name():
     nb = a_notebook("x")
-    assert titles(nb) == {"test": "2 · Near x"}
+    assert headings(nb) == dict.fromkeys(("answer", "test"), "2 · Near x")
     nb.cells.pop(0)
-    assert titles(nb) == {"test": "test"}
+    assert headings(nb) == {"answer": "answer", "test": "test"}
 
 
 def a_page(nb: Any, **settings: Any) -> BeautifulSoup:

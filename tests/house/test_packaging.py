@@ -1,6 +1,5 @@
 """The wheels work without the repository: files, dependencies, a training loop, a class."""
 
-import ast
 import contextlib
 import functools
 import os
@@ -22,6 +21,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from repository import ROOT, project_files
+
+from tools.site.imported_modules import named
 
 pytestmark = pytest.mark.xdist_group("packaging")
 
@@ -262,12 +263,7 @@ def test_gradebox_alone_grades_the_example_course_of_nbgrader(
 
 def third_party(source: str) -> set[str]:
     """Return the top-level names that a file imports from elsewhere."""
-    imported = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            imported.add(node.module.split(".")[0])
+    imported = {name.partition(".")[0] for name in named(source)}
     # what instances of gradebox_wasm run on has the last one built in
     return imported - sys.stdlib_module_names - {*PACKAGES.values(), "_host"}
 

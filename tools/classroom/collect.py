@@ -103,6 +103,7 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
 
     A zip inside that cannot be read is a file like others: it costs one student and not the class.
     """
+    source = source.expanduser()  # of ZIP=~/all.zip, zsh leaves the tilde as it is
     if not source.exists():
         raise ToolError(f"there is no file {source}", "give the zip that the platform made")
     left = MAX_TOTAL
@@ -124,7 +125,9 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
         if name.lower().endswith(".zip") and depth < MAX_DEPTH:
             with suppress(*UNREADABLE):
                 return list(unpacked(BytesIO(content), f"{name}/", depth + 1))
-        return [(name, content if WANTED.fullmatch(_bare(name)) else b"")]
+        is_wanted = WANTED.fullmatch(_bare(name))
+        name += " (empty)" if is_wanted and not content else ""
+        return [(name, content if is_wanted else b"")]
 
     try:
         in_folder = (
@@ -430,7 +433,7 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
         {
             "Late, as the platform says": described(late, members),
             "Time unknown": described([who for who in unknown if who not in late], members),
-            "Nothing handed in by": described(sorted(absent), members),
+            "No work is there of": described(sorted(absent), members),
         }
     )
 

@@ -41,8 +41,7 @@ def points(row: Row | None, factor: float = 1) -> str:
 
 
 def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
-    """Return a file with a line for each student, and a column for each assignment with results."""
-    topics = [topic for topic in topics if any(topic in rows for rows in by_student.values())]
+    """Return a file with a line for each student, and a column for each assignment."""
     people = everybody(course)
     rows = [
         [
@@ -70,7 +69,8 @@ def fill(
         theirs = _points_possible(layout, index)
         ours = next((of[topic].max_total for of in by_student.values() if topic in of), 0)
         if theirs and ours and theirs != ours and not scale:
-            remedy = f"set {ours:g} points on the platform and get the file again, or add --scale"
+            remedy = f"set {ours:g} points on the platform and get the file again, or convert: "
+            remedy += f"python -m tools.classroom.grades {topic} --into {layout.file} --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
         factor = theirs / ours if theirs and ours and scale else 1
@@ -105,9 +105,9 @@ def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str)
         fitting = layout.find((plain(column),) if column else layouts.GRADE)
         if len(fitting) != 1:
             raise ToolError(
-                f"{layout.file} has {len(fitting) or 'no'} columns for grades among "
-                f"{', '.join(layout.header)}",
-                "name it: --column NAME",
+                f"{layout.file} has {len(fitting) or 'no'} columns {column or 'for grades'!r} "
+                f"among {', '.join(layout.header)}",
+                f"name one of them: make grades A={topics[0]} INTO=file.csv COLUMN=NAME",
             )
         return {topics[0]: fitting[0]}
     numbered = {i: name for i, name in enumerate(layout.header) if re.search(r"\(\d+\)$", name)}
@@ -169,11 +169,12 @@ def main(
     for row in listed:
         by_student.setdefault(row.student, {})[row.assignment] = row
     graded = Counter(row.assignment for row in listed if row.graded)
-    notes = {"Graded": ", ".join(f"{topic}: {number}" for topic, number in graded.items())}
+    if not graded:
+        problem = f"nothing of {', '.join(topics)} has been graded"
+        raise ToolError(problem, f"make grade A={topics[0]}")
+    topics = [topic for topic in topics if graded[topic]]
+    notes = {"Graded": ", ".join(f"{topic}: {graded[topic]}" for topic in topics)}
     if into:
-        if not graded:
-            problem = f"nothing of {', '.join(topics)} has been graded"
-            raise ToolError(problem, f"make grade A={topics[0]}")
         layout, target = layouts.read(Path(into)), course.build / f"grades-{Path(into).name}"
         columns = _columns(course, layout, topics, column)
         content, more = fill(course, layout, columns, by_student, scale)

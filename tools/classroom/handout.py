@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires
+from modulefinder import ModuleFinder
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -21,7 +22,6 @@ from tools.classroom import lab, release
 from tools.fingerprints import files
 from tools.layout import HERE, ROOT, Course, is_result
 from tools.progress import Stages, each
-from tools.site.imported_modules import named
 from tools.terminal import ToolError, argument, command, console
 
 NAME = "learning-as-optimization"
@@ -103,16 +103,11 @@ def _content(course: Course) -> Iterator[tuple[str, Path]]:
 
 def _tools() -> list[Path]:
     """Return the files of the commands that students have, and of all that these import."""
-    waiting, paths = list(COMMANDS), set[Path]()
-    while waiting:
-        path = ROOT / waiting.pop().replace(".", "/")
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if path not in paths and path.exists():
-            paths.add(path)
-            waiting.append(".".join(path.parent.relative_to(ROOT).parts))
-            imported = named(path.read_text(encoding="utf-8"))
-            waiting += [name for name in imported if name.partition(".")[0] == "tools"]
-    return sorted(paths)
+    finder = ModuleFinder([str(ROOT)])  # and so only what lies in the repository
+    for name in COMMANDS:
+        finder.import_hook(name)
+    found = (vars(module)["__file__"] for module in finder.modules.values())
+    return sorted(map(Path, filter(None, found)))
 
 
 @command(

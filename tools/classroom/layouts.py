@@ -43,8 +43,8 @@ def plain(text: str) -> str:
 def split_name(name: str) -> tuple[str, str]:
     """Return the first and the last name; particles in small letters belong to the last.
 
-    >>> [split_name(name) for name in ("Lovelace, Ada", "Ada Lovelace", "Ana Rita da Silva")]
-    [('Ada', 'Lovelace'), ('Ada', 'Lovelace'), ('Ana Rita', 'da Silva')]
+    >>> [split_name(name) for name in ("da Silva, Ana", "Ana da Silva", "Ana Silva Reis", "Ana")]
+    [('Ana', 'da Silva'), ('Ana', 'da Silva'), ('Ana Silva', 'Reis'), ('', 'Ana')]
     """
     last, comma, first = name.partition(",")
     if not comma:
@@ -186,7 +186,7 @@ def read(file: Path) -> Layout:
         return ToolError(f"{file} cannot be read: {reason}", remedy)
 
     try:
-        content = file.read_bytes()
+        content = file.expanduser().read_bytes()
     except OSError as error:
         raise fail(str(error.strerror), "give the name of a file") from None
     if content.startswith(WORKBOOKS):

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gradebox.feedback.formulas import rendered
 from gradebox.feedback.page import SCHEME
-from gradebox.nbgrader.cells import name_of, of
+from gradebox.nbgrader.cells import headings, name_of, of
 from tools import notebooks
 from tools.classroom import results
 from tools.classroom.backend import Backend, MissingEntry
@@ -41,7 +41,7 @@ def questions(course: Course, topic: str) -> list[Question]:
     result = []
     for name in course.notebooks(topic):
         source = notebooks.read(course.source(topic, name))
-        titles, task = notebooks.headings(source), ""
+        titles, task = headings(source), ""
         for cell in source.cells:
             about = of(cell)
             if cell.cell_type == "markdown" and about.get("grade"):
@@ -91,6 +91,8 @@ def server(course: Course, topic: str) -> tuple[HTTPServer, str]:
     asked, token, nonce = questions(course, topic), secrets.token_urlsafe(), secrets.token_hex()
     if not asked:
         raise ToolError(f"{topic} has no question that a person marks", "choose another")
+    if not results.rows(course, [topic]):
+        raise ToolError(f"nothing of {topic} has been graded", f"make grade A={topic}")
     page = template("marking.html.j2")
 
     class Handler(BaseHTTPRequestHandler):

@@ -3,7 +3,6 @@
 The same source gives the same bytes, on every machine and at any time.
 """
 
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from traitlets.config import Config
 from gradebox.events import Event
 from gradebox.exchange import Releases, gather
 from gradebox.files import read_json
-from gradebox.nbgrader.cells import of
+from gradebox.nbgrader.cells import headings, of
 from tools import notebooks
 from tools.classroom import moments
 from tools.classroom.backend import Backend, Failed
@@ -30,7 +29,6 @@ from tools.terminal import ToolError, argument, command, console
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
 NO_DEADLINE = "none"
-VERSIONS = "class/releases.json"  # the cells that each release had, by assignment and notebook
 GO_ON = "raises-exception"
 """With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
@@ -160,12 +158,12 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
             book.update_or_create_assignment(topic, duedate=duedate)
     if sys.platform != "win32":
         Backend(course).do("release_assignment", topic)
-    known = read_json(course.build / VERSIONS)
-    for name in course.notebooks(topic):
-        cells = list(notebooks.named(notebooks.read(course.released(topic, name))))
-        versions = known.setdefault(topic, {}).setdefault(name, [])
-        versions += [cells] if cells not in versions else []
-    write_if_changed(course.build / VERSIONS, json.dumps(known, indent=1, sort_keys=True).encode())
+    # gradebox takes note of the release, or work for it would be told as changed once there is
+    # another; here, as students have no part of it that grades
+    from gradebox.nbgrader.course import Course as Grader
+    from gradebox.run.batch import Batch
+
+    Batch(Grader(course.root, topic, config=course.config))
     fingerprints.record(f"record/{topic}", checksum)
     return True
 
@@ -183,12 +181,12 @@ def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], l
     What such a hand-in misses, its student has not deleted.
     """
     lacks: list[str] = []
+    seen = course.root / str(course.config.Gradebox.folder) / "releases" / f"{topic}.json"
     for name in {event.notebook for event in events if event.kind == "missing"}:
         of_notebook = [e for e in events if (e.kind, e.notebook) == ("missing", name)]
         missing = {event.cell for event in of_notebook}
-        versions = read_json(course.build / VERSIONS).get(topic, {}).get(name, [])
-        if any(missing.isdisjoint(cells) for cells in versions):
-            titles = notebooks.headings(notebooks.read(course.source(topic, name)))
+        if any(missing.isdisjoint(cells) for cells in read_json(seen).get(name, [])):
+            titles = headings(notebooks.read(course.source(topic, name)))
             lacks += dict.fromkeys(f"exercise {titles[cell]}" for cell in titles if cell in missing)
             events = [event for event in events if event not in of_notebook]
     return lacks, events

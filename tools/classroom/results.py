@@ -14,7 +14,7 @@ from typing import Any
 
 import gradebox.nbgrader.course
 from gradebox.events import Event
-from gradebox.nbgrader.cells import error_text, errors, is_test, name_of
+from gradebox.nbgrader.cells import error_text, errors, headings, is_test, name_of
 from gradebox.nbgrader.names import absent
 from gradebox.run import report
 from optdl.checks.report import LIKELY_CAUSE, WHY
@@ -23,7 +23,6 @@ from tools.classroom import class_state, release, student_matching
 from tools.classroom.backend import Backend, submissions
 from tools.classroom.student_matching import Person
 from tools.layout import Course
-from tools.terminal import ToolError
 
 NOT_GRADED = "not graded"
 NOT_HANDED_IN = "not handed in"
@@ -129,8 +128,6 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     Who handed in something that could not be graded has no points. With ``everybody``, those, too,
     are among them who are on the class list, or in the gradebook, and handed in nothing.
     """
-    if not course.has_gradebook:
-        raise ToolError("there is no gradebook yet", "grade something first: make course")
     results, state = [], class_state.read(course)
     people = student_matching.everybody(course)
     with Backend(course).gradebook() as book:
@@ -247,8 +244,6 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
     A student whose row in the results says that an exercise came later does not count in it.
     """
     exercises = {name: _exercises(course, topic, name) for name in course.notebooks(topic)}
-    if not any(exercises.values()) or not course.has_gradebook:
-        return []
     outcomes, lacks = read_report(course, topic), {row.student: row.lacks for row in rows}
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
@@ -279,7 +274,7 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
 def _exercises(course: Course, topic: str, name: str) -> list[Report]:
     """Return the exercises of a notebook: the tests below a heading."""
     nb = notebooks.read(course.source(topic, name))
-    titles = notebooks.headings(nb)
+    titles = headings(nb)
     tests: dict[str, list[str]] = {}
     for cell in filter(is_test, nb.cells):
         tests.setdefault(titles[name_of(cell)], []).append(name_of(cell))

@@ -81,7 +81,7 @@ def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int
         raise ToolError(
             f"{layout.file} has no column of ids; its columns are {columns}{internal}",
             "export a list with a username, a number of your institution or an e-mail address, "
-            "or name the column with --id",
+            "or name the column: make class LIST=class.csv ID=COLUMN",
         )
     faults = {index: fault for index in candidates if (fault := _fault(layout, index))}
     usable = [index for index in candidates if index not in faults]
@@ -130,7 +130,8 @@ def compare(people: Mapping[str, Person], students: Sequence[Person]) -> dict[st
         if before is None and (other := by_email.get(now.email.casefold())):
             raise ToolError(
                 f"{now} has the e-mail address of {other}, who is in the gradebook",
-                "take the ids from the same column as before, --id COLUMN, or --remove the other",
+                "take the ids from the same column as before: make class LIST=class.csv ID=COLUMN; "
+                f"or take the other off: python -m tools.classroom.roster --remove {other.id}",
             )
         if before is None and (other := by_name.get(now.name.casefold())):
             same.append(f"{now} as {other.id}")
@@ -230,11 +231,12 @@ def main(
     if SAME in done and not namesakes:
         raise ToolError(
             "the list has people of the gradebook under other ids",
-            "take the ids from the same column as before: --id COLUMN; or, if they are other "
-            f"people of the same names: python -m tools.classroom.roster {file} --namesakes",
+            f'take the ids from the same column as before: make class LIST="{file}" ID=COLUMN; or, '
+            f"if they are others of the same names: python -m tools.classroom.roster {file} "
+            "--namesakes",
         )
     if not yes and not sys.stdin.isatty():
-        console.print("Add --yes to enter it.")
+        console.print(f"To enter it: python -m tools.classroom.roster {escape(file)} --yes")
     elif not yes:
         answer = console.input(f"Enter these {number} students? \\[y/N] ")
         yes = answer.strip().lower() in ("y", "yes")

@@ -1,6 +1,6 @@
 """Make a class of students from the assignments: ``python -m tools.classroom.sample_class``.
 
-Each of the dozen students does one thing, and the name says which. All hand in the first
+Each of the students does one thing, and the name says which. All hand in the first
 assignment; a few hand in the others, and the first lab. The class shows what grading looks like.
 """
 
@@ -223,8 +223,7 @@ def dissolve(course: Course) -> int:
             book.remove_student(student)
             for folder in (course.submitted, course.autograded, course.feedback):
                 shutil.rmtree(folder / student, ignore_errors=True)
-        weekly = {DUE + timedelta(weeks=week) for week in range(len(course.topics()))}
-        for name in [one.name for one in book.assignments if one.duedate in weekly]:
+        for name in [one.name for one in book.assignments if one.duedate == DUE]:
             book.update_or_create_assignment(name, duedate=None)
     return len(ours)
 

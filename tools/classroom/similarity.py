@@ -23,7 +23,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel
 from scipy.sparse.csgraph import connected_components
 
-from gradebox.nbgrader.cells import of
+from gradebox.nbgrader.cells import headings, of
 from tools import notebooks
 from tools.layout import Course
 
@@ -61,6 +61,8 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
     ...     "def f(value):\n  return 2*np.abs(value)"
     ... )
     True
+    >>> tokens("The RISK, expected;", is_code=False)
+    ['the', 'risk', 'expected']
     """
     if not is_code:
         return re.findall(r"\w+", source.lower())
@@ -95,7 +97,7 @@ def _answers(course: Course, topic: str) -> Iterator[tuple[str, bool, str, dict[
     """Yield title, whether it is code, what stood there, and the students' answers by id."""
     for name in course.notebooks(topic):
         released = notebooks.read(course.released(topic, name))
-        titles = notebooks.headings(released)
+        titles = headings(released)
         paths = {who: course.executed(who, topic).get(name) for who in course.submitters(topic)}
         given = {
             who: notebooks.named(notebooks.read_graded(path)) for who, path in paths.items() if path

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gradebox.exchange import Releases
-from gradebox.nbgrader.cells import errors, name_of, of
+from gradebox.nbgrader.cells import errors, headings, name_of, of
 from gradebox.run import intake
 from optdl.files import atomic_write
 from tools import notebooks
@@ -65,7 +65,7 @@ def executed(
     notebook, own_cells = notebooks.read(path), lab.locked(released)
     for cell in notebook.cells:
         cell.source = own_cells.get(name_of(cell), cell.source)
-    checks, titles = Execute(config=course.config), notebooks.headings(released)
+    checks, titles = Execute(config=course.config), headings(released)
     checks.on_cell_start = lambda cell, cell_index: on_progress(
         cell_index, len(notebook.cells), titles.get(name_of(cell), "")
     )
@@ -83,7 +83,7 @@ def executed(
 def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
     """Yield what the executed cells of a notebook say of its answers."""
     placeholders = {cell.id: cell.source.strip() for cell in released.cells}
-    titles, earlier = notebooks.headings(released), None
+    titles, earlier = headings(released), None
     for cell in notebook.cells:
         about, failures = of(cell), errors(cell)
         title = titles.get(name_of(cell), name_of(cell))
@@ -184,7 +184,7 @@ def check(course: Course, topic: str, student: str) -> None:
             for answer in results:
                 reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
                 table.add_row(answer.sign, answer.name, Text(reason))
-            titles, checks = notebooks.headings(released), lab.locked(released)
+            titles, checks = headings(released), lab.locked(released)
             if changed := [titles[key] for key in checks if now.get(key) != checks[key]]:
                 of = ", ".join(dict.fromkeys(changed))
                 told = f"you have changed or deleted checks of: {of}. The grader uses its own."

@@ -39,12 +39,6 @@ def ended(name: str) -> list[Record]:
     return [record for record in records(name) if not record.stop.startswith("diverged")]
 
 
-def last(name: str, curve: str = "test_error") -> np.ndarray:
-    """Return a curve's last value for each seed that did not diverge; of errors, the accuracy."""
-    values = np.array([record.curves[curve][-1] for record in ended(name)])
-    return 100 - 100 * values if curve.endswith("error") else values
-
-
 def search(curve: str) -> dict[Any, float]:
     """Return the validation accuracy of each rate, or pair of rates, that a search tried."""
     file = RESULTS / re.sub("/", "/tuning/", f"{curve}.json")

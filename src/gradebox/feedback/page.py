@@ -22,7 +22,16 @@ from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
-from gradebox.nbgrader.cells import COLORS, error_text, errors, is_test, name_of, of, setting
+from gradebox.nbgrader.cells import (
+    COLORS,
+    error_text,
+    errors,
+    headings,
+    is_test,
+    name_of,
+    of,
+    setting,
+)
 from gradebox.nbgrader.gradebook import NO_ANSWER
 from gradebox.nbgrader.names import Absent, absent
 from gradebox.nbgrader.source_notebook import released_by, source_of
@@ -83,7 +92,7 @@ class FeedbackPage(HTMLExporter):
         steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
         released = released_by(LoggingConfigurable(config=Config(steps)))
         hidden = [name_of(c) for c in nb.cells if released(c.source) != c.source.rstrip()]
-        names = titles(nb)
+        names = headings(nb)
         shown = str if self.show_hidden_tests else released
         context = resources.get("nbgrader", {})
         # where the instructor's version is there, the names that it defines
@@ -127,7 +136,7 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
     entries: list[Any] = []
     for cell in nb.cells:
         name, test = name_of(cell), is_test(cell)
-        if name not in names:
+        if not (of(cell).get("grade") or of(cell).get("task")):
             continue
         if not (entries and entries[-1]["title"] == names[name] and test and entries[-1]["test"]):
             new = {"title": names[name], "test": test, "cells": [], "reason": "", "waits": False}
@@ -156,7 +165,6 @@ def _reason(cell: Any, pattern: str) -> str:
 _FRAME = re.compile(r' *(?:(?P<cell>Cell In *\[|File "<)|File (?:".*", line |.+:)\d)')
 _ARROW = re.compile(r"^-+> *\d+ ")
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: |$)")
-_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 # what the errors of a test mean that could not call the student's code to its end
 _STOPPED = {
@@ -228,18 +236,6 @@ def _without_paths(text: str) -> str:
     folders = {str(folder) for folder in (*own, Path.cwd(), Path.home())} - {"/"}
     inner_first = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
     return re.sub(rf"(?:{inner_first})(?:[/\\][\w.@+-]+)*[/\\]", "…/", text)
-
-
-def titles(nb: Any) -> dict[str, str]:
-    """Return the heading above each graded cell, or else its name, by its name in nbgrader."""
-    names: dict[str, str] = {}
-    heading = ""
-    for cell in nb.cells:
-        if cell.cell_type == "markdown" and not of(cell).get("solution"):
-            heading = [heading, *_HEADING.findall(cell.source)][-1]
-        if of(cell).get("grade") or of(cell).get("task"):
-            names[name_of(cell)] = re.sub(r"[*`$\\]", "", heading) or name_of(cell)
-    return names
 
 
 # --- the mark scheme of a question beside the answer, where a person gives the points

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 KINDS = ("grade", "solution", "task")  # what a cell can be, in nbgrader's metadata
+HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 COLORS = re.compile(r"\x1b\[[0-9;]*m")  # what colors the text of an error in a terminal
 
 
@@ -46,6 +47,17 @@ def name_of(cell: Any) -> str:
     """Return what a cell is called in nbgrader; nothing if it is called nothing."""
     name = of(cell).get("grade_id")
     return name if isinstance(name, str) else ""
+
+
+def headings(nb: Any) -> dict[str, str]:
+    """Return the heading above each cell of nbgrader's, or else its name, by its name."""
+    names, heading = dict[str, str](), ""
+    for cell in nb.cells:
+        if cell.cell_type == "markdown" and not of(cell).get("solution"):
+            heading = [heading, *HEADING.findall(cell.source)][-1]
+        if name := name_of(cell):
+            names[name] = re.sub(r"[*`$\\]", "", heading) or name
+    return names
 
 
 def points_of(cell: Any) -> float:
