@@ -71,9 +71,11 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y * len(y)", "is `len(x)` times the expected one"),
         ("y / np.sqrt(len(y))", "is 1/√`len(x)` times the expected one"),
         ("y * len(y) / (len(y) - 1)", "is `len(x)`/(`len(x)` − 1) times the expected one"),
+        ("y * (1 / len(y) - 1)", "is (1 − `len(x)`)/`len(x)` times the expected one"),
         ("y + 1", "is the expected one + 1"),
         ("y - 0.25", "is the expected one − 0.25"),
         ("y + len(y)", "is the expected one plus `len(x)`"),
+        ("y - len(y)", "is the expected one minus `len(x)`"),
         ("y**2", "is the square of the expected one"),
         ("np.sqrt(y)", "is the root of the expected one"),
         ("1 / y", "is one over the expected one"),
@@ -88,7 +90,8 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y * (1 + 2e-4 * y)", "is close but not exact"),
         ("y[::-1]", "has its rows in the opposite order"),
         ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
-        ("np.tile(y[-1], (len(y), 1))", "has all rows equal"),
+        ("np.tile(y[-1], (len(y), 1))", "one and the same array appended each time"),
+        ("np.tile(y[0], (len(y), 1))", "has all rows equal."),
         ("y[:-1]", "lacks the last row; the others are right"),
         ("y[1:]", "lacks the first row; the others are right"),
         ("y.ravel()", "has the right numbers in another shape"),
@@ -168,9 +171,12 @@ x=np.array([float(k), 2.0, 5.0]) for k in "nan", 1.0, "nan", -1.0
         | wrong exactly when `x[0]` is nan, right otherwise
 x=rng.normal(size=3), flag=k for k in True, False
     x**2 if flag else x → x if flag else x**2 | what is right for not `flag` in place of `flag`
+n=k for k in 8, 12, 16, 23, 33
+    -(-n // 7) → round(n / 7) | Wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
     np.exp(x).sum() → right + np.cosh(x.max()) | Wherever it differs, your answer is too large
-    np.exp(x).sum() → right + np.sin(9 * right) | Wherever it differs, your answer is 0.
+    np.exp(x).sum() → right + np.sin(9 * right) | too large in some places and too small in others
+    np.exp(x).sum() → right * np.sin(9 * right) * 2 | has the wrong sign in some places, not in all
     np.cumsum(x) → np.append(x[0], right[:-1])
         | has in each row what is right for the row before
     (x, 2) → (x, 2.0) | expected an integer, got a float
@@ -188,8 +194,10 @@ x=rng.normal(size=4), slope=rng.normal(), offset=rng.normal(), m=k for k in 2, 5
     x * slope + offset / m → x * offset + slope / m | `slope` and `offset` exchanged
     x * slope + offset / m → -x * slope + offset / m | is a sign wrong?
     x * slope + offset / m → x * slope + offset / (m + 1) | `m` + 1 in place of `m`
+    x * slope + offset / m → x * slope + offset / (m - 1) | `m` − 1 in place of `m`
     x * slope + offset / m → x * slope + offset | 1 in place of `m`
     x * slope + offset / m → x * 0.9 + offset / m | what is right for `slope` = 0.9
+    x * slope + offset / m → 0 * x + offset / m | what is right for `slope` = 0.
     x * slope + offset / m → x * 0.123 + offset / m | does not depend on `slope`
     x * slope + offset / m → x | is the argument `x` itself
     x * slope + offset / m → right + x | the expected one plus `x`
@@ -381,6 +389,7 @@ x=rng.normal(size=k) for k in (3, 3), (4, 3)
     (x, x, np.full(2, 2.0)) → (x, x, np.full(2, 3.0)) | in all cases tried
     # beside parts that are far off
     (x, x + 1, x + 2) → (x + x**3, x**2 + 1, (x + 2) * (1 + 1e-6 * x)) | close but not exact
+    (x, x + 1, x + 2) → (x + x**3, np.roll(x + 1, 1), np.roll(x + 2, 1)) | in another order
     # the keys of a dict are no parts
     (x**2, x**3, x) → {0: x**2, 1: x**3, 2: x} | in all cases tried
 """
@@ -492,14 +501,21 @@ def cut(w, x, y):
     return erm.hinge_risk_gradient(w, x[:-1], y[:-1])
 
 
+def cut_beside_a_loop(w, x, y):
+    for _ in range(3):
+        gradient = erm.hinge_risk_gradient(w, x[:-1], y[:-1])
+    return gradient
+
+
 def cut_in_a_loop(w, x, y):
-    for last in (-1,):
-        x, y = x[:last], y[:last]
-    return erm.hinge_risk_gradient(w, x, y)
+    for last in range(1, len(x)):
+        gradient = erm.hinge_risk_gradient(w, x[:last], y[:last])
+    return gradient
 
 
-@pytest.mark.parametrize(("answer", "asked"), [(cut, False), (cut_in_a_loop, True)])
-def test_a_loop_is_asked_about_where_there_is_one(answer, asked):
+@pytest.mark.parametrize("answer", [cut, cut_beside_a_loop, cut_in_a_loop])
+def test_a_loop_is_asked_about_where_one_goes_through_the_argument(answer):
     with pytest.raises(CheckFailed) as failed:
         check("L1-03:hinge", answer)
-    assert ("does a loop end too early?" in str(failed.value)) == asked
+    asked = "does a loop end too early?" in str(failed.value)
+    assert asked == (answer is cut_in_a_loop)

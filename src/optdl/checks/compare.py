@@ -165,17 +165,29 @@ def _shape(array: np.ndarray, before: str = "") -> str:
     return f"{before}shape {array.shape}" if array.ndim else "a single number"
 
 
-def structure(names: Any, got: Any) -> str:
+def structure(names: Any, got: Any, expected: Any = None) -> str:
     """Return what was returned and what is to be, or an empty string when it is built right.
 
     Examples
     --------
     >>> structure(("y", ("mean", "var")), (1.0, 2.0, 3.0))
     'your function returned a tuple of 3 numbers; return y, (mean, var)'
+    >>> structure(("mean", "var"), [(1.0, 2.0), (3.0, 4.0)], ([1.0, 3.0], [2.0, 4.0]))
+    'your function returned the parts together, row by row; return mean, var'
     """
-    if isinstance(names, str) or _is_built(names, got):
+    is_turned = isinstance(names, tuple) and _is_turned(expected, got)
+    if not is_turned and (isinstance(names, str) or _is_built(names, got)):
         return ""
-    return f"your function returned {in_words(got)}; return {_in_code(names)}"
+    what = "the parts together, row by row" if is_turned else in_words(got)
+    return f"your function returned {what}; return {_in_code(names)}"
+
+
+def _is_turned(expected: Any, got: Any) -> bool:
+    """Return whether each row holds one entry of every part: the right ones, if turned round."""
+    try:
+        return disagreement(expected, tuple(zip(*got, strict=True)), 1e-9, 1e-12) is None
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_built(names: Any, got: Any) -> bool:

@@ -260,7 +260,7 @@ def _reason(
         return reason
     if not reason:
         return _lacking_integers(right, got) or None
-    return structure(exercise.parts, got) or reason
+    return structure(exercise.parts, got, right) or reason
 
 
 def _lacking_integers(right: Any, got: Any) -> str:

@@ -53,8 +53,6 @@ you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → (centered**2).mean(axis=0) + eps
 you scale x, but do not center it; subtract the mean
     centered / root → x / root
-you multiply β by γ, too; y = γx̂ + β
-    gamma * normalized + beta → gamma * (normalized + beta)
 your ε is always 1e-5; take `eps`
     + eps) → + 1e-5)
 """)

@@ -39,12 +39,6 @@ exercise.help(r"""
    part that contains $h$ and a part that does not.
 3. Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For the
    bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.
-you do not scale the old bias; it is a part of the value that is normalized
-    scale * (bias - mean) → bias - scale * mean
-you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β
-    scale * (bias - mean) → scale * bias - mean
-you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β
-    scale * (bias - mean) + beta → scale * (bias - mean + beta)
 you scale the columns of the weight; each row belongs to one output, so scale the rows
     scale[:, None] * weight → scale * weight
 you divide by the variance; divide by its root, √(σ² + ε)

@@ -34,8 +34,6 @@ exercise.help(r"""
    first average equals it, since $\rho + (1 - \rho) = 1$.
 3. Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, and
    append the new average to a list. Turn the list into an array at the end.
-you start from 0; if no start is given, start from the first value
-    values[0] if → np.zeros(values.shape[1]) if
 you take a start of 0 for none; test `start is None`
     start is None → start is None or not np.any(start)
 you divide by 1 − ρᵗ, as the bias correction of Adam does; do not divide

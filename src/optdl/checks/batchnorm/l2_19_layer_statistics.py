@@ -53,6 +53,8 @@ you center what the next layer reads, but do not scale it; divide by the deviati
 you normalize the outputs before tanh; measure what the next layer reads, behind it
     h = np.tanh(x @ W.T) → h = x @ W.T
     x = (h - mean) / std → x = np.tanh((h - mean) / std)
+you measure and divide by the variance; its root is the standard deviation
+    h.std(axis=0) → h.var(axis=0)
 your variance divides by m − 1; here it divides by m, as for the inputs
     h.std(axis=0) → h.std(axis=0, ddof=1)
 """)

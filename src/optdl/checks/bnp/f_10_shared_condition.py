@@ -21,7 +21,8 @@ def exercise(X, H):
 
 @exercise.cases
 def _(rng):
-    for rows, inputs, hidden in ((6, 1, 2), (9, 2, 3), (12, 3, 2)):
+    # of one normalized feature beside ones κ is 1, but not if its variance divides by N − 1
+    for rows, inputs, hidden in ((6, 1, 1), (9, 2, 3), (12, 3, 2)):
         X, H = (random_activations(rng, rows, features) for features in (inputs, hidden))
         yield {"X": X, "H": H * 0.2}
 
@@ -43,12 +44,12 @@ exercise.help(r"""
 you take the larger of two condition numbers; with one rate the eigenvalues of both layers compete
     extend(np.linalg.eigvalsh( → append(np.linalg.cond(
     max(values) / min(values) → max(values)
-your BN normalizes the inputs; it stands behind the first layer and normalizes what the second reads
-    (X, normal_H) → (normal_X, H)
 your BN normalizes the inputs as well; it leaves what the first layer reads as it is
     (X, normal_H) → (normal_X, normal_H)
 the column of ones is missing; each layer has a bias
     np.column_stack([np.ones(len(A)), A]) → A
+your variances divide by N − 1; here they divide by N
+    A.std(axis=0) for → A.std(axis=0, ddof=1) for
 you center, but do not scale; divide by the standard deviations, too
     ((A - A.mean(axis=0)) / A.std(axis=0) for → (A - A.mean(axis=0) for
 """)

@@ -63,8 +63,6 @@ you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam
     adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
     → (adam(grad_weight) - np.outer(adam(grad_bias), mean)) / (q * std) ** 2
     adam(grad_bias / q) / q → adam(grad_bias) / q**2
-your Pᵀ g lacks − μ(j) G_b(i); it has (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j)) for the weight
-    (grad_weight - np.outer(grad_bias, mean)) → grad_weight
 your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it
     - weight @ mean → + weight @ mean
 you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before

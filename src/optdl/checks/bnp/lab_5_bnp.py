@@ -214,7 +214,7 @@ you keep the size of the first minibatch; q² needs that of the last one
 you take the size of a minibatch in evaluation mode; q² needs that of the last one in training mode
     if not layer.training:\n            return → self.rows[self.place[layer]] = len(inputs[0])\n
             if not layer.training:\n            return
-your N adds up the passes since the last step; it is the size of the minibatch that passed last
+your N is wrong where several minibatches pass before a step; it is the size of the last of them
     self.rows[k] = len(h) → self.rows[k] += len(h)
 your ρ is always the same; keep the `rho` that the constructor is given
     = rho, eps1, eps2 → = 0.99, eps1, eps2

@@ -58,16 +58,12 @@ you take q² = min{n/N, 1}; it is the maximum
     max(grad_weight → min(grad_weight
 your n counts the outputs; q² counts the inputs, the columns of G_w
     grad_weight.shape[1] → grad_weight.shape[0]
-your step 5 does not divide the old G_b; it starts from G_b/q²
-    grad_bias / q2 → grad_bias
 you divide the sum of step 5 by q² as well; the new G_w has been divided already
     grad_bias / q2 - weight @ mean → (grad_bias - weight @ mean) / q2
 you add ε₁ itself; it multiplies the largest variance of the layer
     eps1 * var.max() → eps1
 you add ε₁ times each feature's own variance; take the largest variance of the layer
     eps1 * var.max() → eps1 * var
-your step 4 does not subtract μ(j) G_b(i)
-    (grad_weight - np.outer(grad_bias, mean)) → grad_weight
 your step 4 adds μ(j) G_b(i); it subtracts it
     grad_weight - np.outer → grad_weight + np.outer
 your step 5 adds the sum; it subtracts it

@@ -29,8 +29,6 @@ exercise.help(r"""
 3. Divide the number of features by that of rows, and return the larger of this quotient and 1.
 you take the smaller of n/N and 1; take the larger
     max(features → min(features
-your q² is below 1 where N is larger than n; the maximum is missing
-    max(features / rows, 1.0) → features / rows
 you add 1; take the larger of n/N and 1
     max(features / rows, 1.0) → features / rows + 1
 """)

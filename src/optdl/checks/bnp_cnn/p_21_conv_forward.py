@@ -48,8 +48,6 @@ you flip the kernel; networks use it as it stands
     w.reshape(o, -1) → w[:, :, ::-1, ::-1].reshape(o, -1)
 you swap rows and columns of the kernel; its third axis runs down the image
     w.reshape(o, -1) → w.swapaxes(2, 3).reshape(o, -1)
-you add the bias once for each input channel; add it once
-    + b → + h.shape[1] * b
 you reshape to (N, o, r, s) numbers in the order N, r, s, o; move the axis, as np.moveaxis does
     np.moveaxis(product.reshape(N, r, s, o), -1, 1) → product.reshape(N, o, r, s)
 you keep the last input channel alone, as `=` in a loop does; add up the channels

@@ -27,8 +27,12 @@ def descents(rng, count):
 
 @exercise.cases
 def _(rng):
-    for count, steps in ((3, 2), (3, 20), (5, 60)):
-        yield {**descents(rng, count), "steps": steps}
+    for count, number, less in ((3, 0, 0), (3, -1, 1), (5, -1, 0)):
+        case = descents(rng, count)
+        ends = [exercise.reference(**case, steps=steps) for steps in range(60)]
+        # the last step brings a start nearer to another minimum, or one more step would
+        changing = [k for k in range(1, 60) if any(ends[k] != ends[k - 1])]
+        yield {**case, "steps": changing[number] - less}
 
 
 @exercise.fact("descents with a small rate stay between the two maxima around their start")
@@ -45,14 +49,16 @@ exercise.help(r"""
    starts at once.
 3. `w[:, None] - roots` has a row for each start; multiply along the rows. After the last step,
    `np.argmin` of the distances says which minimum is nearest to each end.
-you return the minimum nearest to the start; run the descent, and compare its end
-    np.abs(w[:, None] - minima) → np.abs(starts[:, None] - minima)
 you count maxima as well; gradient descent leaves them, so take every second root
     roots[::2] → roots
 you return the maxima; J' goes from − to + at the first root, so that is a minimum
     roots[::2] → roots[1::2]
+your distances have signs, and the smallest is the most negative; take their absolute values
+    np.abs(w[:, None] - minima) → (w[:, None] - minima)
 you take every derivative at the start; each step takes it where the last one ended
     np.prod(w[:, None] → np.prod(starts[:, None]
+you take one step too few; `range(steps)` has `steps` numbers
+    range(steps) → range(steps - 1)
 you return where the descents end; return the minimum nearest to each end
     minima[nearest] → w
 you return the number of each minimum; return the minimum itself

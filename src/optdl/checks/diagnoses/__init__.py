@@ -80,11 +80,13 @@ def _of_parts(table: tuple[values.Row, ...], evidence: Evidence) -> str:
     for part in evidence.wrong:
         if text := values.first(table, part):
             said.setdefault(text, []).append(part.name)
-    half = len(evidence.wrong) / 2  # where most parts are far off, one that is near says nothing
+    # beside parts that are far off, one that is near or only in another order says nothing
+    count = len(evidence.wrong)
+    fewest = {values.NOT_EXACT: count / 2, values.IN_OTHER_ORDER: count}
     return "; ".join(
         _sentence(text, names)
         for text, names in said.items()
-        if len(names) >= half or not text.endswith(values.NOT_EXACT)
+        if all(len(names) >= few for end, few in fewest.items() if text.endswith(end))
     )
 
 

@@ -22,6 +22,8 @@ FORMS: tuple[tuple[str, Callable[[np.ndarray], Any]], ...] = (
     ("{0}/({0} − 1)", lambda s: s / (s - 1)),
     ("({0} − 1)", lambda s: s - 1),
     ("1/({0} − 1)", lambda s: 1 / (s - 1)),
+    ("(1 − {0})/{0}", lambda s: (1 - s) / s),
+    ("{0}/(1 − {0})", lambda s: s / (1 - s)),
     ("(1 − {0})²", lambda s: (1 - s) ** 2),
 )
 BEFORE = {"": 1.0, "−": -1.0, "2 · ": 2.0, "½ · ": 0.5}
@@ -33,12 +35,12 @@ def _one(
     """Return what words a condition has for the ratio or difference that is one in all cases.
 
     At least so many right numbers that differ have to be explained. In some of the cases or entries
-    a decimal number is an accident, where only one ``is_of_all`` counts.
+    a number is an accident, where only one ``is_of_all`` counts.
     """
 
     def words(part: Part) -> str:
         found = getattr(part, values)
-        if is_of_all and part.scope and found and found[0] % 1:
+        if is_of_all and part.scope:
             return ""
         alike = len(np.unique(part.rights)) >= fewest and found
         # relative to the first: among ratios of 1e-12 all are near in size
@@ -127,6 +129,12 @@ def _symbol(part: Part, values: list[float]) -> str:
     return ""
 
 
+def _term(part: Part) -> str:
+    """Return the term that is added, or subtracted, with its sign in words."""
+    symbol = _symbol(part, part.differences)
+    return f"minus {symbol[1:]}" if symbol.startswith("−") else symbol and f"plus {symbol}"
+
+
 PART: tuple[tuple[str, Callable[[Part], str]], ...] = (
     ("is {} the expected one", _one("ratios", fraction)),
     ("is {} times the expected one", lambda part: _symbol(part, part.ratios)),
@@ -140,6 +148,6 @@ PART: tuple[tuple[str, Callable[[Part], str]], ...] = (
             is_of_all=True,
         ),
     ),
-    ("is the expected one plus {}", lambda part: _symbol(part, part.differences)),
+    ("is the expected one {}", _term),
     ("is {}", _operand),
 )

@@ -38,7 +38,7 @@ NUMBERS: Changes = {
 }
 CHANGES: tuple[tuple[Any, Changes], ...] = (
     (bool, {"not {0}": lambda a: not a}),
-    (int, {"{0} + 1": lambda a: a + 1, **ONE}),
+    (int, {"{0} + 1": lambda a: a + 1, "{0} − 1": lambda a: a - 1, **ONE}),
     (float, NUMBERS),
     (
         np.ndarray,
@@ -51,7 +51,7 @@ CHANGES: tuple[tuple[Any, Changes], ...] = (
     (Callable, {text: _of_values(change) for text, change in VALUES.items()}),
 )
 """By the type of the argument."""
-USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999)
+USUAL = (0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999)
 
 
 PARTS: tuple[tuple[str, slice, str], ...] = (
@@ -70,7 +70,9 @@ def other_call(evidence: Evidence) -> str:
             names = listed([part.name for part in evidence.wrong if part.name])
             verb = "are" if len(evidence.wrong) > 1 else "is"
             code = observe(source_of, evidence.function)
-            if code and not re.search(r"\b(for|while)\b", code):  # no loop to ask about
+            sliced = "|".join(re.findall(r"`(\w+)`", text))
+            if code and not re.search(rf"\b(while|for\b.*\b({sliced}))\b", code):
+                # no loop over them to ask about
                 text = text.partition(": does ")[0]
             return f"{f'{names} {verb}' if names else 'your answer is'} what is right for {text}"
     return ""
@@ -105,7 +107,8 @@ def _changes(evidence: Evidence) -> Iterator[tuple[str, Change]]:
         kinds = [_kind(evidence.cases[0][name]) for name in (left, right)]
         if kinds[0] == kinds[1] is not None:
             yield f"`{left}` and `{right}` exchanged", partial(_exchanged, left, right)
-    for name in evidence.names:
+    # whole numbers first: half the rate may lead where one step less does
+    for name in sorted(evidence.names, key=lambda name: type(evidence.cases[0][name]) is not int):
         value = next((case[name] for case in evidence.cases if case[name] is not None), None)
         changes = next((changes for kind, changes in CHANGES if isinstance(value, kind)), {})
         for text, change in changes.items():

@@ -187,9 +187,15 @@ def size(evidence: Evidence) -> str:
             continue
         name, above = f"`{part.name}`" if part.name else "your answer", got > right
         if right.size > 3 and above.all() == above.any():
-            return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}"
+            sizes = np.unique(np.abs(got - right).round(9))
+            by = f" by {sizes[0]:g}" if len(sizes) == 1 else ""
+            return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
         ratios = got[right != 0] / right[right != 0]
         if ratios.size > 3 and np.isfinite(ratios).all():
+            if min(ratios) < 0 < max(ratios):  # a range that holds 0 or 1 tells nothing
+                return f"{name} has the wrong sign in some places, not in all"
+            if min(ratios) < 1 < max(ratios) > 2 * min(ratios):
+                return f"{name} is too large in some places and too small in others"
             times = f"{min(ratios):.3g} to {max(ratios):.3g} times".replace("-", "−")
             return f"wherever it differs, {name} is {times} the expected one"
     return ""

@@ -17,6 +17,7 @@ NOT_EXACT = (
     "is close but not exact: is something rounded or approximated, in float32, or a small number "
     "added?"
 )
+IN_OTHER_ORDER = "has the right numbers in another order"
 
 
 def _mapped(change: Callable[[np.ndarray], Any]) -> Callable[[Part], bool]:
@@ -34,7 +35,11 @@ def _is_nan(part: Part) -> bool:
 
 
 def _copied(part: Part) -> bool:
-    """Recognize paths whose rows are all equal, as when one array is appended each time."""
+    """Recognize paths whose rows are all the last one, as when one array is appended each time."""
+    return _stays(part) and all(near(pair.right[-1], pair.got[-1]) for pair in part.pairs)
+
+
+def _stays(part: Part) -> bool:
     return part.same_shape and all(_still(p.got) and not _still(p.right) for p in part.pairs)
 
 
@@ -131,6 +136,7 @@ PART: tuple[Row, ...] = (
     ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
     ("is {}", _constant),
     ("has all rows equal: is one and the same array appended each time? Append a copy", _copied),
+    ("has all rows equal", _stays),
     ("is an array of integers, which cuts the decimals off: make it one of floats", _of_integers),
     (
         "has lost its decimals: is there an array of integers, `int` or `//` in it?",
@@ -156,7 +162,7 @@ PART: tuple[Row, ...] = (
     ("has in each row what is right for the row before", _shifted(slice(1, None), slice(-1))),
     ("has in each row what is right for the next row", _shifted(slice(-1), slice(1, None))),
     (
-        "has the right numbers in another order",
+        IN_OTHER_ORDER,
         lambda part: part.same_shape and all(map(_permuted, part.pairs)),
     ),
     (

@@ -27,7 +27,7 @@ def _(rng):
         yield x, float(rng.choice(p)), np.random.default_rng(rng.integers(1000)), training
 
 
-@exercise.fact("inference draws nothing from `rng`")
+@exercise.fact("inference draws nothing from `rng`", is_visible=True)
 def _(function, rng):
     case = {"x": rng.normal(size=(4, 3)), "p": 0.6, "rng": rng, "training": False}
     return [*exercise.outcomes(function, [case])[0].states] == generators(case.values())

@@ -48,8 +48,6 @@ exercise.help(r"""
    with respect to $V$ is $\delta^T H$, and the gradient with respect to $H$ is $\delta V$.
 3. Multiply $\delta V$ entry by entry by the mask, and set it to 0 where $Z \le 0$. The transpose of
    the result times $X_t$ is the gradient with respect to $W$. Then update both weights.
-the mask is missing in your gradient of W; multiply by it
-    * mask →
 your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it
     * mask * (z > 0) → * (hidden > 0)
 the derivative of the ReLU is missing in your gradient of W; multiply by (Z > 0)

@@ -67,6 +67,8 @@ you round down, so the error is a little too large; round up
     np.ceil(n) → n
 where the size is a whole number, yours is one too many: "at most" includes equality, so round up
     int(np.ceil(n)) → int(n) + 1
+you divide by N + n₀, where n₀ is the size with replacement; divide by N − 1 + n₀
+    (population - 1 + n) → (population + n)
 you round up twice; solve the inequality for n first, and round up at the end
     (sigma / error) ** 2 → np.ceil((sigma / error) ** 2)
 your n grows like σ/error; the error falls like 1/√n, so n grows like the square

@@ -49,8 +49,6 @@ your cosine counts from iteration 0; it begins after the warm-up, with k − w
     (k - warmup) → k
 your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up
     / tau → / (tau - warmup)
-your learning rate rises again after iteration w + τ; from there on it is 0
-    min((k - warmup) / tau, 1) → (k - warmup) / tau
 your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0
     np.pi * s → 2 * np.pi * s
 """)

@@ -40,10 +40,6 @@ your rates follow linear scaling at every size; it ends as η comes near 2/λ
     (sizes + critical) → critical
 your rates follow linear scaling up to 2/λ; the exact rate approaches 2/λ little by little
     sizes / (sizes + critical) → np.minimum(sizes / critical, 1)
-your rates tend to 1/λ; the limit of stability is 2/λ
-    2 / curvature → 1 / curvature
 your rates follow the square root of n; the variance of a minibatch gradient is σ²/n
     sizes / (sizes + critical) → np.sqrt(sizes / (sizes + critical))
-you forget a factor λ: the floor has λ below, and 2 − ηλ brings another
-    curvature**2 → curvature
 """)

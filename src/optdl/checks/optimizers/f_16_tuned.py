@@ -14,8 +14,10 @@ def exercise(rates, search, again):
 @exercise.cases
 def _(rng):
     # the best rate is at one end, at the other, or inside
-    for count, best in ((5, 0), (5, 4), (6, 3)):
-        early, late, lucky, tempting = rng.permutation(np.delete(np.arange(count), best))[:4]
+    for count, best in ((5, 0), (5, 4), (6, 1)):
+        others = rng.permutation(np.delete(np.arange(count), best)).tolist()
+        others.sort(key=lambda k: best != 1 or k > 0)  # the only rate below one inside diverges
+        early, late, lucky, tempting = others[:4]
         early, late = sorted((early, late))
         search, again = rng.uniform(0.3, 0.4, size=(2, count, 3)).round(3)
         search[best] -= 0.1
@@ -41,10 +43,17 @@ exercise.help(r"""
    the row is neither the first nor the last.
 you leave diverged runs out of the mean, and a rate that often diverges can win; it must not
     np.mean(search → np.nanmean(search
+    with `nanmean` or `isnan` or `isfinite`, else a rate with a diverged run can win your search
+you number the rates that have not diverged; the row has to be that of all rates
+    np.nanargmin(np.mean(search, axis=1)) → np.argmin(np.mean(search[~np.isnan(search).any(1)], 1))
 you choose by the best single run; choose by the mean over the seeds
     np.mean(search → np.min(search
+you take means over the rates; each row of `search` is a rate, so take them over axis 1
+    search, axis=1 → search, axis=0
 you choose a rate that diverged: np.argmin takes nan for the smallest number
     np.nanargmin → np.argmin
+you look only at rates that have not diverged; one inside lies between any two of the search
+    0 < best < len(rates) - 1 → np.isfinite(search[:best].sum(1)).any() and best < len(rates) - 1
 you look at the largest rate only; the search must also go on below the smallest
     0 < best < → best <
 """)

@@ -36,10 +36,6 @@ exercise.help(r"""
 2. They are the scores' variance and mean, weighted by the $s_i$. Centering makes the mean zero.
 3. Divide the scores by the length of $v$. `np.average(…, weights=s)` takes a weighted mean, first
    of the scores and then of their squared distances from it. Which factor is left?
-your direction has the length of v; divide the scores by it
-    x @ v / np.linalg.norm(v) → x @ v
-you divide the scores by vᵀv; divide them by the length of v, and their squares are divided by vᵀv
-    / np.linalg.norm(v) → / (v @ v)
 your mean of the scores is not weighted; here the weights are the sᵢ
     np.average(scores, weights=s) → np.mean(scores)
 your first part is the mean square of the scores, the whole curvature; take their variance
