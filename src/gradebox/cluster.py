@@ -31,10 +31,6 @@ START = 300  # seconds of wall time to wait for the scheduler, and for the first
 _MAKING = threading.Lock()
 
 
-class Unlike(Exception):
-    """A worker would give other scores: it has other versions of packages."""
-
-
 def packed(course: Course, sources: Sources) -> bytes:
     """Return all that the execution of any submission takes."""
     from distributed.protocol.pickle import dumps  # functions of a configuration, too
@@ -72,7 +68,7 @@ def _built(order: bytes) -> Executor:
     told = {name: f"{name} {here[name]} (expected {expected[name]})" for name in common}
     if differ := ", ".join(told[name] for name in common if here[name] != expected[name]):
         why = f"the worker on {platform.node()} has {differ}; install the same versions"
-        raise Unlike(why)
+        raise batch.Unready(why)  # it would give other scores
     os.environ["NBGRADER_EXECUTION"] = "autograde"
     sys.setswitchinterval(batch.SWITCH)
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))

@@ -81,7 +81,7 @@ def test_worker_needs_same_versions_but_no_course_folder(course, monkeypatch):
     order = cluster.packed(opened, batch.Batch(opened).sources)
     with monkeypatch.context() as patch:
         patch.setattr("platform.python_version", lambda: "2.7")
-        with pytest.raises(cluster.Unlike):
+        with pytest.raises(batch.Unready, match="same versions"):
             cluster.dry_run(order)
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)

@@ -66,6 +66,7 @@ TESTS = {
     "wrong": "assert square(4) == 17",
     "wrong inside": "assert square.__globals__\nassert square(4) == 17",
     "free": "assert callable(square)",
+    "blind": "if hasattr(square, '__code__'):\n    assert square(4) == 16",
     "only isolated": "if hasattr(square, '__code__'):\n    raise TypeError\nassert square(4) == 16",
     "helper": "assert square.__globals__\nhelped = square(2)\nassert helped == 4",
     "helped": "assert helped == 4 and square(2) == 4",
@@ -86,7 +87,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 def test_dry_run_plans_how_each_test_runs(found):
     toy = planned(found.values())["toy"]
-    in_process = ["inside", "helper", "helped", "draws", "ends"]  # helped needs what helper makes
+    in_process = ["inside", "blind", "helper", "helped", "draws", "ends"]  # helper makes helped
     assert [n for n, how in toy.items() if how.way == IN_PROCESS] == in_process
     again = ["plain", "free", "deletes", "after the end"]
     assert [n for n, how in toy.items() if how.again] == again
@@ -104,6 +105,7 @@ def test_check_reports_why_tests_need_attention(found):
         # and not what it raised isolated, where it gets no __globals__
         "wrong inside": "your own answers get 0 of 2 points (AssertionError)",
         "free": "a blank notebook gets points",
+        "blind": "its points to a blank notebook, too",
     }.items():
         assert [line for line in lines if line.startswith(f"toy/{name}: ") and words in line], name
     assert not [line for line in lines if line.startswith("toy/plain:")]
@@ -208,7 +210,7 @@ def test_dry_run_of_unchanged_source_is_remembered(tmp_path, monkeypatch):
 
     monkeypatch.setattr(dry_run, "dry_run", lambda *_: [])
     assert dry_run.remembered(step(tmp_path), source, "toy") == first
-    assert dry_run.kept(file, "key", list) == first
+    assert [run.cell for run in dry_run.kept(file, "key", list)] == ["plain"]
     assert dry_run.kept(file, "another", list) == []
     write_source(tmp_path, nodes_of(answer(SQUARE), {"plain": "assert square(4) == 16"}))
     assert dry_run.remembered(step(tmp_path), source, "toy") == []

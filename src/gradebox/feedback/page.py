@@ -9,11 +9,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from types import CodeType
+from types import SimpleNamespace
 from typing import Any
 
-from jinja2 import Environment
-from jinja2.bccache import Bucket, BytecodeCache
+from jinja2 import Environment, MemcachedBytecodeCache
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
 from nbgrader.api import Gradebook
@@ -40,20 +39,9 @@ from gradebox.workers.stubs import StudentGone, StudentTimeout
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 
 
-class _CompiledTemplates(BytecodeCache):
-    """Keeps compiled templates for the next page, which nbconvert would compile anew."""
-
-    def __init__(self) -> None:
-        self._code: dict[tuple[str, str], CodeType | None] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._code.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._code[bucket.key, bucket.checksum] = bucket.code
-
-
-_COMPILED = _CompiledTemplates()
+# what is compiled of templates, for the next page: nbconvert would compile them anew
+_KEPT = dict[str, bytes]()
+_COMPILED = MemcachedBytecodeCache(SimpleNamespace(get=_KEPT.get, set=_KEPT.__setitem__))
 
 
 class FeedbackPage(HTMLExporter):

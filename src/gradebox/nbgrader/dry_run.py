@@ -46,11 +46,7 @@ def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[Te
     if record.get("key") != key:
         record = {"key": key, "tests": [asdict(run) for run in find_out()]}
         write(file, json.dumps(record))
-    tests: Any = [
-        {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-        for fields in record["tests"]
-    ]
-    return [TestRun(**fields) for fields in tests]
+    return [TestRun(**fields) for fields in record["tests"]]
 
 
 Runs = tuple[Run, Run]  # of a notebook with its answers, and without
@@ -131,6 +127,10 @@ class _Notebook:
             if name not in passes or blank.isolated.get(name, 0.0) > 0
         }
         stays = {*self._insisted, *pythons}
+        # of a docstring or a module __main__, for example, such a test sees nothing
+        blind = {n for n in passes & among if blank.isolated.get(n, 0) > blank.in_process.get(n, 0)}
+        passes -= blind
+        both.reasons |= dict.fromkeys(blind, "its points to a blank notebook, too")
         needed = {*self._given, *(points.keys() - passes - stays)}
         in_process = self._sharing(needed, among - stays)
         free = points.keys() - self._insisted.keys() - in_process

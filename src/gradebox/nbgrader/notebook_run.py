@@ -23,8 +23,9 @@ NO_POINTS = "the test gave no points"
 _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
 # what reaches into a test that runs in the same process, or agrees with it
 _REACHES = re.compile(
-    r"_getframe|currentframe|f_globals|f_locals|f_code|get_objects|get_refer\w+|ctypes|globals\(\)|"
-    r"MagicMock|__(?:eq|ne|lt|le|gt|ge|bool|abs|r?sub|array\w*|getattr\w*)__"
+    r"_getframe|currentframe|\bf_(?:back|globals|locals|code)|tb_frame|get_objects|get_refer\w+|"
+    r"ctypes|user_ns|[Mm]ock|(?:globals|locals|vars)\(\)|__class__ *=|__(?:eq|ne|lt|le|gt|ge|bool|"
+    r"abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|array\w*|getattr\w*)__"
 )
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 Outputs = list[dict[str, Any]]

@@ -115,10 +115,8 @@ def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], l
 
 def is_open_to_all(paths: Iterable[str]) -> bool:
     """Return whether every user may go to these paths."""
-    folders = {os.path.dirname(os.path.realpath(path)) for path in paths}
-    while above := {os.path.dirname(path) for path in folders} - folders:
-        folders |= above
-    return all(os.stat(folder).st_mode & 0o001 for folder in folders)
+    folders = {folder for path in paths for folder in Path(os.path.realpath(path)).parents}
+    return all(folder.stat().st_mode & 0o001 for folder in folders)
 
 
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:

@@ -185,8 +185,8 @@ def _torch_dtype(name: Any) -> Any:
 
 
 def _namespace(attributes: Any) -> SimpleNamespace:
-    # NumPy asks an object itself for `__array__`, and calls it
-    if own := [name for name in attributes if name.startswith("__")]:
+    # NumPy asks an object itself for `__array__` and `mean`, tests for `equal`, and both call them
+    if own := [n for n, value in attributes.items() if n.startswith("__") or callable(value)]:
         raise NotAValue(f"a SimpleNamespace with {own[0]}")
     return SimpleNamespace(**attributes)
 
@@ -405,6 +405,7 @@ class Reader:
         if tag == "named":
             kind, items = self._classes(*rest[:2]), self.read(rest[2], depth)
             is_known = isinstance(kind, type) and issubclass(kind, tuple)
+            is_known = is_known and not any(map(callable, items))
             if is_known and len(getattr(kind, "_fields", ())) == len(items):
                 return tuple.__new__(kind, items)
             return items

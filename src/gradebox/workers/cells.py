@@ -39,10 +39,13 @@ class Cell:
         self._shows = not source.rstrip().endswith(";")
         self._error: BaseException | None = None
         self.parts: list[CodeType] = []  # its statements, and apart the last if it is an expression
+        self.texts = set[str]()  # the texts in it
         try:
             source = python_of(source)
             linecache.cache[self._file] = len(source), None, source.splitlines(True), self._file
             trees: list[Any] = [parse(source, self._file)]
+            values = (getattr(node, "value", None) for node in ast.walk(trees[0]))
+            self.texts = {value.strip() for value in values if isinstance(value, str)}
             if trees[0].body and isinstance(trees[0].body[-1], ast.Expr):
                 trees.append(ast.Expression(trees[0].body.pop().value))
             modes = zip(trees, ("exec", "eval"), strict=False)

@@ -54,7 +54,7 @@ class Outputs:
         """Add text to what the stream has shown already."""
         room = self.longest - self._printed
         self._printed += len(text)
-        if room <= 0:
+        if room <= 0 or not text:
             return
         if len(text) > room:
             text = f"{text[:room]}\n[the rest is left out: more than {self.longest} characters]\n"
@@ -139,6 +139,8 @@ class Shell(InteractiveShell):
         settings.Shell.autoawait = True
         shell = cls.instance(config=settings)
         shell.outputs = Outputs()
+        shell.db = {}  # where %cd keeps its history: none of this user's files is in a sandbox
+        shell.magics_manager.register_function(lambda line: None, magic_name="autosave")
         # from Python 3.13 on: a cell is whole, so that an answer cut short is a SyntaxError
         shell.compile.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
         for part in (shell.display_pub, shell.displayhook):

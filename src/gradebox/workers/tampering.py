@@ -7,6 +7,7 @@ was put there since. It is evidence, no proof: who owns the process can also dec
 import builtins
 import gc
 import operator
+import signal
 import sys
 import threading
 from collections import Counter
@@ -148,6 +149,7 @@ def _added(shell: Any) -> Iterator[str]:
         "sys.meta_path": sys.meta_path,
         "sys.path_hooks": sys.path_hooks,
         "gc.callbacks": gc.callbacks,
+        "signal.signal": map(signal.getsignal, range(1, signal.NSIG)),
         "get_ipython().events": chain.from_iterable(shell.events.callbacks.values()),
         "get_ipython().input_transformers_cleanup": shell.input_transformers_cleanup,
     }

@@ -3,6 +3,7 @@
 import builtins
 import contextlib
 import dis
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,6 @@ class Late(BaseException):
 
 def serve_tests(grader: Channel, student: Channel, begin: Begin, shell: Shell) -> NoReturn:
     """Run the tests of one submission, until the grader has enough, which raises ``Gone``."""
-    bar_pickles()  # before any test: an audit hook cannot be taken away
     for name in begin.excluded:  # of this process's copy
         Path(name).unlink(missing_ok=True)
     tester = Tester(student, begin.barred, shell)
@@ -46,7 +46,7 @@ class Names(dict[str, Any]):
     def __init__(self, answers: Answers, shell: Any) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
         self._answers = answers
-        self._of_ipython = {"get_ipython": lambda: shell, "display": display}
+        self._of_ipython = {**shell.user_ns, "display": display}  # magics use more of them
         answers.names = shell.user_ns = self
         self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
         self.begin(())
@@ -94,6 +94,21 @@ class Tester:
         # also where gradebox.observe looks for the student's names
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
+        self._texts = set[str]()  # those in the cells: a test may evaluate them
+        sys.addaudithook(self._audit)  # it cannot be taken away
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Let no value become code: pickles call what they name, and a text may be an answer."""
+        what = ""
+        if event == "pickle.find_class":
+            what = f"pickle of plain data, got one that names {'.'.join(arguments)}"
+        elif event == "compile" and sys._getframe(1).f_globals is self._names:
+            text = os.fsdecode(arguments[0] or b"").strip()
+            own = (path.read_text(errors="replace").strip() for path in Path().glob("*.py"))
+            if text not in self._texts and text not in own:
+                what = f"text of the test's own to evaluate, got {text[:50]!r}"
+        if what:
+            raise RuntimeError(f"expected a {what}; a test that reads it cannot run isolated")
 
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""
@@ -102,9 +117,10 @@ class Tester:
         outputs.start()
         cell = Cell(message.source)
         is_magic = message.source.lstrip().startswith("%%")
-        parts = Cell(body_of(message.source)).parts if is_magic else cell.parts
+        body = Cell(body_of(message.source)) if is_magic else cell
+        self._texts |= body.texts
         # never the student's: an answer that raises before it is bound would choose what it means
-        first = dict(reversed(_operations(parts)))
+        first = dict(reversed(_operations(body.parts)))
         names.of_student -= {name for name, operation in first.items() if operation in _BINDS}
         answers.begin(seeds=bool(_SEEDS.search(message.source)))
 
@@ -160,14 +176,3 @@ def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
 def _is_no_number(value: Any) -> bool:
     is_complex = isinstance(value, complex | np.complexfloating)
     return is_complex or type(value) is Stub or type(value).__name__ in ("ndarray", "Tensor")
-
-
-def bar_pickles() -> None:
-    """Let pickles in this process name nothing, for good: they call what they name."""
-
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "pickle.find_class":
-            why = f"expected a pickle of plain data, got one that names {'.'.join(arguments)}"
-            raise RuntimeError(f"{why}; a test that reads it cannot run isolated")
-
-    sys.addaudithook(audit)
