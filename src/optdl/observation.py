@@ -123,6 +123,9 @@ def outcome(
                 for name, value in zip(case, arguments, strict=True)
             ]
         value = use(answer, *given) if use else answer(*given)
+        if type(value) is list and len(value) > 1000:
+            value = _compact(value)
+        found = ["value", value] if is_plain(value) else described(value)
     except (Exception, SystemExit) as error:
         raised = type(error).__name__, str(error)
         if use is None or _is_of_student(error, answer):
@@ -136,9 +139,6 @@ def outcome(
         is_same = type(before) is np.ndarray and before.tobytes() == after.tobytes()
         if not is_same and _differ(before, after):
             changed = name
-    if type(value) is list and len(value) > 1000:
-        value = _compact(value)
-    found = ["value", value] if is_plain(value) else described(value)
     kind, content = ("value", found[1]) if found[0] == "value" else ("other", found)
     return Observation(kind, content, text, changed, "", generators(arguments))
 
@@ -359,11 +359,13 @@ def is_plain(value: Any, depth: int = 20) -> bool:
     if type(value) is np.ndarray or isinstance(value, np.generic):
         return value.dtype.kind in "biufcSUMm"
     if isinstance(value, list | tuple | set | frozenset | dict):
+        if not depth:
+            raise RecursionError("what is returned holds itself, or is nested too deeply")
         items = [*value, *value.values()] if isinstance(value, dict) else value
         for item in items:
             if type(item) is not float and not is_plain(item, depth - 1):
                 return False
-        return depth > 0
+        return True
     torch = sys.modules.get("torch")
     if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
         return bool(value.device.type == "cpu" and value.layout is torch.strided)

@@ -254,8 +254,6 @@ def test_message_shows_smallest_failing_case_and_mistake(toy):
         (lambda v, n: sys.exit(), "your function calls `exit()`"),
         (lambda v, n: print(v.std()), "prints its answer and returns None"),
         (lambda v, n: 1 / 0, "raised ZeroDivisionError: division by zero"),
-        (lambda v, n: v[n + 1], "raised IndexError: index 3 is out of bounds"),
-        (lambda v, n: np.linalg.inv(0 * np.eye(2)), "raised LinAlgError: Singular matrix"),
         (lambda v, n: v, "expected a single number, got shape (2,)"),
         (lambda v, n: (v, abs), "expected a single number, got a tuple"),
         (lambda v, n: "0.1", "expected a number, got a str"),
@@ -263,7 +261,8 @@ def test_message_shows_smallest_failing_case_and_mistake(toy):
         (lambda v, n: {n: abs}, "expected a number, got a dict"),
         (lambda v, n: np.array([v, None], dtype=object), "got an array of dtype object"),
         (lambda v, n: 1j + spread(v, n), "expected real numbers"),
-        (lambda v, n: spread(v, n) + 0.5, "the values differ"),
+        (lambda v, n: np.longdouble(n), "the values differ"),
+        (lambda v, n: (own := []).append(own) or own, "returned holds itself"),
     ],
 )
 def test_general_mistakes_are_explained_in_both_processes(toy, function, expected):

@@ -79,7 +79,7 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y**2", "is the square of the expected one"),
         ("np.sqrt(y)", "is the root of the expected one"),
         ("1 / y", "is one over the expected one"),
-        ("0 * y", "is 0 in all cases tried"),
+        ("-0.0 * abs(y)", "is 0 in all cases tried"),
         ("y * np.nan", "has entries that are nan"),
         ("y.astype(np.float32)", "in single precision"),
         ("y.astype(int)", "is an array of integers"),

@@ -16,6 +16,12 @@ NAMES = {"__name__": "__main__", "__builtins__": builtins}
 
 ELSEWHERE = "What needs more runs in JupyterLab."
 
+LACKING = (
+    "What needs more than NumPy, matplotlib and the course without PyTorch runs in JupyterLab: "
+    "this page's Python has no module named "
+)
+"""Begins what Python says of a module that it does not find, in a cell and in a check alike."""
+
 
 def main():
     """Do what the request asks, and write the answer."""
@@ -35,6 +41,7 @@ def begin(modules=()):
     """Import what the first check needs."""
     sys.modules["__main__"].__dict__.update(NAMES)
     builtins.input = refuse_input
+    importlib._bootstrap._ERR_MSG_PREFIX = LACKING
     for module in modules:
         __import__(module)
     return {"status": "ok", "version": sys.version.split()[0]}
@@ -62,21 +69,20 @@ def extend(archive, folder):
 
 def refuse_input(prompt=""):
     """Say that nobody can answer."""
-    raise RuntimeError(
-        "input() does not work on this page: nobody is asked. Write the value into the code."
-    )
+    raise RuntimeError("input() does not work on this page: write the value into the code.")
 
 
 def run(cells, names=NAMES):
     """Run cells one after the other, up to the first error; a cell is a name and its source."""
     error, name = None, ""
     for name, source in cells:
-        error = execute(name, source, names)
-        if error:
+        if error := execute(name, source, names):
             break
     images, problem = figures(f"<{name}>")
     error = error or problem
     if error:
+        missing = re.search(f"{LACKING}'(.*?)'", error["text"])
+        error["missing"] = missing and missing[1]
         return {"status": "error", "cell": name, **error, "figures": images}
     return {"status": "ok", "figures": images}
 
@@ -112,17 +118,11 @@ def describe(error, filename):
     if kind in ("CheckFailed", "Stopped"):
         return {"kind": kind, "text": str(error), "line": None}
     if isinstance(error, SystemExit):
-        return {
-            "kind": kind,
-            "text": "SystemExit: the cell asked Python to end; its names are still here.",
-            "line": None,
-        }
+        text = "SystemExit: the cell asked Python to end; its names are still here."
+        return {"kind": kind, "text": text, "line": None}
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == filename else None
-    frames = (
-        traceback.extract_tb(error.__traceback__, limit=-60)
-        if not isinstance(error, RecursionError)
-        else ()
-    )
+    trace = None if isinstance(error, RecursionError) else error.__traceback__
+    frames = traceback.extract_tb(trace, limit=-60)
     own = [frame for frame in frames if frame.filename == filename]
     if own:
         line = own[-1].lineno
@@ -135,8 +135,7 @@ def describe(error, filename):
     if sentence := lacking(error, frames):
         last[-1] = f"{kind}: {sentence}\n"
     text = "".join(traceback.format_list(frames[-8:]) + last)
-    answer = {"kind": kind, "text": text[-6000:], "line": line}
-    return answer | {"missing": error.name} if isinstance(error, ModuleNotFoundError) else answer
+    return {"kind": kind, "text": text[-6000:], "line": line}
 
 
 def lacking(error, frames):
@@ -151,12 +150,7 @@ def lacking(error, frames):
     if any(re.search(r"/(urllib|http|socket)\b", frame.filename) for frame in frames):
         return f"This page's Python has no network. {ELSEWHERE}"
     if isinstance(error, ModuleNotFoundError):
-        if not error.name or error.name.partition(".")[0] == "optdl":
-            return error.msg
-        return (
-            f"{error.name} is not part of this page's Python, which has NumPy, matplotlib and the "
-            f"course's own modules. {ELSEWHERE}"
-        )
+        return error.msg
     return ""
 
 

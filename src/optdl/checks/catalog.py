@@ -8,21 +8,18 @@ from pathlib import Path
 
 import optdl.checks
 from optdl.checks.exercise import Exercise
+from optdl.checks.report import Plain
 
 _BLOCK = re.compile(r"[a-z]+\d?_\d+_")
 """Begins the name of a block's file: ``l1_07_standard_error.py``, ``lab_1_sgd.py``."""
 
 
-class UnknownExercise(KeyError):
+class UnknownExercise(Plain, KeyError):
     """There is no exercise with a key; the message says which may be meant."""
 
     def __str__(self) -> str:
         """Return the message without the quotes that a key has."""
         return str(self.args[0])
-
-    def _render_traceback_(self) -> list[str]:
-        """Show the message alone in a notebook."""
-        return [f"✗ {self}"]
 
 
 def _imported(pattern: str, lab: bool | None = None) -> dict[str, Exercise]:
@@ -81,5 +78,5 @@ def find(key: str) -> Exercise:
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
         advice = f"did you mean {near[0]!r}?" if near else "copy the key from the notebook"
-        raise UnknownExercise(f"there is no exercise {key!r}; {advice}")
+        raise UnknownExercise(f"✗ there is no exercise {key!r}; {advice}")
     return known[key]

@@ -2,9 +2,9 @@
 
 import sys
 from collections import Counter
-from typing import Any
 
 from optdl.checks.catalog import find
+from optdl.checks.diagnoses.notebook import shell
 
 _TOLD: Counter[str] = Counter()
 """How many hints of each exercise were told."""
@@ -33,8 +33,8 @@ def hint(key: str) -> None:
 
 def _show(text: str) -> None:
     """Show Markdown as a notebook does, and as it is written elsewhere."""
-    shell: Any = sys.modules.get("IPython")
-    if shell is not None and shell.get_ipython() is not None:
-        shell.display.display({"text/markdown": text, "text/plain": text}, raw=True)
+    if shell() is not None:
+        shown = {"text/markdown": text, "text/plain": text}
+        sys.modules["IPython"].display.display(shown, raw=True)
     else:
         print(text)

@@ -12,18 +12,18 @@ LIKELY_CAUSE = "Likely cause: "
 """How the lines of a message begin that say what is wrong, and which known mistake explains it."""
 
 
-class _Plain:
+class Plain:
     """Is shown in a notebook as its message alone: the stack of the checker teaches nothing."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
 
 
-class CheckFailed(_Plain, AssertionError):
+class CheckFailed(Plain, AssertionError):
     """The answer to an exercise is not right yet; the message says why."""
 
 
-class Stopped(_Plain, KeyboardInterrupt):
+class Stopped(Plain, KeyboardInterrupt):
     """A check was interrupted; the message says where the student's function was."""
 
 
@@ -51,10 +51,10 @@ def show(value: Any, names: Any = "", digits: int = 4) -> str:
     """
     if isinstance(value, np.ndarray) and value.ndim:
         return _show_array(value, digits)
+    if isinstance(value, float | np.longdouble | np.clongdouble):
+        return f"{value:.{max(10, digits)}g}"
     if isinstance(value, np.ndarray | np.generic):
         return show(value.item(), "", digits)
-    if isinstance(value, float):
-        return f"{value:.{max(10, digits)}g}"
     if holds_arrays(value) or (isinstance(value, tuple) and _named(value, names)):
         return _show_items(value, names, digits)
     if isinstance(value, tuple):

@@ -17,6 +17,7 @@ def _(rng):
     for low, high, least, most in ((1, 2, 0.1, 0.9), (2, 4, 1.1, 3.0), (3, 7, 0.1, 0.9)):
         n = int(rng.integers(low, high))
         gradient, direction = rng.normal(size=n).round(1) + 0.05, rng.normal(size=n).round(1) + 0.15
+        gradient += 9 * direction * (low == 3)  # the last step goes downhill
         lr = round(float(rng.uniform(least, most)), 2)
         yield gradient, random_hessian(rng, n).round(1) + np.eye(n), lr, direction
 

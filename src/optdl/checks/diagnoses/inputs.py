@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper
-from inspect import Parameter, signature
+from inspect import signature
 from itertools import combinations
 from typing import Any
 
@@ -147,7 +147,7 @@ def _fixed(evidence: Evidence, name: str) -> list[Any]:
     kinds = {*map(type, values)}
     found = [*USUAL] if kinds == {float} else values if kinds == {str} else []
     is_various = kinds == {float} or len({*map(str, values)}) > 1
-    return [*dict.fromkeys(found + [default] * (default is not Parameter.empty and is_various))]
+    return [*dict.fromkeys(found + [default] * (type(default) in kinds and is_various))]
 
 
 def _sliced(names: list[str], part: slice, case: Case) -> Case:

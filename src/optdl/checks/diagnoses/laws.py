@@ -181,7 +181,7 @@ def claim(evidence: Evidence) -> str:
     # a fact about values, which compares all of them, says nothing of a type
     for fact in evidence.exercise.properties if any(evidence.wrong_cases) else ():
         try:
-            held = fact.holds(evidence.function, np.random.default_rng(0))
+            held = bool(fact.holds(evidence.function, np.random.default_rng(0)))
         except Exception:  # what an answer cannot do says nothing of this fact
             continue
         if not held:

@@ -53,7 +53,7 @@ def _constant(part: Part) -> str:
     if number is None or (part.scope and number):
         return ""
     # one number that is no more than a rounding error is another one in each call
-    text = "0 up to rounding" if number and near(0.0, number) else f"{number:.6g}"
+    text = "0 up to rounding" if number and near(0.0, number) else f"{number + 0.0:.6g}"
     return text if part.scope else f"{text} in all cases tried"
 
 

@@ -9,7 +9,14 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-__version__ = "0"
+__version__, __path__ = "0", []
+
+
+def __getattr__(name):
+    """Import a part, as SciPy does; of one that is not below, the error says where it is."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return __import__(f"scipy.{name}")
 
 
 def expit(x):
