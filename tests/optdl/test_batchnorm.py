@@ -125,6 +125,8 @@ def test_random_shift_moves_whole_minibatches_in_training(rng):
         slopes.append(slope)
     assert np.abs(slopes[0] - slopes[1]).max() > 0.1
     assert_close(layer.eval()(torch.from_numpy(x)), x)
+    images = bn.RandomShift(3, size=0.5)(torch.ones(2, 3, 3, 3))  # of each channel alone
+    assert_close(images, images[:1, :, :1, :1].expand_as(images))
 
 
 @pytest.mark.row("P-08")
@@ -266,11 +268,14 @@ def test_inference_takes_a_share_of_the_example(rng):
 
 
 @pytest.mark.row("L2-15")
-@pytest.mark.parametrize("make", [bn.BatchNorm, bn.BatchRenorm, bn.GhostBatchNorm])
+@pytest.mark.parametrize(
+    "make", [bn.BatchNorm, bn.BatchRenorm, bn.GhostBatchNorm, bn.FourThingsNorm]
+)
 def test_single_example_is_refused_only_in_training(make):
     layer = make(3)
-    with pytest.raises(ValueError, match="a single value in this minibatch"):
-        layer(torch.ones(1, 3))
+    for count in (0, 1):
+        with pytest.raises(ValueError, match="no two values in this minibatch"):
+            layer(torch.ones(count, 3))
     assert layer.eval()(torch.ones(1, 3)).shape == (1, 3)
     assert layer.train()(torch.ones(1, 3, 4, 4)).shape == (1, 3, 4, 4)
 

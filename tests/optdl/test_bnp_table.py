@@ -52,7 +52,10 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 from torch.utils.checkpoint import checkpoint
 
 from optdl.bnp import BNP, optimizers
+from optdl.bnp.coordinates import Coordinates
 from optdl.data import Examples
+from optdl.optimizers import Nesterov
+from optdl.optimizers.in_torch import Stepped
 from optdl.training import train
 
 torch.set_num_threads(1)
@@ -157,6 +160,7 @@ MAKERS = {
     "NAdam": one(torch.optim.NAdam, lr=0.1),
     "RAdam": one(torch.optim.RAdam, lr=0.1),
     "Rprop": one(torch.optim.Rprop),
+    "Nesterov of optdl": one(Stepped, opt=Nesterov(0.1, alpha=0.9)),
 }
 
 
@@ -416,6 +420,12 @@ def test_step_in_parameter_hook_is_refused():
         backward(model)
 
     refused(loop, "before the gradient of its weight is there", model=dense())
+    model, bnp = with_bnp(dense())
+    bnp.attach(sgd := torch.optim.SGD([model.bias], lr=1.0))
+    loss_of(model(batch())).backward(inputs=[model.bias])  # is no such hook
+    right = model.bias - model.bias.grad
+    sgd.step()
+    assert_same(model.bias, right)
 
 
 @line("An optimizer of another model")
@@ -435,14 +445,35 @@ class Interrupted(torch.optim.SGD):
 
 
 @line("An interrupted step")
-def test_interrupted_step_restores_parameters():
+def test_interrupted_step_restores_parameters(monkeypatch):
     torch.optim.SGD(network().parameters())  # its step has hooks now, and the subclass has its own
-    for form in ("attach", "closure", "split"):
-        model = network()
-        with pytest.raises(KeyboardInterrupt):
-            trained(form, one(Interrupted, lr=1.0), lambda model=model: model)
+    for form, way in itertools.product(("attach", "closure", "split"), ("", "enter", "leave")):
+        model, calls = network(), [vars(Coordinates).get(way)]  # none is left for the second layer
+        make = one(torch.optim.SGD if way else Interrupted, lr=1.0)
+        with monkeypatch.context() as patch:
+            if way:
+                patch.setattr(Coordinates, way, lambda z, calls=calls: calls.pop()(z))
+            with pytest.raises((KeyboardInterrupt, IndexError)):
+                trained(form, make, lambda model=model: model)
         assert_same(values(model), values(network()), 0.0)
         model(batch())  # is not refused
+
+
+@line("Hooks of a step")
+@pytest.mark.parametrize("late", [False, True])
+def test_step_hooks_see_theta(late):
+    model, bnp = with_bnp()
+    adam, seen = torch.optim.Adam(model.parameters()), []
+    if not late:
+        bnp.attach(adam)
+    adam.register_step_pre_hook(lambda *_: seen.append([*values(model), *gradients(model)]))
+    adam.register_step_post_hook(lambda *_: seen.append(values(model)))
+    if late:
+        bnp.attach(adam)
+    backward(model)
+    before = [*values(model), *gradients(model)]
+    adam.step()
+    assert_same(seen, [before, values(model)], 0.0)
 
 
 @line("Decoupled weight decay (AdamW)")
@@ -633,9 +664,11 @@ def test_autograd_of_weights_counts_as_backward(model, bnp):
         parameter.grad = sum(found)
 
 
-@same("A backward pass twice through one forward pass", x=batch(2))  # q² = 5/2: N is 2, not 4
-def test_rows_count_once_in_two_backward_passes(model, bnp):
-    value = loss_of(model(batch(2)))
+@same("A backward pass twice through one forward pass", 64, 2, x=batch(3))  # q² = 5/3: N is 3
+def test_rows_count_once_in_two_backward_passes(model, bnp, apart):
+    for layer in bnp._layers:
+        layer.MAX_PASSES = apart
+    value = sum(loss_of(model(row)) for row in batch(3).split(1)) / 3
     (0.25 * value).backward(retain_graph=True)
     (0.75 * value).backward()
 
@@ -873,11 +906,14 @@ def test_weight_used_beside_its_layer_counts():
 
 @line("A hook on the gradient of a weight")
 def test_weight_gradient_hook_is_warned_of():
-    model, bnp = with_bnp()
-    model[2].weight.register_hook(lambda g: g * (model[2].weight > 0))
-    with pytest.warns(UserWarning, match=r"\['2'\] have hooks.*multiply the weight by the mask"):
+    for register in (torch.Tensor.register_hook, torch.Tensor.register_post_accumulate_grad_hook):
+        model, bnp = with_bnp()
+        register(model[2].weight, lambda _: None)
+        with pytest.warns(
+            UserWarning, match=r"\['2'\] have hooks.*multiply the weight by the mask"
+        ):
+            stepped(model, bnp, batch())
         stepped(model, bnp, batch())
-    stepped(model, bnp, batch())
 
 
 @line("A penalty on derivatives of the network")
@@ -1602,8 +1638,9 @@ def test_tied_and_computed_weights_are_refused():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     model[1].bias = model[0].bias
     assert_refused(model, "'0': it shares its bias with '1'")
-    normalized = parametrizations.weight_norm(nn.Linear(2, 2))
-    assert_refused(nn.Sequential(normalized), "computed from other parameters")
+    for name in ("weight", "bias"):
+        normalized = parametrizations.weight_norm(nn.Linear(2, 2), name, dim=None)
+        assert_refused(nn.Sequential(normalized), rf"its {name} is computed.*skip=\('0',\)\)$")
     assert_refused(nn.Linear(2, 2, device="meta"), r"make the BNP after model\.to_empty")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -315,15 +315,6 @@ def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsy
     assert Record.load(file).stop == "all 4 epochs"
 
 
-def test_missing_data_message_names_the_folder(tmp_path, capsys):
-    one = experiment(
-        tmp_path, "--imagenet", str(tmp_path / "none"), data="imagenet", network="resnet18",
-        settings={"size": 32},
-    )  # fmt: skip
-    one.perform()
-    assert f"there is no folder {tmp_path / 'none' / 'train'}" in capsys.readouterr().err
-
-
 @pytest.mark.row("P-18")
 @pytest.mark.parametrize("method", ["BNP", "vanilla"])
 def test_watching_condition_numbers_leaves_training_alone(method, tmp_path):

@@ -7,6 +7,7 @@ import itertools
 import math
 import subprocess
 import sys
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ from optdl.optimizers import (
     torch_equivalent,
     with_l2_penalty,
 )
+from optdl.optimizers.in_torch import Stepped
 
 # torch's own forward-mode code still uses it
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
@@ -224,11 +226,10 @@ def test_first_order_methods_leave_the_saddle(name):
 # --- against torch.optim ----------------------------------------------------------------------
 
 
-def in_torch(name, settings, grad, start, steps):
-    """The iterates of torch.optim, in float64, one tensor at a time."""
+def in_torch(make, grad, start, steps):
+    """The iterates of an optimizer of torch that is made of one tensor, in float64."""
     theta = torch.tensor(start, requires_grad=True)
-    single = {} if name == "Muon" else {"foreach": False}  # Muon's is foreach alone
-    optimizer = getattr(torch.optim, name)([theta], **settings, **single)
+    optimizer = make([theta])
     # the gradient of θ · g is g
     loss = lambda: (theta * torch.tensor(grad(theta.detach().numpy()))).sum()  # noqa: E731
     return torch_path(optimizer, theta, loss, steps)
@@ -254,10 +255,18 @@ def our_path(opt, grad, start, steps):
 def test_paths_match_torch_over_120_steps(opt, decay):
     name, settings = torch_equivalent(opt)
     settings |= {"weight_decay": decay} if decay else {}
+
+    def in_groups(parameters):  # of ours, where one group has another rate and no gradients
+        groups = [{"params": [torch.ones(1)]}, {"params": parameters, "lr": opt.lr}]
+        return Stepped(groups, dataclasses.replace(opt, lr=1.0))
+
     for objective in OBJECTIVES[:3]:
         penalized = with_l2_penalty(objective.gradient, decay)
         ours = our_path(opt, penalized, objective.start, 120)
-        theirs = in_torch(name, settings, objective.gradient, objective.start, 120)
+        make = partial(getattr(torch.optim, name), foreach=False, **settings)
+        theirs = in_torch(make, objective.gradient, objective.start, 120)
+        grouped = in_torch(in_groups, penalized, objective.start, 120)
+        assert_allclose(grouped, theirs, rtol=0, atol=4e-15)
         # a comparison of two paths that stand still would prove nothing
         assert np.linalg.norm(ours[-1] - ours[0]) > 0.05
         assert_allclose(ours, theirs, rtol=0, atol=4e-15)
@@ -653,7 +662,7 @@ def test_muon_matches_torch(shape, nesterov, adjust, decay, monkeypatch, rng):
                 "adjust_lr_fn": adjust}  # fmt: skip
     # torch orthogonalizes in bfloat16, of 8 bits
     for tolerance in (0.15, 1e-13):
-        expected = in_torch("Muon", settings, given(gradients), start, 50)
+        expected = in_torch(partial(torch.optim.Muon, **settings), given(gradients), start, 50)
         assert_allclose(path, expected, rtol=0, atol=tolerance)
         monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
 

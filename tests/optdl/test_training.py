@@ -16,6 +16,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from optdl.bnp import BNP
 from optdl.data import Examples
+from optdl.optimizers import Nesterov
+from optdl.optimizers.in_torch import Stepped, Together
 from optdl.training import Schedule, State, graphed, order_seed, train, zero_one
 
 
@@ -350,6 +352,11 @@ def adam(model):
     return torch.optim.Adam(model.parameters(), lr=0.01)
 
 
+def together(model):
+    rest = Stepped([*model.parameters()][2:], Nesterov(0.05, alpha=0.9))
+    return Together(adam(model[0]), rest)
+
+
 def images(seed=0, m=22):
     rng = np.random.default_rng(seed)
     return Examples(rng.normal(2.0, size=(m, 2, 5, 5)), rng.integers(3, size=m))
@@ -401,7 +408,8 @@ def assert_same_run(setup, record, expected):
 @pytest.mark.parametrize(
     ("arguments", "step"),  # in the first, the second and the last epoch
     [((plain, momentum, True), 2), ((plain, adam, False), 9), ((dropped, adam, True), 29),
-     ((dropped, momentum, False), 9), ((normalized, momentum, True), 29)],
+     ((dropped, momentum, False), 9), ((normalized, momentum, True), 29),
+     ((plain, together, False), 9)],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:bnp.step.. before Adam")
 def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, arguments, step):

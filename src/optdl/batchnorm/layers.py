@@ -202,7 +202,7 @@ class FourThingsNorm(BatchNorm):
 
     def normalize(self, x: torch.Tensor) -> torch.Tensor:
         """Return x̂ of (m, d, positions) in training, and update the moving averages."""
-        parts = _parts(x, self.ghost_size or len(x))
+        parts = _parts(x, self.ghost_size or len(x) or 1)
         return torch.cat([self._normalize_part(part) for part in parts])
 
     def _normalize_part(self, x: torch.Tensor) -> torch.Tensor:
@@ -225,7 +225,7 @@ class FourThingsNorm(BatchNorm):
 
     def _grouped(self, x: torch.Tensor) -> torch.Tensor:
         """Return (m, groups, positions): what shares statistics lies along the last axis."""
-        return x.reshape(len(x), self.groups, -1)
+        return x.reshape(len(x), self.groups, self.features // self.groups * x.shape[2])
 
     def _spread(self, moment: torch.Tensor) -> torch.Tensor:
         """Return the statistics of each feature from those of its group, along the first axis."""
@@ -240,8 +240,8 @@ class RandomShift(nn.Module):
     .. math:: y = (1 + \tfrac a2 u)\,x + a\,v, \qquad
         u \sim U(0, 1), \quad v \sim U(-1, 1),
 
-    with u and v for each of the features, and ``size`` = a; at inference y = x. The numbers come
-    from torch's global generator. Source: L1-41.
+    with u and v for each of the features, or of the channels of images, and ``size`` = a; at
+    inference y = x. The numbers come from torch's global generator. Source: L1-41.
 
     >>> RandomShift(2, size=0.5).eval()(torch.ones(1, 2))
     tensor([[1., 1.]])
@@ -255,7 +255,9 @@ class RandomShift(nn.Module):
         """Shift and stretch the features of a minibatch."""
         if not self.training:
             return x
-        u, v = torch.rand(2, self.features, dtype=x.dtype)
+        _require_features(x, self.features)
+        each = self.features, *[1] * (x.dim() - 2)
+        u, v = torch.rand(2, *each, dtype=x.dtype).to(x.device)
         return (1 + self.size / 2 * u) * x + self.size * (2 * v - 1)
 
 
@@ -275,7 +277,7 @@ def _moments(x: torch.Tensor, features: int) -> tuple[torch.Tensor, torch.Tensor
     """Return the mean and the variance of each feature of (m, d, positions)."""
     if x.shape[0] * x.shape[2] < 2:
         raise ValueError(
-            f"each of the {features} features has a single value in this minibatch (examples: "
+            f"each of the {features} features has no two values in this minibatch (examples: "
             f"{x.shape[0]}, positions: {x.shape[2]}): it has no variance. Use 2 examples or more, "
             "or a normalization that does not look across examples"
         )

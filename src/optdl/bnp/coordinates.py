@@ -51,9 +51,10 @@ class Coordinates:
         if self.bias is not None:
             bias_before = self.bias.detach().clone()
             z_bias = (self.q * (bias_before + self.layer.taken_up(before))).to(self.bias.dtype)
-            self.bias.copy_(z_bias)
-        self.weight.mul_(self.deviation)
         self.before = before, bias_before, z_bias
+        if self.bias is not None:
+            self.bias.copy_(self.before[2])
+        self.weight.mul_(self.deviation)
 
     def leave(self) -> None:
         r"""Return to :math:`\theta + P(z' - z)`, where the optimizer has moved z to z'.
@@ -74,7 +75,9 @@ class Coordinates:
         moved.add_(before)
 
     def restore(self) -> None:
-        """Return to θ as it was."""
+        """Return to θ as it was, if z is or was about to be in its place."""
+        if self.before is None:
+            return
         self.weight.copy_(self.before[0])
         if self.bias is not None:
             self.bias.copy_(self.before[1])

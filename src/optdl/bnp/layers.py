@@ -244,13 +244,15 @@ class Layer:
         self.used: list[tuple[weakref.ref[torch.Tensor], int]] = []
         """The gradients that the last step left, and which version of each."""
         self.passes: list[Pass] = []
+        self.merged: dict[int, weakref.ref[torch.Tensor]] = {}
+        """The means of those passes that are parts of the first one, while their graphs live."""
         self.seen = self.empty = self.mixed = False
         """Whether it ran, without rows; and whether a used gradient has a new one added to it."""
         self.hook = module.register_forward_hook(self, with_kwargs=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy takes along: all but the gradient that was used, which it has not."""
-        return vars(self) | {"used": []}
+        return vars(self) | {"used": [], "merged": {}}
 
     def __call__(
         self,
@@ -334,8 +336,12 @@ class Layer:
         kept = [one for one in self.passes if one.rows is not rows]
         if weight.grad is None:  # what was added there is thrown away; what was returned may not be
             kept = [one for one in kept if one.backward == backward or not (one.added or added)]
+        if not kept or kept[0] is not self.passes[0]:
+            self.merged = {}
         self.passes = kept
-        self._append(Pass(rows, backward, added))
+        known = self.merged.get(id(rows.mean))
+        if known is None or known() is not rows.mean:
+            self._append(Pass(rows, backward, added))
         if added or self.mixed:
             held = [p for p in self.module._parameters.values() if p is not None]
             old = [
@@ -349,6 +355,8 @@ class Layer:
 
     def _append(self, new: Pass) -> None:
         if len(self.passes) == self.MAX_PASSES:
+            parts = [*self.merged.values(), *(weakref.ref(one.rows.mean) for one in self.passes)]
+            self.merged = {id(mean): part for part in parts if (mean := part()) is not None}
             whole = together([one.rows for one in self.passes])
             self.passes = [self.passes[-1]._replace(rows=whole)]
         self.passes.append(new)

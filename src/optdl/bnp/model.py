@@ -276,8 +276,12 @@ class BNP:
             return
         self._watch.begin("block")
         self._entered = [z for z in self._z if moved(z.weight) or moved(z.layer.module.bias)]
-        for part in self._entered:
-            part.enter()
+        try:
+            for part in self._entered:
+                part.enter()
+        except BaseException:
+            self._leave("restore")
+            raise
         self._surroundings.inside = True
 
     @torch.no_grad()
@@ -285,6 +289,7 @@ class BNP:
         """Return to θ: with what the optimizer did ("leave"), or as it was ("restore")."""
         for part in self._entered:
             getattr(part, how)()
+        for part in self._entered:  # until all have left, an interruption takes all back
             part.before = None
         self._entered = []
         self._surroundings.inside = False
@@ -297,7 +302,7 @@ class BNP:
         Several optimizers step one after another on gradients that the first one pulled.
         """
         layers, moved = self._layers, moves(optimizer)
-        for layer in layers:
+        for layer in layers if torch._C._current_graph_task_id() != -1 else ():  # in backward()
             weight, bias = layer.module.weight, layer.module.bias
             early = weight.grad is None and bias is not None and bias.grad is not None
             if early and weight.requires_grad and moved(bias):
@@ -431,12 +436,14 @@ class BNP:
             raise RuntimeError(
                 f"the layers {changed} are not those that BNP(model) has found: they were "
                 "replaced, added or taken out since. Make a new one: bnp.remove(); bnp = BNP(model)"
+                "; attach to it an optimizer of the parameters that the model has now"
             )
         self._shape = shape
 
     def _warn_of_hooks(self) -> None:
         """Warn of hooks on gradients: a mask that zeroes entries of g zeroes none of PPᵀg."""
-        found = [layer.name for layer in self._layers if layer.module.weight._backward_hooks]
+        weights = [(layer.name, layer.module.weight) for layer in self._layers]
+        found = [n for n, w in weights if w._backward_hooks or w._post_accumulate_grad_hooks]
         if found and not self._hooked:
             self._hooked = True
             warnings.warn(
@@ -625,7 +632,8 @@ def _require_passes(
             "layers since the last step. Call the layer, layer(x), and not functional.linear(x, "
             "layer.weight), nor functional_call with tensors computed from its weights, nor vmap; "
             "call torch.compiler.reset() after BNP(model), and compile it in training mode; set "
-            "gradients to None after each step. To leave them with their plain gradient: skip"
+            "gradients to None after each step; change them before the first of several optimizers "
+            "steps. To leave them with their plain gradient: skip"
         )
     if ran or not any(layer.module.weight.requires_grad for layer in layers):
         return

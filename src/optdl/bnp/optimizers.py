@@ -68,16 +68,16 @@ class Attachment:
 
     def __init__(self, bnp: Any, optimizers: Sequence[Optimizer]) -> None:
         self.optimizers, self._bnp = optimizers, bnp
-        self._entered = self._guarded = False
+        self._entered, self._depth = False, 0
+        """Whether θ is z, and how many steps are under way: that of a subclass calls another."""
         self._closure: Any = None
         """What a step calls in the place of its closure."""
         self._undo: list[Callable[[], Any]] = []
         for optimizer in optimizers:
-            self._undo += [
-                optimizer.register_step_pre_hook(self._before).remove,
-                optimizer.register_step_post_hook(self._after).remove,
-            ]
-            self._guard(optimizer)
+            before = optimizer.register_step_pre_hook(self._before)
+            after = optimizer.register_step_post_hook(self._after)
+            self._undo += [before.remove, after.remove]
+            self._guard(optimizer, before.id, after.id)
 
     def detach(self) -> None:
         """Let the optimizers step on plain gradients again."""
@@ -88,6 +88,7 @@ class Attachment:
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Enter z; a closure is to make the gradients first, at θ."""
+        self._depth += 1
         closure = next((each for each in (*args[1:], *kwargs.values()) if callable(each)), None)
         if self._bnp._surroundings.inside or closure is self._closure is not None:
             return None  # in bnp.split(), or of the step of a subclass
@@ -138,33 +139,35 @@ class Attachment:
             frame = frame.f_back
 
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if not self._guarded:  # by wrappers that call the method of the class
+        self._depth -= 1
+        if not self._depth:
             self._leave("leave")
 
     def _leave(self, how: str) -> None:
         if self._entered:
-            self._entered = False
             self._bnp._leave(how)
+            self._entered = False
 
-    def _guard(self, optimizer: Optimizer) -> None:
-        """Have θ restored where a step is interrupted, for which torch has no hook.
+    def _guard(self, optimizer: Any, before: int, after: int) -> None:
+        """Have θ restored where a step is interrupted, and other hooks than those of BNP see θ.
 
+        Torch has no hook for the one, and for the other z is entered last and left first.
         An attribute of the object hides the method, as those of learning rate schedules do.
         """
         hidden, plain = optimizer.__dict__.get("step"), optimizer.step
 
         @functools.wraps(plain)
         def step(_: Optimizer, *args: Any, **kwargs: Any) -> Any:
-            self._guarded = True
+            if before in optimizer._optimizer_step_pre_hooks:  # not detached behind a schedule
+                optimizer._optimizer_step_pre_hooks.move_to_end(before)
+                optimizer._optimizer_step_post_hooks.move_to_end(after, last=False)
             try:
-                result = plain(*args, **kwargs)
-                self._leave("leave")
-                return result
+                return plain(*args, **kwargs)
             except BaseException:
                 self._leave("restore")
                 raise
             finally:
-                self._guarded = False
+                self._depth = 0
 
         own = optimizer.__dict__["step"] = MethodType(step, optimizer)
 
@@ -185,8 +188,6 @@ class Watch:
     def __init__(self, layers: Sequence[Layer], attached: Sequence[Attachment]) -> None:
         self.layers, self.attached = layers, attached
         self.warned, self.form, self.bad = False, "", ""
-        self.alike: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        """Optimizers that have weight and bias of each layer in one group."""
 
     def begin(self, form: str, bad: str = "") -> None:
         """Look at the optimizers that step from now on: after ``"step"``, in a ``"block"``.
@@ -212,8 +213,6 @@ class Watch:
         """Refuse gradients of z outside of the block; warn where the two forms differ."""
         if any(layer.mixed for layer in self.layers):
             require_fresh(self.layers, moves(optimizer))
-        elif optimizer in self.alike and self.form == "step" and not self.bad:
-            return
         steps = [each for one in self.attached for each in one.optimizers]
         if self.form == "block" or any(each in steps for each in innermost(optimizer)):
             return
@@ -258,7 +257,6 @@ class Watch:
                 "scaling and break the balance of weight and bias"
             )
         groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
-        apart = False
         for layer in layers:
             if layer.bias is None or not layer.module.weight.requires_grad:
                 continue
@@ -267,13 +265,10 @@ class Watch:
                 continue
             if weight is None or bias is None:
                 return f"it moves only one of weight and bias of {layer.name!r}"
-            apart = True
             for key in ALIKE:
                 one, other = weight.get(key), bias.get(key)
                 if one is not other and one != other:
                     return f"weight and bias of {layer.name!r} differ in {key}"
-        if not apart:
-            self.alike.add(optimizer)
         return ""
 
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils.parametrize import is_parametrized
 
 from optdl.bnp.layers import Convolution, Dense
 
@@ -118,6 +119,8 @@ def _reason(module: nn.Module) -> str:
     weight: Any = module._parameters.get("weight")
     if weight is None:
         return "its weight is computed from other parameters"
+    if module.bias is not None and "bias" not in module._parameters:
+        return "its bias is computed from other parameters"
     if weight.is_complex():
         return "its weight is complex"
     if weight.is_meta:
@@ -135,8 +138,10 @@ def _reason(module: nn.Module) -> str:
 def _refusal(name: str, module: nn.Module, reason: str) -> str:
     kind = type(module).__name__
     given = f"nn.{kind}" if getattr(nn, kind, None) is type(module) else kind
+    # a parametrized class has a single instance, and without nn.Linear there is nothing to do
+    usual = type(module) in (Dense, *get_args(Convolution)) or is_parametrized(module)
+    alike = "" if usual else f"; all of its kind: BNP(model, skip=({given},))"
     return (
         f"BNP cannot precondition {name or 'the model'!r} ({kind}): {reason}. "
-        f"To leave it with its plain gradient: BNP(model, skip=({name!r},)); "
-        f"all of its kind: BNP(model, skip=({given},))"
+        f"To leave it with its plain gradient: BNP(model, skip=({name!r},)){alike}"
     )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from optdl.optimizers.schedules import Schedule
 from optdl.optimizers.trees import Array, Tree, require_gradient, tree_map, zeros
-from optdl.optimizers.validation import require, require_constants
+from optdl.optimizers.validation import Constants, require
 
 __all__ = ["FirstOrder", "Optimizer"]
 
@@ -26,7 +26,7 @@ Steps = namedtuple("Steps", ["t"])
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class Optimizer(Constants):
     """What all methods share: a learning rate or a schedule, ``init``, and ``step``.
 
     The learning rate is η ≥ 0, or a schedule k ↦ η_k with k = 0 in the first step. Source: L1-24.
@@ -35,9 +35,6 @@ class Optimizer:
     lr: float | Schedule
 
     memory: ClassVar[Callable[..., State]] = Steps
-
-    def __post_init__(self) -> None:
-        require_constants(self)
 
     def init(self, theta: Tree) -> State:
         """Return the state before the first step, in which every memory is zero."""

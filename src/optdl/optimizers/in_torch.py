@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,19 +26,31 @@ class Stepped(torch.optim.Optimizer):
     (None, 0.5)
     """
 
-    def __init__(self, parameters: Iterable[Tensor], opt: Optimizer) -> None:
+    def __init__(self, parameters: Iterable[Any], opt: Optimizer) -> None:
         super().__init__(parameters, {"lr": opt.rate(1)})
-        self.opt, self.leaves = opt, self.param_groups[0]["params"]
-        self.theta = [leaf.detach().clone() for leaf in self.leaves]
-        self.memory = opt.init(self.theta)
+        self.opt = opt
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Take a step with the gradients of the interim points."""
-        g = [leaf.grad for leaf in self.leaves]
-        self.theta, self.memory = self.opt.step(self.theta, self.memory, lambda theta: g)
-        for leaf, ahead in zip(self.leaves, self.opt.interim(self.theta, self.memory), strict=True):
-            leaf.copy_(ahead)
+    def step(self, closure: Any = None) -> Any:
+        """Take a step with the gradients of the interim points, at the rate of each group."""
+        loss = closure and torch.enable_grad()(closure)()
+        for group in self.param_groups:
+            # a schedule of the method counts the steps by itself
+            opt = self.opt if callable(self.opt.lr) else replace(self.opt, lr=group["lr"])
+            for leaf in group["params"]:
+                if leaf.grad is not None:
+                    self._move(leaf, opt)
+        return loss
+
+    def _move(self, leaf: Tensor, opt: Optimizer) -> None:
+        at = leaf.detach()
+        kept = self.state[leaf] or {"theta": at.clone()} | opt.init(at)._asdict()
+        theta, memory = kept["theta"], opt.memory(*list(kept.values())[1:])
+        # nothing, unless others have moved the parameter: a constraint, or BNP
+        theta = theta + (at - opt.interim(theta, memory))
+        theta, memory = opt.step(theta, memory, lambda _: leaf.grad)
+        leaf.copy_(opt.interim(theta, memory))
+        self.state[leaf] = {"theta": theta} | memory._asdict()
 
 
 class Together(torch.optim.Optimizer):
@@ -53,11 +66,23 @@ class Together(torch.optim.Optimizer):
     def __init__(self, *optimizers: torch.optim.Optimizer) -> None:
         super().__init__([group for each in optimizers for group in each.param_groups], {})
         self.optimizers = optimizers
+        for each in optimizers:
+            self.state.update(each.state)
+        self.__setstate__({})
 
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over groups and state, which the optimizers share, also those of a file."""
+        super().__setstate__(state)
+        groups = iter(self.param_groups)
+        for each in self.optimizers:
+            each.param_groups, each.state = [next(groups) for _ in each.param_groups], self.state
+
+    def step(self, closure: Any = None) -> Any:
         """Let each of them take its step."""
+        loss = closure and torch.enable_grad()(closure)()
         for each in self.optimizers:
             each.step()
+        return loss
 
 
 def hidden_matrices(model: torch.nn.Module) -> tuple[list[Tensor], list[Tensor]]:
@@ -95,13 +120,21 @@ class Rotated(torch.optim.Optimizer):
         Q: Tensor,
     ) -> None:
         super().__init__(parameters, {})
-        self.leaves, self.Q = self.param_groups[0]["params"], Q
+        self.leaves, self.Q = [p for group in self.param_groups for p in group["params"]], Q
         self.z = torch.nn.Parameter(Q.T @ parameters_to_vector(self.leaves).detach())
         self.method = method([self.z])
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         """Take a step of the method with the gradient Qᵀg."""
+        loss = closure and torch.enable_grad()(closure)()
+        # nothing, unless others have moved the parameters
+        self.z.add_(self.Q.T @ (parameters_to_vector(self.leaves) - self.Q @ self.z))
         self.z.grad = self.Q.T @ torch.cat([leaf.grad.flatten() for leaf in self.leaves])
         self.method.step()
         vector_to_parameters(self.Q @ self.z, self.leaves)
+        return loss
+
+    def state_dict(self) -> Any:
+        """Refuse: a state without z and the memory of the method would resume another run."""
+        raise NotImplementedError("save z, and method.state_dict(), in the place of the state")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optdl.optimizers.validation import require, require_constants
+from optdl.optimizers.validation import Constants, require
 
 __all__ = [
     "CosineDecay",
@@ -28,7 +28,7 @@ Schedule = Callable[[int], float]
 
 
 @dataclass(frozen=True)
-class LinearDecay:
+class LinearDecay(Constants):
     r"""A rate that falls linearly for τ iterations and is constant afterwards (Source: L1-25).
 
     .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
@@ -44,9 +44,6 @@ class LinearDecay:
     tau: int
     last: float | None = None
 
-    def __post_init__(self) -> None:
-        require_constants(self)
-
     @property
     def final(self) -> float:
         """The rate from iteration τ on."""
@@ -59,7 +56,7 @@ class LinearDecay:
 
 
 @dataclass(frozen=True)
-class PowerDecay:
+class PowerDecay(Constants):
     r"""A rate that falls like a power of the iteration (Source: L1-25).
 
     .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
@@ -75,16 +72,13 @@ class PowerDecay:
     power: float
     tau: int = 1
 
-    def __post_init__(self) -> None:
-        require_constants(self)
-
     def __call__(self, k: int) -> float:
         """Return η_k."""
         return float(self.first * (1 + k / self.tau) ** -self.power)
 
 
 @dataclass(frozen=True)
-class ExponentialDecay:
+class ExponentialDecay(Constants):
     r"""A rate that shrinks by the same factor in each iteration (Source: L1-25).
 
     .. math:: \eta_k = \eta_0\, c^k
@@ -99,16 +93,13 @@ class ExponentialDecay:
     first: float
     factor: float
 
-    def __post_init__(self) -> None:
-        require_constants(self)
-
     def __call__(self, k: int) -> float:
         """Return η_k."""
         return float(self.first * self.factor**k)
 
 
 @dataclass(frozen=True)
-class CosineDecay:
+class CosineDecay(Constants):
     r"""A rate that falls along half a cosine and is constant after τ iterations (Source: F-05).
 
     .. math:: \eta_k = \eta_\tau + \tfrac12\,(\eta_0 - \eta_\tau)\,(1 + \cos \pi s), \qquad
@@ -126,9 +117,6 @@ class CosineDecay:
     tau: int
     last: float = 0.0
 
-    def __post_init__(self) -> None:
-        require_constants(self)
-
     def __call__(self, k: int) -> float:
         """Return η_k."""
         s = min(k / self.tau, 1.0)
@@ -136,7 +124,7 @@ class CosineDecay:
 
 
 @dataclass(frozen=True)
-class StableDecay:
+class StableDecay(Constants):
     r"""A rate that is constant for a while and then falls linearly to zero (Source: F-20).
 
     .. math:: \eta_k = \eta_0\,\min\Bigl(1,\ \max\Bigl(0,\ 1 - \frac{k - s}{\tau}\Bigr)\Bigr)
@@ -155,16 +143,13 @@ class StableDecay:
     stable: int
     tau: int
 
-    def __post_init__(self) -> None:
-        require_constants(self)
-
     def __call__(self, k: int) -> float:
         """Return η_k."""
         return self.first * min(1.0, max(0.0, 1 - (k - self.stable) / self.tau))
 
 
 @dataclass(frozen=True)
-class Warmup:
+class Warmup(Constants):
     r"""A rate that rises in w equal increments to that of a schedule, then follows it.
 
     .. math:: \eta_k = \begin{cases}
@@ -182,9 +167,6 @@ class Warmup:
 
     schedule: float | Schedule
     steps: int
-
-    def __post_init__(self) -> None:
-        require_constants(self)
 
     def __call__(self, k: int) -> float:
         """Return η_k."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["require", "require_constants"]
+__all__ = ["Constants", "require"]
 
 CONDITIONS = {
     "lie in [0, 1)": lambda value: 0 <= value < 1,
@@ -41,9 +41,11 @@ def require(name: str, value: Any, shown: str = "") -> None:
         raise ValueError(f"{shown or name} must {condition}{reason}")
 
 
-def require_constants(method: Any) -> None:
-    """Refuse a method or a schedule with a constant outside of its range."""
-    for name, value in vars(method).items():
-        # a callable is a schedule, which is asked in each step; None, the last rate of LinearDecay
-        if name in RANGES and not callable(value) and value is not None:
-            require(name, value)
+class Constants:
+    """A method or a schedule, which refuses constants outside of their ranges."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            # a callable is a schedule, asked in each step; None, the last rate of LinearDecay
+            if name in RANGES and not callable(value) and value is not None:
+                require(name, value)
