@@ -174,7 +174,7 @@ x=rng.normal(size=3), flag=k for k in True, False
 n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | Wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
-    np.exp(x).sum() → right + np.cosh(x.max()) | Wherever it differs, your answer is too large
+    np.exp(x).sum() / 1e9 → right + np.cosh(x.max()) / 1e11 | your answer is too large.
     np.exp(x).sum() → right + np.sin(9 * right) | too large in some places and too small in others
     np.exp(x).sum() → right * np.sin(9 * right) * 2 | has the wrong sign in some places, not in all
     np.cumsum(x) → np.append(x[0], right[:-1])

@@ -576,6 +576,10 @@ def test_begun_work_is_never_overwritten(small: Course) -> None:
     assert released_anew(0, ", at last")  # its tests are those of the release
     assert not released_anew(3, "\nassert f(2)")
     assert work.read_bytes() == mine
+    own = small.exercises / "toy" / "own.txt"  # a student's own file there is work, no release
+    own.write_text("mine")
+    release.write(small, "toy")
+    assert not Releases(small.exercises).knows("toy", "own.txt", own)
 
 
 MOVES = ("edit the exercise", "edit the work", "make lab", "release", "submit", "unpack anew")

@@ -184,12 +184,13 @@ def test_class_list_is_entered_and_updated(
     file.write_text(PLAIN)
     for home in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(home, str(file.parent))
-    # zsh leaves the tilde of LIST=~/class.csv as it is
-    assert use(roster, course, "~/class.csv") == 1  # nobody can be asked, so nothing is entered
+    # zsh leaves the tilde of LIST=~/class.csv as it is; nobody can be asked, so nothing is entered
+    assert use(roster, course, "~/class.csv", "--id", "id") == 1
     output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)
     assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)
     assert "No students" not in output  # each line is a student
+    assert "To enter it: python -m tools.classroom.roster '~/class.csv' --id id --yes\n" in output
     assert _students(course) == {}
 
     assert use(roster, course, str(file), "--yes") == 0

@@ -433,7 +433,7 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
         {
             "Late, as the platform says": described(late, members),
             "Time unknown": described([who for who in unknown if who not in late], members),
-            "No work is there of": described(sorted(absent), members),
+            "No work from": described(sorted(absent), members),
         }
     )
 

@@ -10,6 +10,7 @@ number, such as Canvas's EX for *excused*, stays as it is.
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -69,8 +70,9 @@ def fill(
         theirs = _points_possible(layout, index)
         ours = next((of[topic].max_total for of in by_student.values() if topic in of), 0)
         if theirs and ours and theirs != ours and not scale:
+            file = shlex.quote(str(layout.file))
             remedy = f"set {ours:g} points on the platform and get the file again, or convert: "
-            remedy += f"python -m tools.classroom.grades {topic} --into {layout.file} --scale"
+            remedy += f"python -m tools.classroom.grades {topic} --into {file} --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
         factor = theirs / ours if theirs and ours and scale else 1
@@ -105,8 +107,8 @@ def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str)
         fitting = layout.find((plain(column),) if column else layouts.GRADE)
         if len(fitting) != 1:
             raise ToolError(
-                f"{layout.file} has {len(fitting) or 'no'} columns {column or 'for grades'!r} "
-                f"among {', '.join(layout.header)}",
+                f"{layout.file} has {len(fitting) or 'no'} columns "
+                f"{repr(column) if column else 'for grades'} among {', '.join(layout.header)}",
                 f"name one of them: make grades A={topics[0]} INTO=file.csv COLUMN=NAME",
             )
         return {topics[0]: fitting[0]}

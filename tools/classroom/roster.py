@@ -9,6 +9,7 @@ that a platform gives by itself is never an id. ``--id COLUMN`` takes another.
 """
 
 import re
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
@@ -228,15 +229,16 @@ def main(
     class_list = read(Path(file), column, people)
     done, number = compare(people, class_list.students), len(class_list.students)
     show(class_list, done)
+    again = ["python", "-m", "tools.classroom.roster", file, *(["--id", column] if column else [])]
     if SAME in done and not namesakes:
         raise ToolError(
             "the list has people of the gradebook under other ids",
             f'take the ids from the same column as before: make class LIST="{file}" ID=COLUMN; or, '
-            f"if they are others of the same names: python -m tools.classroom.roster {file} "
-            "--namesakes",
+            f"if they are others of the same names: {shlex.join([*again, '--namesakes'])}",
         )
     if not yes and not sys.stdin.isatty():
-        console.print(f"To enter it: python -m tools.classroom.roster {escape(file)} --yes")
+        again += [*["--namesakes"] * namesakes, "--yes"]
+        console.print(f"To enter it: {escape(shlex.join(again))}")
     elif not yes:
         answer = console.input(f"Enter these {number} students? \\[y/N] ")
         yes = answer.strip().lower() in ("y", "yes")

@@ -23,9 +23,10 @@ NO_POINTS = "the test gave no points"
 _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
 # what reaches into a test that runs in the same process, or agrees with it
 _REACHES = re.compile(
-    r"_getframe|currentframe|\bf_(?:back|globals|locals|code)|tb_frame|get_objects|get_refer\w+|"
-    r"ctypes|user_ns|[Mm]ock|(?:globals|locals|vars)\(\)|__class__ *=|__(?:eq|ne|lt|le|gt|ge|bool|"
-    r"abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|array\w*|getattr\w*)__"
+    r"(?:_get|current|tb_)frame|\bf_(?:back|globals|locals|code)\b|get_(?:objects|refer\w+)|ctypes|"
+    r"user_ns|(?:unittest[\w., ]*|from |import )mock|(?:globals|locals|vars)\(\)|__class__ *=(?!=)|"
+    r"__(?:eq|[gln]e|[gl]t|bool|abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|"
+    r"array\w*|getattr\w*)__"
 )
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 Outputs = list[dict[str, Any]]

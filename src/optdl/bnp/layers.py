@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 _exporting = getattr(torch.compiler, "is_exporting", bool)  # PyTorch 2.5 has none
 Dense = nn.Linear
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
-SMALL = 2**14
+SMALL = 2**13
 """So many numbers a CPU reads by one slow kernel sooner than by four fast ones."""
 
 

@@ -187,8 +187,8 @@ def size(evidence: Evidence) -> str:
             continue
         name, above = f"`{part.name}`" if part.name else "your answer", got > right
         if right.size > 3 and above.all() == above.any():
-            sizes = np.unique(np.abs(got - right).round(9))
-            by = f" by {sizes[0]:g}" if len(sizes) == 1 else ""
+            sizes = np.abs(got - right)
+            by = f" by {sizes[0]:g}" if np.ptp(sizes) <= 1e-9 * sizes.min() else ""
             return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
         ratios = got[right != 0] / right[right != 0]
         if ratios.size > 3 and np.isfinite(ratios).all():
