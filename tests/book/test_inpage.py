@@ -470,6 +470,7 @@ def test_endless_loop_is_stopped_without_loading_again(tab: Tab) -> None:
     assert tab.status(OTHER).startswith("Stopped. The names")
     drawing = answers()[FIRST].right.replace(" error =", " import matplotlib; error =")
     assert tab.run(FIRST, drawing) == RIGHT
+    assert tab.run(FREE, f"{PLOT}plt.plot([1])") == DRAWN
     assert tab.loaded() == []
 
 
