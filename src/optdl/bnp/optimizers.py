@@ -188,6 +188,8 @@ class Watch:
     def __init__(self, layers: Sequence[Layer], attached: Sequence[Attachment]) -> None:
         self.layers, self.attached = layers, attached
         self.warned, self.form, self.bad = False, "", ""
+        self.alike: weakref.WeakKeyDictionary[Optimizer, Any] = weakref.WeakKeyDictionary()
+        """The groups of optimizers that have weight and bias of each layer in one of them."""
 
     def begin(self, form: str, bad: str = "") -> None:
         """Look at the optimizers that step from now on: after ``"step"``, in a ``"block"``.
@@ -213,6 +215,10 @@ class Watch:
         """Refuse gradients of z outside of the block; warn where the two forms differ."""
         if any(layer.mixed for layer in self.layers):
             require_fresh(self.layers, moves(optimizer))
+        elif (
+            self.form == "step" and not self.bad and self.alike.get(optimizer) == _sizes(optimizer)
+        ):
+            return
         steps = [each for one in self.attached for each in one.optimizers]
         if self.form == "block" or any(each in steps for each in innermost(optimizer)):
             return
@@ -257,19 +263,29 @@ class Watch:
                 "scaling and break the balance of weight and bias"
             )
         groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        together = len(layers) == len(self.layers)
         for layer in layers:
             if layer.bias is None or not layer.module.weight.requires_grad:
+                together &= layer.module.bias is None  # one that is frozen may thaw
                 continue
             weight, bias = (groups.get(id(p)) for p in (layer.module.weight, layer.bias))
             if weight is bias:
                 continue
             if weight is None or bias is None:
                 return f"it moves only one of weight and bias of {layer.name!r}"
+            together = False
             for key in ALIKE:
                 one, other = weight.get(key), bias.get(key)
                 if one is not other and one != other:
                     return f"weight and bias of {layer.name!r} differ in {key}"
+        if together:
+            self.alike[optimizer] = _sizes(optimizer)
         return ""
+
+
+def _sizes(optimizer: Optimizer) -> list[tuple[int, int]]:
+    """Return which groups an optimizer has, and of how many parameters."""
+    return [(id(group), len(group["params"])) for group in optimizer.param_groups]
 
 
 _watching: weakref.WeakSet[Watch] = weakref.WeakSet()
