@@ -780,6 +780,14 @@ def test_nonfinite_input_changes_nothing():
         assert not bnp.state_dict()["0"]["mean"].any()
         assert_same(stepped(model, bnp, batch()), expected())
         sgd.step()
+    model, bnp = with_bnp()
+    bnp.attach(sgd := torch.optim.SGD(model.parameters(), lr=0.1))
+    for first, outcome in ((torch.nan, pytest.raises(FloatingPointError)), (1.0, nullcontext())):
+        model.zero_grad()
+        backward(model, batch().index_fill(0, torch.tensor(1), first))
+        with outcome:
+            torch.optim.SGD.step(sgd)  # as wrappers do that call the method of the class
+    model(batch())  # at θ again
 
 
 # --- Padding

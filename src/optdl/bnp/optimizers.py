@@ -88,10 +88,11 @@ class Attachment:
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Enter z; a closure is to make the gradients first, at θ."""
-        self._depth += 1
         closure = next((each for each in (*args[1:], *kwargs.values()) if callable(each)), None)
         if self._bnp._surroundings.inside or closure is self._closure is not None:
+            self._depth += 1
             return None  # in bnp.split(), or of the step of a subclass
+        self._depth = 1  # whatever a step that was refused has left
         self._require_one_scale()
         if closure is None:
             self._entered = self._bnp._enter_attached(optimizer)
