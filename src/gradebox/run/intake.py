@@ -25,7 +25,6 @@ MAX_VALUES = 10**6  # lists and objects in the JSON of a notebook: each takes ma
 
 # what the first letter of the mode of a file means; the rest are devices
 _KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
-_KINDS[""] = "nothing"
 _USED = ("nbgrader", "deletable", "editable")  # of a cell's metadata, besides tags
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -104,8 +103,10 @@ def _require_little(folder: Path) -> None:
 
 
 def _kind(path: Path) -> str:
-    mode = stat.filemode(path.lstat().st_mode)[0] if os.path.lexists(path) else ""
-    return _KINDS.get(mode, "a device")
+    try:
+        return _KINDS.get(stat.filemode(path.lstat().st_mode)[0], "a device")
+    except FileNotFoundError:
+        return "nothing"
 
 
 def _read(path: Path) -> bytes:
