@@ -5,7 +5,7 @@ ResNet-110; the lab on a GPU; Figure 6 with ResNet-110 in full depth, on a sched
 the epochs that fit. Each result is a file of its own in ``results/gpu``, written at once, beside
 one log; what did not fit is listed. No network is needed, but Linux or macOS::
 
-    python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 59 MB
+    python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 58 MB
     python experiments/gpu.py --minutes 10          # OPTDL_DATA has CIFAR-10, or that part of it
     python experiments/gpu.py --minutes 2 --tiny    # on a CPU: everything once, on small data
 """

@@ -73,8 +73,8 @@ def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matr
         \Bigl(\delta_i - \frac1m\sum_j \delta_j - \hat x_i\,\frac1m\sum_j \delta_j\hat x_j\Bigr),
         \qquad \delta = \frac{\partial L}{\partial y}
 
-    The gradient of x has no mean and nothing along x̂: a minibatch can be neither shifted nor
-    stretched. Here δ is ``grad``, and the cache is that of :func:`batchnorm_forward` or
+    The gradient of x has no mean and, for ε = 0, nothing along x̂: a minibatch can be neither
+    shifted nor stretched. Here δ is ``grad``, and the cache is that of :func:`batchnorm_forward` or
     :func:`renorm_forward`.
 
     >>> x, one, zero = np.array([[0.0], [1.0], [3.0]]), np.ones(1), np.zeros(1)

@@ -95,8 +95,8 @@ def running_statistics(
 def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Array:
     r"""Return :math:`\tilde\sigma^2 = \sigma^2 + \epsilon_1 \max \sigma^2 + \epsilon_2`.
 
-    No feature is then smaller than a hundredth of the largest, and a constant one divides nothing
-    by zero. Source: P-14.
+    None is then below 1/101 of the largest, for :math:`\epsilon_1 = 10^{-2}`, and a constant
+    feature divides nothing by zero. Source: P-14.
 
     >>> smoothed_variance(np.array([0.0, 4.0]), eps1=0.5, eps2=1.0)
     array([3., 7.])

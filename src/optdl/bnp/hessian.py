@@ -78,9 +78,9 @@ def normalized_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
 def condition_numbers(H: Matrix) -> tuple[float, float, float]:
     r"""Return :math:`\kappa(\hat H)`, :math:`\kappa(\hat HU)` and :math:`\kappa(\hat HUD)`.
 
-    Centering never makes it worse where :math:`\hat H` has full column rank:
-    :math:`\kappa(\hat HU) \le \kappa(\hat H)`. Scaling by D comes within a factor
-    :math:`\sqrt{n+1}` of the best diagonal matrix there is. A constant feature raises ValueError,
+    Where :math:`\hat H` has full column rank, centering never makes it worse,
+    :math:`\kappa(\hat HU) \le \kappa(\hat H)`, and scaling by D comes within a factor
+    :math:`\sqrt{n+1}` of the best invertible diagonal matrix. A constant feature raises ValueError,
     as D does not exist then. Each is the largest singular value over the smallest nonzero one.
     Source: P-12.
 

@@ -75,8 +75,8 @@ class BNP:
     eps1, eps2 : float
         What is added to the variance: :math:`\epsilon_1\max\sigma^2 + \epsilon_2`.
     corrected : bool
-        Whether the running averages are divided by :math:`1-\rho^t`, as Adam's are, so that P is
-        whole from the first step on. The best learning rate is then smaller.
+        Whether the running averages are divided by :math:`1-\rho^t`, as Adam's are. P is then whole
+        from the first step on, unless that has one row; and the best learning rate is smaller.
     q2 : "paper", "off" or callable
         The scale q² of a layer: the paper's, 1, or ``q2(columns, examples, positions)``, where a
         row of the weight has so many columns.
