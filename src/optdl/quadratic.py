@@ -347,7 +347,7 @@ def guaranteed_decrease(gradient: Vector, lr: float, largest: float) -> float:
     .. math:: J(w) - J(w-\eta g) \ge \eta\,\bigl(1 - \tfrac12 L\eta\bigr)\,\lVert g\rVert^2
 
     L, the ``largest``, bounds the absolute eigenvalues of the Hessian between both points. The
-    bound is positive for η < 2/L and largest for η = 1/L. Raises ValueError where L is negative.
+    bound is positive for 0 < η < 2/L, largest for η = 1/L. Raises ValueError where L is negative.
 
     >>> guaranteed_decrease(np.array([3.0, 4.0]), lr=0.1, largest=10.0)
     1.25
@@ -406,10 +406,10 @@ def measured_rates(
 ) -> Float[np.ndarray, " s"]:
     r"""Measure how fast gradient descent on ½ wᵀHw converges at each learning rate (Source: P-05).
 
-    The measure is :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`, the factor of the last step. After many
-    steps only the slowest direction is left, and the factor approaches :func:`convergence_rate`.
-    The start is not 0, where the minimum is. Raises ValueError where H is not symmetric, or T, the
-    ``steps``, is less than 1.
+    The measure is :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`, the factor of the last step. From
+    almost every start it approaches :func:`convergence_rate`: after many steps only the slowest
+    direction is left. It is NaN where step T starts at the minimum, 0. Raises ValueError where H is
+    not symmetric, or T, the ``steps``, is less than 1.
 
     >>> measured_rates(np.diag([1.0, 3.0]), np.ones(2), np.array([0.1, 0.5]), steps=50).round(6)
     array([0.9, 0.5])

@@ -249,18 +249,16 @@ def test_saddle_is_left_after_the_steps_predicted(shown, lr, d, side, along):
     return {"path": path, "law": law}
 
 
-@figure("saddle", side=[0], lr=[0.05, 0.5])
-def test_start_on_the_line_never_leaves(shown):
-    """path()"""
-    a, b = np.transpose(shown)
+@figure("saddle", side=[0], along=[-0.8, 2.2, 2.8], lr=[0.05, 0.3, 0.5])
+def test_start_on_the_line_never_leaves(shown, along, lr):
+    """[path(), fig.sentence().includes('converge')]"""
+    a, b = np.transpose(shown[0])
     np.testing.assert_array_equal(a, -b)
-    assert np.all(np.diff(np.abs(a)) < 0)
+    assert shown[1] == np.all(np.diff(np.abs(a)) < 0) == (lr * (1 + along**2 / 2) < 2)
 
 
-POINTS = [[1.5, 0.4], [-0.3, 1.1], [0.0, -0.7], [2.0, 0.0], [0.4, 0.0]]
-
-
-@figure("uphill", p=POINTS, c=[0, 0.3, 0.9], atol=1e-6)
+@figure("uphill", p=[[1.5, 0.4], [-0.3, 1.1], [0.0, -0.7], [2.0, 0.0], [0.4, 0.0]],
+        c=[0, 0.3, 0.9], atol=1e-6)  # fmt: skip
 def test_uphill_model_matches_optdl(p, c):
     """{...model(p, c), uphill: uphill(p, c),
     values: [0, 0.13, 0.8, 2].map(r => [linear, quadratic, actual].map(f => f(p, c, r)))}"""
@@ -280,9 +278,8 @@ def test_uphill_model_matches_optdl(p, c):
     return {"bound": bound, "best": bound / 2, "values": at + changes, "uphill": crossing}
 
 
-@figure(
-    "inexact", "lr bias sigma", (0.2, [0.3, 0.3], 0.5), (0.85, [-0.7, 0.1], 1.0), (0.05, [0, 0], 0)
-)
+@figure("inexact", "lr bias sigma",
+        (0.2, [0.3, 0.3], 0.5), (0.85, [-0.7, 0.1], 1.0), (0.05, [0, 0], 0))  # fmt: skip
 def test_inexact_gradients_end_where_predicted(shown, lr, bias, sigma):
     """{errors: errors(), path: path(), limit: limit(bias), variance: variance(lr, sigma),
     parts: parts(lr, bias, sigma)}"""
@@ -334,16 +331,11 @@ def test_plane_shows_the_iteration_of_momentum(shown, named, x, alpha, kappa):
 def test_plane_compares_the_best_settings(shown, kappa):
     """{...best(), errors: errors()}"""
     lr, alpha = shown["lr"], shown["alpha"]
-    neighbors = [
-        slowest(lr * factor, near, kappa)
-        for factor in (0.9, 1, 1.1)
-        for near in (0.95 * alpha, alpha, min(1.05 * alpha, 0.9999))
-    ]
+    near = 0.95 * alpha, alpha, min(1.05 * alpha, 0.9999)
+    neighbors = [slowest(lr * factor, other, kappa) for factor in (0.9, 1, 1.1) for other in near]
     assert min(neighbors) > neighbors[4] - 1e-6
-    bowl, methods = (
-        problems.quadratic(np.diag([1 / kappa, 1.0])),
-        (SGD(2 / (1 + 1 / kappa)), Momentum(lr, alpha)),
-    )
+    bowl = problems.quadratic(np.diag([1 / kappa, 1.0]))
+    methods = SGD(2 / (1 + 1 / kappa)), Momentum(lr, alpha)
     errors = [np.linalg.norm(run(m, bowl, np.ones(2), 200), axis=1) for m in methods]
     return {"rate": neighbors[4], "errors": np.array(errors) / math.sqrt(2)}
 
@@ -430,10 +422,10 @@ def test_race_names_what_diverged_or_escaped(shown, sgd, newton):
 
 
 @figure("schedule", fall=["constant", "cosine", "linear", "stable"],
-        plan=[(0.2, 0), (0.6, 20), (1.0, 100)])  # fmt: skip
-def test_schedule_is_followed_by_sgd(plan, fall):
-    """(set({lr: plan[0], warmup: plan[1]}),
-    {rates: rates(), mean: train().mean, paths: [0, 1].map(path)})"""
+        plan=[(0.02, 0), (0.6, 20), (1.0, 100)])  # fmt: skip
+def test_schedule_is_followed_by_sgd(shown, plan, fall):
+    """(set({lr: plan[0], warmup: plan[1]}), {rates: rates(), mean: train().mean,
+    paths: [0, 1].map(path), quiet: fig.sentence().match(/would be ([.0-9]+)/)[1]})"""
     lr, warmup = plan
     left = 300 - warmup
     rate = {"cosine": opt.CosineDecay(lr, left), "linear": opt.LinearDecay(lr, left, last=0.0),
@@ -442,11 +434,15 @@ def test_schedule_is_followed_by_sgd(plan, fall):
         rate = opt.Warmup(rate, steps=max(warmup, 1))
     draw = iter(0.3 * normals(1, 200, 300, 2).swapaxes(0, 1))
 
-    def gradient(p: np.ndarray) -> np.ndarray:  # of 200 runs at once
-        return np.stack([p[:, 0] + 0.3 * p[:, 0] ** 3, 0.03 * p[:, 1]], axis=1) + next(draw)
+    def gradient(p: np.ndarray) -> np.ndarray:  # of many runs at once
+        return np.stack([p[:, 0] + 0.3 * p[:, 0] ** 3, 0.03 * p[:, 1]], axis=1)
 
-    paths = run(SGD(rate), gradient, np.tile([4.0, 3.0], (200, 1)), 300)
-    losses = paths**2 @ [0.5, 0.015] + 0.075 * paths[:, :, 0] ** 4
+    start = np.tile([4.0, 3.0], (200, 1))
+    paths = run(SGD(rate), lambda p: gradient(p) + next(draw), start, 300)
+    still = run(SGD(rate), gradient, start[:1], 300)
+    losses, quiet = (p**2 @ [0.5, 0.015] + 0.075 * p[:, :, 0] ** 4 for p in (paths, still))
+    if quiet[-1, 0] > 1e-3:  # smaller ones are shown with a power of ten
+        assert float(shown["quiet"]) == pytest.approx(quiet[-1, 0], abs=5e-5)
     rates = [rate(k) for k in range(300)]
     return {"rates": rates, "paths": paths[:, :2].swapaxes(0, 1), "mean": losses.mean(axis=1)}
 
@@ -737,6 +733,12 @@ SOLUTIONS: list[tuple[str, str | None, str, dict[str, list[Any]], Callable[..., 
     ("optimizer-race", None, "(set({surface: 'rosenbrock'}), set({'lr-Momentum': rate}), solved())",
      {"rate": [0.002, 0.003]}, lambda rate: end(rate) < 1e-3),
     ("schedule", None, "train().diverged > 0", {"lr": [0.3, 0.36]}, lambda lr: lr > 0.35),
+    ("schedule", None, "fig.sentence().includes('small enough')", {"lr": [0.6, 1.5]},
+     lambda lr: lr < 1),
+    ("uphill", None, "fig.sentence().includes('every η up to 20')", {"x": [0.05, 0.3], "y": [0]},
+     lambda x: (math.sqrt(1.5 - x * x) / x - 1) / (0.6 - 0.8 * x * x) > 20),
+    ("basins", None, "fig.sentence().includes('just below')",
+     {"lr": [0.65, 0.7, 0.75], "start": [[0.95, 1.65]]}, lambda lr: lr == 0.7),
     ("running-mean", "memory", "solved()",
      {"doublings": [0, 1, 3], "rho": [0.8, 0.95, 0.96, 0.97, 0.98]},
      lambda doublings, rho: doublings == 0 and abs(worth(rho) - 60) < 6),

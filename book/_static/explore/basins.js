@@ -63,7 +63,8 @@
       plane.dots(all.slice(1, 60), { radius: 2.2 });
       if (end < 0) {
         const last = nearest(all.at(-1)), most = limit(MINIMA[last]);
-        return fig.say(lr > most ? `The iteration cannot settle in the ${NAMES[last]} minimum: η = ${number(lr, 2)} is above 2/λmax = ${number(most, 2)} there.` : `After ${STEPS} steps the iteration is still on its way: the surface is nearly flat at this start.`);
+        const why = lr > 0.95 * most ? `η = ${number(lr, 2)} is only just below 2/λmax in the ${NAMES[last]} minimum` : "the surface is nearly flat at this start";
+        return fig.say(lr > most ? `The iteration cannot settle in the ${NAMES[last]} minimum: η = ${number(lr, 2)} is above 2/λmax = ${number(most, 2)} there.` : `After ${STEPS} steps the iteration is still on its way: ${why}.`);
       }
       const where = end === near ? "which is the nearest" : `although the ${NAMES[near]} minimum is nearer`;
       fig.say(`With η = ${number(lr, 2)}, descent from here ends in the ${NAMES[end]} minimum, ${where}.`, end !== near && `Task solved: it does not end in the nearest minimum${near === 1 ? ", although this is the deepest" : ""}.`);

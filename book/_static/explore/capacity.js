@@ -132,7 +132,7 @@
       const { empirical, risk } = now[degree];
       chart.curve([[degree, inside(empirical)], [degree, inside(risk)]], { series: 0, width: 3 });
       const least = now.reduce((best, one, k) => (one.risk < now[best].risk ? k : best), 0);
-      const regime = empirical >= BAYES ? "" : degree === m - 1 ? " The fit passes through every example." : " The empirical risk lies below the Bayes risk: the fit follows the noise.";
+      const regime = empirical >= BAYES ? "" : degree === m - 1 ? " The fit passes through every example." : " The empirical risk lies below the Bayes risk: the fit follows some of the noise.";
       fig.say(`Degree ${degree} on ${m} examples: empirical risk ${number(empirical)}, risk ${number(risk)}, gap ${number(risk - empirical)} `
         + `(median over samples ${number(lines[degree].risk - lines[degree].empirical)}). The Bayes risk is ${BAYES}.${regime} On this sample degree ${least} has the lowest risk.`,
         lines.findLastIndex((one) => one.risk < TARGET) === degree && `Task solved: no higher degree has a median risk below ${TARGET} for m = ${m}.`);

@@ -113,7 +113,7 @@
   const ROTATION_INVARIANT = new Set(["SGD", "Momentum", "Nesterov", "Newton"]);
 
   const TASKS = {
-    valley: { solves: ({ name, loss }, angle, step) => angle === 45 && step <= 60 && name === "Adam" && loss < 1e-4, words: "Task 1 solved: with another learning rate Adam loses nothing by the rotation." },
+    valley: { solves: ({ name, loss }, angle, step) => angle === 45 && step <= 60 && name === "Adam" && loss < 1e-4, words: "Task 1 solved: at 45° Adam needs another learning rate." },
     rosenbrock: { solves: ({ name, loss }) => name !== "Newton" && loss < 1e-3, words: "Task 2 solved." },
   };
 
@@ -233,7 +233,7 @@
         words[0] += ` ${first.name} has the lowest loss, ${lossText(first.loss)}.`;
       }
       else words[0] += " no method is left.";
-      if (gone.length) words.push(`${list(gone.map((r) => `${r.name} (step ${r.when})`))} diverged: the learning rate is too large for this start.`);
+      if (gone.length) words.push(`${list(gone.map((r) => `${r.name} (step ${r.when})`))} diverged${gone.some(({ name }) => name === "Newton") ? "" : ": the learning rate is too large for this start"}.`);
       if (angle()) {
         const f = SURFACES.valley;
         const before = paths(0).map((path) => outcome(path, f).loss);

@@ -65,7 +65,8 @@
       if (side) chart.curve((k) => d * (1 + lr) ** k, { series: 2, dash: true });
       chart.curve(all.map((p, k) => [k, Math.hypot(...p)]), { series: 3 });
       if (side) chart.dots(all.map(([u], k) => [k, Math.abs(u)]), { series: 1, radius: 2.4 });
-      if (side === 0) return fig.say("The start lies exactly on the line, so every step keeps a = −b and the iterates converge to the saddle. The line is its stable manifold, a set of measure zero.");
+      const settled = Math.hypot(...all.at(-1)) < 1;
+      if (side === 0) return fig.say(`The start lies exactly on the line, so every step keeps a = −b. ${settled ? "The iterates converge to the saddle: the line is its stable manifold, a set of measure zero." : "So far away the iteration diverges along it."}`);
       if (steps >= LIMIT) return fig.say(`After ${LIMIT} steps the iterates have not left the saddle.`);
       const apart = steps === predicted ? "as the formula predicts" : `where the formula predicts ${predicted}`;
       fig.say(`From d = ${number(d, 2)} the iterates need ${times(steps, "step")} until the distance from the line is 1, ${apart}. A start ten times closer needs ${number(Math.log(10) / Math.log(1 + lr), 1)} more steps by the formula, and ${run([d / 10, state.along], lr).length - 1 - steps} in this run.`,

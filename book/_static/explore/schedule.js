@@ -28,12 +28,12 @@
   }
 
   /** The iterates of one run, up to the first that is far away. */
-  function iterate(run, settings) {
+  function iterate(run, settings, sigma = NOISE) {
     const path = [START];
     for (let k = 0; k < STEPS; k += 1) {
       const [x, y] = path[k], lr = rate(k, settings), at = 2 * (run * STEPS + k);
       if (Math.abs(x) > FAR) break;
-      path.push([x - lr * (x + CUBIC * x ** 3 + NOISE * noise[at]), y - lr * (FLAT * y + NOISE * noise[at + 1])]);
+      path.push([x - lr * (x + CUBIC * x ** 3 + sigma * noise[at]), y - lr * (FLAT * y + sigma * noise[at + 1])]);
     }
     return path;
   }
@@ -77,12 +77,12 @@
       chart.curve(inside(single), { series: 1, width: 1 });
       if (!diverged) chart.curve(inside(mean), { series: 2 });
       if (diverged) {
-        const words = state.warmup ? "The warm-up is too short for this learning rate, or the rate is too large even near the minimum." : "At the start the loss is steep along x: this learning rate overshoots there, although it would be small enough near the minimum.";
-        return fig.say(`A run diverges at step ${diverged}. ${words}`);
+        const what = state.warmup ? "the warm-up is too short for this learning rate" : "this learning rate overshoots there";
+        const near = state.lr < 1 ? "although it is small enough near the minimum" : "and it may be too large near the minimum, too";
+        return fig.say(`A run diverges at step ${diverged}. At the start the loss is steep along x: ${what}, ${near}.`);
       }
-      const drift = (FLAT / 2) * (START[1] * Array.from({ length: STEPS }, (_, k) => 1 - FLAT * rate(k, state)).reduce((a, b) => a * b, 1)) ** 2;
       fig.say(
-        `The mean loss after ${STEPS} steps is ${number(end, 4)}. Of it ${number(drift, 4)} is distance along the flat direction that is not yet covered; most of the rest is noise, which the last learning rates let in.`,
+        `The mean loss after ${STEPS} steps is ${number(end, 4)}. Without noise it would be ${number(value(iterate(0, state, 0).at(-1)), 4)}, for the distance that is not yet covered; the last learning rates let in the rest.`,
         end <= GOAL && "Task solved: a large rate for the flat direction, a warm-up for the steep start, and a fall to zero against the noise.",
       );
     });

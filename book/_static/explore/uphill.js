@@ -7,6 +7,7 @@
   // --- the mathematics ---
 
   const KAPPA = 5;
+  const FAR = 20; // of the rates that are searched
   const value = ([x, y], c) => (x * x + KAPPA * y * y) / 2 + c * ((x ** 4 + y ** 4) / 4 - x * x);
   const gradient = ([x, y], c) => [x + c * (x ** 3 - 2 * x), KAPPA * y + c * y ** 3];
   const curvatures = ([x, y], c) => [1 + c * (3 * x * x - 2), KAPPA + 3 * c * y * y]; // H is diagonal
@@ -25,17 +26,11 @@
   const quadratic = (p, c, lr) => linear(p, c, lr) + (lr * lr * model(p, c).curvature) / 2;
   const actual = (p, c, lr) => value(after(p, c, lr), c);
 
-  /** The first rate at which the step goes uphill: a search in steps of 0.01, then bisection. */
+  /** The first rate at which the step goes uphill: a search in steps of 0.01, 0.005, …; infinite from 20 on. */
   function uphill(p, c) {
-    let high = 0.01;
-    while (high < 20 && actual(p, c, high) < value(p, c)) high += 0.01;
-    let low = high - 0.01;
-    for (let k = 0; k < 50; k += 1) {
-      const middle = (low + high) / 2;
-      if (actual(p, c, middle) < value(p, c)) low = middle;
-      else high = middle;
-    }
-    return (low + high) / 2;
+    let rate = 0;
+    for (let step = 0.01; step > 1e-12; step /= 2) while (rate < FAR && actual(p, c, rate + step) < value(p, c)) rate += step;
+    return rate < FAR ? rate : Infinity;
   }
 
   // --- the figure ---
@@ -89,7 +84,8 @@
         plot.dots([back], { series: 4, shape: "cross", radius: 5 });
       }
       const change = lr === 0 ? "stays as it is" : Math.abs(next - here) < 1e-9 ? "comes back to its value" : next < here ? "falls" : "rises";
-      const own = c === 0 ? "J is quadratic, and the parabola is exact." : `J itself goes uphill from η = ${number(uphill(p(), c))}.`;
+      const turn = uphill(p(), c);
+      const own = c === 0 ? "J is quadratic, and the parabola is exact." : turn < FAR ? `J itself goes uphill from η = ${number(turn)}.` : `J itself falls for every η up to ${FAR}.`;
       const said = curvature > 0 ? `the model is lowest at η = ${number(best)} and back at its first value at ${number(bound)}.` : "the model falls for every η.";
       fig.say(`With η = ${number(lr, 2)}, J ${change}: ${number(here)} before the step, ${number(next)} after it. gᵀg = ${number(slope, 2)} and gᵀHg = ${number(curvature, 2)}: ${said} ${own}`,
         curvature <= 0 && "Task solved: the model has no uphill bound here.");

@@ -69,11 +69,11 @@ def largest_eigenvalue(
 ) -> tuple[float, Vector]:
     """Return the largest eigenvalue of the Hessian and its eigenvector by Lanczos' method.
 
-    Along a training the eigenvector turns slowly. With the last one as the ``start``, the method
-    needs about a third of the products. Without a start it takes a random vector, always the same.
-    Eigenvector and start have the entries of all parameters in their order, and ``tolerance`` is
-    the relative accuracy of the eigenvalue. Raises ValueError where there are fewer than 3 entries:
-    take the dense Hessian then. Source: L1-19, F-02.
+    Along a training the eigenvector turns slowly, so the last one is a good ``start``. Without one
+    the method takes a random vector, always the same. Eigenvector and start have the entries of all
+    parameters in their order, and ``tolerance`` is the relative accuracy of the eigenvalue. Raises
+    ValueError where there are fewer than 3 entries: take the dense Hessian then.
+    Source: L1-19, F-02.
 
     >>> w = torch.ones(3, dtype=torch.float64, requires_grad=True)
     >>> loss = (torch.tensor([1.0, -7.0, 5.0]) * w**2).sum() / 2

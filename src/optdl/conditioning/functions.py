@@ -143,7 +143,7 @@ def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = No
     .. math:: \eta = \frac{2\,g^Td}{d^THd}
 
     It is 0 where :math:`g^Td < 0`, since even short steps go uphill, and infinite where
-    :math:`d^THd \le 0`, since the model then falls at every rate. d is as in :func:`step_gain`.
+    :math:`d^THd \le 0`, since the model then rises at no rate. d is as in :func:`step_gain`.
     Source: L1-18.
 
     >>> uphill_step(np.array([2.0]), np.array([[4.0]]))
@@ -291,7 +291,7 @@ def canonical_units(
     .. math:: t_i = \sqrt{\lvert v_i\rvert\,/\,\lVert(w_i, b_i)\rVert},
 
     which gives the smallest sum of squares, and the outgoing weights are in ascending order. A unit
-    whose incoming or outgoing weights are zero raises ValueError. W, b and v are those of
+    with a zero (wᵢ, bᵢ) or vᵢ raises ValueError. W, b and v are those of
     :func:`permute_hidden_units`.
 
     >>> W, b, v = np.array([[1.0], [3.0]]), np.array([0.0, 4.0]), np.array([1.0, -20.0])
@@ -579,8 +579,8 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     .. math:: \frac1m\sum_i \min\bigl(\max(w - x^{(i)}, -c),\ c\bigr) = 0
 
     Unclipped gradients have their zero at the mean of the examples. Clipped ones are gradients of
-    Huber's loss, so the limit lies between the median (c → 0) and the mean (c → ∞). Here c is the
-    ``limit``. Raises ValueError where it is not positive. Source: L1-22, L1-23.
+    Huber's loss, so the zero tends to the median for c → 0, and to the mean for c → ∞. Here c is
+    the ``limit``. Raises ValueError where it is not positive. Source: L1-22, L1-23.
 
     >>> round(clipped_limit(np.array([0.0] * 9 + [10.0]), 1.0), 6)
     0.111111

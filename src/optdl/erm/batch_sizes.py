@@ -48,20 +48,22 @@ def error_amplification(
 
 
 def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -> int:
-    r"""Return the n for which the mean of n gradients has this relative error (Source: L1-10).
+    r"""Return the least n for which the mean of n gradients errs by this at most (Source: L1-10).
 
     .. math:: n = \left\lceil \frac{\sigma^2}{\text{tolerance}^2\,\lVert g\rVert^2} \right\rceil
 
     For the vectors H⁻¹gᵢ in place of gᵢ it is the minibatch size that a Newton step needs. For the
-    tolerance 1 it is the gradient noise scale σ²/‖g‖². Examples are drawn with replacement. g is
-    the mean of the gradients, one for each example, and σ their :func:`gradient_spread`; the error
-    is the root mean square error over ‖g‖. Raises ValueError where the tolerance is not positive.
+    tolerance 1 it is the gradient noise scale σ²/‖g‖², rounded up. Examples are drawn with
+    replacement. g is the mean of the gradients, one for each example, and σ their
+    :func:`gradient_spread`; the error is the root mean square error over ‖g‖, and n is at least 1.
+    Raises ValueError where the tolerance is not positive, or g is zero.
 
-    >>> required_batch_size(np.array([[0.0], [2.0]]), tolerance=0.1)
-    100
+    >>> [required_batch_size(np.array([[g], [2.0]]), tolerance=0.1) for g in (0.0, 2.0)]
+    [100, 1]
     """
-    if tolerance <= 0:
-        raise ValueError(f"the tolerance is a relative error above 0; got {tolerance}")
-    ratio = gradient_spread(gradients) / np.linalg.norm(gradients.mean(axis=0)) / tolerance
+    size = np.linalg.norm(gradients.mean(axis=0))
+    if tolerance <= 0 or size == 0:
+        raise ValueError(f"expected tolerance > 0 and g not zero; got {tolerance} and ‖g‖ = {size}")
+    ratio = gradient_spread(gradients) / size / tolerance
     # rounding in the square root must not turn a whole number into the next one
-    return math.ceil(round(float(ratio**2), 9))
+    return max(1, math.ceil(round(float(ratio**2), 9)))

@@ -93,8 +93,8 @@ def softmax_noise(
 
     .. math:: \sigma^2 = \frac1m\sum_i \lVert x_i\rVert^2\lVert r_i\rVert^2 - \lVert g\rVert^2.
 
-    The largest array has as many entries as x. Those of :func:`per_example_gradients` are c times
-    as many. Here r = e_y − softmax(Wᵀx). Source: L1-06, L1-07.
+    No array has more entries than x or the scores. Those of :func:`per_example_gradients` have c
+    times as many as x. Here r = e_y − softmax(Wᵀx). Source: L1-06, L1-07.
 
     >>> norm, spread = softmax_noise(np.zeros((1, 2)), np.array([[2.0], [2.0]]), np.array([0, 1]))
     >>> norm, round(spread, 6)     # the two gradients are (1, −1) and (−1, 1)

@@ -99,8 +99,8 @@ def sine_risk(
 
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m \bigl(\sin(\pi\theta x^{(i)}) - y^{(i)}\bigr)^2
 
-    It has many minima in its one parameter. On data with two frequencies the two best minima are
-    nearly as low as each other. Source: L1-38.
+    It has many minima in its one parameter. On two waves of about equal size the two best minima
+    are about equally low. Source: L1-38.
 
     >>> J, slope = sine_risk(np.array([0.0, 1.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0]))
     >>> J.round(6)

@@ -201,8 +201,8 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
         \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
         \mathbb E J^*(\hat w) = \frac{\sigma_y^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
 
-    Both are exact for all Σ and w*; σ_y is the noise. Raises ValueError where m ≤ d + 1: the second
-    is then infinite.
+    Both are exact for all Σ and w*; σ_y is the noise. Raises ValueError where m ≤ d + 1: the
+    second does not hold there.
 
     >>> expected_least_squares_risks(d=5, m=11, noise=1.0)
     (0.2727272727272727, 1.0)

@@ -17,14 +17,14 @@ Numbers = Sequence[int] | Sequence[float] | np.ndarray
 def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
     """Return the exponent p of costs ≈ C · sizeᵖ: their slope in log–log axes (Source: L2-08).
 
-    Raises ValueError where there are fewer than two points, or a number is not positive.
+    Raises ValueError where there are fewer than two different sizes, or a number is not positive.
 
     >>> round(scaling_exponent([10, 20, 40], [5.0, 40.0, 320.0]), 12)
     3.0
     """
-    if len(sizes) != len(costs) or len(sizes) < 2 or min(*sizes, *costs) <= 0:
+    if len(sizes) != len(costs) or len({*sizes}) < 2 or min(*sizes, *costs) <= 0:
         raise ValueError(
-            "a line in log–log axes needs two points or more, all positive; "
+            "a line in log–log axes needs two different sizes or more, all positive; "
             f"got sizes {sizes} and costs {costs}"
         )
     return float(np.polyfit(np.log(sizes), np.log(costs), deg=1)[0])

@@ -18,8 +18,8 @@ class RMSProp(DiagonalScaling):
         \theta \leftarrow \theta - \frac{\eta}{\sqrt{\delta + r}} \odot g
 
     δ stands **inside** the root. ``torch.optim.RMSprop`` adds its eps outside, √r + eps. Both take
-    the same steps when δ = eps = 0. At a zero gradient δ = eps² gives the same scale, and elsewhere
-    no δ does. Source: L1-30, L2-04.
+    the same steps when δ = eps = 0. Where r is zero δ = eps² gives the same scale, and elsewhere no
+    δ does. Source: L1-30, L2-04.
 
     >>> import numpy as np
     >>> from optdl.optimizers import run
