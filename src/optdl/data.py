@@ -368,7 +368,12 @@ def _cifar(name: str) -> Callable[[Path], Dataset]:
     def loader(root: Path) -> Dataset:
         files, part = _CIFAR[name], root / f"{name}-part.npz"
         if part.exists():
-            return _part(part)
+            try:
+                return _part(part)
+            except Exception as error:  # of any kind: it depends on what is damaged
+                raise ValueError(
+                    f"{part} is not what pack wrote; pack it again: {error}"
+                ) from error
         for file in _members(files, root):
             _verify(root / files.folder / file.name, file)
         x_train, y_train = _read_records(files, files.train, root)
@@ -406,6 +411,7 @@ def pack(data: Dataset, path: str | os.PathLike[str], train: int, test: int) -> 
             file, strip = io.BytesIO(), rows[first : first + 100].reshape(-1, *rows.shape[2:])
             Image.fromarray(strip).save(file, "webp", lossless=True, method=4, quality=100)
             content[f"{part} {first:06}"] = np.frombuffer(file.getvalue(), np.uint8)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, allow_pickle=False, **content)
     return Path(path)
 

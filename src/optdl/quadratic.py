@@ -179,8 +179,8 @@ def approximation_order(
     >>> round(approximation_order(h, 7 * h**3), 12)
     3.0
     """
-    if np.any(distances <= 0) or np.any(errors <= 0):
-        raise ValueError("distances and errors must all be positive to be drawn in log–log axes")
+    if not (np.all(distances > 0) and np.all(errors > 0) and len(np.unique(distances)) > 1):
+        raise ValueError("distances, two or more, and errors must be positive for log–log axes")
     return float(np.polyfit(np.log(distances), np.log(errors), deg=1)[0])
 
 
@@ -411,7 +411,7 @@ def measured_rates(
     direction is left. It is NaN where step T starts at the minimum, 0. Raises ValueError where H is
     not symmetric, or T, the ``steps``, is less than 1.
 
-    >>> measured_rates(np.diag([1.0, 3.0]), np.ones(2), np.array([0.1, 0.5]), steps=50).round(6)
+    >>> measured_rates(np.diag([1.0, 3.0]), np.ones(2), np.array([0.1, 0.5]), 9999).round(6)
     array([0.9, 0.5])
     """
     if steps < 1:
@@ -419,8 +419,12 @@ def measured_rates(
     _require_symmetric(hessian)
     rates = []
     for lr in lrs:
-        norms = np.linalg.norm(gradient_descent(lambda w: hessian @ w, start, lr, steps), axis=1)
-        rates.append(norms[-1] / norms[-2])
+        w = start
+        # from a vector of length 1 each time, as long runs leave the range of numbers
+        for _ in range(steps):
+            w = w / np.linalg.norm(w)
+            w = w - lr * (hessian @ w)
+        rates.append(np.linalg.norm(w))
     return np.array(rates)
 
 
@@ -531,6 +535,8 @@ def search_along(
            [0., 0.]])
     """
     _require_positive(eigenbasis(hessian)[0])
+    if not directions.any(axis=1).all():
+        raise ValueError("every direction must be nonzero: the loss is minimized along it")
     iterates = [start]
     for v in directions:
         g = hessian @ iterates[-1]
@@ -617,6 +623,8 @@ def two_digits(
     ((258, 65), 131)
     """
     digits = load("digits")
+    if first == second or not {first, second} <= set(range(10)):
+        raise ValueError(f"expected two digits of 0 to 9; got {first} and {second}")
     chosen = np.isin(digits.y_train, [first, second])
     pixels = digits.x_train[chosen].astype(float)
     y = np.where(digits.y_train[chosen] == first, 1.0, -1.0)
@@ -641,9 +649,9 @@ def logistic_regression(
     >>> problem.value(np.zeros(1)) - float(np.log(2))
     0.0
     """
-    if not np.all(np.abs(y) == 1):
-        raise ValueError(f"labels must be −1 or +1; got {np.unique(y)[:5]}")
-    if penalty <= 0:
+    if y.shape != x.shape[:1] or not np.all(np.abs(y) == 1):
+        raise ValueError(f"labels must be −1 or +1, one for each row; got {y[:5]}, {y.shape}")
+    if not penalty > 0:
         raise ValueError(f"penalty must be positive, or the minimum may not exist; got {penalty}")
     m, n = x.shape
     signed = y[:, None] * x
@@ -677,6 +685,8 @@ def logistic_regression(
 def _require_symmetric(hessian: np.ndarray) -> None:
     if hessian.ndim != 2 or hessian.shape[0] != hessian.shape[1]:
         raise ValueError(f"a Hessian is square, (n, n); got shape {hessian.shape}")
+    if not np.isfinite(hessian).all():
+        raise ValueError("a Hessian is finite; this matrix holds NaN or infinity")
     if not np.allclose(hessian, hessian.T, rtol=1e-8, atol=1e-10 * np.abs(hessian).max(initial=0)):
         raise ValueError("a Hessian is symmetric; this matrix differs from its transpose")
 
@@ -693,6 +703,8 @@ def _require_steps(steps: int) -> None:
 
 def _require_weights(weights: np.ndarray | None, m: int) -> np.ndarray:
     s = np.ones(m) if weights is None else weights
-    if np.any(s < 0) or not np.any(s > 0):
-        raise ValueError("weights must be 0 or more, and not all zero")
+    if s.shape != (m,) or np.any(s < 0) or not np.any(s > 0):
+        raise ValueError(
+            f"weights must be 0 or more, not all zero, one for each of m = {m} ≥ 1 inputs; got {s}"
+        )
     return s

@@ -107,10 +107,10 @@ class Record:
             content = json.loads(Path(path).read_text(encoding="utf-8"), object_hook=_float)
         except ValueError as error:
             raise ValueError(
-                f"{path} is not whole JSON ({error}); run it again to write the record anew"
+                f"{path} is not whole JSON ({error}); delete it, and run again"
             ) from error
         if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
-            raise ValueError(f"{path} is not a record: expected JSON with format {_FORMAT!r}")
+            raise ValueError(f"{path} is not a record, JSON with format {_FORMAT!r}: delete it")
         try:
             return cls(**content)
         except (TypeError, ValueError, AttributeError) as error:

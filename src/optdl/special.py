@@ -64,5 +64,5 @@ def ndtr(z: Values) -> Values:
     >>> ndtr(np.array([-40.0, 0.0, 40.0])).round(12)
     array([0. , 0.5, 1. ])
     """
-    entries = [math.erfc(-value / math.sqrt(2)) / 2 for value in z.flat]
-    return np.array(entries).reshape(z.shape)
+    entries = [math.erfc(-value / math.sqrt(2)) / 2 for value in np.ravel(z)]
+    return np.array(entries).reshape(np.shape(z))

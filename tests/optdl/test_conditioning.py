@@ -1,6 +1,7 @@
 """Ill-conditioning and the landscape: dense matrices, autograd, torch and theorems as oracles."""
 
 import copy
+import inspect
 import math
 from itertools import pairwise, permutations, product
 
@@ -22,8 +23,6 @@ from optdl.conditioning import (
     relu_hessian_at_a_fit,
     step_gain,
 )
-from optdl.data import load
-from optdl.networks import fully_connected
 
 
 def positive(rng, n, kappa=50.0):
@@ -41,6 +40,7 @@ def test_condition_number_matches_numpy(rng):
     basis, _ = np.linalg.qr(rng.normal(size=(7, 4)))
     H = basis @ positive(rng, 4, kappa=20) @ basis.T
     assert condition_number(H) == pytest.approx(20, rel=1e-9)
+    assert condition_number(H.astype(np.float32)) == pytest.approx(20, rel=1e-4)
 
 
 @pytest.mark.row("L1-17")
@@ -95,7 +95,7 @@ def test_products_and_largest_eigenpair_match_dense_hessian(network):
     parameters, H = list(model.parameters()), dense_hessian(*network)
     v = [torch.randn_like(p) for p in parameters]
     loss = functional.cross_entropy(model(x), y)
-    products = conditioning.hessian_vector_product(loss, parameters, v)
+    products = conditioning.hessian_vector_product(loss, model.parameters(), v)
     torch.testing.assert_close(flat(products), H @ flat(v))
     values, vectors = np.linalg.eigh(H.numpy())
     value, vector = conditioning.largest_eigenvalue(loss, parameters)
@@ -171,9 +171,6 @@ def test_equivalent_networks_share_outputs_and_canonical_form(seed):
 
     least = scipy.optimize.minimize(squares, np.zeros(5)).fun
     assert sum((part**2).sum() for part in canonical) == pytest.approx(least, rel=1e-8)
-    # the pieces of a maxout unit are rescaled together
-    maxout = v[0] * np.max(x @ W.T + b, axis=1)
-    assert_allclose(v[0] / 2.5 * np.max(x @ (2.5 * W).T + 2.5 * b, axis=1), maxout)
 
 
 def one_layer(x, y, units, activation):
@@ -271,6 +268,9 @@ def test_clipping_matches_torch(bound, rng):
             # torch divides by the norm plus 1e-6
             assert_allclose(array, parameter.grad, rtol=3e-6)
             assert_allclose(tensor, array, rtol=1e-14)
+    # half precision has no room for the squares
+    [half] = conditioning.clip_by_norm([np.full(4, 300.0, np.float16)], 2.0)
+    assert (half.dtype, half.tolist()) == (np.float16, [1.0] * 4)
 
 
 @pytest.mark.row("L2-02")
@@ -315,7 +315,7 @@ def test_clipped_gradients_reach_huber_minimum(rng):
 def test_tracked_descent_matches_torch(network):
     model, x, y = network
     twin = copy.deepcopy(model)
-    run = conditioning.track_descent(model, x, y, conditioning.squared_error, 0.3, 6, 3)
+    run = conditioning.track_descent(model, x, y[:, None], conditioning.squared_error, 0.3, 6, 3)
     assert run.steps.tolist() == [0, 3]
     sgd, losses, gradients = torch.optim.SGD(twin.parameters(), lr=0.3), [], []
     for step in range(6):
@@ -362,17 +362,8 @@ KINDS = [
 def test_critical_point_kind_follows_the_spectrum(kind, spectrum, rng):
     H = with_spectrum(rng, spectrum)
     assert critical_point_kind(np.zeros(3), H, 1e-9) == kind
-    assert critical_point_kind(np.full(3, 0.1), H, 1e-9) == "not critical"
-
-
-@pytest.mark.row("F-04", "L1-37")
-def test_bowl_is_convex_and_two_weights_are_not(rng):
-    bowl, network = problems.quadratic(positive(rng, 4)), conditioning.two_weights()
-    for _ in range(50):
-        u, v, share = *rng.normal(size=(2, 4)), rng.uniform()
-        chord = share * bowl.value(u) + (1 - share) * bowl.value(v)
-        assert bowl.value(share * u + (1 - share) * v) <= chord + 1e-12
-    assert network.value(np.ones(2)) == network.value(-np.ones(2)) == 0 < network.value(np.zeros(2))
+    for slope in (0.1, math.nan):
+        assert critical_point_kind(np.full(3, slope), H, 1e-9) == "not critical"
 
 
 @pytest.mark.row("F-02", "F-04")
@@ -397,7 +388,7 @@ def test_descent_avoids_the_saddle_and_sharp_minima(rng):
 @pytest.mark.row("F-04", "L1-37")
 def test_critical_points_have_autograds_derivatives_and_indices(rng):
     x, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    problem = conditioning.tanh_regression(x, y, units=2)
+    problem = inspect.unwrap(conditioning.tanh_regression)(x, y[:, None], units=2)
     assert_derivatives(problem, one_layer(x, y, 2, torch.tanh), rng.normal(size=6))
     found = conditioning.critical_points(problem, rng.normal(size=(30, 6)))
     assert len(found.losses) >= 5
@@ -441,22 +432,3 @@ def test_nearest_order_matches_exhaustive_search(rng):
     )
     assert distance == pytest.approx(best, rel=1e-12)
     assert np.linalg.norm(start - signs[:, None] * end[order]) == pytest.approx(best, rel=1e-12)
-
-
-@pytest.mark.row("L2-02")
-@pytest.mark.parametrize("seed", range(2))
-def test_training_keeps_the_nearest_unit_order(seed):
-    split = load("digits").split(validation=300, seed=0)
-    net = fully_connected((64, 32, 10), activation=nn.Tanh, seed=seed)
-
-    def units():
-        parts = net[1].weight, net[1].bias[:, None], net[3].weight.T
-        return torch.cat(parts, dim=1).detach().double().numpy()
-
-    begin = units()
-    sgd = torch.optim.SGD(net.parameters(), lr=0.2)
-    training.train(net, split.train, sgd, epochs=15, batch_size=64, seed=0)
-    order, signs, distance = conditioning.nearest_order(begin, units())
-    assert order.tolist() == list(range(32))
-    assert np.all(signs == 1)
-    assert distance == pytest.approx(np.linalg.norm(begin - units()), rel=1e-9)

@@ -132,10 +132,19 @@ def test_gpu_program_runs_small_on_cpu(tmp_path):
     assert len(list(fig6.checkpoints.glob("fig6-*.pt"))) == 8  # with those of the first epochs
 
 
-def test_selecting_no_run_lists_the_names(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--only=bnp-gn", "selects no run; there are\n  digits-fc2-60-bnp-raw-0.1"),
+        ("--seeds=0", "argument --seeds: expected 1 or more, got 0"),
+        ("--data=cifar", "invalid choice: 'cifar'"),
+        (f"--results={__file__}", "results cannot be written"),
+    ],
+)
+def test_wrong_arguments_are_refused(tmp_path, capsys, argument, message):
     with pytest.raises(SystemExit):
-        experiment(tmp_path, "--only", "bnp-gn")
-    assert "selects no run; there are\n  digits-fc2-60-bnp-raw-0.1" in capsys.readouterr().err
+        experiment(tmp_path, argument)
+    assert message in capsys.readouterr().err
 
 
 def test_fewer_examples_than_minibatch_are_refused(tmp_path):
@@ -205,17 +214,6 @@ def test_diverged_run_is_recorded_and_not_repeated(tmp_path, capsys, network):
     times = [file.stat().st_mtime_ns for file in files]
     experiment(tmp_path, **change).perform()
     assert [file.stat().st_mtime_ns for file in files] == times
-
-
-def test_diverged_seeds_are_counted_separately(tmp_path, capsys):
-    one = experiment(tmp_path)
-    one.perform()
-    [run] = one.panels[0].runs
-    Record({}, run.config(), 1, "diverged: the loss is nan at step 7").save(one.file(run, 1))
-    [records] = one.records().values()
-    assert len(records) == 2
-    assert report.accuracy(records, "test_error").endswith(", 1 of 2 diverged")
-    assert draw_curves(one)
 
 
 @torch.no_grad()

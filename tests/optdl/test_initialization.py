@@ -112,7 +112,7 @@ def test_distribution_of_weights_matches_torch(draw, rng):
 
 @pytest.mark.row("L2-11")
 @each
-@pytest.mark.parametrize("q", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("q", [0.3, 4.0, 900.0])
 def test_moments_of_one_layer_match_quadrature(name, q):
     activation = init.ACTIVATIONS[name]
 
@@ -121,9 +121,9 @@ def test_moments_of_one_layer_match_quadrature(name, q):
         return integrate.quad(integrand, -10, 10, points=[0.0], limit=200)[0]
 
     forward = init.second_moments(1.0, [10], [q / 10], name)
-    assert forward[1] == pytest.approx(expectation(activation), rel=2e-4)
+    assert forward[1] == pytest.approx(expectation(activation), rel=1e-8)
     backward = init.backward_second_moments(1.0, [10, 10], [0.1], name, first=q)
-    assert backward[0] == pytest.approx(expectation(activation.slope), rel=1e-3)
+    assert backward[0] == pytest.approx(expectation(activation.slope), rel=1e-8)
 
 
 @pytest.mark.row("L2-11")
@@ -239,21 +239,17 @@ def test_layer_outputs_match_calls_by_hand(rng):
 
 @pytest.mark.row("F-06")
 @pytest.mark.parametrize("dead", [0, 3, 8])
-def test_dead_and_saturated_units_are_counted(dead, rng):
-    """A bias of −1000 keeps a unit of the ReLU at zero; one of +1000 saturates one of tanh."""
-    x = torch.from_numpy(rng.normal(size=(50, 4)))
-    for activation, base, share in (
-        (torch.nn.ReLU(), 1000.0, lambda outputs: init.dead_share(outputs["1"])),
-        (torch.nn.Tanh(), 0.0, lambda z: init.saturated_share(z["0"], init.ACTIVATIONS["tanh"])),
-    ):
-        model = network(torch.nn.Linear(4, 8), activation)
-        with torch.no_grad():
-            model[0].weight *= 0.1
-            model[0].bias[:] = base
-            model[0].bias[:dead] = -1000.0
-        assert share(init.layer_outputs(model, x)) == dead / 8
-        model(x).sum().backward()  # they learn nothing
-        assert (model[0].weight.grad.norm(dim=1) == 0).sum().item() == dead
+def test_dead_units_are_counted_and_learn_nothing(dead, rng):
+    """A bias of −1000 keeps a unit of the ReLU at zero."""
+    x, model = torch.from_numpy(rng.normal(size=(50, 4))), network(torch.nn.Linear(4, 8))
+    with torch.no_grad():
+        model[0].weight *= 0.1
+        model[0].bias[:] = 1000.0
+        model[0].bias[:dead] = -1000.0
+    outputs = model(x).relu()
+    assert init.dead_share(outputs.detach().numpy()) == dead / 8
+    outputs.sum().backward()
+    assert (model[0].weight.grad.norm(dim=1) == 0).sum().item() == dead
 
 
 @pytest.mark.row("F-06")

@@ -496,7 +496,7 @@ def test_newton_converges_quadratically_at_positive_definite_minimum():
     assert np.all(error[4:] < 10 * error[3:-1] ** 2)
 
 
-@pytest.mark.row("L1-32")
+@pytest.mark.row("L1-32", "F-17")
 def test_damping_frees_newton_from_saddle_and_singularity():
     saddle = problems.saddle()
     [_, first] = run(Newton(hessian=saddle.hessian), saddle, saddle.start, 1)
@@ -630,17 +630,12 @@ def test_standard_nesterov_is_optimal_for_its_rate(smallest, largest):
             columns.append([theta[0], state.v[0]])
         return np.transpose(columns)
 
-    def worst(alpha, lr=lr):
+    def worst(alpha):
         return radius(one_step(lr, alpha, e) for e in np.linspace(smallest, largest, 30))
 
     assert lr * largest == 1
     assert worst(standard) == pytest.approx(rate, abs=1e-6)  # a double root is ill-conditioned
     assert min(worst(alpha) for alpha in np.linspace(0, 0.999, 60)) >= rate - 1e-6
-    # Lessard, Recht and Packard (2016): a larger learning rate is a little better still
-    root = math.sqrt(3 * largest / smallest + 1)
-    better = worst((root - 2) / (root + 2), 4 / (3 * largest + smallest))
-    assert better == pytest.approx(1 - 2 / root, abs=1e-6)
-    assert better < rate
 
 
 # --- Muon and Shampoo: F-13 -------------------------------------------------------------------
@@ -683,6 +678,8 @@ def test_newton_schulz_maps_singular_values_by_its_polynomial(shape, kind, rng):
     scaled, zero = (optimizers.newton_schulz(kind(c * G)) for c in (1e9, 0))
     assert_allclose(scaled, optimizers.newton_schulz(kind(G)), atol=1e-12)
     assert_array_equal(zero, 0)
+    half = optimizers.newton_schulz(torch.from_numpy(1e3 * G).half())
+    assert_allclose(half, optimizers.newton_schulz(G), atol=0.1)
 
 
 @pytest.mark.row("F-13", "P-07")
@@ -705,7 +702,7 @@ def test_shampoo_without_accumulation_is_the_polar_factor(shape, rng):
 
 
 @pytest.mark.row("F-14", "F-15")
-@pytest.mark.parametrize(("lr", "curvature"), [(0.1, 1.0), (0.3, 2.0), (1.5, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize(("lr", "curvature"), [(1e-9, 1.0), (0.3, 2.0), (1.5, 1.0), (0.5, 2.0)])
 def test_averaged_variance_matches_covariance_recursion(lr, curvature):
     # oracle: the covariance of (θ_k, θ₁ + … + θ_k), step by step, from the stationary law of θ,
     # whose variance solves s² = (1 − ηλ)² s² + η²σ²

@@ -34,11 +34,6 @@ def test_model_has_autograds_derivatives_and_scipys_minimum(rng):
     assert_allclose(model.gradient(at), w.grad.numpy(), rtol=1e-12)
     found = scipy.optimize.minimize(model, np.zeros(4), jac=model.gradient, tol=1e-10)
     assert_allclose(model.minimum, found.x, atol=1e-7)
-    # the sign of the curvature decides the decrease against the tangent: by ½η²gᵀHg
-    for curvature in (-1, 0, 1):
-        model = QuadraticModel(0.0, g, curvature * H, center)
-        difference = model(center - 0.3 * g) + 0.3 * g @ g
-        assert difference == pytest.approx(curvature * 0.3**2 * g @ H @ g / 2, abs=1e-12)
 
 
 @pytest.mark.row("L1-12", "L1-13")
@@ -114,13 +109,6 @@ def test_logistic_derivatives_and_minimum_match_libraries():
     library = LogisticRegression(C=1 / (0.01 * len(y)), fit_intercept=False, tol=1e-10)
     library.set_params(solver="newton-cholesky").fit(x, y)
     assert_allclose(minimum, library.coef_[0], atol=1e-6)
-    # near it the closed form predicts descent; the cubic term, of the order of the distance
-    # squared, is all that separates them
-    eigenvalues, U = np.linalg.eigh(problem.hessian(minimum))
-    first, lr = np.full(65, 1e-4), 1.8 / eigenvalues[-1]
-    measured = (gradient_descent(problem.gradient, minimum + U @ first, lr, 50) - minimum) @ U
-    predicted = quadratic.gd_coefficients(first, eigenvalues, lr, 50)
-    assert_allclose(measured, predicted, atol=1e-6)
 
 
 @pytest.mark.row("F-08")

@@ -82,7 +82,7 @@ def test_save_is_atomic(record, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not whole JSON"),
+        ("", "not whole JSON.*delete it"),
         (b"\xff\xfe\x00", "not whole JSON"),
         ('{"format": "optdl record 1", "curves": {"loss": [0.5', "not whole JSON"),
         ("[1, 2]", "not a record"),

@@ -1,6 +1,7 @@
 """The training loop against gradient descent by hand, and its promises one by one."""
 
 import copy
+import itertools
 import math
 import pickle
 from functools import cache, partial
@@ -16,6 +17,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from optdl.bnp import BNP
 from optdl.data import Examples
+from optdl.dropout import Dropout
 from optdl.optimizers import Nesterov
 from optdl.optimizers.in_torch import Stepped, Together
 from optdl.training import Schedule, State, graphed, order_seed, train, zero_one
@@ -180,8 +182,10 @@ def test_zero_one_by_hand():
     scores = torch.tensor([[0.2, 0.5, 0.3], [2.0, 1.0, 0.0]])
     assert zero_one(scores, torch.tensor([1, 1])).tolist() == [False, True]
     one, labels = torch.tensor([[1.0], [-1.0], [0.0], [-2.0]]), torch.tensor([1.0, 1.0, 1.0, -1.0])
-    for shape in (one, one[:, 0]):
-        assert zero_one(shape, labels).tolist() == [False, True, True, False]
+    for shape, form in itertools.product((one, one[:, 0]), (labels, labels[:, None], labels > 0)):
+        assert zero_one(shape, form).tolist() == [False, True, True, False]
+    assert zero_one(math.nan * one, labels).all()
+    assert zero_one(scores, torch.tensor([[1], [1]])).tolist() == [False, True]
 
 
 def test_progress_bar_is_off_unless_asked_for(rng, capsys):
@@ -337,6 +341,7 @@ def plain():
 
 def dropped():
     return nn.Sequential(nn.Flatten(), nn.Linear(50, 8), nn.ReLU(), nn.Dropout(0.4),
+                         Dropout(0.1, torch.Generator().manual_seed(5)),
                          nn.Linear(8, 3))  # fmt: skip
 
 
@@ -415,7 +420,7 @@ def assert_same_run(setup, record, expected):
 def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, arguments, step):
     expected, file = whole_run(*arguments), tmp_path / "deep" / "run.pt"
     Setup(*arguments, interrupt=step).interrupted(file)
-    resumed = Setup(*arguments)
+    resumed = copy.deepcopy(Setup(*arguments))
     torch.manual_seed(99)  # a new process starts elsewhere
     assert_same_run(resumed, resumed.train(checkpoint=file), expected)
     assert list(tmp_path.glob("deep/*")) == [file]

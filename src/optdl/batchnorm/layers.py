@@ -27,7 +27,8 @@ class BatchNorm(nn.Module):
     ``momentum = 1 − rho``, under autocast and in half precision too. d is ``features``, and ρ in
     [0, 1) the weight of the old moving average. Raises ValueError where ρ is out of range, x does
     not have d features, or, in training, a feature has a single value: it would be normalized to 0.
-    Raises TypeError where x is not of floating-point numbers.
+    Raises TypeError where x is not of floating-point numbers. ``torch.optim.swa_utils.update_bn``
+    leaves its averages as they are: :func:`use_population_statistics` computes them anew.
     Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02.
 
     >>> layer = BatchNorm(1)

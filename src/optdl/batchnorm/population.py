@@ -57,16 +57,17 @@ def use_population_statistics(
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
-    norms: list[Any] = _norms(model, x[:1])
-    kept = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]
+    kept: list[tuple[Any, Tensor, Tensor]] = []
     try:
+        norms: list[Any] = _norms(model, x[:1])
+        kept += [(norm, norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]
         for norm in norms:
             mean, var = _measure(model, norm, x, chunk)
             norm.running_mean.copy_(mean)
             norm.running_var.copy_(var)
         yield
     finally:
-        for norm, (mean, var) in zip(norms, kept, strict=True):
+        for norm, mean, var in kept:
             norm.running_mean.copy_(mean)
             norm.running_var.copy_(var)
         for module, mode in modes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ Vector = Float[np.ndarray, " n"]
 
 
 def hessian_vector_product(
-    loss: Tensor, parameters: Sequence[Tensor], vectors: Sequence[Tensor]
+    loss: Tensor, parameters: Iterable[Tensor], vectors: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     r"""Multiply the Hessian of a loss with a vector, by differentiating twice (Source: L1-19).
 
@@ -40,13 +40,14 @@ def hessian_vector_product(
     >>> hessian_vector_product((w**3).sum(), [w], [torch.tensor([1.0, 0.0])])
     (tensor([6., 0.]),)
     """
+    parameters = list(parameters)  # model.parameters() can be read once only
     shapes = [tuple(part.shape) for part in parameters]
     given = [tuple(part.shape) for part in vectors]
     if shapes != given:
         raise ValueError(f"expected vectors of the parameters' shapes {shapes}, got {given}")
     if loss.numel() != 1:
         raise ValueError(f"expected a loss that is one number, got shape {tuple(loss.shape)}")
-    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
     return _differentiate_along(gradients, parameters, vectors)
 
 
@@ -165,7 +166,7 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
     >>> float(squared_error(torch.tensor([[1.0, 2.0]]), torch.tensor([0])))
     2.0
     """
-    targets = nn.functional.one_hot(labels, scores.shape[1]).to(scores)
+    targets = nn.functional.one_hot(labels.reshape(len(scores)), scores.shape[1]).to(scores)
     return ((scores - targets) ** 2).sum(1).mean() / 2
 
 

@@ -61,8 +61,8 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one has
     flat directions, along which the gradient is zero; convergence to the nearest minimizer is
     governed by the smallest eigenvalue that is not zero. Singular values below 10⁻¹² times the
-    largest count as zero. Raises ValueError where A is zero, empty or not finite: it has no
-    condition number.
+    largest, in single precision 10⁻⁵ times, count as zero. Raises ValueError where A is zero, empty
+    or not finite: it has no condition number.
 
     The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
     sources, and all libraries, put the largest on top.
@@ -75,7 +75,7 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     values = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
     if not np.any(values > 0):
         raise ValueError("expected a matrix that is not zero: zero has no condition number")
-    nonzero = values[values > 1e-12 * values[0]]
+    nonzero = values[values > (1e-5 if values.dtype == np.float32 else 1e-12) * values[0]]
     return float(nonzero[0] / nonzero[-1])
 
 
@@ -97,7 +97,7 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
         )
     if kappa == 1:
         return 1
-    return math.ceil(math.log(tolerance) / math.log((kappa - 1) / (kappa + 1)) - 1e-12)
+    return math.ceil(math.log(tolerance) / math.log1p(-2 / (kappa + 1)) - 1e-12)
 
 
 def steps_needed(hessian: Matrix, q: float) -> int:
@@ -506,7 +506,12 @@ def global_norm(gradients: Tree) -> float:
     5.0
     """
     squares: list[float] = []
-    _map(lambda leaf: squares.append(float((leaf * leaf).sum())), gradients)
+
+    def add(leaf: Any) -> None:  # in double precision, as half precision has no room for squares
+        size = abs(leaf).double() if hasattr(leaf, "double") else np.abs(leaf).astype(float)
+        squares.append(float((size * size).sum()))
+
+    _map(add, gradients)
     return math.sqrt(sum(squares))
 
 
@@ -552,7 +557,8 @@ def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
     if isinstance(tree, Mapping):
         return {name: _map(change, part) for name, part in tree.items()}
     if isinstance(tree, list | tuple):
-        return type(tree)(_map(change, part) for part in tree)
+        parts = [_map(change, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return change(tree)
 
 
@@ -565,11 +571,13 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
     .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
 
     Neither the learning rate nor the number of steps appears: they cannot remove a bias. Here c is
-    the ``bias``. H is positive definite.
+    the ``bias``. Raises ValueError where H is not positive definite: there is no limit then.
 
     >>> limit_point(np.diag([1.0, 4.0]), np.zeros(2), np.array([1.0, 1.0]))
     array([-1.  , -0.25])
     """
+    if not np.linalg.eigvalsh(hessian)[0] > 0:
+        raise ValueError("expected a positive definite Hessian: along other directions is no limit")
     return minimum - np.linalg.solve(hessian, bias)
 
 
@@ -605,15 +613,15 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate. The
     errors of different steps are independent, and their variance does not depend on w. Here σₑ is
     the standard deviation of the noise in each eigendirection, ``sigma``, and a rate η outside
-    (0, 2/λmax) raises ValueError: the iteration diverges. The eigenvalues are positive.
+    (0, 2/λmax), or an eigenvalue that is not positive, raises ValueError: the iteration diverges.
 
     >>> stationary_variance(np.array([1.0, 2.0]), 0.5, 3.0)
     array([3.  , 2.25])
     """
-    if not 0 < lr * eigenvalues.max() < 2:
+    if not (eigenvalues.min() > 0 and 0 < lr * eigenvalues.max() < 2):
         raise ValueError(
-            f"expected a learning rate in (0, {2 / eigenvalues.max():g}), got {lr:g}: "
-            "outside it the iteration diverges"
+            "expected positive eigenvalues and "
+            f"a learning rate in (0, {2 / eigenvalues.max():g}), got {lr:g}: the iteration diverges"
         )
     return lr * sigma**2 / (eigenvalues * (2 - lr * eigenvalues))
 

@@ -52,7 +52,7 @@ def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> 
     """
     if tolerance < 0:
         raise ValueError(f"expected a tolerance of 0 or more, got {tolerance:g}")
-    if np.linalg.norm(gradient) > tolerance:
+    if np.linalg.norm(gradient) > tolerance or np.isnan(gradient).any():
         return "not critical"
     eigenvalues = np.linalg.eigvalsh(hessian)
     smallest, largest = eigenvalues[0], eigenvalues[-1]
@@ -133,7 +133,7 @@ def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], uni
            [-2.,  0.]]))
     """
     m, d = x.shape
-    split = units * d
+    split, y = units * d, y.reshape(m)
 
     def value(p: Vector) -> float:
         return float(np.mean((_network(x, p)[0] - y) ** 2) / 2)

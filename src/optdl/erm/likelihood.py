@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from optdl.erm.arrays import Classes, Features
+from optdl.erm.arrays import Classes, Features, require_labels
 from optdl.special import log_softmax
 
 __all__ = ["batch_gradient", "per_example_gradients"]
@@ -13,6 +13,7 @@ def residuals(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> Float[np.ndarray, "m c"]:
     """Return e_y − softmax(Wᵀx) of each example."""
+    require_labels(labels, x, "a class 0 … c−1", labels >= 0)
     return np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
 
 

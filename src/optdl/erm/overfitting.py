@@ -31,6 +31,10 @@ class NoisyCurve:
     curve: Callable[[np.ndarray], np.ndarray]
     noise: float
 
+    def __post_init__(self) -> None:
+        if not self.noise >= 0:
+            raise ValueError(f"the noise is a standard deviation, at least 0; got {self.noise}")
+
     def sample(
         self, m: int, rng: np.random.Generator
     ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:

@@ -37,7 +37,7 @@ def empirical_risk(
     .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
 
     ``loss(predictions, labels)`` gives m losses, ``model(x, theta)`` m predictions. Raises
-    ValueError where there is no example, or not one label for each.
+    ValueError where there is no example, or not one label and one loss for each.
 
     >>> empirical_risk(lambda f, y: (f - y) ** 2, lambda x, w: w * x, np.array(2.0),
     ...                x=np.array([1.0, 2.0]), y=np.array([2.0, 3.0]))
@@ -48,7 +48,13 @@ def empirical_risk(
             f"the empirical risk needs one label for each of at least one example; "
             f"got {len(x)} examples and {len(y)} labels"
         )
-    return float(np.mean(loss(model(x, theta), y)))
+    losses = np.asarray(loss(model(x, theta), y))
+    if losses.shape != (len(y),):
+        raise ValueError(
+            f"expected {len(y)} losses, one for each example; got an array of shape "
+            f"{losses.shape}: predictions and labels need the same shape, and the loss no mean"
+        )
+    return float(losses.mean())
 
 
 def risk_estimate(
@@ -68,9 +74,8 @@ def risk_estimate(
     ...               x=np.zeros(4), y=np.array([1.0, 0.0, 1.0, 0.0]))
     (0.5, 0.25)
     """
-    losses = loss(model(x, theta), y)
-    deviation = float(np.std(losses)) / math.sqrt(len(y))
-    return empirical_risk(loss, model, theta, x, y), deviation
+    risk = empirical_risk(loss, model, theta, x, y)
+    return risk, float(np.std(loss(model(x, theta), y))) / math.sqrt(len(y))
 
 
 @runtime_checkable
@@ -144,7 +149,7 @@ class LinearPopulation:
                 f"the covariance must have shape ({d}, {d}), a row for each weight; "
                 f"got {self.covariance.shape}"
             )
-        if self.noise < 0:
+        if not self.noise >= 0:
             raise ValueError(f"the noise is a standard deviation, at least 0; got {self.noise}")
 
     def sample(
@@ -231,8 +236,8 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
     >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
     [16.0, inf, 3.625]
     """
-    if not 1 <= k <= len(weights):
-        raise ValueError(f"expected 1 to {len(weights)} of the features; got k = {k}")
+    if not 1 <= k <= len(weights) or m < 1:
+        raise ValueError(f"expected 1 to {len(weights)} of the features; got k = {k}, and m = {m}")
     used, rest = float(np.sum(weights[:k] ** 2)), float(np.sum(weights[k:] ** 2)) + noise**2
     if k <= m - 2:
         return 0.5 * rest * (1 + k / (m - k - 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from optdl.erm.arrays import Classes
+from optdl.erm.arrays import Classes, require_labels
 
 __all__ = [
     "EarlyStopping",
@@ -29,8 +29,9 @@ def classification_margins(
     >>> classification_margins(np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), np.array([0, 1]))
     array([ 1., -4.])
     """
+    require_labels(labels, scores, "a class 0 … c−1", labels >= 0)
     rows = np.arange(len(labels))
-    others = scores.copy()
+    others = scores.astype(float)
     others[rows, labels] = -np.inf
     return scores[rows, labels] - others.max(axis=1)
 
@@ -96,10 +97,10 @@ class GradientNormHook:
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
     """Return the epoch to keep and the epoch at which training halts, counted from 0.
 
-    The best epoch so far is the first one with the lowest error; a tie is no improvement. Training
-    halts once ``patience`` epochs in a row have not improved on it. The halt is the last epoch if
-    patience never runs out. Errors after the halt are not read. Raises ValueError where there is no
-    epoch, or ``patience`` is less than 1. Source: L1-05.
+    The best epoch so far is the first one with the lowest error; a tie is no improvement, and NaN
+    counts as infinite. Training halts once ``patience`` epochs in a row have not improved on it.
+    The halt is the last epoch if patience never runs out. Errors after the halt are not read.
+    Raises ValueError where there is no epoch, or ``patience`` is less than 1. Source: L1-05.
 
     >>> early_stopping([0.5, 0.3, 0.4, 0.3, 0.1], patience=2)
     (1, 3)
@@ -109,9 +110,9 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
             f"expected at least one epoch and patience of at least 1; "
             f"got {len(validation_errors)} epochs and patience {patience}"
         )
-    best = 0
-    for epoch, error in enumerate(validation_errors):
-        if error < validation_errors[best]:
+    best, errors = 0, np.nan_to_num(validation_errors, nan=np.inf, posinf=np.inf)
+    for epoch, error in enumerate(errors):
+        if error < errors[best]:
             best = epoch
         if epoch - best == patience:
             return best, epoch

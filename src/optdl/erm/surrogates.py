@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from optdl.erm.arrays import Features, Labels, Values, Weights
+from optdl.erm.arrays import Features, Labels, Values, Weights, require_labels
 from optdl.special import expit
 
 __all__ = [
@@ -28,24 +28,25 @@ __all__ = [
 def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
     """Return the margins y (wᵀx + b) of a linear classifier; positive is right (Source: L1-03).
 
-    The labels y are ±1.
+    The labels y are ±1; others raise ValueError.
 
     >>> margins(np.array([1.0]), 0.0, np.array([[2.0], [3.0]]), np.array([1, -1]))
     array([ 2., -3.])
     """
+    require_labels(y, x, "a label −1 or +1", np.abs(y) == 1)
     return y * (x @ w + b)
 
 
 def zero_one_loss(margin: Values) -> Values:
     """Return the 0–1 loss: 1 where the margin is at most 0, else 0 (Source: L1-03).
 
-    A score of exactly 0 counts as an error. The derivative is 0 at every margin except 0, where
-    it does not exist.
+    A score of exactly 0, or NaN, counts as an error. The derivative is 0 at every margin except 0,
+    where it does not exist.
 
-    >>> zero_one_loss(np.array([-2.0, 0.0, 0.1]))
-    array([1., 1., 0.])
+    >>> zero_one_loss(np.array([-2.0, 0.0, np.nan, 0.1]))
+    array([1., 1., 1., 0.])
     """
-    return (np.asarray(margin) <= 0).astype(float)
+    return 1.0 - (np.asarray(margin) > 0)
 
 
 def logistic_loss(margin: Values) -> tuple[Values, Values]:

@@ -24,7 +24,7 @@ from optdl.data import Examples, load
 from optdl.experiments import examples, models, tuning
 from optdl.experiments.examples import Parts
 from optdl.experiments.hooks import LastUnitConditioning
-from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning, rates_name
+from optdl.experiments.runs import DATA, FULLY_CONNECTED, Panel, Run, Tuning, rates_name
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
 from optdl.training import order_seed, train
@@ -57,6 +57,10 @@ class Experiment:
         self.name, build = path.stem, path.parent.parent / "build"
         results = build / "smoke" if options.smoke else path.parent / "results"
         self.results = Path(options.results or results) / self.name
+        try:
+            self.results.mkdir(parents=True, exist_ok=True)
+        except OSError as error:  # as a run's failure it would be told as missing data
+            parser.error(f"results cannot be written: {error}")
         self.figures = self.results if options.results else build / "figures"
         self.checkpoints = self.results if options.results else build / "checkpoints"
         self.device = options.device
@@ -347,19 +351,26 @@ def _commit() -> dict[str, str]:
     return {"commit": done.stdout.strip()}
 
 
+def count(text: str) -> int:
+    """Return a whole number of the command line, of 1 or more."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
+    return int(text)
+
+
 def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--seeds", type=int, default=5, help="runs of each kind")
-    parser.add_argument("--epochs", type=int, help="instead of those of the figure")
-    parser.add_argument("--data", help="instead of that of the figure: digits, mnist, cifar10, ...")
+    parser.add_argument("--seeds", type=count, default=5, help="runs of each kind")
+    parser.add_argument("--epochs", type=count, help="instead of those of the figure")
+    parser.add_argument("--data", choices=DATA, help="instead of that of the figure")
     parser.add_argument("--only", help="runs whose name contains this text, such as -60-bnp-")
     parser.add_argument("--draw", action="store_true", help="run nothing, draw what is there")
-    parser.add_argument("--examples", type=int, help="so many training examples only, and tests")
+    parser.add_argument("--examples", type=count, help="so many training examples only, and tests")
     parser.add_argument("--imagenet", help="folder with train/CLASS/FILE and val/CLASS/FILE")
-    parser.add_argument("--readers", type=int, default=8, help="threads that read images")
+    parser.add_argument("--readers", type=count, default=8, help="threads that read images")
     parser.add_argument("--smoke", action="store_true", help="show in seconds that it works")
     parser.add_argument("--results", help="another folder for results, figures and checkpoints")
     return parser

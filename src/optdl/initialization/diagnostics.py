@@ -102,6 +102,8 @@ def update_to_weight_ratio(before: Array, after: Array) -> float:
     0.1
     """
     size = np.linalg.norm(before)
+    if np.shape(before) != np.shape(after):
+        raise ValueError(f"expected one shape; got {np.shape(before)} and {np.shape(after)}")
     if size == 0:
         raise ValueError(
             "the weight before the step is zero, so the ratio is not defined; "

@@ -53,5 +53,5 @@ def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> 
     """
     require("steps", steps)
     floor, a = noise_floor(lr, curvature, sigma), 1 - lr * curvature
-    together = steps * (1 + a) / (1 - a) - 2 * a * (1 - a**steps) / (1 - a) ** 2
-    return floor * together / steps**2
+    apart = np.arange(1, steps)  # the sum, whose closed form cancels where ηλ is small
+    return floor * (steps + 2 * float((steps - apart) @ a**apart)) / steps**2

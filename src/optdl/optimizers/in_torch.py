@@ -30,6 +30,10 @@ class Stepped(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": opt.rate(1)})
         self.opt = opt
 
+    def __getstate__(self) -> dict[str, Any]:
+        # torch's own leaves out all but groups and state, also in a deep copy
+        return super().__getstate__() | {"opt": self.opt}
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """Take a step with the gradients of the interim points, at the rate of each group."""
@@ -69,6 +73,9 @@ class Together(torch.optim.Optimizer):
         for each in optimizers:
             self.state.update(each.state)
         self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"optimizers": self.optimizers}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over groups and state, which the optimizers share, also those of a file."""

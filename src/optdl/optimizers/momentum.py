@@ -71,4 +71,6 @@ def velocity(t: int, lr: float, alpha: float, g: float | AnyShape) -> float | An
     1.75
     """
     require("alpha", alpha)
+    if t < 0:
+        raise ValueError(f"t must be 0 or more, the number of steps; got {t}")
     return -lr * g * (1 - alpha**t) / (1 - alpha)

@@ -95,7 +95,9 @@ def newton_schulz(matrix: Array, steps: int = 5) -> Array:
     rows, columns = matrix.shape
     if rows > columns:  # the smaller of the two Gram matrices costs less
         return newton_schulz(matrix.T, steps).T
-    X = matrix / ((matrix * matrix).sum() ** 0.5 + TINY)
+    # the norm of torch, as half precision has no room for the sum of squares
+    norm = matrix.norm() if hasattr(matrix, "norm") else (matrix * matrix).sum() ** 0.5
+    X = matrix / (norm + TINY)
     for _ in range(steps):
         A = X @ X.T
         X = 3.4445 * X + (-4.775 * A + 2.0315 * A @ A) @ X

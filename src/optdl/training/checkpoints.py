@@ -121,6 +121,8 @@ class Checkpoint:
                 hook.load_state_dict(saved)
         self.generator.set_state(content["generator"])
         torch.set_rng_state(content["global"])
+        for generator, saved in zip(_own(state.model), content.get("own", ()), strict=False):
+            generator.set_state(saved)
         # where there are other devices, their generators stay as they are
         if len(content["cuda"]) == torch.cuda.device_count() > 0:
             torch.cuda.set_rng_state_all(content["cuda"])
@@ -140,6 +142,7 @@ class Checkpoint:
             "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
             "generator": self.generator.get_state(),
             "global": torch.get_rng_state(),
+            "own": [generator.get_state() for generator in _own(state.model)],
             "cuda": torch.cuda.get_rng_state_all() if on_gpu else [],
             "curves": state.curves,
             "epoch": state.epoch,
@@ -163,3 +166,9 @@ class Checkpoint:
                 f"epochs must be at least {done}, so many are done in {self.path}; got {epochs}. "
                 "Training cannot go back: ask for more epochs, or give another file."
             )
+
+
+def _own(model: torch.nn.Module) -> list[torch.Generator]:
+    """Return the generators of the layers that draw from one of their own, such as dropout."""
+    values = (value for module in model.modules() for value in vars(module).values())
+    return [value for value in values if isinstance(value, torch.Generator)]

@@ -64,7 +64,8 @@ def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
     """Tell which of m examples are misclassified.
 
     The answer is the largest of c scores, for classes 0 … c−1; or the sign of a single score, for
-    labels −1 and +1. A single score of exactly 0 is wrong.
+    labels +1 and either −1 or 0. A single score of exactly 0, or NaN, is wrong. Raises RuntimeError
+    where there is not one label for each example.
 
     Examples
     --------
@@ -74,8 +75,9 @@ def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
     tensor([False,  True])
     """
     if scores.ndim == 2 and scores.shape[1] > 1:
-        return scores.argmax(dim=1) != labels
-    return scores.reshape(-1) * labels <= 0
+        return scores.argmax(dim=1) != labels.reshape(len(scores))
+    scores, positive = scores.reshape(len(labels)), labels.reshape(len(labels)) > 0
+    return ~torch.where(positive, scores > 0, scores < 0)
 
 
 def order_seed(seed: int) -> int:
