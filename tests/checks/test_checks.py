@@ -388,7 +388,7 @@ def test_printed_output_follows_the_verdict(toy, capsys):
         ("saddle", 1.0, "the values differ"),
         (True, False, "expected True, got False"),
         ({"a": 1.0}, [1.0], "expected a dict, got a list"),
-        ({"a": 1.0}, {"b": 1.0}, "expected the keys ['a'], got ['b']"),
+        ({"a": 1.0}, {"b": 1.0}, "keys that are missing: ['a']; that are not expected: ['b']"),
         ({"a": 1.0}, {"a": 2.0}, "at key 'a': the values differ"),
         ({"a": 1, "b": "x"}, {"a": 2, "b": "y"}, "at key 'a': expected 1, got 2; at key 'b': exp"),
         ({"a": (1.0, 2.0)}, {"a": (1.0, 3.0)}, "the second of 2 parts at key 'a': the values"),

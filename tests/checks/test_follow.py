@@ -56,7 +56,7 @@ def test_answers_of_torch_are_refused_with_their_name(key, answer, name, way):
         ("LAB-1:train", lambda *_: None, "`the losses`: expected a value, got None"),
         ("LAB-1:train", lambda *_: {}, "`the losses`: expected numbers, got a dict"),
         ("LAB-2:statistics", lambda *_: [1.0], "`what is returned`: expected a dict, got a list"),
-        ("LAB-3:evaluate", lambda *_: [0.5], "expected 2 values, got 1"),
+        ("LAB-4:passes", lambda *_: [0.5], "expected 2 values, got 1"),
     ],
 )
 def test_wrong_return_type_states_what_was_expected(key, answer, reason):
@@ -78,6 +78,22 @@ LAB-6:batches `len(batches)`: expected 2, got 3
 LAB-5:input_statistics expected 'RuntimeError', got None
     finally: → except RuntimeError:\n        pass\n    finally:
     seen[layer] for → seen.get(layer) for
+LAB-1:sgd a new optimizer finds no velocity in your `state_dict()`
+    self.state[p] → self.state[id(p)]
+LAB-2:mend all linear outputs have the standard deviation 1
+    model(x) → nn.Sequential(*(one for layer in layers for one in (layer, nn.ReLU())))(x)
+LAB-2:statistics expected '1', got 'no error is raised'
+    finally: → except RuntimeError:\n        pass\n    finally:
+LAB-3:recalibrate and still learn`: expected True, got False
+    model.train() → model.train().requires_grad_(False)
+LAB-4:passes expected 'Tensor', got 'Tensor and ndarray'
+    found.std(dim=0) → found.std(dim=0).numpy()
+LAB-5:bnp expected 'RuntimeError', got 'ValueError'
+    RuntimeError → ValueError
+LAB-1:sgd in line 18: `p.add_(1 / 0)`
+    p.add_(state["v"]) → p.add_(1 / 0)
+LAB-6:trainer your function raised ZeroDivisionError: division by zero
+    self.model.train() → self.model.train(self.device.type != "meta" or 1 / 0)
 LAB-1:adamw wrong exactly when `event` is 'group 2 has the default settings, and half
     group["lr"] * m → self.param_groups[0]["lr"] * m
 LAB-1:adamw right exactly when `weight_decay` is 0

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from optdl.bnp import BNP
-from optdl.checks import CheckFailed, check
 from optdl.checks.bnp_cnn.lab_6_augment import augment
 from optdl.checks.bnp_cnn.lab_6_batches import Batches
 from optdl.checks.bnp_cnn.lab_6_checkpoint import Checkpoint
@@ -76,17 +75,6 @@ def test_float16_scaling_keeps_small_gradients_and_skips_overflow() -> None:
         [loss] = trainer.epoch([(torch.full((4, 3, 1, 1), pixels), y)])
         assert float(trainer.model.weight.detach().abs().max()) == moved
         assert (math.isfinite(loss), trainer.scaler.get_scale()) == (pixels == 1, after)
-
-
-def test_other_error_on_meta_is_reported() -> None:
-    class Broken(Trainer):
-        def epoch(self, batches: Any) -> list[float]:
-            if self.device.type == "meta":
-                raise ValueError("something else")
-            return super().epoch(batches)
-
-    with pytest.raises(CheckFailed, match="your function raised ValueError: something else"):
-        check("LAB-6:trainer", Broken)
 
 
 # --- The runs ---------------------------------------------------------------------------------

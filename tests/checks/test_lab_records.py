@@ -227,13 +227,6 @@ def test_record_of_bnp_answers_the_question() -> None:
     assert bnp.best_rates(record, "raw")["BNP hidden"] != best.setting["lr"]
 
 
-def test_hidden_layers_only_leave_first_gradient_plain() -> None:
-    """``model[1:]`` holds the same layers as the network."""
-    model = digits.dense(bnp.WIDTHS, 0)
-    parts_of("bnp")["BNP"](model[1:])
-    assert [len(layer._forward_pre_hooks) for layer in model] == [0, 0, 1, 0, 1]
-
-
 def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
     x, _, validation, _ = bnp.examples("standardized")
     torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)

@@ -31,7 +31,7 @@ from courses import (
     stumbling,
     wait_for_ends,
 )
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.api import Gradebook
 from notebooks import name_of
 
@@ -86,6 +86,7 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     folder = hand_in(course, "ends")
     nb = nbformat.read(folder / "toy.ipynb", as_version=4)
     nb.cells.append(new_code_cell("import os; os._exit(1)"))
+    nb.cells.insert(5, new_markdown_cell("Because.", attachments={"a.png": {"image/png": "iVBO"}}))
     nbformat.write(nb, folder / "toy.ipynb")
     hand_in(course, "slow", "return 2 * x if x == 1 else __import__('time').sleep(9999)")
     hand_in(course, "object", "return object()")
@@ -98,6 +99,7 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     }
     assert told == TOLD
     assert {points(course)[student, "test"] for student in ("copies", "adds", "ends")} == {"3.0"}
+    assert (points(course)["ends", "words"], points(course)["copies", "words"]) == ("None", "0.0")
     assert "Graded 9, unchanged 3, to look at 7, failed 0." in capsys.readouterr().out
 
 

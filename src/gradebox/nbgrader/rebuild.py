@@ -7,6 +7,7 @@ The student contributes the answers, and further cells, which are left where the
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
             plain = [c.source for c in nb.cells if c.cell_type == "code" and not name_of(c)]
             if number := sum(text.strip() not in texts for text in plain):
                 self.log.warning(Event("added", fields={"number": number}))
+            _take_up(nb, cells, texts)
         self._order(nb, list(cells))
         position, names = 0, [name_of(cell) for cell in nb.cells]
         for name, cell in cells.items():  # each after the cell that it follows there
@@ -121,6 +123,19 @@ def _adopt(nb: Any, cells: Cells, given: dict[str, str]) -> None:
     for cell in nb.cells:
         if not name_of(cell) and (same := lost[cell.cell_type, cell.source.strip()]):
             cell.metadata["nbgrader"] = dict(same.pop(0))
+
+
+def _take_up(nb: Any, cells: Cells, given: Collection[str]) -> None:
+    """Copy into a written answer that is blank what the student wrote in a new cell below it.
+
+    The cell stays: it may be a text of an earlier release, with the heading of what follows.
+    """
+    for answer, below in pairwise(nb.cells):
+        original = cells.get(name_of(answer))
+        is_blank = original and of(original)["solution"] and answer.source == original.source
+        is_own = not name_of(below) and below.source.strip() not in given
+        if is_blank and is_own and answer.cell_type == below.cell_type == "markdown":
+            answer |= {"source": below.source, "attachments": below.get("attachments", {})}
 
 
 def _put_back(cell: Any, original: Any, given: str) -> list[str]:

@@ -86,8 +86,9 @@ def _mapping_disagreement(
     if not isinstance(got, Mapping):
         return _led(where, f"expected a dict, got {with_article(type(got).__name__)}")
     if set(expected) != set(got):
-        keys = (sorted(some, key=str) for some in (expected, got))
-        return _led(where, "expected the keys {}, got {}".format(*keys))
+        turned = (expected, got), (got, expected)
+        missing, more = (sorted({*some} - {*others}, key=str) or "none" for some, others in turned)
+        return _led(where, f"keys that are missing: {missing}; that are not expected: {more}")
     lead = f"{where}, " if where else ""
     reasons = (
         _disagreement(value, got[key], alike, "", f"{lead}at key {key!r}")

@@ -67,13 +67,11 @@ def initialize(model: nn.Module, seed: int) -> None:
     Entries whose names end in ``bias`` are set to 0; all else stays.
     """
     generator = torch.Generator().manual_seed(seed)
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    for name, value in state.items():
+    for name, value in model.state_dict().items():  # which shares memory with the network
         if value.dim() == 2:
             nn.init.normal_(value, std=(2 / value.shape[1]) ** 0.5, generator=generator)
         elif name.endswith("bias"):
             nn.init.zeros_(value)
-    model.load_state_dict(state)
 
 
 def experiment(

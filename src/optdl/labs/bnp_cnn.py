@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -232,11 +233,14 @@ def train(
     if steps is not None:
         return {"loss": trainer.epoch(_cropped(size, parts, batches, crops, steps))}, trainer.model
     curves: dict[str, list[float]] = {"loss": [], "accuracy": []}
-    states = _states(trainer)
+    names = ("model", "optimizer", "scaler", "bnp")
+    states = {name: part for name in names if (part := getattr(trainer, name)) is not None}
+    # curves that a checkpoint can hold
+    states["curves"] = SimpleNamespace(state_dict=lambda: curves, load_state_dict=curves.update)
     done = 0
     if folder is not None:
         checkpoint = parts["Checkpoint"](Path(folder) / f"{kind}-{method}.pt")
-        done = checkpoint.load([order, crops], curves=_Curves(curves), **states)
+        done = checkpoint.load([order, crops], **states)
     for epoch in range(done, size.epochs):
         for group in trainer.optimizer.param_groups:
             group["lr"] = size.rate(method, epoch)
@@ -245,7 +249,7 @@ def train(
             accuracy(trainer.model, x_validation, y_validation, device=size.device)
         )
         if folder is not None:
-            checkpoint.save(epoch + 1, [order, crops], curves=_Curves(curves), **states)
+            checkpoint.save(epoch + 1, [order, crops], **states)
     return curves, trainer.model
 
 
@@ -255,25 +259,6 @@ def _cropped(
     """Yield the minibatches of an epoch, their images padded, cropped and perhaps mirrored."""
     for x, y in islice(batches, steps):
         yield parts["augment"](x, generator, padding=size.padding, flip=size.flip), y
-
-
-def _states(trainer: Any) -> dict[str, Any]:
-    """Return what a checkpoint holds of a trainer."""
-    names = ("model", "optimizer", "scaler", "bnp")
-    return {name: part for name in names if (part := getattr(trainer, name)) is not None}
-
-
-@dataclass
-class _Curves:
-    """Curves that a checkpoint can hold."""
-
-    curves: dict[str, list[float]]
-
-    def state_dict(self) -> dict[str, list[float]]:
-        return self.curves
-
-    def load_state_dict(self, state: dict[str, list[float]]) -> None:
-        self.curves.update(state)
 
 
 @on_threads(1)
@@ -432,7 +417,6 @@ def images_per_second(step: Callable[[], Any], images: int, warmup: int, repeats
 def measure(
     parts: Parts,
     size: Size = SMALL,
-    kind: str = "",
     steps: int = 10,
     told: Callable[[str, float], Any] = lambda name, speed: None,
 ) -> dict[str, float | None]:
@@ -440,19 +424,17 @@ def measure(
 
     The images are random: what they show does not change the speed. On a CPU one thread computes:
     where other programs run, two wait for each other. The parts are ``Trainer`` and ``augment``;
-    the network is the last of the size if no other ``kind`` is given; ``steps`` are the minibatches
-    between two looks at the losses. ``told`` is called with each name and speed as it comes.
-    The result has None where a variant was not measured: on a CPU nothing is compiled, and the
-    images lie there anyway.
+    the network is the last of the size; ``steps`` are the minibatches between two looks at the
+    losses. ``told`` is called with each name and speed as it comes. The result has None where a
+    variant was not measured: on a CPU nothing is compiled, and the images lie there anyway.
     """
-    kind = kind or size.kinds[-1]
     on_gpu = size.device == "cuda"
     speeds: dict[str, float | None] = {}
     with on_threads(torch.get_num_threads() if on_gpu else 1):
         for name, variant in _variants(size.device).items():
             speeds[name] = None
             if on_gpu or "augmented" in variant or not variant.keys() & {"compiled", "images"}:
-                speeds[name] = speed = _speed(parts, size, kind, steps, **variant)
+                speeds[name] = speed = _speed(parts, size, steps, **variant)
                 told(name, speed)
     return speeds
 
@@ -460,7 +442,6 @@ def measure(
 def _speed(
     parts: Parts,
     size: Size,
-    kind: str,
     steps: int,
     *,
     half: bool = True,
@@ -475,7 +456,7 @@ def _speed(
     """
     dtype = torch.float16 if size.device == "cuda" else torch.bfloat16
     trainer = parts["Trainer"](
-        {"kind": kind, "method": "BN", "seed": 0},
+        {"kind": size.kinds[-1], "method": "BN", "seed": 0},
         lr=0.01,
         device=size.device,
         dtype=dtype if half else None,

@@ -5,7 +5,6 @@ Source: LAB-2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -92,7 +91,12 @@ def experiment(
     x, y = next(stream)
     losses = [nn.functional.cross_entropy(model(x), y).item()]
     ratios = parts["update_ratios"](model, optimizer, x, y).values()
-    losses += _train(model, optimizer, stream)
+    for x, y in stream:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.item())
     curves = {
         "loss": losses,
         "accuracy": [digits.accuracy(model, *validation)],
@@ -111,19 +115,6 @@ def _started(parts: Parts, start: str, seed: int) -> nn.Sequential:
     if start == "mended":
         parts["mend"](model, sample(), torch.Generator().manual_seed(seed + 1))
     return model
-
-
-def _train(
-    model: nn.Module, optimizer: torch.optim.Optimizer, stream: Iterable[tuple[Tensor, Tensor]]
-) -> list[float]:
-    losses = []
-    for x, y in stream:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
 
 
 LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment)

@@ -160,6 +160,10 @@ your share is always the same; keep the `momentum` that the constructor is given
     = momentum, eps → = 0.1 if momentum is not None else None, eps
 you give the old average the weight `momentum`; here it is the weight of the new value
     share = self.momentum → share = None if self.momentum is None else 1 - self.momentum
+your formula has the weights of the old and of the new value the wrong way round: s is the weight of
+the new value
+    share * (mean → (1 - share) * (mean
+    share * (var → (1 - share) * (var
 your layer does in evaluation mode what it does in training; ask `self.training`
     if self.training: → if True:
 """)

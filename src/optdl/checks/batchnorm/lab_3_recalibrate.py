@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import fill, mode
+from optdl.labs.drivers.follow import STILL, are_same, fill, mode
 
 
 @torch.no_grad()
@@ -30,7 +30,7 @@ def recalibrate(model, batches):
 @driver(
     recalibrate,
     "the running averages; num_batches_tracked of each normalization; the momentum of each "
-    "normalization; the mode afterwards; the parameters",
+    f"normalization; the mode afterwards; the parameters; {STILL}",
     closed="torch.optim.swa_utils.update_bn",
 )
 def exercise(function, batches, once, momenta, training, seed):
@@ -40,14 +40,17 @@ def exercise(function, batches, once, momenta, training, seed):
     last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
     model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
     fill(model.double(), seed).train(training)
-    norms = [inner[1], model[4]]
+    norms, before = [inner[1], model[4]], [*model.parameters()]
+    if once:
+        norms[1].reset_running_stats = None  # a class of the student's own has no such method
     for norm in norms:
         norm.num_batches_tracked.fill_(5)
     function(model, (x for x in batches) if once else batches)
     averages = [value for norm in norms for value in (norm.running_mean, norm.running_var)]
     counts = [norm.num_batches_tracked for norm in norms]
     left = str([norm.momentum for norm in norms])
-    return averages, counts, left, mode(model), [*model.parameters()]
+    after = mode(model), [*model.parameters()], are_same(before, model)
+    return averages, counts, left, *after
 
 
 @exercise.cases
@@ -80,6 +83,8 @@ your network passes the minibatches in the mode in which it comes; call `model.t
     model.train() → pass
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first
     layer.num_batches_tracked.zero_() → pass
+you call a method that PyTorch's classes have and yours has not; set num_batches_tracked to 0
+    layer.num_batches_tracked.zero_() → layer.reset_running_stats()
 your layers keep their momentum, so the last minibatches count most and the old averages still
 count; set momentum to None for the pass
     layer.momentum = None → pass

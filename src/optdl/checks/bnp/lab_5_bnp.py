@@ -123,7 +123,7 @@ def exercise(kind, x, widths, seed, options, event):
     graph = any(value.requires_grad for value in averages(state))
     try:
         bnp.step()
-    except RuntimeError as error:
+    except Exception as error:
         raised = type(error).__name__
     unwatched = gradients()
     bnp.remove()

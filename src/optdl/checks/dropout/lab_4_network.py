@@ -71,6 +71,8 @@ exercise.help(r"""
    layer with its own seed, and increase the counter. Finally unpack the list into `nn.Sequential`.
 all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k
     count += 1 → pass
+you go through `modules()`, which gives the network itself, too; go through `model`, layer by layer
+    for layer in model: → for layer in model.modules():
 you put one and the same layer behind each ReLU; make a new one for each
     count = 0 → drop = Dropout(p, seed)
     append(Dropout(p, seed + count)) → append(drop)

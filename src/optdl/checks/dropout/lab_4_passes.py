@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill
+from optdl.labs.drivers.follow import fill, type_of
 
 
 @torch.no_grad()
@@ -27,8 +27,8 @@ def monte_carlo(model, x, passes):
 
 @driver(
     monte_carlo,
-    "the mean | the standard deviation; whether they have a graph; which modules are in training "
-    "mode afterwards; the running mean of the normalization afterwards",
+    "the mean | the standard deviation; the type of each; whether they have a graph; which modules "
+    "are in training mode afterwards; the running mean of the normalization afterwards",
     atol=1e-7,  # the root of a difference of sums of squares has half their digits
 )
 def exercise(function, x, p, passes, seed, comes):
@@ -46,8 +46,9 @@ def exercise(function, x, p, passes, seed, comes):
         model = fill(nn.Sequential(nn.Dropout(p), nn.Linear(n, 2)).double(), seed).eval()
     torch.default_generator.manual_seed(seed + 1)
     result = function(model, x, passes)
-    has_graph = "grad" in repr(result)  # whatever was returned
-    return result, has_graph, [module.training for module in model.modules()], norm.running_mean
+    kind, has_graph = type_of(result).split(" of ")[-1], "grad" in repr(result)
+    modes = [module.training for module in model.modules()]
+    return result, kind, has_graph, modes, norm.running_mean
 
 
 @exercise.cases

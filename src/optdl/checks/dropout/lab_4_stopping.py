@@ -17,7 +17,7 @@ class EarlyStopping:
     def __init__(self, patience, min_delta=0.0):
         self.patience, self.min_delta = patience, min_delta
         self.best, self.waited = float("inf"), 0
-        self.state = {}
+        self.state = None
 
     def update(self, model, loss):
         """Return whether training should stop."""
@@ -36,7 +36,7 @@ class EarlyStopping:
 @driver(
     EarlyStopping,
     "what update returns, epoch by epoch (−1 for None); the epoch whose weights are restored; the"
-    " epoch whose running averages are restored",
+    " epoch whose running averages are restored (−1: none)",
 )
 def exercise(kind, losses, patience, min_delta):
     """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
@@ -128,6 +128,8 @@ you take an equal loss for a new best one; it must be below the best by more tha
 you keep the weights of each epoch, and so those of the last one; keep them only at a new best loss
     self.waited += 1
     → self.waited += 1; self.state = {k: v.clone() for k, v in model.state_dict().items()}
+you keep the parameters alone; running averages are buffers, which `state_dict()` has, too
+    (self.state) → ({**model.state_dict(), **{k: self.state[k] for k in ("weight", "bias")}})
 your `restore` leaves the network as it is; give it the weights with `model.load_state_dict(…)`
     model.load_state_dict(self.state) → model = self.state
 you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it

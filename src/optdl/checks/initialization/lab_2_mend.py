@@ -43,7 +43,7 @@ def exercise(function, equal, widths, x, seed):
     """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
     layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
     for inputs, units in pairwise(widths):
-        layers.append(nn.Sequential(nn.Linear(inputs, units), nn.ReLU()))
+        layers.append(nn.Sequential(nn.Linear(inputs, units), nn.Tanh()))
     model = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
     before = [*fill(model, seed).parameters()]
     with torch.no_grad():

@@ -80,7 +80,7 @@ def exercise(function, widths, x, seed, training):
     try:
         function(model, x[:, 1:])
     except RuntimeError:
-        late = hooks(model), ", ".join(map(mode, parts))
+        late = str(hooks(model)), ", ".join(map(mode, parts))
     else:
         late = ("no error is raised",) * 2
     return found, str(names), type_of(found), *left_in, left, *late, count

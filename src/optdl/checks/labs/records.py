@@ -214,10 +214,12 @@ def _predicted(check: RecordCheck, record: LabRecord, now: Any) -> Iterator[str]
     for name, (asked, fits) in check.predictions.items():
         if not isinstance(now, dict) or name not in now or not fits(as_python(now[name])):
             yield f"`predictions()` must give {name!r}: {asked}"
-        elif record.predictions.get(name) != as_python(now[name]):
+        elif (kept := record.predictions.get(name)) != as_python(now[name]):
+            stays = "a prediction stays, right or wrong"
+            other = f"that is not {asked}, so delete {FILE} and train again"
             yield (
-                f"your prediction of {name!r} is not the one from before the run, "
-                f"{record.predictions.get(name)!r}: a prediction stays, right or wrong"
+                f"your prediction of {name!r} is not the one from before the run, {kept!r}: "
+                f"{stays if fits(kept) else other}"
             )
 
 

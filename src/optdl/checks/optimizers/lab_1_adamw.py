@@ -94,7 +94,7 @@ your weight decay is always 0.01; take `group["weight_decay"]`
     group["weight_decay"] → 0.01
 your δ is always 1e-8; take `group["eps"]`
     group["eps"] → 1e-8
-m, r and t are not in `self.state`, so `state_dict()` lacks them and no training can be resumed
+a new optimizer finds no m, r and t in your `state_dict()`; keep them in `self.state[p]`
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you have β₁ and β₂ the wrong way round: the first is for the gradient
     beta1, beta2 = → beta2, beta1 =

@@ -53,7 +53,7 @@ you change a leaf that requires a gradient and autograd records; put `@torch.no_
     with `p = p…`, else your step leaves the parameters as they are; change `p` in place
 your step ends at the first parameter whose gradient is None; skip it, and go on to the others
     continue → return
-the velocity is not in `self.state`, so `state_dict()` lacks it and no training can be resumed
+a new optimizer finds no velocity in your `state_dict()`; keep it in `self.state[p]`
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you read the settings in `self.defaults`, which are those of the beginning; read those of each
 `group` in the loop, as schedules and groups change them

@@ -16,6 +16,8 @@ PARTS = (
 @steps("torch.optim.SGD", "torch.optim.Adam", "torch.optim.AdamW")
 def path(kind, start, options, rates, event):
     """Descend a bowl; ``rates`` are set before each step, as a schedule does."""
+    from copy import deepcopy
+
     *theta, unused = map(nn.Parameter, start)
     groups = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
     if "group 2" in event:
@@ -41,6 +43,7 @@ def path(kind, start, options, rates, event):
         moves.append([p.detach() - place for p, place in zip(theta, places, strict=True)])
         if "loaded" in event and number == len(rates) // 2:
             state = optimizer.state_dict()
+            groups, theta, unused = deepcopy((groups, theta, unused))  # as in another program
             optimizer = kind(groups, lr=rate, **options)
             optimizer.load_state_dict(state)
     rows = [torch.cat([move.flatten() for move in moved]) for moved in moves]

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 HOOKS = "the number of hooks, of which one was there before"
-STILL = "whether the parameters are the tensors that they were"
+STILL = "whether the parameters are the tensors that they were, and still learn"
 """The names of what :func:`hooks` and :func:`are_same` return."""
 
 
