@@ -16,8 +16,8 @@ from sphinx.application import Sphinx
 
 RUN = """<p class="run-page"><button type="button" onclick="import('{static}/python/live.js').then(
 live => live.begin(this, '{name}'), () => this.nextSibling.textContent = ' The script of this button
-did not come. Serve the site over http, and connect to the network.')">Run this page</button><span
-role="status"></span></p>"""
+did not come. Serve the site over http, connect to the network, and load the page again.')">Run
+this page</button><span role="status"></span></p>"""
 TORCH = "This page needs PyTorch: save the chapter as a notebook, and run it in JupyterLab."
 
 

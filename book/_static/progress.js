@@ -84,7 +84,7 @@
   function next() {
     const last = storage((kept) => kept.getItem(LAST));
     const way = lessons.filter(([page, [, , appendix]]) => page === last || !(appendix || done.has(page))).map(([page]) => page);
-    return last && [...way.slice(way.indexOf(last)), ...way].find((page) => !done.has(page));
+    return last && [...way.slice(Math.max(0, way.indexOf(last))), ...way].find((page) => !done.has(page));
   }
 
   // --- cards ---

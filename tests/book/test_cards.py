@@ -141,6 +141,8 @@ def test_my_course_tells_what_is_left(reader: Any) -> None:
     ada = reader().on(FIRST).open("review")
     link, total = ada.page.locator(".go-on a"), ada.page.locator(".course-total")
     assert link.inner_text() == "Begin"
+    ada.page.evaluate("localStorage['optdl:lesson'] = 'toy/renamed'")
+    assert ada.open("review").page.locator(".go-on a").inner_text() == "Go on: Lesson one"
     assert total.inner_text().startswith("0 of 4 lessons · 0 of 1 exercise · 0 of 35 cards")
     ada.open("toy/two").answer("1")
     ada.open("toy/one").answer("11")

@@ -626,6 +626,9 @@ def test_missing_parts_are_replaced_or_asked_for_again(new_tab: Callable[..., Ta
     tab.page.route(parts, silent)
     assert "nothing for a minute" in tab.run(FIRST)
     tab.page.unroute(parts)
+    tab.page.route("**/worker.js", lambda route: route.abort())
+    assert tab.run(FIRST).startswith("Python could not be started. Connect to the network")
+    tab.page.unroute("**/worker.js")
     # some servers send the parts as encoded, and then the browser unpacks them
     unpack = lambda route: route.fulfill(body=gzip.decompress(route.fetch().body()))  # noqa: E731
     tab.page.route("**/course-*.gz", unpack)

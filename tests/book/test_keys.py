@@ -9,6 +9,7 @@ from serving import TEXT, Server
 pytestmark = pytest.mark.xdist_group("live")
 
 KEYS = "".join(map(chr, range(32, 127))) + "éüΩ"
+OUTLINE = "getComputedStyle(document.activeElement).outlineStyle"
 PAGE = "book/bnp_cnn/statistics"
 """A lesson with an exercise, a free cell and a question to be answered in words."""
 
@@ -97,8 +98,12 @@ def test_the_contents_come_and_go_by_keyboard(page: Any, site_server: Server) ->
             page.goto(site_server.at(PAGE))
             button.press("Enter")
             contents.wait_for(state="hidden")
+            assert page.evaluate(OUTLINE) == "solid"
             page.keyboard.press("Enter")
             contents.wait_for(state="visible")
+        page.emulate_media(forced_colors="active")  # no shadow is drawn
+        page.locator(".bd-sidebar-primary li a").first.focus()
+        assert page.evaluate(OUTLINE) == "solid"
         return
     for key in ("Escape", "Shift+Tab", "Control+k", "p"):  # over the page, they go with the focus
         page.goto(site_server.at(PAGE))

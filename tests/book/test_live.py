@@ -81,6 +81,7 @@ def test_pages_compute_what_was_printed(
 def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) -> None:
     """Figure, numbers and statements follow; an error is named; as printed, all is back."""
     page = tabs(reduced_motion="reduce")
+    outputs, field = page.locator(".cell_output"), page.locator(".cell .cm-content:visible").first
 
     def said(text: str) -> None:
         script = "text => document.querySelector('.live-bar span')?.textContent.includes(text)"
@@ -89,33 +90,46 @@ def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) 
     def press(name: str) -> None:
         page.get_by_role("button", name=name).first.press("Enter")
 
+    def computed(name: str) -> None:
+        said(f"with {page.get_by_role('group', name=name).locator('output').text_content()}")
+
+    def add(line: str) -> None:
+        field.press("Control+End")
+        page.keyboard.insert_text(f"\n{line}")
+        field.press("Control+Enter")
+
     page.goto(python_server.at("book/optimizers/noise"))
     press("Run this page")
     said("as it is printed")
-    outputs = page.locator(".cell_output")
     before = outputs.all_inner_texts()
     # the generator of these draws is made in another cell
-    knob = page.get_by_role("group", name="noise").locator("output")
-    printed = knob.text_content()
     press("next value of noise")
-    said(f"with {knob.text_content()}")
-    assert knob.text_content() != printed
+    computed("noise")
     assert page.locator("[data-number].live-changed").count()
     assert outputs.all_inner_texts() != before
     press("previous value of noise")
     said("as it is printed")
     assert outputs.all_inner_texts() == before
-    press("next value of noise")
-    said(f"with {knob.text_content()}")
-    page.reload()
+
+    page.goto(python_server.at("book/quadratic/eigendirections"))
+    numbers, before = page.locator("[data-number]"), outputs.all_inner_texts()
     press("Run this page")
-    said(f"with {knob.text_content()}")  # what was changed is kept
-    field = page.locator(".cell .cm-content:visible").first
-    field.press("Control+End")
-    page.keyboard.type("\n1 / 0")
-    field.press("Control+Enter")
+    said("as it is printed")
+    add("del pixels")  # a name of the verdict
+    said("2 of 2 statements no longer hold")
+    add("del quadratic.eigenbasis; 1 / 0")  # a part of a module
     said("ZeroDivisionError in line")
     press("As printed")
     said("As printed.")
     assert outputs.all_inner_texts() == before
     assert not page.locator(".live-changed").count()
+    assert page.evaluate("document.activeElement.matches('.live-bar')")
+    press("next value of pair")
+    said("Cell 4")
+    press("next value of pair")  # while the page runs with the first one
+    computed("pair")
+    shown = numbers.all_text_contents()  # those of captions, too
+    page.reload()
+    press("Run this page")
+    computed("pair")  # what was changed is kept
+    assert numbers.all_text_contents() == shown

@@ -267,7 +267,7 @@ ON_A_PHONE = f"""async () => {{
   await document.fonts.ready;
   return [{SIDEWAYS}, found];
 }}"""
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 320, "height": 844}
 
 
 @functools.cache

@@ -169,7 +169,7 @@ class Cell {
     const keys = this.kind !== "written" && matchMedia("(hover: hover)").matches;
     this.hint.textContent = keys ? "Shift+Enter runs the cell; Escape, then Tab, leaves it." : "";
     this.runner = button(this.kind === "answer" ? "Run and check" : "Run", () => this.run(), { class: "exercise-run", title: "Shift+Enter" });
-    this.stopper = button("Stop", () => this.stop(), { hidden: true });
+    this.stopper = button("Stop", () => kernel.stop(), { hidden: true });
     this.aboveRunner = button("Run all above", () => this.run(true));
     this.restorer = button("Start again", () => this.restore());
     this.previewer = button("Preview", () => this.preview());
@@ -261,7 +261,7 @@ class Cell {
   async run(above = false) {
     if (this.kind === "written") return;
     if (python.running) {
-      this.say(BUSY, "error");
+      if (!this.runner.disabled) this.say(BUSY, "error");
       return;
     }
     python.running = true;
@@ -312,10 +312,6 @@ class Cell {
     this.ticking = setInterval(() => this.count("Running", "running", `, ${Math.round((performance.now() - begin) / 1000)} s.`), 1000);
   }
 
-  stop() {
-    kernel.stop();
-  }
-
   print(...parts) {
     this.output.hidden = false;
     this.output.append(...parts);
@@ -323,7 +319,6 @@ class Cell {
 
   report(answer, source) {
     clearInterval(this.ticking);
-    if (answer.cut) this.print(`\n… ${answer.cut.toLocaleString("en")} characters were printed; the rest is not shown.\n`);
     for (const { source, description } of answer.figures ?? []) this.figures.append(element("img", { src: source, alt: description }));
     if (answer.status === "ended") this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`, "error");
     else if (answer.status === "error") this.explain(answer, source);

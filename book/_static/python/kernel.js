@@ -121,13 +121,6 @@ async function tidy(store, parts) {
 }
 
 export class Kernel {
-  constructor() {
-    this.parts = undefined;
-    this.loaded = undefined;
-    this.started = undefined;
-    this.worker = undefined;
-  }
-
   /** Return the parts that would be loaded. */
   async list() {
     this.parts ??= await listParts();
@@ -210,8 +203,8 @@ export class Kernel {
       this.worker.onmessage = ({ data }) => (data.type === "output" ? print(data.text) : resolve(data));
       this.worker.onerror = (event) => {
         event.preventDefault();
+        reject(new Error(event.message || "Python could not be started. Connect to the network, and run the cell again."));
         this.stop();
-        reject(new Ended(event.message || "Python could not be started."));
       };
       this.worker.postMessage(message);
     });

@@ -61,18 +61,13 @@ class Cell {
   stepper(knob) {
     const value = element("output");
     const step = (by) => () => {
-      const place = knob.values.indexOf(this.value(knob)) + by;
+      const place = knob.values.indexOf(valueIn(this.source, knob)) + by;
       this.set(knob, knob.values.at(place % knob.values.length));
       return this.live.run(this.number);
     };
     const button = (text, label, by) => element("button", { type: "button", "aria-label": `${label} value of ${knob.name}`, onclick: step(by) }, text);
-    this.buttons.push(() => (value.textContent = `${knob.name} = ${this.value(knob) ?? "…"}`));
+    this.buttons.push(() => (value.textContent = `${knob.name} = ${valueIn(this.source, knob) ?? "…"}`));
     return element("span", { class: "live-knob", role: "group", "aria-label": knob.name }, button("‹", "previous", -1), value, button("›", "next", 1));
-  }
-
-  /** Return what stands for a knob in the code. */
-  value(knob) {
-    return this.source.match(pattern(knob))?.[2].trim();
   }
 
   set(knob, value) {
@@ -120,6 +115,8 @@ class Cell {
 }
 
 const pattern = (knob) => new RegExp(`^(${knob.name} = )([^#\\n]*)(?=# vary:)`, "m");
+/** Return what stands for a knob in code. */
+const valueIn = (source, knob) => source.match(pattern(knob))?.[2].trim();
 
 export class Live {
   constructor(button, name) {
@@ -127,17 +124,20 @@ export class Live {
     this.said = element("span", { role: "status" });
     this.stopper = element("button", { type: "button", hidden: true, onclick: () => python.kernel.stop() }, "Stop");
     this.restorer = element("button", { type: "button", hidden: true, onclick: () => this.asPrinted() }, "As printed");
-    this.bar = element("div", { class: "live-bar" }, this.said, this.stopper, this.restorer);
-    this.numbers = [...document.querySelectorAll("[data-number]")];
+    this.bar = element("div", { class: "live-bar", tabindex: "-1" }, this.said, this.stopper, this.restorer);
     this.numbers.forEach((number) => (number.dataset.printed = number.textContent));
-    this.holds = new Map();
+  }
+
+  /** The numbers of the text; those of captions come anew with what was printed. */
+  get numbers() {
+    return document.querySelectorAll("[data-number]");
   }
 
   /** Read the page's cells, with the files that they read, and make editors of them. */
   async open() {
     const read = async (path, as) => {
-      const answer = await fetch(new URL(path, HERE), { cache: "no-cache" });
-      if (!answer.ok) throw new Error(`A part of this page could not be loaded (${answer.status}).`);
+      const answer = await fetch(new URL(path, HERE), { cache: "no-cache" }).catch(() => ({ status: "no answer" }));
+      if (!answer.ok) throw new Error(`A part of this page could not be loaded (${answer.status}). Connect to the network, and run it again.`);
       return answer[as]();
     };
     const { cells, knobs, files, notes } = await read(`pages/${this.name}.json`, "json");
@@ -162,23 +162,24 @@ export class Live {
     this.restorer.hidden = false;
   }
 
-  /** Return what differs from the page as it is printed, in words. */
+  /** Return in words how what has run differs from the page as it is printed. */
   changes() {
-    const words = (cell) => {
-      const turned = cell.knobs.filter((knob) => cell.value(knob) !== cell.printed.match(pattern(knob))?.[2].trim());
-      const rest = turned.reduce((text, knob) => text.replace(pattern(knob), `$1${cell.value(knob)} `), cell.printed);
-      const same = rest.replace(/ +/g, " ") === cell.source.replace(/ +/g, " ");
-      return same ? turned.map((knob) => `${knob.name} = ${cell.value(knob)}`) : [`cell ${cell.number + 1} changed`];
+    const words = ({ number, knobs, printed, ran = printed }) => {
+      const turned = knobs.filter((knob) => valueIn(ran, knob) !== valueIn(printed, knob));
+      const rest = turned.reduce((text, knob) => text.replace(pattern(knob), `$1${valueIn(ran, knob)} `), printed);
+      const same = rest.replace(/ +/g, " ") === ran.replace(/ +/g, " ");
+      return same ? turned.map((knob) => `${knob.name} = ${valueIn(ran, knob)}`) : [`cell ${number + 1} changed`];
     };
-    return this.cells.filter((cell) => cell.source !== cell.printed).flatMap(words);
+    return this.cells.flatMap(words);
   }
 
   say(text, ...more) {
     (this.bar.isConnected ? this.said : this.button.nextSibling).replaceChildren(text, ...more);
   }
 
-  /** Run the cells from one on; all of them if Python has been started anew. */
+  /** Run the cells from one on, and those above it that have not run as they stand; all if Python has been started anew. */
   async run(first) {
+    if (this.next !== undefined) return (this.next = Math.min(this.next, first)); // a knob was turned meanwhile
     if (python.running) return this.say(BUSY);
     if (obstacle()) return this.say(` ${obstacle()}`);
     python.running = true;
@@ -188,13 +189,15 @@ export class Live {
       const { kernel } = python;
       await kernel.start(telling("Python"));
       if (this.worker !== kernel.worker) {
-        first = 0;
+        for (const cell of this.cells) cell.ran = undefined;
         await kernel.extend(telling("what figures need"));
         await kernel.ask({ type: "files", files: this.files });
         this.worker = kernel.worker;
       }
       this.stopper.hidden = false;
-      for (const cell of this.runnable.filter((each) => each.number >= first)) {
+      this.next = this.runnable.find((cell) => cell.number >= first || cell.ran !== cell.source).number;
+      for (let cell; (cell = this.runnable.find(({ number }) => number >= this.next)); ) {
+        this.next = cell.number + 1;
         this.say(`Cell ${cell.number + 1} of ${this.cells.length} runs.`);
         if (!(await this.runCell(cell))) return;
       }
@@ -203,6 +206,7 @@ export class Live {
       this.say(error instanceof Ended ? "Stopped. The next run begins with the first cell." : error.message);
     } finally {
       python.running = false;
+      this.next = undefined;
       this.stopper.hidden = true;
       this.restorer.hidden = !this.cells?.some((cell) => cell.source !== cell.printed);
     }
@@ -210,6 +214,7 @@ export class Live {
 
   async runCell(cell) {
     let text = "";
+    cell.ran = cell.source; // what is typed meanwhile has not run
     const request = { action: "cell", number: this.runnable.indexOf(cell), source: cell.source, numbers: cell.numbers, verdict: cell.verdict };
     const { answer } = await python.kernel.ask({ type: "run", request }, (more) => (text += more));
     if (answer.status === "ended") {
@@ -219,7 +224,9 @@ export class Live {
     }
     const failed = answer.status === "error";
     if (!cell.verdict) cell.show(text + (failed ? answer.text : ""), answer.figures ?? []);
-    for (const [sentence, holds] of Object.entries(answer.holds ?? {})) this.holds.set(sentence, holds);
+    if (failed) cell.ran = undefined;
+    for (const sentence in cell.holds) cell.holds[sentence] = false; // unless it can be computed still
+    Object.assign((cell.holds ??= {}), answer.holds);
     for (const number of this.numbers) {
       const value = answer.numbers?.[number.dataset.number.replace(/\s+/g, " ")];
       if (value === undefined) continue;
@@ -238,11 +245,12 @@ export class Live {
   conclude() {
     const changes = this.changes();
     const how = changes.length ? `, with ${changes.join(", ")}` : ", as it is printed";
-    const fallen = [...this.holds].filter(([, holds]) => !holds).map(([sentence]) => sentence.replace(/[*`]/g, ""));
+    const holds = Object.assign({}, ...this.cells.map((cell) => cell.holds));
+    const fallen = Object.keys(holds).filter((sentence) => !holds[sentence]).map((sentence) => sentence.replace(/[*`]/g, ""));
     document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
     const texts = [...document.querySelectorAll("article :is(p, li)")];
     for (const sentence of fallen) texts.find((text) => text.textContent.includes(sentence))?.classList.add("live-fallen");
-    const all = this.holds.size;
+    const all = Object.keys(holds).length;
     const count = !all ? "" : fallen.length ? ` ${fallen.length} of ${all} statements no longer hold: ` : all > 1 ? ` All ${all} statements of the page hold.` : " The statement of the page holds.";
     const notes = this.notes.map((note) => ` ${note}`);
     this.say(`Computed on this page${how}.${count}`, ...(fallen.length ? [element("em", {}, fallen.map((sentence) => `“… ${sentence} …”`).join(", "))] : []), ...notes);
@@ -262,8 +270,9 @@ export class Live {
     }
     document.querySelectorAll("em.live-changed").forEach((mark) => mark.remove());
     document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
-    this.worker = undefined; // the names are those of the changed cells
+    python.kernel.stop(); // its names, and what is set in modules, are those of the changed cells
     this.restorer.hidden = true;
+    this.bar.focus({ preventScroll: true });
     dispatchEvent(new Event("progress"));
     this.say("As printed.");
   }

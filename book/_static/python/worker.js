@@ -36,8 +36,8 @@ class Output {
   }
 
   end() {
+    if (this.length > LONGEST_OUTPUT) this.text += `\n… ${this.length.toLocaleString("en")} characters were printed; the rest is not shown.\n`;
     this.flush();
-    return this.length > LONGEST_OUTPUT ? this.length : 0;
   }
 }
 
@@ -77,7 +77,8 @@ class Python {
     } catch (error) {
       answer = { status: "ended", reason: reason(error) };
     }
-    return { ...answer, cut: this.output.end() };
+    this.output.end();
+    return answer;
   }
 }
 
