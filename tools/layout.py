@@ -1,6 +1,7 @@
 """Where the parts of the course lie, as ``nbgrader_config.py`` tells it."""
 
 import difflib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -150,6 +151,16 @@ HERE = Course()
 def is_result(path: Path) -> bool:
     """Return whether a file was left by a run, and belongs to who ran it."""
     return any(path.match(pattern) for pattern in RESULTS)
+
+
+def configuration(root: Path) -> dict[str, Any]:
+    """Return what ``_config.yml`` says: the title of the course, and Sphinx's settings."""
+    return dict(yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8")))
+
+
+def file_name(root: Path) -> str:
+    """Return the title of the course as the name of a file."""
+    return re.sub(r"\W+", "-", configuration(root)["title"].casefold()).strip("-")
 
 
 def contents(root: Path) -> list[str]:

@@ -7,6 +7,11 @@ from nbformat import NotebookNode
 
 from gradebox.nbgrader.cells import name_of
 
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
 
 def read(path: Path) -> NotebookNode:
     """Return the notebook in a file."""

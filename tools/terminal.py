@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -62,8 +63,9 @@ class Command:
         """Run the command line; return its exit status, with errors told shortly.
 
         What nobody expected leaves its traceback in a file, so that the last line says what to do;
-        `make` adds one.
+        `make` adds one. A sign that the output cannot hold becomes a question mark.
         """
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         try:
             return self(*(sys.argv[1:] if words is None else words))
         except Exception as error:
@@ -96,8 +98,10 @@ def explained(error: BaseException, log: Path) -> ToolError:
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-    last = traceback.format_exception_only(error)[-1].strip()
-    return ToolError(last, f"the traceback in {log} shows where it was")
+    remedy = f"the traceback in {log} shows where it was"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES):
+        remedy = "make room there, or allow to write; then run the same command again"
+    return ToolError(traceback.format_exception_only(error)[-1].strip(), remedy)
 
 
 def tell(lists: Mapping[str, str]) -> None:

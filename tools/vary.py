@@ -16,7 +16,7 @@ value that is listed.
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from threading import Event
@@ -46,9 +46,23 @@ def values(printed: str, listed: str) -> list[str]:
     for word in listed.split():
         first, dots, last = word.partition("..")
         words += map(str, range(int(first), int(last) + 1)) if dots else [word]
-    if isinstance(ast.literal_eval(printed), str):
+    if isinstance(value := ast.literal_eval(printed), str):
         words = [repr(word) for word in words]
-    return [word for word in words if ast.literal_eval(word) != ast.literal_eval(printed)]
+    others = {word: ast.literal_eval(word) for word in words}
+    if any(isinstance(other, tuple) != isinstance(value, tuple) for other in others.values()):
+        raise ValueError("a comma makes a tuple")
+    return [word for word, other in others.items() if other != value]
+
+
+def knobs(page: Page) -> Iterator[tuple[int, re.Match[str], list[str]]]:
+    """Yield the knobs of a page, each with the number of its cell and its other values."""
+    for number, cell in enumerate(page.cells):
+        for knob in KNOB.finditer(cell.source):
+            try:
+                yield number, knob, values(knob[2], knob[3])
+            except (ValueError, SyntaxError):
+                remedy = "write a number, a text or a tuple, and others such: 0.1  # vary: 0.02 0.5"
+                raise ToolError(f"{page.place(number)}, {knob[0]}: no knob", remedy) from None
 
 
 def is_verdict(cell: NotebookNode) -> bool:
@@ -114,13 +128,22 @@ def variants(page: Page) -> list[Page]:
     """Return the page once for each value that its knobs list; none if it has no verdict."""
     if not any(map(is_verdict, page.cells)):
         return []
+    try:
+        trees = [ast.parse(cell.source) for cell in page.cells]
+    except SyntaxError:
+        return []  # the execution of the page names the cell
+    for number, tree in enumerate(trees):
+        said = [node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+        if is_verdict(page.cells[number]) and (not said or None in said):
+            problem = f"{page.place(number)}: a verdict asserts statements, each with its sentence"
+            raise ToolError(problem, 'write assert VALUE > 0, "the words of the page"')
     result = []
-    for number, cell in enumerate(page.cells):
-        for knob in KNOB.finditer(cell.source):
-            for value in values(knob[2], knob[3]):
-                source = cell.source[: knob.start(2)] + value + cell.source[knob.end(2) :]
-                if varied := _varied(page, f"{knob[1]} = {value}", number, source):
-                    result.append(varied)
+    for number, knob, others in knobs(page):
+        for value in others:
+            source = page.cells[number].source
+            source = source[: knob.start(2)] + value + source[knob.end(2) :]
+            if varied := _varied(page, f"{knob[1]} = {value}", number, source):
+                result.append(varied)
     if not result:
         problem = f"{page.doc}.md has a verdict and no knob: nothing could have overturned it"
         raise ToolError(problem, "add `# vary:` with other values behind an assignment")

@@ -20,6 +20,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
 
+from gradebox.files import read_json, write
+
 SCRIPT = Path(__file__).resolve().parent / "formulas.js"
 # What MathJax writes into each formula, and a page does not need or has in its style sheet.
 _NEEDLESS = re.compile(
@@ -56,7 +58,7 @@ def typeset(app: Sphinx, builder: Any) -> None:
     mathjax = Path(str(files("sphinx-mathjax-offline"))) / "static" / "mathjax"
     css = _typeset(mathjax, [*page_of], Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
-        f"{page}: {shown[formula]}: {formula.partition(' ')[2].strip()}"
+        f"{page}.md: ERROR: {shown[formula]}: {formula.partition(' ')[2].strip()}"
         for formula, page in page_of.items()
         if "<" not in shown[formula]
     ]
@@ -71,7 +73,7 @@ def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
     """Have these formulas shown, or else why not; return the style sheet of all that are kept."""
     made_by = (SCRIPT, Path(__file__), mathjax / "node-main.js")
     key = hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()
-    stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
+    stored = read_json(store)
     if stored.get("key") != key:
         stored = {"key": key, "rules": [], "formulas": {}}
     shown.update(stored["formulas"])
@@ -83,8 +85,7 @@ def _typeset(mathjax: Path, requested: Sequence[str], store: Path) -> str:
         rules = [*dict.fromkeys([*stored["rules"], *output["css"].split("\n\n")])]
         right = {formula: html for formula, html in shown.items() if "<" in html}
         stored |= {"rules": rules, "formulas": right}
-        store.parent.mkdir(parents=True, exist_ok=True)
-        store.write_text(json.dumps(stored), "utf-8")
+        write(store, json.dumps(stored))
     return "\n".join(stored["rules"])
 
 

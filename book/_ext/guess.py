@@ -13,7 +13,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from elements import element, html
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -44,8 +44,10 @@ class GuessDirective(SphinxDirective):
         else:
             kind, options = "radio", [choice.strip() for choice in self.arguments[0].split("|")]
             said = f"You chose “**…**”{case}; the answer is “{truth}”."
-            if "{number}" not in truth and truth not in options:
+            if len(options) < 2 or ("{number}" not in truth and truth not in options):
                 raise self.error("expected a number, a curve and its frame, or choices A | B")
+        if kind != "range" and not truth:
+            raise self.error("a guess needs the option :truth:, with which it is compared")
         field = element("fieldset", element("legend", *self.inline(f"Your guess{case}")))
         for place, option in enumerate(options):
             given = {"name": f"guess-{name}", "value": str(place)} if kind == "radio" else {}
@@ -58,6 +60,7 @@ class GuessDirective(SphinxDirective):
         line["html"] |= {"class": "guess-line", "hidden": ""}
         field["opening"] = "opening" in self.options
         field["ids"], line["ids"] = [f"guess-{name}"], [f"truth-{name}"]
+        self.set_source_info(field)
         return [field, line]
 
     def inline(self, text: str) -> list[nodes.Node]:
@@ -72,7 +75,9 @@ def place(app: Sphinx, doctree: nodes.document) -> None:
         every = [*doctree.findall()]
         questions = [*filter(_asks, every[: every.index(field)])]
         if not questions:
-            raise ExtensionError(f"{app.env.docname}: no question before a guess says “guess”")
+            problem = "no question before this guess says “guess”"
+            logging.getLogger(__name__).error(problem, location=field)
+            continue
         asking = questions[0 if field["opening"] else -1]
         _, line, *after = field.parent.children[field.parent.index(field) :][:3]
         field.parent.remove(field)

@@ -28,6 +28,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "requirements.txt", root)
     settings = (ROOT / "_config.yml").read_text("utf-8")
     settings = settings.replace('launch_repository: ""', f'launch_repository: "{REPOSITORY}"')
+    settings = settings.replace("title: Learning as Optimization", "title: A small book")
     settings = settings.replace('report_to: ""', f'report_to: "{REPOSITORY}/issues/new"')
     (root / "_config.yml").write_text(settings, "utf-8")
 

@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from tools import vary
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT
-from tools.site import book, execution, imported_modules, pages
+from tools.site import book, execution, live, pages
 from tools.site.inpage import parts
 from tools.terminal import ToolError
 
@@ -104,12 +104,15 @@ def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     toy.write(index="{number}`x`\n\n" + code)
     with pytest.raises(ToolError, match="before its first code cell"):
         _ = toy.page().key
+    toy.write(index=cell("---", 'tags: "of', "---", "1"))
+    with pytest.raises(ToolError, match=r"index\.md: Code cell 2 at line"):
+        toy.page()
 
 
 def test_pages_share_all_that_extensions_import() -> None:
     waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/site/sphinx_build.py"}
     for file in waiting:  # which grows
-        for module in imported_modules.named(file.read_text("utf-8")):
+        for module in live.named(file.read_text("utf-8")):
             name = f"{module.replace('.', '/')}.py"
             if name.startswith("tools/") and (ROOT / name).is_file() and name not in names:
                 names.add(name)
@@ -143,9 +146,17 @@ def test_verdicts_are_asked_at_each_value_of_a_knob(
     monkeypatch.setattr(vary, "ROOT", toy.root)
     assert vary.main("index") == 1
     assert capsys.readouterr().out.count("NOT SO") == 2
-    toy.write(index=cell("n = 2") + cell(*verdict))
-    with pytest.raises(ToolError, match="a verdict and no knob"):
-        vary.variants(toy.page())
+    for knob, told, message in (
+        ("n = 2", verdict, "a verdict and no knob"),
+        ("n = 1 / 2  # vary: 3", verdict, r"book/index\.md:\d+, n = 1 / 2  # vary: 3: no knob"),
+        ("n = 2  # vary: 0, 1", verdict, "no knob\nTo fix: write a number"),
+        ("n = 2  # vary: 0", (verdict[0], "assert n"), r"index\.md:\d+: a verdict asserts state"),
+    ):
+        toy.write(index=cell(knob) + cell(*told))
+        with pytest.raises(ToolError, match=message):
+            vary.variants(toy.page())
+    toy.write(index=cell("n = 2  # vary: 0", "n +") + cell(*verdict))
+    assert vary.variants(toy.page()) == []  # the execution of the page names the cell
 
 
 def test_variations_go_on_from_the_page(toy: Toy) -> None:
@@ -291,9 +302,17 @@ def test_build_writes_what_changed_and_refuses_errors(
     with monkeypatch.context() as patch:
         patch.setattr(book, "_Build", lambda *_: pytest.fail("nothing has changed"))
         assert book.build(out=toy.root) == site
+    # What was damaged or deleted is made again.
+    written = toy.root / "_build" / "next" / "_build" / "html"
+    for folder in (site, written):
+        (folder / "book" / "second.html").write_text("<p>half")
+        (folder / "book" / "counts.html").unlink()
+    book.build(out=toy.root)
+    assert "1235" in words("counts")
+    assert "A section" in words("second")
 
     # Code, words and the format of a number: their page alone is executed and written. A script.
-    written = toy.root / "_build" / "next" / "_build" / "html" / "book" / "second.html"
+    written = written / "book" / "second.html"
     before = written.stat().st_mtime_ns
     (toy.optdl / "number.py").write_text("VALUE = 1235")
     changed = INDEX.replace(":.1%", ":.1f").replace("See", "Look at")

@@ -308,6 +308,7 @@ def test_cards_and_review_work_from_a_file(reader: Any, toy_site: Path) -> None:
 def test_anki_gets_every_card_with_its_formulas(tmp_path: Path) -> None:
     (tmp_path / "book" / "toy").mkdir(parents=True)
     (tmp_path / "_toc.yml").write_text("root: book/toy/one\n", "utf-8")
+    (tmp_path / "_config.yml").write_text("title: A course\n", "utf-8")
     (tmp_path / "book" / "toy" / "one.md").write_text(
         '# One\n\n```{cards}\nIs $a<b$ "so"?\n: `f(x)` and *two*\n  lines.\n\nNext?\n: No.\n```\n',
         "utf-8",
@@ -316,6 +317,7 @@ def test_anki_gets_every_card_with_its_formulas(tmp_path: Path) -> None:
     *header, first, second = (tmp_path / "cards.txt").read_text("utf-8").splitlines()
     # https://docs.ankiweb.net/importing/text-files.html#file-headers
     assert {"#separator:tab", "#html:true", "#guid column:1", "#tags column:4"} <= set(header)
+    assert "#deck:A course" in header
     assert all(line.startswith("#") for line in header)
     (row, other) = csv.reader([first, second], delimiter="\t")
     question, answer = r"Is \(a&lt;b\) &quot;so&quot;?", "<code>f(x)</code> and <em>two</em> lines."
@@ -325,7 +327,7 @@ def test_anki_gets_every_card_with_its_formulas(tmp_path: Path) -> None:
 
 
 def test_cards_of_the_book_need_no_context() -> None:
-    names = [name for name, *_ in cards.rows()]
-    assert len(set(names)) == len(names) > 200
+    rows = [*cards.rows()]
+    assert len({name for name, *_ in rows}) == len(rows) > 200
     # a role or a link would lead nowhere on the page My course and in Anki
-    assert [one for one in cards.cards() if re.search(r"\{\w+\}`|\]\(", one[1] + one[2])] == []
+    assert [row for row in rows if re.search(r"\{\w+\}<code>|<a ", row[1] + row[2])] == []

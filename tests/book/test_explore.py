@@ -1,5 +1,6 @@
 """Every figure to explore is used by keys alone, says what is seen, and knows its solved task."""
 
+import importlib
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -283,25 +284,27 @@ def test_figure_scripts_stay_within_size_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("kind", "name", "options", "message"),
     [
-        ("quadratic-bowl", {}, "needs the option :alt:"),
-        ("no-such-figure", {"alt": "A picture."}, r"no-such-figure\.js: write"),
-        ("quadratic-bowl", {"alt": "A picture."}, "needs a caption of one paragraph"),
+        ("explore", "quadratic-bowl", {}, "needs the option :alt:"),
+        ("explore", "no-such-figure", {"alt": "A picture."}, r"no-such-figure\.js: write"),
+        ("explore", "quadratic-bowl", {"alt": "A picture."}, "needs a caption of one paragraph"),
+        ("guess", "rises", {"truth": "{number}`x`"}, "a curve and its frame, or choices"),
+        ("guess", "number", {}, "needs the option :truth:"),
     ],
 )
-def test_incomplete_figure_is_refused(
-    monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, str], message: str
+def test_incomplete_figure_or_guess_is_refused(
+    monkeypatch: pytest.MonkeyPatch, kind: str, name: str, options: dict[str, str], message: str
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    import explore
-
-    monkeypatch.setattr(explore.Explore, "parse_content_to_nodes", lambda self: [])
+    name_of = {"explore": "Explore", "guess": "GuessDirective"}
+    made = getattr(importlib.import_module(kind), name_of[kind])
+    monkeypatch.setattr(made, "parse_content_to_nodes", lambda self: [])
     env = SimpleNamespace(srcdir=ROOT, docname="book/x", temp_data={}, note_dependency=print)
     document = SimpleNamespace(settings=SimpleNamespace(env=env))
     state = SimpleNamespace(document=document, nested_parse=lambda *_: None)
     machine = SimpleNamespace(reporter=None)
-    directive = explore.Explore("explore", [name], options, [], 1, 0, "", state, machine)
+    directive = made(kind, [name], options, [], 1, 0, "", state, machine)
     with pytest.raises(DirectiveError) as refused:
         directive.run()
     assert re.search(message, refused.value.msg)

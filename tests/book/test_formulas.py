@@ -115,6 +115,6 @@ def test_a_wrong_formula_is_named_each_time(
     monkeypatch.setattr(formulas, "shown", {})
     book = SimpleNamespace(env=env, outdir=tmp_path, srcdir=tmp_path)
     for _ in range(2):  # it is not kept
-        with pytest.raises(ExtensionError, match="page: ") as raised:
+        with pytest.raises(ExtensionError, match=r"page\.md: ERROR: ") as raised:
             formulas.typeset(book, None)
         assert [tex for tex in wrong if tex not in str(raised.value)] == []

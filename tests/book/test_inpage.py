@@ -663,7 +663,11 @@ def test_failed_editor_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parts, "editor", lambda target: "npm was not found")
     folder = parts.build(tmp_path / "store")
     monkeypatch.setattr(parts, "editor", lambda target: target.write_text("") or "")
-    parts.build(tmp_path / "store")
+    [python] = folder.glob("python-*")
+    for lost, content in ((python, ""), (folder / "parts.json", "{")):
+        lost.write_text(content)
+        parts.build(tmp_path / "store")
+        assert python.stat().st_size
     assert (folder / "editor.js").is_file()
 
 

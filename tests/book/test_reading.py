@@ -41,7 +41,7 @@ def test_notebook_has_all_code_and_plain_markdown() -> None:
         tags = {tag for tags in tagged if vary.TAG not in tags for tag in tags}
         imports = [c.source for c in page.cells if "setup" in c.metadata.get("tags", [])]
         facts = {
-            "says how to install": "pip install" in first.source,
+            "says how to install": "the course Learning" in first.source.split("pip install")[0],
             "has all code": [cell.source for cell in code] == [cell.source for cell in page.cells],
             "begins with imports": all(
                 re.search(r"(?m)^(import|from) ", source) for source in [code[0].source, *imports]
@@ -112,7 +112,7 @@ def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) 
 
 def test_directive_without_a_form_is_named(toy: Path) -> None:
     context = chapters.Context(chapters.Book(toy), "book/index", {})
-    with pytest.raises(chapters.NotPortable, match="'epigraph'"):
+    with pytest.raises(chapters.NotPortable, match=r"book/index\.md .*'epigraph'"):
         chapters.markdown("```{epigraph}\nWords.\n```", context)
 
 
@@ -160,7 +160,7 @@ def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
         apart.submit(pdf.write_pdf, toy_site, toy, out).result()
     reader = pypdf.PdfReader(out)
     texts = [" ".join(page.extract_text().split()) for page in reader.pages]
-    assert texts[0] == reader.metadata.title == "Learning as Optimization"
+    assert texts[0] == reader.metadata.title == "A small book"
     sources = [
         (toy / f"{name}.md").read_text("utf-8")
         for name in contents(toy)

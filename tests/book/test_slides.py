@@ -237,7 +237,7 @@ def test_report_link_names_page_and_heading(visit: Any) -> None:
     with page.expect_popup() as form:
         page.locator("h2").first.get_by_role("link", name="Something wrong here?").press("Enter")
     form.value.wait_for_url("https://github.com/**")
-    title = "title=Something wrong in “Lesson slides — Learning as Optimization”"
+    title = "title=Something wrong in “Lesson slides — A small book”"
     body = f"What is wrong?\n\nPage: {page.url}#what-is-shown-first\nVersion: {optdl.__version__}"
     assert (
         unquote(form.value.url) == f"https://github.com/ada/course/issues/new?{title}&body={body}"

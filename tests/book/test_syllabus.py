@@ -2,11 +2,13 @@
 
 import re
 
+import pytest
 from test_exams import QUESTIONS, lessons_of
 
 from tools.layout import ROOT
 from tools.site import syllabus
 from tools.site.syllabus import LINK, assignment
+from tools.terminal import ToolError
 
 BOOK = ROOT / "book"
 PAGE = (BOOK / "syllabus.md").read_text("utf-8")
@@ -36,6 +38,9 @@ def test_lesson_has_label_minutes_needs_and_cards() -> None:
 
 def test_numbers_follow_from_the_lessons() -> None:
     assert syllabus.written(PAGE) == PAGE, "run python -m tools.site.syllabus"
+    for name in ("erm-risk>", "LAB-1>", "| erm"):
+        with pytest.raises(ToolError, match=r"a table of book/syllabus\.md has what"):
+            syllabus.written(PAGE.replace(name, f"{name[:-1]}x{name[-1]}"))
 
 
 def test_lessons_come_once_and_after_what_they_need() -> None:

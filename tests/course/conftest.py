@@ -49,7 +49,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 @pytest.fixture
 def small(tmp_path: Path) -> Course:
     """Return a toy course in which nothing has been done."""
-    return make_course(tmp_path / "course")
+    return make_course(tmp_path / "my course")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def with_lab(tmp_path: Path) -> Course:
 @pytest.fixture(scope="session")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """Return a course with a lab, the sample class and wrong records, graded by `make course`."""
-    made = make_course(tmp_path_factory.mktemp("graded") / "course", with_lab=True)
+    made = make_course(tmp_path_factory.mktemp("graded") / "Kurs 'Ü'", with_lab=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "blocks", blocks)
         patch.setattr(course, "TIMEOUT", TIMEOUT)

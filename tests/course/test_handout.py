@@ -19,7 +19,7 @@ from toy_course import MARKS, edited, use
 from tools import notebooks
 from tools.classroom import answers, handout, lab, release, submit
 from tools.layout import RECORD, ROOT, Course
-from tools.site import imported_modules
+from tools.site import live
 from tools.site.inpage import parts
 from tools.terminal import ToolError
 
@@ -64,7 +64,7 @@ def test_students_install_what_their_code_imports(unpacked: Path) -> None:
         name.partition(".")[0]
         for folder in ("src/optdl", "tools")
         for path in (unpacked / folder).rglob("*.py")
-        for name in imported_modules.named(path.read_text("utf-8"))
+        for name in live.named(path.read_text("utf-8"))
     }
     owners = {
         name: {*map(canonicalize_name, owners)}

@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import notebooks
-from tools.classroom import answers, release, results, sample_class
+from tools.classroom import answers, results, sample_class
 from tools.layout import RECORD, ROOT, Course
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
@@ -79,7 +79,7 @@ def _exercise(name: str, source: str, test: str) -> list[Any]:
 
 
 def _notebook(*cells: Any) -> bytes:
-    notebook = new_notebook(cells=list(cells), metadata=release.METADATA)
+    notebook = new_notebook(cells=list(cells), metadata=notebooks.METADATA)
     notebook.nbformat_minor = 5
     return notebooks.to_bytes(notebook)
 

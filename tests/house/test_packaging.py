@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from repository import ROOT, project_files
 
-from tools.site.imported_modules import named
+from tools.site.live import named
 
 pytestmark = pytest.mark.xdist_group("packaging")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
@@ -100,10 +101,15 @@ class Backend:
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
         """Open the gradebook, and close it again."""
+        url = self.api.coursedir.db_url
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Gradebook(self.api.coursedir.db_url, self.api.course_id) as book:
-                yield book
+            try:
+                with Gradebook(url, self.api.course_id) as book:
+                    yield book
+            except DatabaseError as error:
+                remedy = "free the disk, or take this file from your copy of build/"
+                raise ToolError(f"{url}: {error.orig}", remedy) from error
 
 
 @cache

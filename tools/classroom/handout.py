@@ -17,17 +17,17 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from gradebox.exchange import MANIFEST
 from optdl.files import atomic_write
 from tools.classroom import lab, release
 from tools.fingerprints import files
-from tools.layout import HERE, ROOT, Course, is_result
+from tools.layout import HERE, ROOT, Course, configuration, file_name, is_result
 from tools.progress import Stages, each
 from tools.terminal import ToolError, argument, command, console
 
-NAME = "learning-as-optimization"
 TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml")
 PINS = "requirements.txt"
-FOLDERS = ("exercises", "src/gradebox", "src/optdl")
+FOLDERS = ("src/gradebox", "src/optdl")
 COMMANDS = ("tools.install", "tools.classroom.lab", "tools.classroom.submit")
 OWN = ROOT / "tools" / "classroom" / "handout_files"
 """What students get in place of the instructor's files of the same names."""
@@ -54,6 +54,7 @@ def pack(course: Course, target: Path, how: str = lab.UPLOAD, called: str = USER
     """Write the archive whole or not at all; return the names of the files in its one folder."""
     content, text = dict(_content(course)), instructions(course, how, called)
     readme = (OWN / README).read_text(encoding="utf-8").replace(PLACE, text)
+    readme = readme.replace("<!-- title -->", configuration(ROOT)["title"])
     written = {
         README: readme,
         lab.HOW_TO_SUBMIT: json.dumps({"how": how, "text": _first_line(text), "id": called}),
@@ -93,7 +94,8 @@ def _content(course: Course) -> Iterator[tuple[str, Path]]:
     for path in files(OWN):
         if path.name != README and not path.is_relative_to(HAND_IN):
             yield path.relative_to(OWN).as_posix(), path
-    roots = [course.root / name for name in (*TOP, *FOLDERS)]
+    released = [f"exercises/{name}" for name in (MANIFEST, *course.topics())]  # no other folder
+    roots = [course.root / name for name in (*TOP, *FOLDERS, *released)]
     for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
         left = path.suffix == ".pyc" or is_result(path)
         if ".egg-info" not in str(path) and not left:
@@ -124,7 +126,8 @@ def main(to: str | None, how: str, called: str, course: Course = HERE) -> None:
             "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
             "or let them upload a zip: make handout HOW=upload",
         )
-    target = Path(to or course.build / "handout" / f"{NAME}-{datetime.now(UTC):%Y-%m-%d}.zip")
+    name = f"{file_name(ROOT)}-{datetime.now(UTC):%Y-%m-%d}.zip"
+    target = Path(to or course.build / "handout" / name)
     with Stages() as stages:
         for topic in each(course.choose([]), stages.add("Release")):
             release.write(course, topic)

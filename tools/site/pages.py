@@ -15,13 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
-from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from myst_nb.core import read as myst
 from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
 from tools.fingerprints import digest, write_if_changed
-from tools.layout import contents
+from tools.layout import configuration, contents
 from tools.terminal import ToolError
 
 FORMAT = "3"
@@ -82,6 +81,10 @@ class Page:
         pins = self.root / "requirements.txt"
         return digest([*environment, json.dumps([sources, self.numbers]), pins])[:20]
 
+    def place(self, cell: int) -> str:
+        """Return the file of the page, and the line on which a code cell begins."""
+        return f"{self.path.relative_to(self.root).as_posix()}:{self.line(cell)}"
+
     def line(self, cell: int) -> int:
         """Return the line of the page on which a code cell begins."""
         starts = zip(self.notebook.cells, self.notebook.metadata.source_map, strict=True)
@@ -95,14 +98,18 @@ def expressions(text: str) -> list[str]:
 
 def find(root: Path) -> list[Page]:
     """Return the pages of the book that hold code, in the order of the contents."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    extensions = config["sphinx"]["config"]["myst_enable_extensions"]
+    extensions = configuration(root)["sphinx"]["config"]["myst_enable_extensions"]
     syntax = MdParserConfig(enable_extensions=set(extensions))
     pages = []
     for path in (root / f"{name}.md" for name in contents(root)):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if is_myst_markdown_notebook(text):
-            notebook = read_myst_markdown_notebook(text, syntax, add_source_map=True, path=path)
+        if myst.is_myst_markdown_notebook(text):
+            try:
+                notebook = myst.read_myst_markdown_notebook(
+                    text, syntax, path=path, add_source_map=True
+                )
+            except myst.MystMetadataParsingError as error:  # which has the line
+                raise ToolError(f"{path}: {error}", "correct its options") from None
             pages.append(Page(root, path, notebook))
     return [page for page in pages if page.cells]
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
-import yaml  # type: ignore[import-untyped]
 from bs4 import BeautifulSoup, Tag
 
 from optdl.files import atomic_write
-from tools.layout import ROOT, contents
+from tools.layout import ROOT, configuration, contents, file_name
 from tools.progress import OnProgress, Stages
 from tools.site import book
 from tools.terminal import ToolError, command, console
@@ -75,7 +74,7 @@ def join(site: Path, root: Path) -> str:
         articles.append(str(article))
         sheets = soup.select('link[rel="stylesheet"]')
         styles |= dict.fromkeys(_address(str(sheet["href"]), file) for sheet in sheets)
-    title = escape(yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["title"])
+    title = escape(configuration(root)["title"])
     logo = next(iter(sorted((site / "_static").glob("logo.*"))), None)
     picture = f'<img src="{logo.as_uri()}" alt="">' if logo else ""
     links = "".join(f'<link rel="stylesheet" href="{style}">' for style in styles)
@@ -194,7 +193,7 @@ def write_pdf(
 @command()
 def main() -> None:
     """Build the site, print it and say where the PDF is."""
-    out = ROOT / "_build" / "learning-as-optimization.pdf"
+    out = ROOT / "_build" / f"{file_name(ROOT)}.pdf"
     with Stages() as stages:
         site = book.build(on_progress=stages.add("Site"))
         write_pdf(site, ROOT, out, stages.add("PDF"))

@@ -13,10 +13,9 @@ import sys
 from pathlib import Path
 
 import pybtex.plugin
-import yaml  # type: ignore[import-untyped]
 from jupyter_book.sphinx import build_sphinx
 
-from tools.layout import contents
+from tools.layout import configuration, contents
 
 HERE = Path(__file__).resolve().parents[2]
 # Each reference asks for its style, and each time all installed packages are searched for it. What
@@ -50,8 +49,7 @@ if __name__ == "__main__":
     root, target, number = sys.argv[1:]
     # the extensions of the book, and the packages of this tree, whatever is installed
     sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
-    config = yaml.safe_load(Path(root, "_config.yml").read_text(encoding="utf-8"))["sphinx"]
-    for name in config["config"]["extensions"]:
+    for name in configuration(Path(root))["sphinx"]["config"]["extensions"]:
         importlib.import_module(name)  # before it is needed
     if not Path(target, "_build", "html", "index.html").is_file():  # all pages will be read
         importlib.import_module("api").import_once(None, None, contents(Path(root)))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, contents
-from tools.terminal import command
+from tools.terminal import ToolError, command
 
 PAGE = ROOT / "book" / "syllabus.md"
 MINUTES_OF_AN_EXERCISE = 15
@@ -113,7 +113,11 @@ def written(text: str, root: Path = ROOT) -> str:
     within = sum(len(lesson.exercises) for lesson in main)
     beside = sum(len(assignment(topic, root)) for topic in {x.topic for x in main}) - within
     text = re.sub(r"\d+ exercises are not counted", f"{beside} exercises are not counted", text)
-    return PLAN.sub(lambda plan: planned(plan[0], root), text)
+    try:
+        return PLAN.sub(lambda plan: planned(plan[0], root), text)
+    except (KeyError, FileNotFoundError) as error:
+        problem = f"a table of book/syllabus.md has what the course has not: {error}"
+        raise ToolError(problem, "take it out of the table") from None
 
 
 @command()

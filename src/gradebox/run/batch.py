@@ -208,7 +208,7 @@ class Batch(Executor):
             times = str(self.sources.duedate), marked.extension
             mark = files.digest([self._basis, json.dumps(plans), submission.digest, *times])
             pages = [graded / f"{name}.ipynb" for name in submission.notebooks]
-            if self.resume and mark == marked.key and all(page.is_file() for page in pages):
+            if self.resume and mark == marked.key and all(map(files.read_json, pages)):
                 return Outcome(student, "unchanged", marked.events)
             return submission, mark, self.execute(submission, self._plan)
         except Exception as error:  # whatever it brings about, the others are graded

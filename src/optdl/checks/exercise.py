@@ -223,9 +223,11 @@ class Exercise:
         is_lab = isinstance(self.use, partial)
         called = self.use if self.use and is_lab else self.reference
         names = [*inspect.signature(called).parameters][is_lab:]  # without the answer
+        cases = [*self._draw(rng)]
+        assert max(map(len, cases), default=0) <= len(names), f"{self.key}: more than {names}"
         return [
             dict(zip(names, case, strict=False)) if isinstance(case, tuple) else case
-            for case in self._draw(rng)
+            for case in cases
         ]
 
     def fact(self, claim: str, is_visible: bool = False) -> Callable[[Function], Function]:
@@ -260,7 +262,10 @@ class Exercise:
         Without an effect, nothing is told of this mistake.
         """
         self.hints += (" ".join(hint.split()) for hint in _HINT.findall(text))
-        for hint, below in _MISTAKE.findall(_HINT.sub("", text)):
+        mistakes = _HINT.sub("", text)
+        if rest := _MISTAKE.sub("", mistakes).strip():
+            raise ValueError(f"expected a mistake and its edits below it, got {rest!r}")
+        for hint, below in _MISTAKE.findall(mistakes):
             conditions = [_condition(*found) for found in _CONDITION.findall(below)]
             edits = _CONDITION.sub("", below).replace("\\n\n    ", "\\n")
             lines = re.sub(r"\n\s*→", " →", edits).splitlines()

