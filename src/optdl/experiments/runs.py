@@ -183,29 +183,17 @@ def file_name(words: str) -> str:
 class Tuning:
     """How the learning rate of every run of a panel is chosen, on validation examples alone.
 
-    Parameters
-    ----------
-    rates : sequence of float, or of pairs
-        The rates of the first round. Where the best one lies at an end, the next rates beyond it
-        are tried until it does not. With ``pairs``: a grid, all of which is tried; or none.
-    epochs : int
-        Passes through the training examples for each rate.
-    seeds : int
-        Runs for each rate that is tried: seeds 0, 1, ... The chosen one has all seeds.
-    examples : int, optional
-        So many training examples only, the first ones; all when not given.
-    paper : int
-        Runs with the paper's rate, where it was not chosen: seeds 0, 1, ...
-    pairs : bool
-        Whether the first layer has a rate of its own. Without ``rates``, the search for both
-        begins with the rate of the run: see :func:`optdl.experiments.tuning.next_pairs`.
+    Where the best of the ``rates`` lies at an end, the next ones beyond it are tried until it does
+    not. With ``pairs`` the first layer has a rate of its own, and all of the rates are tried; the
+    search without any begins with the rate of the run: see
+    :func:`optdl.experiments.tuning.next_pairs`.
     """
 
-    rates: Sequence[Any]
-    epochs: int
-    seeds: int = 3
-    examples: int | None = None
-    paper: int = 3
+    rates: Sequence[Any]  # numbers, or pairs of them
+    epochs: int  # passes through the training examples for each rate
+    seeds: int = 3  # 0, 1, ... for each rate that is tried; the chosen one has all seeds
+    examples: int | None = None  # so many training examples only, the first ones; else all
+    paper: int = 3  # seeds 0, 1, ... with the paper's rate, where it was not chosen
     pairs: bool = False
 
 

@@ -37,10 +37,7 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 def read(path: Path) -> dict[str, Any]:
     """Return the content of a checkpoint; its tensors are on the CPU.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged or is no checkpoint. Nothing that is in it runs.
+    Raises ValueError where the file is damaged or no checkpoint. Nothing that is in it runs.
 
     Examples
     --------

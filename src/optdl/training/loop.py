@@ -116,6 +116,17 @@ def train(
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
 
+    The examples lie on the device of the model. A GPU is waited for once an epoch, or as hooks ask.
+    Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
+    do: some on a GPU never give the same twice. On another device it goes on as well, with other
+    rounding errors. Source: L1-05, L1-09, L1-24, F-16.
+
+    Raises ValueError where there are no examples, the batch size or the number of epochs is out of
+    range, the optimizer moves none of the model's parameters, or the checkpoint is damaged, of
+    another run, or of more epochs than asked for; TypeError where a hook has none of the three
+    methods, or a state not of tensors, numbers, strings, lists and dicts; FloatingPointError where
+    the loss is no longer finite: it says at which step, on a GPU at the end of the epoch.
+
     Parameters
     ----------
     model : Module
@@ -146,7 +157,7 @@ def train(
         Show a progress bar.
     checkpoint : path, optional
         A file that holds, after each epoch, all that is needed to go on: model, optimizer,
-        hooks, generators (that of the minibatches and torch's global ones) and curves. Where it
+        hooks, generators (of the minibatches, of layers and torch's global ones) and curves. Where it
         exists, training goes on from it, and ends as if it had never stopped. An interruption
         costs the epoch under way. More epochs may be asked for than before, but nothing else may
         change. Torch's global generators are put where the file says.
@@ -173,29 +184,6 @@ def train(
           the epoch, in evaluation mode; the first two only with ``measure_training``;
         - ``minibatch_loss``: mean over the examples of the loss just before their step;
         - ``gradient_norm``: mean over the steps of ‖g‖ of the minibatch, before any hook acts.
-
-    Raises
-    ------
-    ValueError
-        If there are no examples, the batch size or the number of epochs is
-        out of range, or the optimizer moves none of the model's parameters; if the checkpoint is
-        damaged, of another run, or has more epochs than asked for.
-    TypeError
-        If a hook has none of the three methods, or its state is not made of tensors, numbers,
-        strings, lists and dicts.
-    FloatingPointError
-        If the loss is no longer finite; the message says at which step. On a GPU it is raised at
-        the end of the epoch.
-
-    Notes
-    -----
-    The examples lie on the device of the model. A GPU is waited for once an epoch, or as hooks ask.
-
-    Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
-    do: some on a GPU never give the same twice. On another device it goes on as well, with other
-    rounding errors.
-
-    Source: L1-05, L1-09, L1-24, F-16
 
     Examples
     --------
