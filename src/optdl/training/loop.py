@@ -156,8 +156,8 @@ def train(
     progress : bool
         Show a progress bar.
     checkpoint : path, optional
-        A file that holds, after each epoch, all that is needed to go on: model, optimizer,
-        hooks, generators (of the minibatches, of layers and torch's global ones) and curves. Where it
+        A file that holds, after each epoch, all that is needed to go on: model, optimizer, hooks,
+        generators (of the minibatches, of layers, and torch's global ones) and curves. Where it
         exists, training goes on from it, and ends as if it had never stopped. An interruption
         costs the epoch under way. More epochs may be asked for than before, but nothing else may
         change. Torch's global generators are put where the file says.
