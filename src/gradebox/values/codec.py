@@ -359,7 +359,6 @@ class Reader:
 
     ``functions`` returns a function for a tree that :class:`Writer` was given for one, and
     ``classes`` what the reader's process has by itself under the names of a module and in it.
-    ``texts`` get those that were read, also in arrays.
     """
 
     def __init__(
@@ -367,15 +366,11 @@ class Reader:
         parts: list[Any],
         functions: Callable[[list[Any], "Reader"], Any] | None = None,
         classes: Callable[[str, str], Any] = lambda module, name: None,
-        texts: set[str] | None = None,
     ) -> None:
         self._parts, self._functions, self._classes, self._items = parts, functions, classes, 0
-        self._texts = set() if texts is None else texts
 
     def read(self, tree: Tree, depth: int = 0) -> Any:
         """Return the value of a tree; one of a class that is not known is :class:`NotAValue`."""
-        if type(tree) is str:
-            self._texts.add(tree)
         if type(tree) in (type(None), bool, int, float, str):
             return tree
         if type(tree) is not list or depth > DEPTH or not tree or type(tree[0]) is not str:
@@ -416,10 +411,7 @@ class Reader:
             return items
         if tag in KINDS:
             (plain,) = rest
-            value = KINDS[tag].make(self.read(plain, depth))
-            if isinstance(value, np.ndarray) and value.dtype.kind == "U":
-                self._texts.update(value.ravel().tolist())
-            return value
+            return KINDS[tag].make(self.read(plain, depth))
         if self._functions is not None:
             return self._functions([tag, *rest], self)
         raise Damaged(f"no value: {tag[:40]}")

@@ -24,7 +24,6 @@ from gradebox.workers.cells import MESSAGE
 from gradebox.workers.shell import text_of
 
 Received = tuple[dict[str, Any], list[bytes]]
-_WORD = r"[\w.+-]*"  # or a number: it can do nothing where it is evaluated
 RAISED = 1000  # exceptions of answers that a test may see
 _SPECIAL = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
 
@@ -78,7 +77,6 @@ class Answers:
         self._channel, self._barred = channel, tuple(barred)
         self._stubs: dict[int, Stub] = {}
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
-        self._texts = set[str]()  # that the student's process sent
         self.names: dict[str, Any] = {}  # the tests' own
         self.gone = ""  # why there is nobody to ask; empty while there is
         self.begin(False)
@@ -116,18 +114,12 @@ class Answers:
         if type(out := answer.get("out")) is list:  # as if the test had printed it
             for stream, text in zip((sys.stdout, sys.stderr), out, strict=False):
                 stream.write(text if type(text) is str else "")
-            self._texts |= {str(text).strip() for text in out}
         if "raised" in answer:
             exception = self._raised(answer["raised"])
             self._fails()
             self._raised_by.append((name, exception))
             raise exception.with_traceback(self._unseen)
         return self._read(answer, parts, name, "returns")
-
-    def sent(self, texts: Collection[str]) -> str:
-        """Return what the student's process sent, more than a word, and is in one of some texts."""
-        parts = (part for part in self._texts if any(part in text for text in texts))
-        return next((part for part in parts if not re.fullmatch(_WORD, part)), "")
 
     def _refuse(self, why: str) -> NotAValue:
         self._fails()
@@ -204,8 +196,7 @@ class Answers:
         return StudentGone(self.gone)
 
     def _called_back(self, answer: dict[str, Any], parts: list[bytes]) -> Received:
-        writer = Writer(self._function)
-        reader = Reader(parts, self._of_student, self._class_of, self._texts)
+        writer, reader = Writer(self._function), Reader(parts, self._of_student, self._class_of)
         try:
             number, args, kwargs = answer["callback"]
             # a negative number would count from the end of the list
@@ -229,7 +220,7 @@ class Answers:
             raise self._refuse(f"`{name}` {verb} {what}: only values cross")
         functions = functools.partial(self._of_student, name=name)
         try:
-            return Reader(parts, functions, self._class_of, self._texts).read(answer["value"])
+            return Reader(parts, functions, self._class_of).read(answer["value"])
         except NotAValue as error:
             raise self._refuse(f"`{name}` gives {error}: only values cross") from None
         except (Damaged, KeyError) as error:
@@ -240,7 +231,6 @@ class Answers:
         fields = fields if type(fields) is list else []
         name, message, line = (str(field)[:MESSAGE] for field in (*fields, "", "", "")[:3])
         kind: Any = getattr(builtins, name, None)
-        self._texts.add(message)
         is_expected = isinstance(kind, type) and issubclass(kind, Exception)
         if not is_expected or len(self._raised_by) >= RAISED:
             kind, message = RuntimeError, f"{name}: {message}"

@@ -6,11 +6,10 @@ import dis
 import os
 import re
 import sys
-from ast import literal_eval
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -100,19 +99,13 @@ class Tester:
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Let no value become code: pickles call what they name, and a text may be an answer."""
-        what = ""
+        what = ""  # a frame without a __spec__ is of no module
         if event == "pickle.find_class":
             what = f"pickle of plain data, got one that names {'.'.join(arguments)}"
-        elif event == "compile":
-            frame, text = sys._getframe(1), arguments[0] or b""
-            text = os.fsdecode(text).strip() if isinstance(text, str | bytes) else repr(text)
-            if _is_library(frame):
-                text = self._answers.sent(_held(frame, text))
-                is_own = not text
-            else:
-                own = (path.read_text(errors="replace").strip() for path in Path().glob("*.py"))
-                is_own = text in self._texts or text in own
-            if not is_own:
+        elif event == "compile" and not dict.get(sys._getframe(1).f_globals, "__spec__"):
+            text = os.fsdecode(arguments[0] or b"").strip()
+            own = (path.read_text(errors="replace").strip() for path in Path().glob("*.py"))
+            if text not in self._texts and text not in own:
                 what = f"text of the test's own to evaluate, got {text[:50]!r}"
         if what:
             raise RuntimeError(f"expected a {what}; a test that reads it cannot run isolated")
@@ -165,24 +158,6 @@ class Tester:
                 self._names.of_student.discard(name)
 
 
-def _is_library(frame: FrameType | None) -> bool:
-    # a frame without a __spec__ is of no module
-    return frame is not None and bool(dict.get(frame.f_globals, "__spec__"))
-
-
-def _held(frame: Any, text: str) -> list[str]:
-    """Return a text that a library compiles, and those that it was given."""
-    held = [text]
-    while _is_library(frame):
-        # an import on the way compiles no text, and literal_eval runs none
-        if frame.f_globals["__name__"].startswith("importlib") or frame.f_code is _LITERALS:
-            return []
-        held += (value for value in frame.f_locals.values() if isinstance(value, str))
-        frame = frame.f_back
-    return held
-
-
-_LITERALS = literal_eval.__code__
 _BINDS = ("STORE_NAME", "STORE_GLOBAL")
 
 
