@@ -105,7 +105,7 @@ def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     with pytest.raises(ToolError, match="before its first code cell"):
         _ = toy.page().key
     toy.write(index=cell("---", 'tags: "of', "---", "1"))
-    with pytest.raises(ToolError, match=r"index\.md: Code cell 2 at line"):
+    with pytest.raises(ToolError, match=r"index\.md: Code cell 1 at line"):
         toy.page()
 
 

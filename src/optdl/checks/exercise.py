@@ -223,12 +223,13 @@ class Exercise:
         is_lab = isinstance(self.use, partial)
         called = self.use if self.use and is_lab else self.reference
         names = [*inspect.signature(called).parameters][is_lab:]  # without the answer
-        cases = [*self._draw(rng)]
-        assert max(map(len, cases), default=0) <= len(names), f"{self.key}: more than {names}"
-        return [
-            dict(zip(names, case, strict=False)) if isinstance(case, tuple) else case
-            for case in cases
-        ]
+        cases = []
+        for case in self._draw(rng):
+            if isinstance(case, tuple):
+                assert len(case) <= len(names), f"{self.key}: {case} is more than {names}"
+                case = dict(zip(names, case, strict=False))
+            cases.append(case)
+        return cases
 
     def fact(self, claim: str, is_visible: bool = False) -> Callable[[Function], Function]:
         """Take a function as a fact that is checked when the work is graded: see ``Property``."""
