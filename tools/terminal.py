@@ -65,7 +65,8 @@ class Command:
         What nobody expected leaves its traceback in a file, so that the last line says what to do;
         `make` adds one. A sign that the output cannot hold becomes a question mark.
         """
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+        with contextlib.suppress(AttributeError):  # a stream of the caller's may hold them all
+            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         try:
             return self(*(sys.argv[1:] if words is None else words))
         except Exception as error:

@@ -25,6 +25,7 @@ import nbformat
 from nbformat import NotebookNode
 from rich.table import Table
 
+from gradebox.workers.syntax import python_of
 from tools.layout import ROOT
 from tools.progress import Stages
 from tools.site.inpage.library.page_text import stated, statements
@@ -73,7 +74,8 @@ def is_verdict(cell: NotebookNode) -> bool:
 @cache
 def loaded(source: str) -> frozenset[str]:
     """Return the names that a cell uses."""
-    names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))
+    tree = ast.parse(python_of(source))
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
 
 
@@ -85,7 +87,7 @@ def bound(source: str) -> frozenset[str]:
     ['f', 'np', 'os', 'x']
     """
     result = set[str]()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(python_of(source))):
         match node:
             case ast.Name(id, ast.Store()):
                 result.add(id)
@@ -129,7 +131,7 @@ def variants(page: Page) -> list[Page]:
     if not any(map(is_verdict, page.cells)):
         return []
     try:
-        trees = [ast.parse(cell.source) for cell in page.cells]
+        trees = [ast.parse(python_of(cell.source)) for cell in page.cells]
     except SyntaxError:
         return []  # the execution of the page names the cell
     for number, tree in enumerate(trees):

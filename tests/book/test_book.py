@@ -6,14 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from bs4 import BeautifulSoup
+from filelock import FileLock, Timeout
 
 from tools import vary
-from tools.fingerprints import write_if_changed
+from tools.fingerprints import digest, write_if_changed
 from tools.layout import ROOT
 from tools.site import book, execution, live, pages
 from tools.site.inpage import parts
@@ -93,6 +96,7 @@ def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     for name, text in texts.items():
         (toy.optdl / f"{name}.py").write_text(text)
     assert toy.execute() == {}
+    assert digest(["ab", "c"]) != digest(["a", "bc"])
     for name, text in texts.items():
         (toy.optdl / f"{name}.py").write_text(f"{text}# changed")
         assert bool(toy.outputs()) == (name == "other"), name
@@ -124,7 +128,8 @@ def test_verdicts_are_asked_at_each_value_of_a_knob(
     toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cell(
-        "import matplotlib.pyplot as plt", "n = 2  # vary: 1..3", "kind = 'up'  # vary: down"
+        *("%matplotlib inline", "import matplotlib.pyplot as plt"),
+        *("n = 2  # vary: 1..3", "kind = 'up'  # vary: down"),
     )
     code += cell("sign = 1 if kind == 'up' else -1", "plt.plot([n]);")
     verdict = (
@@ -302,6 +307,11 @@ def test_build_writes_what_changed_and_refuses_errors(
     with monkeypatch.context() as patch:
         patch.setattr(book, "_Build", lambda *_: pytest.fail("nothing has changed"))
         assert book.build(out=toy.root) == site
+        told, stop = [], SimpleNamespace(is_set=lambda: told)
+        with FileLock(toy.root / "_build" / "lock"), ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(book.build, toy.root, lambda *now: told.append(now), stop)
+            assert isinstance(waiting.exception(), Timeout)
+        assert told == [(0, 1, "waits for the end of another build")]
     # What was damaged or deleted is made again.
     written = toy.root / "_build" / "next" / "_build" / "html"
     for folder in (site, written):

@@ -41,6 +41,7 @@ def test_condition_number_matches_numpy(rng):
     H = basis @ positive(rng, 4, kappa=20) @ basis.T
     assert condition_number(H) == pytest.approx(20, rel=1e-9)
     assert condition_number(H.astype(np.float32)) == pytest.approx(20, rel=1e-4)
+    assert condition_number(np.diag([1, 1e-6]).astype(np.float32)) == pytest.approx(1e6)
 
 
 @pytest.mark.row("L1-17")

@@ -38,8 +38,8 @@ def test_empirical_risk_matches_torch(rng):
     ours = erm.empirical_risk(lambda f, y: np.abs(f - y), lambda x, w: x @ w, w, x, y)
     v, inputs, labels = in_torch(w, x, y)
     assert ours == pytest.approx(functional.l1_loss(inputs @ v, labels).item(), rel=1e-13)
-    # the loss gets the prediction, then the label: 3 · 1 − 10 · 2
-    one = np.ones(1)
+    # the loss gets the prediction, then the label: 3 · 1 − 10 · 2; a column is as good as a row
+    one = np.ones((1, 1))
     assert erm.empirical_risk(lambda f, y: f - 10 * y, np.multiply, 3 * one, one, 2 * one) == -17
 
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from tools.fingerprints import digest, files, write_if_changed
 from tools.layout import contents
@@ -65,13 +65,19 @@ def build(
     sets ``stop`` to end the build; ``on_page`` gets the first page if there is no site yet.
     """
     site, stamp = out / "_build" / "html", out / "_build" / "site.sha256"
-    with FileLock(out / "_build" / "lock"):  # another build may be under way
+    lock, stop = FileLock(out / "_build" / "lock"), stop or threading.Event()
+    try:
+        held = lock.acquire(blocking=False)
+    except Timeout:
+        on_progress(0, 1, "waits for the end of another build")
+        held = lock.acquire(cancel_check=stop.is_set)
+    with held:
         checksum = _checksum(*READ, *SETTINGS)
         if _text(stamp) == checksum + _checksum("html", root=site.parent):
             return site  # none of its files is damaged or gone
         first = None if site.exists() else on_page
         with _sphinx(out / "_build" / "next") as sphinx:
-            build = _Build(out / "_build", on_progress, stop or threading.Event())
+            build = _Build(out / "_build", on_progress, stop)
             new = build.run(sphinx, first)
         _replace(site, new)
         stamp.write_text(checksum + _checksum("html", root=site.parent), encoding="utf-8")

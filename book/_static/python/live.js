@@ -270,7 +270,8 @@ export class Live {
     }
     document.querySelectorAll("em.live-changed").forEach((mark) => mark.remove());
     document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
-    python.kernel.stop(); // its names, and what is set in modules, are those of the changed cells
+    // the names of its session, and what is set in modules, are those of the changed cells
+    if (this.worker === python.kernel.worker) python.kernel.stop();
     this.restorer.hidden = true;
     this.bar.focus({ preventScroll: true });
     dispatchEvent(new Event("progress"));

@@ -61,8 +61,8 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one has
     flat directions, along which the gradient is zero; convergence to the nearest minimizer is
     governed by the smallest eigenvalue that is not zero. Singular values below 10⁻¹² times the
-    largest, in single precision 10⁻⁵ times, count as zero. Raises ValueError where A is zero, empty
-    or not finite: it has no condition number.
+    largest, in single precision max(p, q) · 1.2·10⁻⁷ times, count as zero. Raises ValueError where
+    A is zero, empty or not finite: it has no condition number.
 
     The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
     sources, and all libraries, put the largest on top.
@@ -75,7 +75,9 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     values = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
     if not np.any(values > 0):
         raise ValueError("expected a matrix that is not zero: zero has no condition number")
-    nonzero = values[values > (1e-5 if values.dtype == np.float32 else 1e-12) * values[0]]
+    # in single precision as NumPy's matrix_rank does it: a κ of 10⁶ is more than rounding
+    zero = max(A.shape) * np.finfo(values.dtype).eps if values.dtype == np.float32 else 1e-12
+    nonzero = values[values > zero * values[0]]
     return float(nonzero[0] / nonzero[-1])
 
 
@@ -507,9 +509,10 @@ def global_norm(gradients: Tree) -> float:
     """
     squares: list[float] = []
 
-    def add(leaf: Any) -> None:  # in double precision, as half precision has no room for squares
-        size = abs(leaf).double() if hasattr(leaf, "double") else np.abs(leaf).astype(float)
-        squares.append(float((size * size).sum()))
+    def add(leaf: Any) -> None:
+        if leaf.dtype.itemsize == 2:  # half precision has no room for the squares
+            leaf = leaf.float() if hasattr(leaf, "float") else leaf.astype(float)
+        squares.append(float((leaf * leaf).sum()))
 
     _map(add, gradients)
     return math.sqrt(sum(squares))

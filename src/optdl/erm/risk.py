@@ -49,7 +49,7 @@ def empirical_risk(
             f"got {len(x)} examples and {len(y)} labels"
         )
     losses = np.asarray(loss(model(x, theta), y))
-    if losses.shape != (len(y),):
+    if losses.size != len(y):
         raise ValueError(
             f"expected {len(y)} losses, one for each example; got an array of shape "
             f"{losses.shape}: predictions and labels need the same shape, and the loss no mean"
