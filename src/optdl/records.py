@@ -110,7 +110,7 @@ class Record:
                 f"{path} is not whole JSON ({error}); delete it, and run again"
             ) from error
         if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
-            raise ValueError(f"{path} is not a record, JSON with format {_FORMAT!r}: delete it")
+            raise ValueError(f"{path} is not a record (JSON with format {_FORMAT!r}): delete it")
         try:
             return cls(**content)
         except (TypeError, ValueError, AttributeError) as error:

@@ -82,7 +82,7 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("-0.0 * abs(y)", "is 0 in all cases tried"),
         ("y * np.nan", "has entries that are nan"),
         ("y.astype(np.float32)", "in single precision"),
-        ("y.astype(int)", "has whole numbers alone"),
+        ("y.astype(int)", "has only whole numbers"),
         ("np.floor(y)", "has lost its decimals"),
         ("y.round(2)", "is rounded to 2 decimals"),
         ("y + 1e-6", "is the expected one + 1e-06"),

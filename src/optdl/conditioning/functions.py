@@ -580,7 +580,7 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
     array([-1.  , -0.25])
     """
     if not np.linalg.eigvalsh(hessian)[0] > 0:
-        raise ValueError("expected a positive definite Hessian: along other directions is no limit")
+        raise ValueError("expected a positive definite Hessian: other directions have no limit")
     return minimum - np.linalg.solve(hessian, bias)
 
 

@@ -52,7 +52,7 @@ def empirical_risk(
     if losses.size != len(y):
         raise ValueError(
             f"expected {len(y)} losses, one for each example; got an array of shape "
-            f"{losses.shape}: predictions and labels need the same shape, and the loss no mean"
+            f"{losses.shape}: predictions and labels need one shape, and the loss is not a mean"
         )
     return float(losses.mean())
 
@@ -231,7 +231,7 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
 
     For m − 2 < k < m + 2 it is infinite. The formula is from Belkin, Hsu and Xu (2020). ``weights``
     is w* of a :class:`LinearPopulation` with Σ = I, ``noise`` a standard deviation. Raises
-    ValueError where k is not in 1 … d.
+    ValueError where k is not in 1 … d, or m is less than 1.
 
     >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
     [16.0, inf, 3.625]

@@ -83,7 +83,7 @@ your network passes the minibatches in the mode in which it comes; call `model.t
     model.train() → pass
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first
     layer.num_batches_tracked.zero_() → pass
-you call a method that PyTorch's classes have and yours has not; set num_batches_tracked to 0
+you call a method that PyTorch's classes have and yours lack; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → layer.reset_running_stats()
 your layers keep their momentum, so the last minibatches count most and the old averages still
 count; set momentum to None for the pass

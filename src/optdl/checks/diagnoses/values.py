@@ -137,7 +137,7 @@ PART: tuple[Row, ...] = (
     ("is {}", _constant),
     ("has all rows equal: is one and the same array appended each time? Append a copy", _copied),
     ("has all rows equal", _stays),
-    ("has whole numbers alone: is it an array of integers, or is a `/` missing?", _of_integers),
+    ("has only whole numbers: is it an array of integers, or is a `/` missing?", _of_integers),
     (
         "has lost its decimals: is there an array of integers, `int` or `//` in it?",
         lambda part: part.constant is None and _mapped(np.trunc)(part),
