@@ -124,7 +124,7 @@ def test_pages_share_all_that_extensions_import() -> None:
     assert names == {name for name in book.EXTENSIONS if name.startswith("tools")}
 
 
-def test_verdicts_are_asked_at_each_value_of_a_knob(
+def test_verdicts_are_asked_at_each_knob_value(
     toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = cell(

@@ -79,7 +79,7 @@ def test_pages_that_lean_on_one_seed_say_so():
 
 
 @pytest.mark.row("L1-27")
-def test_nesterov_and_momentum_end_within_each_others_range_on_raw_inputs_only():
+def test_nesterov_and_momentum_overlap_on_raw_inputs_only():
     heavy, nesterov, *normalized = (
         curves("optimizers-curves", f"{name}, ")[:, -1]
         for name in ("Momentum", "Nesterov", "normalized Momentum", "normalized Nesterov")

@@ -514,7 +514,7 @@ def cut_in_a_loop(w, x, y):
 
 
 @pytest.mark.parametrize("answer", [cut, cut_beside_a_loop, cut_in_a_loop])
-def test_a_loop_is_asked_about_where_one_goes_through_the_argument(answer):
+def test_loop_is_asked_about_only_through_an_argument(answer):
     with pytest.raises(CheckFailed) as failed:
         check("L1-03:hinge", answer)
     asked = "does a loop end too early?" in str(failed.value)

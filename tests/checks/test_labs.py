@@ -328,7 +328,7 @@ def test_batches_are_drawn_from_the_training_examples() -> None:
     assert float(x.std()) == pytest.approx(1, abs=1e-5)
 
 
-def test_best_rates_of_first_lab_lie_inside_the_grid() -> None:
+def test_best_rates_of_first_lab_are_inside_grid() -> None:
     for found in final_losses(LabRecord.load(COURSE / "optimizers" / FILE)).values():
         assert min(found) < min(found, key=found.__getitem__) < max(found)
 

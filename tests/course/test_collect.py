@@ -304,7 +304,7 @@ def test_name_pairs_are_parsed_or_refused(text: str, given: dict[str, str] | Non
         (b"", None),
     ],
 )
-def test_moment_of_worksheet_or_file_is_known_or_unknown(
+def test_moment_of_worksheet_or_file_is_known(
     tmp_path: Path, text: str | bytes, moment: str | None
 ) -> None:
     if isinstance(text, bytes):  # in a file, in UTC

@@ -154,7 +154,7 @@ def test_power_laws_are_drawn_as_given(ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "error")
 
 
-def test_frame_tells_where_axes_stand_in_the_saved_picture():
+def test_frame_tells_where_axes_stand_in_picture():
     axes = Figure(figsize=(5, 4)).subplots(2)
     ax = axes[1]
     ax.set(xscale="log", xlim=(1, 100), ylim=(-1, 3), xlabel="steps", ylabel="loss")
