@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -195,7 +196,7 @@ def accuracy(records: Sequence[Record], curve: str) -> str:
     lost = len(records) - len(whole)
     if not last:
         return f"all {lost} diverged" if lost and not whole else ""
-    text = f"{sum(last) / len(last):.1f}"
+    text = f"{math.fsum(last) / len(last):.1f}"  # `sum` gives another one in Python 3.11
     if len(last) > 1:
         text += f" ({min(last):.1f}–{max(last):.1f})"
     return f"{text}, {lost} of {len(records)} diverged" if lost else text
