@@ -1,6 +1,8 @@
 """Find the names that the cells of a notebook bind, use, lend each other and lack."""
 
+import ast
 import builtins
+import contextlib
 import difflib
 import re
 import symtable
@@ -15,6 +17,18 @@ _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 
 
+class _Generators(ast.NodeTransformer):
+    """Make each comprehension a generator: its variables are its own in every version of Python."""
+
+    def visit(self, node: ast.AST) -> Any:
+        node = self.generic_visit(node)
+        if isinstance(node, ast.DictComp):
+            return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+        if isinstance(node, ast.ListComp | ast.SetComp):
+            return ast.GeneratorExp(node.elt, node.generators)
+        return node
+
+
 @lru_cache(maxsize=1000)  # the tests of a class are the same
 def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     r"""Return the names that code binds where it stands, takes from elsewhere, and imports.
@@ -26,7 +40,10 @@ def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
     (['math', 'y'], ['x'], ['math'])
     """
     try:
-        tables = [symtable.symtable(python_of(source), "<cell>", "exec")]
+        code = python_of(source)
+        with contextlib.suppress(RecursionError):  # of a sum of a thousand terms, for example
+            code = ast.unparse(_Generators().visit(ast.parse(code)))
+        tables = [symtable.symtable(code, "<cell>", "exec")]
     except (SyntaxError, ValueError):
         return frozenset(), frozenset(), frozenset()
     symbols = []

@@ -25,7 +25,7 @@ MAX_VALUES = 10**6  # lists and objects in the JSON of a notebook: each takes ma
 
 # what the first letter of the mode of a file means; the rest are devices
 _KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
-_USED = ("nbgrader", "deletable", "editable")  # of a cell's metadata, besides tags
+_USED = ("deletable", "editable")  # of a cell's metadata, besides its tags and nbgrader's
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
@@ -172,7 +172,9 @@ def _without_outputs(parts: dict[str, Any]) -> Any:
 def _cell(plain: dict[str, Any]) -> dict[str, Any]:
     """Return a valid cell with all that grading and pages use of another."""
     kind, metadata = plain["cell_type"], plain.get("metadata") or {}
-    kept = {name: metadata[name] for name in _USED if name in metadata}
+    kept: dict[str, Any] = {n: metadata[n] for n in _USED if isinstance(metadata.get(n), bool)}
+    if isinstance(own := metadata.get("nbgrader"), dict):
+        kept["nbgrader"] = {k: v for k, v in own.items() if not isinstance(v, dict | list)}
     if isinstance(tags := metadata.get("tags"), list):
         valid = (tag for tag in tags if isinstance(tag, str) and tag and "," not in tag)
         kept["tags"] = list(dict.fromkeys(valid))
