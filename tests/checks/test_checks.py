@@ -277,6 +277,8 @@ def test_mistake_must_raise_the_same_error(known):
     known(Exercise("L1-07", spread, TOY.draw, (Misconception("you change a leaf", leaf),)))
     assert "Likely cause: you change a leaf." in message(leaf)
     assert "Likely cause" not in message(other)
+    # shapes are named in the order of the factors
+    assert "Likely cause" in message(Mock(side_effect=RuntimeError("Variable a leaf")))
 
 
 def gives(values, count):
@@ -595,6 +597,10 @@ F-04 wrong
             distance, steps = distance * (1 + lr * curvature), steps + 1\n    return steps
 L1-03:hinge wrong
     < 1 → < 2
+L1-21 wrong
+    smallest < -tolerance and largest > tolerance → smallest * largest < -tolerance
+F-16 wrong
+    np.mean(search → np.median(search
 L1-05 wrong
     best, bad = 0, 0 → best = 1
     range(1,  → range(

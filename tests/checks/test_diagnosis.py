@@ -63,7 +63,6 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("-y", "has the opposite sign"),
         ("y.T", "is transposed"),
         ("2 * y", "is twice the expected one"),
-        ("y / 2", "is half the expected one"),
         ("3 * y / 4", "is 3/4 times the expected one"),
         ("y / np.sqrt(3)", "is √(1/3) times the expected one"),
         ("y / np.log(2)", "is 1/ln 2 times the expected one"),
@@ -87,14 +86,19 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y.round(2)", "is rounded to 2 decimals"),
         ("y + 1e-6", "is the expected one + 1e-06"),
         ("y * (1 + 1e-6 * y)", "is close but not exact"),
-        ("y * (1 + 2e-4 * y)", "is close but not exact"),
         ("y[::-1]", "has its rows in the opposite order"),
         ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
         ("np.tile(y[-1], (len(y), 1))", "one and the same array appended each time"),
         ("np.tile(y[0], (len(y), 1))", "has all rows equal."),
         ("y[:-1]", "lacks the last row; the others are right"),
         ("y[1:]", "lacks the first row; the others are right"),
+        ("y[:, 1:]", "lacks the first column; the others are right"),
         ("y.ravel()", "has the right numbers in another shape"),
+        ("y[-1]", "is the last row of the expected one alone"),
+        ("np.vstack([y, y[-1:]])", "has a last row too many; the others are right"),
+        ("np.vstack([y[:1], y])", "has a first row too many; the others are right"),
+        ("y.max()", "is the largest of the entries that are expected"),
+        ("y * np.log10(2)", "is log₁₀ 2 times the expected one"),
     ],
 )
 def test_transformed_right_answers_are_recognized(said, mistake, cause):
@@ -161,6 +165,7 @@ x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
 x=k for k in *NUMBERS,
     x**3 + 1 → 5 if x == 0 else right
         | In the cases tried your answer is wrong exactly when `x` is 0, right otherwise
+    np.exp(x) → min(right, 1.0) | has 1 wherever the expected one is larger
     np.exp(x) → 1 / 0 if x == 0 else 2 * right
         | division by zero. Where it raises none, your answer is twice the expected one
 x=k * rng.uniform(1, 2, size=3) for k in 1, -1, 1, -1
@@ -178,7 +183,9 @@ x=rng.normal(size=k) for k in 2, 3, 4, 5
     np.exp(x).sum() → right + np.sin(9 * right) | too large in some places and too small in others
     np.exp(x).sum() → right * np.sin(9 * right) * 2 | has the wrong sign in some places, not in all
     np.cumsum(x) → np.append(x[0], right[:-1])
-        | has in each row what is right for the row before
+        | has in each entry what is right for the entry before
+    np.exp(x).sum() → np.exp(x) | has several entries, of which the sum is expected
+    np.outer([1, 2], x**2) → np.outer([1, 1], x) | is the argument `x` itself, in each row
     (x, 2) → (x, 2.0) | expected an integer, got a float
     0 * x → x**3 + 1 | has to be 0 in every entry, in these cases
 x=rng.uniform(1, 9, size=k) for k in 3, 5, 7
@@ -298,6 +305,8 @@ x=rng.normal(size=k) for k in 2, 3, 4
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | √(0) times
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | times the
 x=rng.normal(size=k) for k in 3, 4, 5
+    # where one is 0 the other is not
+    np.maximum(x, 0) → np.maximum(-x, 0) ** 2 | 0 to 0 times
     # what is the same in all cases has no law, and zeros have any
     0 * x[0] + 1 → 0 * x[0] | doubled
 x=rng.uniform(2, 9, size=k) for k in 3, 5, 7
@@ -470,6 +479,11 @@ def test_cause_precedes_arrays_in_a_short_message(message):
     begins = [line.split(":")[0] for line in lines[1:5]]
     assert begins == ["Why", "Likely cause", "", "Smallest failing case"]
     assert len(lines) <= 18
+    many = draws("x=rng.normal(size=k), **dict.fromkeys('abcdefghijklmnop', 1)", (30, 1), (40, 1))
+    lines = message("x", many, "np.where(np.arange(len(x)) == 20, 9, x.T).T").splitlines()
+    assert len(lines) == 20
+    assert "9.0" in lines[-2], "the row that differs is shown"
+    assert "… and " in lines[-7]
 
 
 # --- a function that is older than its cell

@@ -1,6 +1,6 @@
 """How a check tells what went wrong: short, with the smallest failing case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,37 +136,60 @@ def failing_case(
     values: Sequence[str],
     reasons: Sequence[str],
     cause: str,
-    most: int = 0,
 ) -> str:
-    """Return the message for one failing case: what is wrong, then the case.
+    """Return the message for one failing case: what is wrong, then the case, in few lines.
 
-    ``values`` are the expected value and the one got, as text, or nothing; ``cause`` may be empty;
-    ``most`` is how many lines the message has at most, where it is not 0.
+    ``values`` are the expected value and the one got, as text, or nothing; ``cause`` may be empty.
     """
     lines = [f"✗ {title}: not right yet.", f"{WHY}{_sentences(*reasons)}"]
     if cause:
         lines += [f"{LIKELY_CAUSE}{_sentences(cause)}"]
     lines += ["", "Smallest failing case"]
-    shown = [
-        _hang(f"  {name} = ", text) for name, text in zip(("expected", "got"), values, strict=False)
-    ]
-    given = {name: _hang(f"  {name} = ", show(value)) for name, value in arguments.items()}
-    if most:
-        shown = [_cut(text, 5) for text in shown]
-        given = {name: _cut(text, 2) for name, text in given.items()}
-        room = most - 1 - sum(text.count("\n") + 1 for text in lines + shown)
-        while sum(text.count("\n") + 1 for text in given.values()) > room:
-            given.popitem()
-    left = [name for name in arguments if name not in given]
-    more = [f"  … and {', '.join(left)}"] if left else []
-    return "\n".join([*lines, *given.values(), *more, *shown])
+    two = zip(*map(str.splitlines, values), strict=False)
+    first = next((n for n, (a, b) in enumerate(two) if a.split() != b.split()), 0)
+    texts = {name: (show(value), 0) for name, value in arguments.items()}
+    texts |= {name: (v, first) for name, v in zip(("expected", "got"), values, strict=False)}
+    names = [*arguments]
+    for most in range(MAX_LINES, 2, -1):
+        told = {name: _hang(f"  {name} = ", _cut(*of, most)) for name, of in texts.items()}
+        if _height(lines, told.values()) <= MAX_LINES:
+            break
+    else:
+        while names and _height(lines, told.values()) >= MAX_LINES:
+            del told[names.pop()]
+    left = [f"  … and {', '.join([*arguments][len(names) :])}"] * (len(names) < len(arguments))
+    given, shown = [*told.values()][: len(names)], [*told.values()][len(names) :]
+    return "\n".join([*lines, *given, *left, *shown])
 
 
-def _cut(text: str, most: int) -> str:
-    """Return at most so many lines of a text."""
+MAX_LINES = 20
+"""The most lines that a message has: what is longer nobody reads."""
+
+
+def _height(*texts: Iterable[str]) -> int:
+    return sum(text.count("\n") + 1 for some in texts for text in some)
+
+
+def _cut(text: str, first: int, most: int) -> str:
+    """Return at most so many lines of a text, with the ``first`` one that matters among them.
+
+    Examples
+    --------
+    >>> print(_cut(show(np.arange(6.0)[:, None]), first=4, most=3))
+    … 4 lines above, 0 below  (shape (6, 1))
+     [4.]
+     [5.]]
+    """
     lines = text.splitlines()
-    more = [f"    … {len(lines) - most + 1} more lines"]
-    return text if len(lines) <= most else "\n".join(lines[: most - 1] + more)
+    if len(lines) <= most:
+        return text
+    alone = text.count("(shape") == 1 and lines[-1].strip().startswith("(shape")
+    shape = f"  {lines.pop().strip()}" if alone else ""
+    start = 0 if first < most - 1 else min(first, len(lines) - most + 1)
+    kept, below = lines[start : start + most - 1], len(lines) - start - most + 1
+    if start:
+        return "\n".join([f"… {start} lines above, {below} below{shape}", *kept])
+    return "\n".join([*kept, f"… {below} more{shape}"])
 
 
 def _sentences(*texts: str) -> str:

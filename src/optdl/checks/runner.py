@@ -195,11 +195,12 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
         if strange and (told or cause):
             told, cause = [f"where it raises none, {'; '.join(filter(None, [*told, cause]))}"], ""
         reasons += told
-    most = 20 if exercise.use else 0
-    values: tuple[str, ...] = () if most else (show(right.value, exercise.parts), "an error")
+    values: tuple[str, ...] = (
+        () if exercise.use else (show(right.value, exercise.parts), "an error")
+    )
     if not got.is_error:
         values = show_both(*_differing(exercise, right.value, got.value, exercise.parts))
-    text = failing_case(title, case, values, reasons, cause, most)
+    text = failing_case(title, case, values, reasons, cause)
     raise CheckFailed(with_printed(text, got.printed, "this case"))
 
 
@@ -324,10 +325,13 @@ def _same(exercise: Exercise, mistaken: Observation, outcome: Observation) -> bo
     return _agree(exercise, mistaken.value, outcome.value)
 
 
-def _said(outcome: Observation) -> tuple[str, str]:
-    """Return the class and the text of an error, without the path of a temporary file in it."""
+def _said(outcome: Observation) -> tuple[str, list[str]]:
+    """Return the class and the words of an error, without the path of a temporary file in it.
+
+    They are in no order: `a * b` and `b * a` name their shapes the other way round.
+    """
     error, text, *_ = outcome.value
-    return error, re.sub(r"/\S*/", "", text)
+    return error, sorted(re.sub(r"/\S*/", "", text).split())
 
 
 def _check_facts(

@@ -39,8 +39,6 @@ your variance divides by m − 1; batch norm divides by m
     (centered**2).mean(axis=0) → (centered**2).sum(axis=0) / (len(x) - 1)
 your variance is the sum of the squares; divide it by m
     (centered**2).mean → (centered**2).sum
-your variance lacks the square; deviations from the mean add up to 0, so square them first
-    (centered**2).mean → centered.mean
 you normalize each example, as layer norm does; normalize each feature over the examples
     x.mean(axis=0) → x.mean(axis=1, keepdims=True)
     (centered**2).mean(axis=0) → (centered**2).mean(axis=1, keepdims=True)
@@ -51,8 +49,6 @@ your ε is outside the root; divide by √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → np.sqrt((centered**2).mean(axis=0)) + eps
 you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → (centered**2).mean(axis=0) + eps
-you scale x, but do not center it; subtract the mean
-    centered / root → x / root
 your ε is always 1e-5; take `eps`
     + eps) → + 1e-5)
 """)

@@ -53,8 +53,6 @@ the term of the variance is missing; subtract x̂ · mean(δx̂), with the mean 
     - along →
 the term of the mean is missing; subtract mean(δ)
     grad - grad.mean(axis=0) - along → grad - along
-you add the terms of the mean and of the variance; subtract both
-    grad - grad.mean(axis=0) - along → grad + grad.mean(axis=0) + along
 you add the term x̂ · mean(δx̂); subtract it
     - along → + along
 you multiply only δ by the factor; multiply all three terms, in brackets

@@ -37,6 +37,4 @@ you correct with the number of minibatches; m is the number of examples in a min
     m / (m - 1) → len(means) / (len(means) - 1)
 you average the standard deviations; average the variances
     variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
-you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)
-    m / (m - 1) * variances.mean(axis=0) → variances.sum(axis=0) / (m - 1)
 """)

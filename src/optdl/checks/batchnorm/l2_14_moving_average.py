@@ -46,8 +46,6 @@ you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)�
 your first row is the start; it is the average after the first value
     averages = [] → averages = [average]
     in values: → in values[1:]:
-you start from the mean of all values; if no start is given, start from the first value
-    values[0] if → values.mean(axis=0) if
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average
     rho * average + (1 - rho) * value → (1 - rho) * average + rho * value
 """)

@@ -94,15 +94,9 @@ exercise.help(r"""
    layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer alone.
 3. Loop over all pairs but the last and append their layers; a linear layer has a bias only if there
    is no normalization. Append the last linear layer; unpack the list into `nn.Sequential`.
-your layers before a normalization have a bias, which the mean removes; make it `bias=False` there
-    , bias=normalization is None →
-your hidden layers never have a bias; leave it out before a normalization only
-    bias=normalization is None → bias=False
 your normalization stands behind the ReLU; here it stands between the dense layer and the ReLU
     if norm → layers.append(nn.ReLU())\n            if norm
     )\n            layers.append(nn.ReLU())\n        layers → )\n        layers
-only your first hidden layer is normalized; each hidden layer is
-    if normalization is not None: → if normalization is not None and k == 0:
 you do not pass `momentum` on to the normalization, which takes its own default
     , momentum=momentum) → )
 you pass on another momentum where you are given 0 or None, as `momentum or …` does; each means
@@ -117,15 +111,8 @@ your scores go through a ReLU; the last layer has none
     widths[-1])) → widths[-1]))\n        layers.append(nn.ReLU())
 your network ends with a softmax, which cross_entropy applies itself; return the scores
     return self.layers(x) → return self.layers(x).softmax(dim=1)
-your dense layers follow one another without a ReLU
-    layers.append(nn.ReLU()) →
 your layers are those of a plain list, which a module does not know; put them into `nn.Sequential`
     = nn.Sequential(*layers) → = lambda x, run=nn.Sequential(*layers): run(x)
-your layers stand in an `nn.ModuleList`; the task asks for one `nn.Sequential`
-    nn.Sequential(*layers) → nn.ModuleList(layers)
-    return self.layers(x) → for layer in self.layers:\n            x = layer(x)\n        return x
-your hidden layers are `nn.Sequential`s of their own, with parts `layers.0.0`, …; put all into one
-    layers.append(nn.ReLU()) → layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]
 you normalize with `nn.BatchNorm1d`, whatever class you are given; call `normalization`
     append(normalization(widths → append(nn.BatchNorm1d(widths
 """)

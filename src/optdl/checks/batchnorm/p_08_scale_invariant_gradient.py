@@ -51,6 +51,4 @@ your σ divides by m − 1; batch norm divides by m
     z.std(axis=0) → z.std(axis=0, ddof=1)
 you do not divide by σ, the standard deviation of hWᵀ
     - along) / std → - along)
-you return the gradient of a plain layer; go back through the normalization first
-    back.T @ h → upstream.T @ h
 """)

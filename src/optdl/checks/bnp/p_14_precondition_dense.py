@@ -54,8 +54,6 @@ you divide by σ̃; step 4 divides by σ̃²
     / smoothed → / np.sqrt(smoothed)
 you divide by q; both steps divide by q²
     max(grad_weight.shape[1] / batch_size, 1) → np.sqrt(max(grad_weight.shape[1] / batch_size, 1))
-you take q² = min{n/N, 1}; it is the maximum
-    max(grad_weight → min(grad_weight
 your n counts the outputs; q² counts the inputs, the columns of G_w
     grad_weight.shape[1] → grad_weight.shape[0]
 you divide the sum of step 5 by q² as well; the new G_w has been divided already
@@ -77,8 +75,6 @@ you take the larger of σ² and ε₁ max σ² + ε₂; add the two
     var + eps1 * var.max() + eps2 → np.maximum(var, eps1 * var.max() + eps2)
 your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂
     + eps2 →
-you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone
-    eps1 * var.max() + eps2 → eps2 * var.max() + eps1
 your step 4 does not divide by q²; it divides by q² σ̃²
     / smoothed / q2 → / smoothed
 """)

@@ -127,8 +127,6 @@ you mirror where the draw is 0; 1 stands for mirrored
     mirrored == 1 → mirrored == 0
 you mirror before you cut; mirror the part that was cut out
     columns.flip(1) → width + 2 * padding - 1 - columns
-you mirror even where `flip` is false; mirror only if it is true
-    if flip: → if True:
 your padding is always 4; it is the `padding` that you are given
     n, _, height, width = x.shape → padding, (n, _, height, width) = 4, x.shape
 """)

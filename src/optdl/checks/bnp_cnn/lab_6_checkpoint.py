@@ -166,9 +166,6 @@ you remove the old file before the new one has its place; `os.replace` does both
 you unpickle what you find, and a file could run any code; load with `weights_only=True`
     without `weights_only=True`
     weights_only=True → weights_only=False
-your `load` hides every error and begins at 0; only a missing file means 0
-    content = torch.load → try:\n            content = torch.load
-    weights_only=True) → weights_only=True)\n        except Exception:\n            return 0
 your states belong to the parts by their position; hand each part the state of its own name
     for name, part in parts.items():\n            part.load_state_dict(content["parts"][name])
     → for part, state in zip(parts.values(), content["parts"].values()):\n

@@ -73,8 +73,6 @@ your q² counts the output channels; c counts the input channels
     c * k**2 → len(grad_weight) * k**2
 you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1
     np.sqrt(height * width) → 1
-your first line does not subtract μ(p) G_b(d)
-    (grad_weight - center * grad_bias[:, None, None, None]) → grad_weight
 your second line adds the sum; it subtracts it
     grad_bias / q2 - → grad_bias / q2 +
 your q² counts the channels alone; a unit reads c k² numbers

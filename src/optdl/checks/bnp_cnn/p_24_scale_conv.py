@@ -22,7 +22,7 @@ def _(rng):
         ((3, 3), int(rng.integers(2, 9)), int(rng.integers(1500, 3000))),
         ((3, 3), 2, int(rng.integers(30, 90))),
         ((3, wide), 1, int(rng.integers(20, 90))),
-        ((high, 1), 2, int(rng.integers(2, 9))),
+        ((high, 1), 3, int(rng.integers(2, 9))),
     ):
         yield {"channels": c, "kernel": kernel, "examples": examples, "positions": positions}
 
@@ -46,8 +46,6 @@ you square the kernel's height; it has height times width entries
     kernel[1] → kernel[0]
 you take the smaller of the two; take the larger
     max( → min(
-you count Nrs rows; the paper counts N√(rs), because the windows overlap
-    max(ratio, np.sqrt(positions)) → max(ratio / positions, 1)
 you divide c k² by Nrs; divide it by N, the number of images
     / examples → / (examples * positions)
 you add the two; take the larger

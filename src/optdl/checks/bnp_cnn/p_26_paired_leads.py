@@ -18,7 +18,7 @@ def _(rng):
         for name, row in zip(("", "other_"), rng.permutation(rates)[:2], strict=True):
             search = rng.uniform(0.3, 0.5, size=rates).round(3)
             test = rng.uniform(0.2, 0.3, size=(rates, seeds)).round(3)
-            search[row] = 0.25
+            search[row] = round(rng.uniform(0.2, 0.29), 3)
             test[row] += 0.1  # the test images prefer another rate
             case |= {f"{name}search": search, f"{name}test": test}
         yield case

@@ -71,9 +71,6 @@ you count the steps until the loss is the fraction q; a step shrinks it by r², 
     np.log(q) → np.log(q) / 2
 your learning rate is 1/λmax, with the factor 1 − 1/κ; the best one has (κ − 1)/(κ + 1)
     (high + low) → high
-you return ½κ ln(1/q) in all cases, which is close for a large κ only; take the exact expression
-    if low == high:\n        return 1 →
-    np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
 you use ½κ ln(1/q), which is close for a large κ only; take the exact expression
     np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
 your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed

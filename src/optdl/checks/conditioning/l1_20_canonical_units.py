@@ -53,8 +53,6 @@ you sort the outgoing weights alone; a unit moves with all its weights
     W[order], b[order] → W, b
 you sort by the outgoing weights before the scaling, which changes them; sort afterwards
     np.argsort(v) → np.argsort(v * t)
-your outgoing weights have lost their signs; the factor is positive, and v keeps its sign
-    v / t → np.abs(v) / t
 you sort by the absolute values of the outgoing weights; their signs count
     np.argsort(v) → np.argsort(np.abs(v))
 """)

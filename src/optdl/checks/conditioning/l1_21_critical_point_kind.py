@@ -34,6 +34,8 @@ def _(rng):
     yield case([*-positive, -tolerance], [], tolerance)
     # above the tolerance, but not above the share of the largest eigenvalue
     yield case([1.5 * tolerance, *positive, 5.0], [], tolerance)
+    # a saddle whose eigenvalues have a product of less than the tolerance
+    yield case([-1.5 * tolerance, 1.5 * tolerance], [], tolerance)
     # an eigenvalue that is a rounding error, on each side of zero
     for sign in (-1, 1):
         yield case([*positive, sign * 1e-9])
@@ -79,10 +81,4 @@ you call every point with a negative eigenvalue a saddle; a strict saddle has a 
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
     largest > tolerance → largest > tolerance < min(abs(eigenvalues))
-you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a
-positive one give a positive determinant, so look at the eigenvalues
-    np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]
-    smallest < -tolerance and largest > tolerance → smallest < -tolerance
-    smallest > tolerance → smallest > tolerance and hessian[0, 0] > 0
-    largest < -tolerance → largest > tolerance
 """)

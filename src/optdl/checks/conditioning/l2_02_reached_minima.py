@@ -55,10 +55,6 @@ you return the maxima; J' goes from − to + at the first root, so that is a min
     roots[::2] → roots[1::2]
 your distances have signs, and the smallest is the most negative; take their absolute values
     np.abs(w[:, None] - minima) → (w[:, None] - minima)
-you take every derivative at the start; each step takes it where the last one ended
-    np.prod(w[:, None] → np.prod(starts[:, None]
-you take one step too few; `range(steps)` has `steps` numbers
-    range(steps) → range(steps - 1)
 you return where the descents end; return the minimum nearest to each end
     minima[nearest] → w
 you return the number of each minimum; return the minimum itself

@@ -75,7 +75,10 @@ def _operand(part: Part) -> str:
                     if entries is None or not near(change(pair.right, entries), pair.got):
                         break
                 else:
-                    return text.format(one[0])
+                    # of another shape, it is there again and again
+                    alone = np.shape(pair.one.case[one[0]]) == pair.right.shape
+                    line = f", in each {'column' if one[1] else 'row'}"
+                    return text.format(one[0]) + line * (text.endswith("itself") and not alone)
     return ""
 
 
@@ -92,6 +95,9 @@ def _entries(pair: Pair, name: str, as_column: bool) -> np.ndarray | None:
     return value if shape == pair.right.shape else None
 
 
+CONSTANTS = {"": 1.0, "ln 2": np.log(2), "1/ln 2": 1 / np.log(2), "log₁₀ 2": np.log10(2)}
+
+
 def fraction(ratio: float) -> str:
     """Return a number as the words before "the expected one", or an empty string.
 
@@ -102,7 +108,7 @@ def fraction(ratio: float) -> str:
     """
     if name := {2.0: "twice", 0.5: "half"}.get(round(ratio, 9)):
         return name
-    for name, value in (("", 1.0), ("ln 2", np.log(2)), ("1/ln 2", 1 / np.log(2))):
+    for name, value in CONSTANTS.items():
         share = Fraction(ratio / value).limit_denominator(12)
         if 0 < abs(share.numerator) <= 100 and near(float(share) * value, ratio):
             number = "" if share == 1 else str(share).replace("-", "−")

@@ -191,7 +191,7 @@ def size(evidence: Evidence) -> str:
             by = f" by {sizes[0]:g}" if np.ptp(sizes) <= 1e-9 * sizes.min() else ""
             return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
         ratios = got[right != 0] / right[right != 0]
-        if ratios.size > 3 and np.isfinite(ratios).all():
+        if ratios.size > 3 and np.isfinite(ratios).all() and np.ptp(ratios):
             if min(ratios) < 0 < max(ratios):  # a range that holds 0 or 1 tells nothing
                 return f"{name} has the wrong sign in some places, not in all"
             if min(ratios) < 1 < max(ratios) > 2 * min(ratios):

@@ -128,6 +128,26 @@ def _shaped(holds: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[Part], 
     )
 
 
+def _rows(of_right: Any, of_got: Any) -> Callable[[Part], bool]:
+    return _shaped(lambda right, got: near(right[of_right], got[of_got]))
+
+
+def _reduced(part: Part, of_right: bool) -> str:
+    """Return what makes one number of an array: of the expected one, or of that got."""
+    two = [(p.right, p.got) if of_right else (p.got, p.right) for p in part.pairs]
+    # a number that is alone, or among others like it, is their sum, mean and largest at once
+    various = sum(len(np.unique(array.astype(float).round(9))) >= 2 for array, _ in two)
+    if various < 2 or any(number.ndim for _, number in two):
+        return ""
+    for name, reduce in REDUCTIONS.items():
+        if all(near(reduce(array), number) for array, number in two):
+            return name
+    return ""
+
+
+REDUCTIONS: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "largest": np.max, "smallest": np.min}
+
+
 def _tells(array: np.ndarray) -> bool:
     return array.size == 1 or len(np.unique(array)) > 1
 
@@ -169,14 +189,14 @@ PART: tuple[Row, ...] = (
         "has the right numbers in another shape",
         _shaped(lambda right, got: near(right.ravel(), got.ravel())),
     ),
-    (
-        "lacks the last row; the others are right",
-        _shaped(lambda right, got: len(got) == len(right) - 1 and near(right[:-1], got)),
-    ),
-    (
-        "lacks the first row; the others are right",
-        _shaped(lambda right, got: len(got) == len(right) - 1 and near(right[1:], got)),
-    ),
+    ("lacks the last row; the others are right", _rows(slice(-1), ...)),
+    ("lacks the first row; the others are right", _rows(slice(1, None), ...)),
+    ("lacks the first column; the others are right", _rows(np.s_[:, 1:], ...)),
+    ("has a last row too many; the others are right", _rows(..., slice(-1))),
+    ("has a first row too many; the others are right", _rows(..., slice(1, None))),
+    ("is the last row of the expected one alone", _rows(-1, ...)),
+    ("is the {} of the entries that are expected", partial(_reduced, of_right=True)),
+    ("has several entries, of which the {} is expected", partial(_reduced, of_right=False)),
     *factors.PART,
     (NOT_EXACT, _of_all(_close)),
 )
@@ -186,6 +206,7 @@ FUNCTION: tuple[Row, ...] = (
     ("is the square of the expected one", _mapped(np.square)),
     ("is the root of the expected one", _mapped(np.sqrt)),
     ("is one over the expected one", _mapped(np.reciprocal)),
+    ("has 1 wherever the expected one is larger", _mapped(partial(np.minimum, 1))),
 )
 """Functions of the right number, which explain little where another call does."""
 
@@ -197,5 +218,7 @@ def first(table: tuple[Row, ...], part: Part) -> str:
     for narrowed in part.narrowed:
         for sentence, condition in table:
             if found := condition(narrowed):
+                if narrowed.pairs[0].right.ndim == 1:
+                    sentence = sentence.replace("rows", "entries").replace("row", "entry")
                 return f"{narrowed.scope}{{}} {sentence.format(found)}"
     return ""

@@ -33,6 +33,4 @@ exercise.help(r"""
 3. Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)
-you use the mask of the first example for all; each example has its own row
-    * mask → * mask[0]
 """)

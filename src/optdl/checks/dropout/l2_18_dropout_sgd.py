@@ -60,8 +60,6 @@ your softmax runs over the examples; the probabilities of each row add up to 1
     axis=1, keepdims=True → axis=0
 your softmax runs over the whole minibatch; the probabilities of each row add up to 1
     axis=1, keepdims=True →
-you do not multiply the step of V by the learning rate; it is lr times the gradient
-    lr * error.T → error.T
 you use the new V in the gradient of W; compute both gradients, then update both weights
     error @ V → error @ (V - lr * error.T @ hidden)
 you compute all gradients at the first weights; each step starts from the weights of the step before

@@ -125,8 +125,6 @@ you draw the order of the examples once; draw a new one in each epoch
     → losses, checked, order = [], [], torch.randperm(len(y), generator=generator)
 you take the examples in their order; draw a new order in each epoch
     torch.randperm(len(y), generator=generator) → torch.arange(len(y))
-you draw the order from the global generator; use the one that you are given
-    , generator=generator) → )
 you shuffle the examples and not their labels; take the same rows of both
     y[rows]) → y[: len(rows)])
 you leave out examples where `batch` does not divide their number; the last minibatch is smaller

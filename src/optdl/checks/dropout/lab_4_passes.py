@@ -90,9 +90,6 @@ whose class is named Dropout
     module.train() → pass
 you look at the outermost layers only; `model.modules()` goes into the blocks within
     for module, _ in modes: → for module in model.children():
-you put back the mode of the network for all its modules; one of them may have had another, so keep
-the mode of each
-    module.training = mode → module.training = modes[0][1]
 you average the scores; average the probabilities of the passes
     model(x).softmax(dim=1) → model(x)
     found.mean(dim=0), found.std → found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std

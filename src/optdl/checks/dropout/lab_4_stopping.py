@@ -119,8 +119,6 @@ you never start counting again: the epochs without a new best loss must follow e
     self.best, self.waited = loss, 0 → self.best = loss
 you stop at the first epoch without a new best loss; wait for `patience` of them
     self.waited >= self.patience → self.waited > 0
-you wait one epoch too long; stop when `patience` epochs gave no new best loss
-    >= → >
 you compare with the loss of the epoch before; compare with the best so far
     self.waited += 1 → self.waited, self.best = self.waited + 1, loss
 you take an equal loss for a new best one; it must be below the best by more than `min_delta`
@@ -132,10 +130,6 @@ you keep the parameters alone; running averages are buffers, which `state_dict()
     (self.state) → ({**model.state_dict(), **{k: self.state[k] for k in ("weight", "bias")}})
 your `restore` leaves the network as it is; give it the weights with `model.load_state_dict(…)`
     model.load_state_dict(self.state) → model = self.state
-you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it
-    best - → best +
-you ignore `min_delta`; a new best loss is below the best by more than that
-    - self.min_delta →
 you take `min_delta` as a fraction of the best loss; it is a difference
     self.best - self.min_delta → self.best * (1 - self.min_delta)
 you lower the best loss without counting it as a new best one, so many small gains never add up;

@@ -71,9 +71,6 @@ your count of bad epochs compares with the previous epoch; compare with the best
 you return the error of the best epoch; return its number
     return best, epoch → return validation_errors[best], epoch
     return best, len( → return validation_errors[best], len(
-you keep the last epoch; keep the one with the lowest error, which early stopping goes back to
-    return best, epoch → return epoch, epoch
-    return best, len(validation_errors) → return len(validation_errors) - 1, len(validation_errors)
 where the rule never halts, you return the number of epochs; the last epoch's number is one less
     len(validation_errors) - 1 → len(validation_errors)
 """)

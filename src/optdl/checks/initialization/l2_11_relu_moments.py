@@ -46,8 +46,6 @@ forward you count the outputs of a layer; a unit is a sum over its n_in inputs
     widths[layer] * variance * → widths[layer + 1] * variance *
 backward you go through the layers from the first to the last; begin with the last
     reversed(range(len(variances))) → range(len(variances))
-you square the variances; use them as they are
-    * variance * → * variance**2 *
 you multiply the first mean square by the factor of one layer; multiply that of the layer before
     forward[-1]) → forward[0])
 """)

@@ -50,8 +50,6 @@ your variance divides by m − 1; here it divides by m
 you take one mean and one variance of all features; each feature has its own
     mean(axis=0) → mean()
     var(axis=0) → var()
-you do not subtract the mean; subtract it before you divide
-    train.mean(axis=0) → 0
 you do not subtract the mean from the other examples; subtract that of the training set
     (other - mean) → other
 """)

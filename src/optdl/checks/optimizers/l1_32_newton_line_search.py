@@ -74,8 +74,6 @@ your test lacks η; a shorter step has to decrease the loss by less: ¼ η g·d
     + lr * (g @ d) / 4 → + (g @ d) / 4
 your next step begins with the last η; each step begins with η = 1
     lr = 1.0 → lr = lr if len(path) > 1 else 1.0
-you test with the squared length of d; the slope along d is g·d
-    lr * (g @ d) / 4 → lr * (-d @ d) / 4
 you test with the squared length of g; the slope along d is g·d
     lr * (g @ d) / 4 → lr * (-g @ g) / 4
 your first trial is η = ½; begin with η = 1
