@@ -2,11 +2,10 @@
 
 import argparse
 import contextlib
-import gc
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,9 +70,8 @@ def _course(arguments: argparse.Namespace) -> "Course":
         elif wanted is not None:
             for each in installed(sandbox, config).values():
                 each.start(wanted)
-    with _fast_imports():
-        from gradebox.nbgrader.course import Course
-        from gradebox.run import report as report
+    from gradebox.nbgrader.course import Course
+
     return Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
 
 
@@ -119,21 +117,6 @@ def grade(arguments: argparse.Namespace) -> int:
     report.show(console, outcomes)
     console.print(f"Report: {report.path_of(course)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
-
-
-@contextlib.contextmanager
-def _fast_imports() -> Iterator[None]:
-    """Spare a fifth of the start: what jsonschema imports, and no schema of notebooks asks for."""
-    names = {"rfc3987_syntax", "rfc3986_validator", "isoduration"} - sys.modules.keys()
-    sys.modules |= dict.fromkeys(names)  # type: ignore[arg-type]
-    gc.disable()  # what has been imported stays: there is nothing to free
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-        for name in names:
-            del sys.modules[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

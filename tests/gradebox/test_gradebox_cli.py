@@ -55,7 +55,7 @@ TOLD = {
     "dies": {("ended", "test")},
     "slow": {("slow", "test")},
     "object": {("not-a-value", "test"), ("not-a-value", "part")},
-    "ends": {("ended", ""), ("added", "")},
+    "ends": {("ended", ""), ("added", ""), ("order", "")},
     "renames": {("renamed", "")},
     "syntax": {("syntax", "answer")},
 }
@@ -85,8 +85,8 @@ def test_results_match_nbgrader_and_events_are_reported(course, tmp_path, capsys
     hand_in(course, "dies", "import os; os._exit(1)")
     folder = hand_in(course, "ends")
     nb = nbformat.read(folder / "toy.ipynb", as_version=4)
-    nb.cells.append(new_code_cell("import os; os._exit(1)"))
-    nb.cells.insert(5, new_markdown_cell("Because.", attachments={"a.png": {"image/png": "iVBO"}}))
+    nb.cells += [nb.cells.pop(1), new_code_cell("import os; os._exit(1)")]
+    nb.cells.insert(4, new_markdown_cell("Because.", attachments={"a.png": {"image/png": "iVBO"}}))
     nbformat.write(nb, folder / "toy.ipynb")
     hand_in(course, "slow", "return 2 * x if x == 1 else __import__('time').sleep(9999)")
     hand_in(course, "object", "return object()")

@@ -157,6 +157,7 @@ def close(a, b, *, by=1e-9): return abs(a - b) <= by
 class Near:
     def __init__(self, x): self.x = x
     def __eq__(self, other): return self.x == other
+digits = [1e-9]
 """
 JUDGES = """
 assert near(g(2), 4) and Near(g(2)) == 4
@@ -200,6 +201,18 @@ def test_tampering_that_stops_later_cells_is_named(tmp_path, name):
 
 
 CLOSE = "def to(a, b): return a == b"
+REACHES = split((HERE / "tables/reaches.txt").read_text(encoding="utf-8"), "===")
+
+
+@pytest.mark.parametrize(("what", "own"), REACHES)
+def test_reaching_into_a_test_is_named(tmp_path, what, own):
+    test = cell("test", "want = 9\ngot = f(3)\nassert got == want", 1)
+    source = [answer("def f(x): return x * x\nother = 0"), test]
+    run = executed(tmp_path, own, test, source=source, in_process=["test"])[1]
+    assert run.scores == {"test": 1}
+    assert [(event.kind, event.fields["what"]) for event in run.events] == [("reaches", what)]
+
+
 OTHERS = {
     "nothing": "",
     "file": f"open('close.py', 'w').write({CLOSE.replace('a == b', 'True')!r})",
@@ -208,16 +221,22 @@ OTHERS = {
     "sys.modules['close'] = types.SimpleNamespace(to=lambda a, b: True)",
     "path": "import os, sys\nos.mkdir('x')\nsys.path.insert(0, 'x')\n"
     f"open('x/close.py', 'w').write({CLOSE.replace('a == b', '1')!r})",
+    "data": "open('data.txt', 'w').write('0')",
+    "folder": "import close, os\nos.mkdir('x')\nopen('x/data.txt', 'w').write('0')\nos.chdir('x')",
 }
+NAMED = {"nothing": "", "data": "data.txt", "folder": "the working folder"}
 
 
 @pytest.mark.parametrize("trick", OTHERS)
-def test_replaced_module_beside_the_notebook_is_named(tmp_path, trick):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work/close.py").write_text(CLOSE)
-    test = cell("test", "import close\nassert close.to(g(2), 4)", 1)
-    _, run = executed(tmp_path, "def g(x): return 0", OTHERS[trick], test, in_process=["test"])
-    assert run.changed == ["close"] * bool(OTHERS[trick])
+def test_replaced_file_beside_the_notebook_is_named(tmp_path, trick):
+    for folder in (tmp_path / "work", write_source(tmp_path, [])):
+        folder.mkdir(exist_ok=True)
+        (folder / "close.py").write_text(CLOSE)
+        (folder / "data.txt").write_text("4")
+    test = "import close\nassert close.to(g(2), int(open('data.txt').read()))"
+    own = ["def g(x): return 0", OTHERS[trick], cell("test", test, 1)]
+    run = executed(tmp_path, *own, in_process=["test"])[1]
+    assert ", ".join(run.changed) == NAMED.get(trick, "close.py")
     assert run.scores["test"] == len(run.changed)
 
 

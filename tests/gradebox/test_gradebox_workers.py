@@ -340,9 +340,6 @@ def test_server_started_early_is_reused(tmp_path, package):
     assert [key[1:3] for key in started[len(before) :]] == [(("course.toy",), ("course.tests",))]
     executed(tmp_path, test, **settings)
     assert [*pool._servers] == started
-
-
-def test_broken_configuration_starts_no_server(tmp_path):
     (tmp_path / "nbgrader_config.py").write_text("raise ValueError")
     assert pool.configured(tmp_path, "toy") is None
 

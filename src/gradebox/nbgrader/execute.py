@@ -146,13 +146,16 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
         limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
-        begin = Begin(str(folder), environment, level, asdict(limits), [*self.readable])
+        excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
+        excluded = excluded.get(assignment, [])
+        files = (file for file in source.rglob("*") if file.suffix not in (".ipynb", ".pyc"))
+        own = sorted({str(file.relative_to(source)) for file in files}.difference(excluded))
+        begin = Begin(str(folder), environment, level, asdict(limits), [*self.readable], given=own)
         of_tests = None
         if is_isolated:
-            excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
             told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
             told |= {"folder": str(source if source.is_dir() else folder)}
-            of_tests = replace(begin, excluded=excluded.get(assignment, []), **told)
+            of_tests = replace(begin, excluded=excluded, **told)
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
         if not isinstance(sandbox, Level):
             return sandbox.running(modules, begin, of_tests, **options)

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import re
 import symtable
+import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -58,7 +59,7 @@ def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
 
 def words(source: str) -> set[str]:
     """Return all words of a text: the names in it, and in the texts and comments in it."""
-    return set(re.findall(r"\w+", source))
+    return set(re.findall(r"\w+", unicodedata.normalize("NFKC", source)))  # as Python reads names
 
 
 def bound_outside_tests(cells: Sequence[Any]) -> set[str]:

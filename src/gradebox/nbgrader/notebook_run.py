@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from typing import Any
@@ -11,7 +12,7 @@ from nbformat import NotebookNode
 
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
-from gradebox.nbgrader.names import absent, borrowed, names_of
+from gradebox.nbgrader.names import absent, borrowed, names_of, words
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTest
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
@@ -24,10 +25,14 @@ _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|do
 # what reaches into a test that runs in the same process, or agrees with it
 _REACHES = re.compile(
     r"(?:_get|current|tb_)frame|\bf_(?:back|globals|locals|code)\b|get_(?:objects|refer\w+)|ctypes|"
-    r"user_ns|(?:unittest[\w., ]*|from |import )mock|(?:globals|locals|vars)\(\)|__class__ *=(?!=)|"
+    r"user_(?:ns|global_ns|module)|(?:unittest[\w., ]*|from |import )mock|__class__ *=(?!=)|"
+    r"(?:globals|locals|vars)\(\)|(?:import |modules\W+)__main__|pytest[\w. ]*approx|masked_all|"
+    r"ipython\(\)\.(?:push|ex|run_cell)\b|inspect[\w. ]*(?:stack|trace)|cell_contents|"
+    r"mask *= *True|\.(?:equals?|all|any) *=(?!=)|def (?:equals?|all|any)\(self|"
     r"__(?:eq|[gln]e|[gl]t|bool|abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|"
-    r"array\w*|getattr\w*)__"
+    r"array\w*|getattr\w*|globals|closure|code|\w*defaults)__"
 )
+_GLOBAL = re.compile(r"\bglobal ([\w, ]+)")
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 Outputs = list[dict[str, Any]]
 from_dict: Any = nbformat.from_dict  # which has no types
@@ -66,10 +71,15 @@ class Run:
         found = borrowed(cells, self._released, self._forks)
         lent = {each.test for each in found}
         usual = {name for how in self._plan.values() for name in how.lends}
-        own = [cell.source for cell in cells if not is_test(cell)]
-        self._plays_along = any(map(_OWN.search, own))
+        code = [cell for cell in cells if cell.cell_type == "code"]
+        # as Python reads it, to which other letters than these may mean `__eq__`, too
+        own = unicodedata.normalize("NFKC", "\n".join(c.source for c in code if not is_test(c)))
+        self._plays_along = bool(_OWN.search(own))
         given = [*(cell.source for cell in self._source.cells.values()), *self._source.plain]
-        self._reaches = {*_REACHES.findall(str(own))} - {*_REACHES.findall(str(given))}
+        self._reaches = {*_REACHES.findall(own)} - {*_REACHES.findall("\n".join(given))}
+        of_tests = {n for c in filter(is_test, code) for n in names_of(c.source)[0]}
+        of_tests &= words(" ".join(_GLOBAL.findall(own))) - self._source.defined
+        self._reaches |= {f"global {name}" for name in of_tests}
         for cell in cells:
             if cell.cell_type == "code" and cell.source.strip():
                 cell.outputs, cell.execution_count = [], None

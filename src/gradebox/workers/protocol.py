@@ -52,6 +52,7 @@ class Begin(Message):
     barred: list[str] = field(default_factory=list)  # what the student's process cannot import
     # files of the instructor's folder that tests do not get: each student hands in another
     excluded: list[str] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)  # those that students have from there
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import socket
 import sys
 from typing import Any
 
+from gradebox.sandbox import linux
 from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.seal import Level, Limits, fork, seal
 from gradebox.values.channel import Channel, Gone
@@ -61,6 +62,8 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         try:
             limits, level = Limits(**begin.limits), Level(begin.level)
             seal(limits, begin.folder, begin.readable, level=level, **own)
+            if begin.of_tests and level != Level.NONE:
+                linux.inspectable(False)  # a test may run a text of the student's as a program
         except TooMuch as error:
             return send(line, Began(str(error), is_of_student=True))
         except (OSError, ValueError, TypeError) as error:
@@ -70,7 +73,7 @@ def _run(imported: Imported, ends: list[socket.socket]) -> None:
         send(line, Began())
         if begin.of_tests:
             serve_tests(line, other, begin, imported.shell)
-        Student(other, imported).serve(line)
+        Student(other, imported, begin.given).serve(line)
     except (Gone, KeyboardInterrupt):
         pass
     finally:

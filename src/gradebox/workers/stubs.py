@@ -11,6 +11,7 @@ import functools
 import random
 import re
 import sys
+import threading
 import types
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -75,6 +76,7 @@ class Answers:
 
     def __init__(self, channel: Channel, barred: Collection[str] = ()) -> None:
         self._channel, self._barred = channel, tuple(barred)
+        self._turn = threading.RLock()  # threads of a test take turns
         self._stubs: dict[int, Stub] = {}
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
         self.names: dict[str, Any] = {}  # the tests' own
@@ -95,7 +97,8 @@ class Answers:
 
     def look(self, name: str, default: Any = None) -> Any:
         """Return the value of a name, or a stub; the default if the student has no such name."""
-        answer, parts = self._ask({"look": name})
+        with self._turn:
+            answer, parts = self._ask({"look": name})
         return default if answer.get("missing") else self._read(answer, parts, name, "is")
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,7 +113,8 @@ class Answers:
             }
         except NotAValue as error:
             raise self._refuse(f"the test passes `{name}` {error}: only values cross") from None
-        answer, parts = self._ask(question, writer.parts)
+        with self._turn:
+            answer, parts = self._ask(question, writer.parts)
         if type(out := answer.get("out")) is list:  # as if the test had printed it
             for stream, text in zip((sys.stdout, sys.stderr), out, strict=False):
                 stream.write(text if type(text) is str else "")

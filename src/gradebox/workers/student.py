@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,8 +27,8 @@ from gradebox.workers.stubs import GENERATORS, raised, resolve
 from gradebox.workers.tampering import Builtins, Helpers, watch_folder
 
 _FUNCTIONS = (  # what crosses as a handle: functions, and classes, which can be called too
-    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
-    *(np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType),
+    *(functools.partial, np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
 )
 
 
@@ -46,9 +46,9 @@ class Student:
 
     _grader: Channel
 
-    def __init__(self, tests: Channel, imported: Imported) -> None:
+    def __init__(self, tests: Channel, imported: Imported, given: Iterable[str] = ()) -> None:
         self._tests, self._shell, self._barrier = tests, imported.shell, imported.barrier
-        self._pristine, self._beside = imported.pristine.changed, watch_folder()
+        self._pristine, self._beside = imported.pristine.changed, watch_folder(given)
         self._user_ns: dict[str, Any] = self._shell.user_ns
         self._builtins, self._helpers = Builtins(), Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
@@ -249,7 +249,7 @@ class Student:
 
         score, error = result(run, message.points, outputs)
         self._left = self._changed()
-        changed += self._left
+        changed += self._left + self._helpers.put_back()
         bound = [name for name in names if before.get(name, self) is not names[name]]
         self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then

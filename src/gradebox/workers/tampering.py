@@ -7,18 +7,22 @@ was put there since. It is evidence, no proof: who owns the process can also dec
 import builtins
 import gc
 import operator
+import pickle
 import signal
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from traceback import walk_stack
 from types import FunctionType
 from typing import Any
 
-from gradebox.workers.shell import Shell
+import numpy as np
+
+from gradebox.workers.shell import Shell, text_of
 
 _WATCHED = (  # packages that tests and gradebox use, whatever the notebook imports
     *("_pytest", "ast", "asyncio", "gradebox", "inspect", "IPython", "linecache", "math"),
@@ -160,22 +164,27 @@ def _added(shell: Any) -> Iterator[str]:
             yield "threading.enumerate"
 
 
-def watch_folder() -> Callable[[], list[str]]:
-    """Return a function that finds which modules beside the notebook are not what they are now."""
-    files = [file for file in Path.cwd().glob("*.py") if file.stem not in sys.modules]
-    texts = {file: file.read_bytes() for file in files}
+def watch_folder(given: Iterable[str]) -> Callable[[], list[str]]:
+    """Return a function that finds which of the instructor's files here are not what they are now.
 
-    def is_changed(file: Path) -> bool:
-        module = sys.modules.get(file.stem)
+    Of modules it is also what was imported under their names. And it says if here is elsewhere.
+    """
+    folder, known = Path.cwd(), {*sys.modules}
+    files = {name: folder / name for name in given if (folder / name).is_file()}
+    times = {name: file.stat().st_ctime_ns for name, file in files.items()}  # nobody can set these
+
+    def is_changed(name: str) -> bool:
+        file, place = files[name], name.removesuffix(".py").replace("/", ".")
+        module = None if place in known or place == name else sys.modules.get(place)
         names = {"__file__": str(file)} if module is None else vars(module)
         is_other = names.get("__file__") != str(file) or any(map(_is_of_notebook, names.values()))
-        return is_other or not file.is_file() or file.read_bytes() != texts[file]
+        return is_other or not file.is_file() or file.stat().st_ctime_ns != times[name]
 
-    return lambda: [file.stem for file in filter(is_changed, texts)]
+    return lambda: [*filter(is_changed, files)] + ["the working folder"] * (Path.cwd() != folder)
 
 
 class Helpers:
-    """The functions and classes of the instructor's locked cells, as those had left them."""
+    """What the instructor's locked cells had defined; functions and classes are put back."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names, self._parts = names, dict[str, tuple[Any, Any]]()
@@ -203,4 +212,6 @@ class Helpers:
 def _state(value: Any) -> Any:
     if isinstance(value, type):
         return {name: part for name, part in vars(value).items() if callable(part)}
+    if type(value) in (list, dict, set, np.ndarray):  # not compared where no pickle holds it
+        return text_of(value, lambda value: sha256(pickle.dumps(value)).hexdigest())
     return _kept(value) if type(value) is FunctionType else None

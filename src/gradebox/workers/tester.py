@@ -6,6 +6,7 @@ import dis
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -94,21 +95,31 @@ class Tester:
         # also where gradebox.observe looks for the student's names
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
-        self._texts = set[str]()  # those in the cells: a test may evaluate them
+        # those in the cells and in modules beside the notebook: a test may evaluate them
+        self._texts = {os.fsdecode(file.read_bytes()).strip() for file in Path().rglob("*.py")}
+        self._written = Path.cwd(), Path(tempfile.gettempdir())  # where cells may write
+        self._installed = [Path(folder) for folder in sys.path if folder]
         sys.addaudithook(self._audit)  # it cannot be taken away
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Let no value become code: pickles call what they name, and a text may be an answer."""
-        what = ""  # a frame without a __spec__ is of no module
+        what = ""
         if event == "pickle.find_class":
             what = f"pickle of plain data, got one that names {'.'.join(arguments)}"
-        elif event == "compile" and not dict.get(sys._getframe(1).f_globals, "__spec__"):
+        elif event == "compile" and self._may_be_an_answer(arguments[1]):
             text = os.fsdecode(arguments[0] or b"").strip()
-            own = (path.read_text(errors="replace").strip() for path in Path().glob("*.py"))
-            if text not in self._texts and text not in own:
+            if text not in self._texts:
                 what = f"text of the test's own to evaluate, got {text[:50]!r}"
         if what:
             raise RuntimeError(f"expected a {what}; a test that reads it cannot run isolated")
+
+    def _may_be_an_answer(self, file: Any) -> bool:
+        """Return whether a test evaluates it, or it stands in a file that a cell may write."""
+        path = Path(os.fsdecode(file or "")).absolute()
+        is_own = any(map(path.is_relative_to, self._written)) and path.is_file()
+        is_own = is_own and not any(map(path.is_relative_to, self._installed))
+        # a frame without a __spec__ is of no module
+        return is_own or not dict.get(sys._getframe(2).f_globals, "__spec__")
 
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""

@@ -208,9 +208,7 @@ def stumbling(root: Path) -> None:
 
 DIES = """
 import os, pkgutil, psutil, signal, sys
-import gradebox.cli
-with gradebox.cli._fast_imports():
-    import gradebox.run.report, sqlalchemy.orm
+import gradebox.cli, gradebox.run.report, sqlalchemy.orm
 place, name, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
 owner = pkgutil.resolve_name(place)
 was = getattr(owner, name)
