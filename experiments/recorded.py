@@ -855,8 +855,8 @@ def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
 
 DENSE_RATES = {  # the rates that are compared, by the size of the minibatch
     60: {"vanilla": (0.1, 0.3, 1), "BN": (0.1, 0.3, 1, 3), "BNP": (0.1, 0.3, 1, 3)},
-    6: {"vanilla": (0.03, 0.1, 0.3), "BN": (0.01, 0.03, 0.1, 0.3), "BNP": (0.1, 0.3, 1, 3)},
-    1: {"vanilla": (0.003, 0.01, 0.03), "LN": (0.001, 0.003, 0.01), "BNP": (0.1, 0.3, 1)},
+    6: {"vanilla": (0.01, 0.03, 0.1, 0.3), "BN": (0.003, 0.01, 0.03, 0.1, 0.3), "BNP": (0.3, 1, 3)},
+    1: {"vanilla": (0.003, 0.01, 0.03), "LN": (0.0003, 0.001, 0.003), "BNP": (0.1, 0.3, 1, 3, 10)},
 }
 EPOCHS = {60: 15, 6: 6, 1: 3}
 FORMS = {"Algorithm 2": False, "corrected": True}

@@ -338,13 +338,14 @@ def test_benchmark_compares_networks_of_table_1(monkeypatch, capsys):
     monkeypatch.setitem(main.__globals__, "BATCHES", {1: 1, 4: 1})
     monkeypatch.setitem(main.__globals__, "ROUNDS", 1)
     main([])
-    _, one, four = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert [i for i, cell in enumerate(one) if cell == "nan"] == [2, 5, 6, 8]  # no BN of one row
-    _, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
-    ratios = own / vanilla, own / bn, memory / bn_memory
-    assert (to_vanilla, ratio, memory_ratio) == pytest.approx(ratios, abs=0.02)
-    # no less than parameters and gradients, no more than two copies of them beside
-    assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
+    _, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert [kind for _, kind, *_ in lines] == ["vanilla", *bench["KINDS"][2:], *bench["KINDS"]]
+    assert {cells[4] for cells in lines[:3]} == {"nan"}  # no BN of one row
+    vanilla, bn, own, attached = ([*map(float, cells[2:])] for cells in lines[3:])
+    for ms, *ratios, memory in (own, attached):
+        assert ratios == pytest.approx([ms / vanilla[0], ms / bn[0]], abs=0.02)
+        # no less than parameters and gradients, no more than two copies of them beside
+        assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
 
 
 # --- Relatives --------------------------------------------------------------------------------

@@ -122,7 +122,8 @@ def statistics(inputs: torch.Tensor, shape: Any, mask: Mask | None) -> Rows | No
         positions = rows * math.prod(shape) // math.prod(sizes)
         return Rows(mask.examples, rows, positions, mean.flatten(), var)
     positions = examples * math.prod(shape)
-    if not sizes or inputs.is_cuda or count <= SMALL:
+    small = not sizes or inputs.is_cuda or count <= SMALL
+    if small and not torch.compiler.is_compiling():  # a compiled graph would end there
         # batch norm's own kernel in place of four
         both = torch.batch_norm_update_stats(inputs, None, None, 0.0)
         return Rows(examples, rows, positions, *both)
@@ -248,7 +249,7 @@ class Layer:
         """The means of those passes that are parts of the first one, while their graphs live."""
         self.seen = self.empty = self.mixed = False
         """Whether it ran, without rows; and whether a used gradient has a new one added to it."""
-        self.hook = module.register_forward_hook(self, with_kwargs=True)
+        self.hook = module.register_forward_hook(self, with_kwargs=True, prepend=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy takes along: all but the gradient that was used, which it has not."""
@@ -343,15 +344,12 @@ class Layer:
         if known is None or known() is not rows.mean:
             self._append(Pass(rows, backward, added))
         if added or self.mixed:
-            held = [p for p in self.module._parameters.values() if p is not None]
             old = [
                 p.grad
-                for p in held
-                if p.grad is not None
-                and p.requires_grad
-                and (self.mixed or self.holds_used_gradient(p))
+                for p in self.module._parameters.values()
+                if p is not None and p.requires_grad and (self.mixed or self.holds_used_gradient(p))
             ]
-            self.mixed = any(bool(g.any()) for g in old)
+            self.mixed = any(gradient is not None and bool(gradient.any()) for gradient in old)
 
     def _append(self, new: Pass) -> None:
         if len(self.passes) == self.MAX_PASSES:

@@ -59,7 +59,7 @@ class BNP:
     until a step uses it or the weight's gradient is set to None. So evaluation, in either mode, and
     a forward pass that nobody differentiates leave no trace. The statistics are those of all rows
     since the last step, and N counts them all. In a compiled model a pass counts when it runs, if
-    its layer is in training mode: where no backward pass follows, call :meth:`reset`.
+    its layer is in training mode: where nobody uses its gradient, call :meth:`reset`.
 
     :ref:`What works with what <bnp-what-works>` has optimizers, loops, wrappers, precision and
     kinds of layers line by line. Raises ValueError where an argument is out of range or names no
@@ -313,7 +313,7 @@ class BNP:
         if all(layer.module.weight.grad is None for layer in layers):
             return False
         require_fresh(layers, moved)
-        fresh = any(layer.passes or layer.has_unseen_gradient() for layer in layers)
+        fresh = any(one.passes or one.empty or one.has_unseen_gradient() for one in layers)
         if fresh or not (self._z or self._bad):
             self._pull()
         if self._bad:
@@ -383,7 +383,7 @@ class BNP:
         """Forget the passes that no step has used yet; the running statistics stay.
 
         Call it where gradients are thrown away by filling them with zeros, and after compiled
-        forward passes that nobody differentiates. All else is noticed.
+        forward passes whose gradient nobody uses. All else is noticed.
         """
         self._surroundings.masked = self._surroundings.mask is not None
         self._surroundings.differentiated = 0

@@ -137,7 +137,8 @@ def _reason(module: nn.Module) -> str:
 
 def _refusal(name: str, module: nn.Module, reason: str) -> str:
     kind = type(module).__name__
-    given = f"nn.{kind}" if getattr(nn, kind, None) is type(module) else kind
+    home = f"{type(module).__module__}." if hasattr(nn, kind) else ""  # another one of that name
+    given = f"nn.{kind}" if getattr(nn, kind, None) is type(module) else home + kind
     # a parametrized class has a single instance, and without nn.Linear there is nothing to do
     usual = type(module) in (Dense, *get_args(Convolution)) or is_parametrized(module)
     alike = "" if usual else f"; all of its kind: BNP(model, skip=({given},))"
