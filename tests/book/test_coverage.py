@@ -105,6 +105,19 @@ def test_no_chapter_that_exists_has_a_hole() -> None:
     assert {chapter.topic for chapter in table.chapters if chapter.exists} <= named
 
 
+def test_public_docstrings_name_their_source() -> None:
+    lacking = []
+    for chapter in coverage.read_rows(ROOT):
+        module = importlib.import_module(f"optdl.{chapter.topic}")
+        for value in (getattr(module, name) for name in module.__all__):
+            is_code = inspect.isfunction(value) or inspect.isclass(value)
+            if is_code and not coverage.SOURCE.search(inspect.cleandoc(value.__doc__ or "")):
+                value = inspect.unwrap(value)
+                place = f"{inspect.getsourcefile(value)}:{inspect.getsourcelines(value)[1]}"
+                lacking.append(f"{place}: {value.__name__} names no row, as (Source: L1-07) does")
+    assert not lacking, "\n".join(lacking)
+
+
 def test_each_hole_names_the_file_to_edit(tmp_path: Path) -> None:
     wrong = []
     for number, (file, old, new, expected) in enumerate(EDITS):

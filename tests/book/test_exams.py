@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from oracles import slopes
 
+from optdl.bnp import precondition_dense
+from optdl.optimizers import AdaGrad, Adam, Momentum, Nesterov, RMSProp, momentum_rate, run
 from tools.classroom import handout
 from tools.layout import ROOT, Course, contents
 from tools.site import exams, syllabus
@@ -52,47 +55,32 @@ def floor(lr: float, curvature: float, variance: float) -> float:
 
 
 def velocity() -> list[float]:
-    iterates = []
-    for ahead in (0, 1):
-        theta, v = 16.0, 0.0
-        for _ in range(3):
-            v = v / 2 - 0.25 * 4 * (theta + ahead * v / 2)
-            theta += v
-            iterates.append(theta)
-    return [*iterates, 1 - 0.6 * 4, momentum_rate(0.6, 0.5, [4.0])]
-
-
-def momentum_rate(lr: float, alpha: float, curvatures: list[float]) -> float:
-    steps = [np.array([[1 - lr * c, alpha], [-lr * c, alpha]]) for c in curvatures]
-    return max(max(abs(np.linalg.eigvals(step))) for step in steps)
+    methods = Momentum(0.25, alpha=0.5), Nesterov(0.25, alpha=0.5)
+    paths = [run(method, lambda theta: 4 * theta, np.array([16.0]), 3)[1:] for method in methods]
+    return [*np.ravel(paths), 1 - 0.6 * 4, momentum_rate(0.6, 0.5, np.array([4.0]))]
 
 
 def divisors() -> list[float]:
-    steps, (total, square, first, second) = [], np.zeros(4)
-    for t, g in enumerate([4.0, 3.0, 0.0], start=1):
-        total += g**2
-        square = 0.75 * square + 0.25 * g**2
-        first, second = 0.5 * first + 0.5 * g, 0.75 * second + 0.25 * g**2
-        adam = first / (1 - 0.5**t) / np.sqrt(second / (1 - 0.75**t))
-        steps.append([g / np.sqrt(total), g / np.sqrt(square), adam])
-    return [*np.transpose(steps).flat]
+    methods = AdaGrad(1, delta=0.0), RMSProp(1, 0.75, delta=0.0), Adam(1, 0.5, 0.75, delta=0.0)
+    paths, gradients = [], np.array([[4.0], [3.0], [0.0]])
+    for method in methods:
+        given = iter(gradients)
+        paths.append(run(method, lambda _, g=given: next(g), np.zeros(1), 3))
+    return [*np.ravel(-np.diff(paths, axis=1))]
 
 
 def normalization() -> list[float]:
     def loss(x):
         return np.array([3, 1, 0, 0]) @ (6 * (x - x.mean()) / x.std() + 2)
 
-    x, s = np.array([2.0, 2, 8, 8]), 1e-5
-    return [(loss(x + s * e) - loss(x - s * e)) / (2 * s) for e in np.eye(4)]
+    return [*slopes(loss, np.array([2.0, 2, 8, 8]), 1e-5)]
 
 
 def bnp_step() -> list[float]:
     h, delta = np.array([[0.0, 2], [4, 6]]), np.array([1.0, -2])
-    rows, center = np.column_stack([np.ones(2), h]), np.eye(3)
-    center[0, 1:] = -h.mean(axis=0)
-    p = center @ np.diag(1 / np.array([1, *h.std(axis=0)]))
-    new = p @ p.T @ rows.T @ delta
-    return [*new[1:], new[0], *(-rows @ new)]
+    gradients = (h.T @ delta)[None], delta.sum(keepdims=True)
+    [w], b = precondition_dense(*gradients, h.mean(axis=0), h.var(axis=0), 2, eps1=0, eps2=0)
+    return [*w, *b, *(-h @ w - b)]
 
 
 def noisy_step() -> list[float]:
@@ -116,7 +104,7 @@ ORACLES = {
     ),
     (2, 1): ([0], lambda: [floor(0.1, 2, 4)]),
     (2, 2): ([*range(8)], velocity),
-    (2, 3): ([3], lambda: [momentum_rate(4 / 121, 0.9, [*range(1, 101)])]),
+    (2, 3): ([3], lambda: [momentum_rate(4 / 121, 0.9, np.arange(1.0, 101))]),
     (2, 4): ([*range(9)], divisors),
     (2, 7): ([8, 9, 10, 11], normalization),
     (3, 3): ([5, 6, 7, 8, 9], bnp_step),
@@ -141,12 +129,12 @@ def test_numbers_are_printed_as_an_exam_has_them() -> None:
 def test_points_are_minutes_and_lessons_exist() -> None:
     lessons = syllabus.lessons()
     for exam in TEXTS:
-        assert sum(q.points for (e, _), q in QUESTIONS.items() if e == exam) == 90
+        assert sum(q.points for (e, _), q in QUESTIONS.items() if e == exam) == 90, exam
     for (exam, number), question in QUESTIONS.items():
         inner = [int(points) for points in re.findall(r"\*\((\d+) points?\)\*", question.text)]
         assert sum(inner) in (0, question.points), (exam, number)
-        assert question.solution.count("*Partial credit.*") == 1
-        assert {*lessons_of(exam, number)} <= {*lessons}
+        assert question.solution.count("*Partial credit.*") == 1, (exam, number)
+        assert {*lessons_of(exam, number)} <= {*lessons}, (exam, number)
 
 
 def test_sheets_have_no_solutions_and_students_none(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("figures")
 NAMES = static_figures.names()
 PAGES = {
     path.relative_to(ROOT): re.findall(
-        r"^```\{explore\} ([\w-]+)\n(?::task: ([\w-]+)\n)?", path.read_text("utf-8"), re.MULTILINE
+        r"(?m)^```\{explore\} ([\w-]+)\n(?:(?::alt:.*\n)?:task: (\S+)\n)?", path.read_text("utf-8")
     )
     for path in (ROOT / "book").rglob("*.md")
 }
@@ -220,6 +220,7 @@ TASKS: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ("descent", None, {"lr": 2.0, "momentum": 0.48}, "Momentum", RIGHT),
     ("line-search", None, {"start": [0.1, 0.8]}, "Start of the line search", FAR),
     ("sharpness", None, {"lr": 0.2}, "Learning rate η", RIGHT),
+    ("sharpness", "flattest", {"start": [1.06, 0.8]}, "Start of the run", LEFT),
     ("batch-size", None, {"n": 1000, "scale": 319}, "Minibatch size on the curve", FAR),
     ("batch-size", "error", {"n": 1150}, "Minibatch size on the curve", RIGHT),
     ("batch-size", "norm", {"n": 10, "scale": 38}, "Noise scale", RIGHT),
@@ -235,6 +236,7 @@ TASKS: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ("signal", None, {"factor": 1.1}, "Weight scale √n · σ", RIGHT),
     ("quadratic-bowl", None, {"lr": 1.81}, "Learning rate η", RIGHT),
     ("quadratic-bowl", "limit", {"lr": 1.98}, "Learning rate η", RIGHT),
+    ("quadratic-bowl", "digits", {"kappa": 19, "lr": 1.9}, "Condition number κ", RIGHT),
     ("schedule", None, {"lr": 0.6, "warmup": 2, "fall": "cosine"}, "Steps of warm-up", RIGHT),
     ("averaging", None, {"lr": 0.0082}, "Learning rate η", LEFT),
     ("running-mean", None, {"rho": 0.82, "moves": True}, "Weight ρ of the old average", RIGHT),
@@ -263,14 +265,15 @@ def test_one_key_solves_each_task(figures: Figures) -> None:
         if solved != [False, False, True, True]:
             failures.append(f"{name}, task {task}: {solved}")
     assert failures == []
-    placed = {name for figures_of_page in PAGES.values() for name, _ in figures_of_page}
-    assert placed - {name for name, *_ in TASKS} == {"kernel-entry"}  # whose tasks are questions
+    placed = {(name, task or None) for figures in PAGES.values() for name, task in figures}
+    known = {(name, task) for name, task, *_ in TASKS} | {("kernel-entry", None)}  # has questions
+    assert placed <= known, "correct the option task on the page, or add the task to TASKS"
 
 
 def test_each_figure_has_a_page() -> None:
     placed = [figure for figures in PAGES.values() for figure in figures]
-    assert sorted({name for name, _ in placed}) == NAMES
-    assert len(placed) == len(set(placed))  # on a second page with another task
+    assert sorted({name for name, _ in placed}) == NAMES, "put each figure on a page by `explore`"
+    assert len(placed) == len(set(placed)), "on a second page a figure has another task"
 
 
 def test_figure_scripts_stay_within_size_limits() -> None:

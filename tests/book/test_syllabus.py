@@ -44,7 +44,7 @@ def test_numbers_follow_from_the_lessons() -> None:
 
 
 def test_lessons_come_once_and_after_what_they_need() -> None:
-    assert list(MAIN) == LONG
+    assert list(MAIN) == LONG, "in book/syllabus.md, name each lesson in its week, as in _toc.yml"
     spine = {name: {*x.needs} for name, x in MAIN.items() if ":spine:" in x.options}
     assert {"optimizers-today", *spine}.union(*spine.values()) == {*spine} <= {*SHORT}
     assert sum(MAIN[label].minutes for label in spine) <= 500  # for three evenings
@@ -57,7 +57,7 @@ def test_lessons_come_once_and_after_what_they_need() -> None:
 def test_outcomes_name_exercises_and_all_exam_questions() -> None:
     outcomes = [line.split(" |") for line in PAGE.splitlines() if line.startswith("| {ref}")]
     asked = {(int(e), int(q)) for row in outcomes for e, q in re.findall(r"(\d)\.(\d)", row[3])}
-    assert asked == {*QUESTIONS}
+    assert asked == {*QUESTIONS}, "in book/syllabus.md, name each exam question in an outcome"
     for chapter, _, practiced, exam, *_ in outcomes:
         [topic] = LINK.findall(chapter)
         numbers = {int(number) for number in re.findall(r"(?<!-)\b\d+", LINK.sub("", practiced))}

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -133,9 +132,11 @@ def test_tasks_are_numbered_and_counted(topic: str) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
     written = sum(map(_is_written, cells))
     page = (ROOT / "book" / topic / "index.md").read_text("utf-8")
-    for name, text in ((f"solutions/{topic}", cells[0].source), (f"book/{topic}/index.md", page)):
+    texts = {f"solutions/{topic}/{topic}.ipynb": cells[0].source, f"book/{topic}/index.md": page}
+    for name, text in texts.items():
         said = tuple(IN_WORDS[word.lower()] for word in COUNTED.search(text).groups())
-        assert said == (len(numbers) - written, written), f"{name} miscounts exercises, questions"
+        counts = len(numbers) - written, written
+        assert said == counts, f"{name} says {said} exercises and questions; there are {counts}"
 
 
 # --- the release
@@ -195,7 +196,8 @@ def test_source_has_names_and_no_outputs(assignment: Assignment) -> None:
 
 def test_exercises_have_visible_and_hidden_tests(assignment: Assignment) -> None:
     listed = catalog.blocks(assignment.topic, lab=assignment.is_lab).values()
-    assert {item.key for item in assignment.exercises.values()} == {item.key for item in listed}
+    lacking = {item.key for item in listed} - {x.key for x in assignment.exercises.values()}
+    assert not lacking, "write their cells, under function names that no other exercise has"
     cells = assignment.source.cells
     place = {cell.id: number for number, cell in enumerate(cells)}
     for name, exercise in assignment.exercises.items():
@@ -207,7 +209,7 @@ def test_exercises_have_visible_and_hidden_tests(assignment: Assignment) -> None
         is_warm_up = "Warm-up: " in cells[place[name] - 1].source
         # its only point is that of the hidden test, which no table of the visible cases meets
         assert points == [0, 1] if is_warm_up else min(points) >= 1
-        assert visible.source == f'check("{exercise.key}", {exercise.name})'
+        assert visible.source == f'check("{exercise.key}", {exercise.name})', visible.id
         before, tests, after = re.split(r"### (?:BEGIN|END) HIDDEN TESTS\n?", hidden.source)
         assert before.startswith("# ")
         assert not after.strip()
@@ -242,7 +244,7 @@ def test_reference_scores_full_marks(assignment: Assignment, form: answers.Answe
     right = {cell: form(source) for cell, source in assignment.sheet.right.items()}
     results = run(assignment, right, record=False)
     assert results
-    assert {cell: text for cell, text in results.items() if text} == {}
+    assert not any(results.values()), "\n".join(results.values())
 
 
 LABS = [topic for topic in TOPICS if LAB in COURSE.notebooks(topic)]
@@ -259,11 +261,6 @@ def test_record_of_reference_scores_full_marks(topic: str) -> None:
 def test_blank_scores_zero(assignment: Assignment) -> None:
     results = run(assignment, {})
     assert [cell for cell, text in results.items() if not text] == []
-
-
-def _tests(cells: Iterable[str]) -> set[str]:
-    """Return the names of the tests of these answer cells."""
-    return {f"{cell}-{kind}" for cell in cells for kind in ("visible", "hidden")}
 
 
 # --- the same through nbgrader itself
@@ -305,7 +302,8 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
     forged = run(made[0], forger.filling(made[0].sheet))
     assert not any(text for cell, text in forged.items() if cell.endswith("-visible"))
     assert by_name[forger.id].auto == 0, "only where tests are isolated does a forger get nothing"
-    tests = _tests(cell for one in made for cell in one.exercises)
+    asked = [cell for one in made for cell in one.exercises]
+    tests = {f"{cell}-{kind}" for cell in asked for kind in ("visible", "hidden")}
     with Backend(course).gradebook() as book:
         entries = book.find_submission(topic, mistaken.id).notebooks
         scores = {grade.name: grade.score for entry in entries for grade in entry.grades}

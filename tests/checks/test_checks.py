@@ -529,7 +529,7 @@ def test_duplicate_exercise_keys_are_refused(monkeypatch):
     monkeypatch.setattr(
         catalog.importlib, "import_module", lambda name: SimpleNamespace(exercise=TOY)
     )
-    with pytest.raises(ValueError, match="two exercises have the key L1-07"):
+    with pytest.raises(ValueError, match=r"(optdl\.checks\S+) and (?!\1)\S+ have the key L1-07"):
         catalog.blocks()
 
 

@@ -5,6 +5,7 @@ in another process, where a NumPy exercise says the same.
 """
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -52,8 +53,12 @@ def test_each_mistake_fails_and_is_named(exercise):
 
 @each_exercise
 def test_exercise_has_the_agreed_form(exercise):
-    assert exercise.properties, "hidden tests need at least one fact"
-    assert exercise.misconceptions
+    file = f"src/{exercise.block.replace('.', '/')}.py"
+    row, own = re.match(r"([\w-]+)(?:.*:(.+))?", exercise.key).groups()
+    names = [f"{row.lower().replace('-', '_')}_{name}.py" for name in (own, exercise.name) if name]
+    assert file.endswith((*names,)), f"{file} has the key {exercise.key}: call it {names[0]}"
+    assert exercise.properties, f"{file}: hidden tests need a fact, `@exercise.fact`"
+    assert exercise.misconceptions, f"{file}: add a mistake to `exercise.help`"
     by_driver = exercise.key in LABS and exercise.use is not None
     used = exercise.use if by_driver else exercise.reference
     names = list(inspect.signature(used).parameters)[by_driver:]

@@ -12,6 +12,7 @@ import yaml
 from repository import ROOT, project_files
 
 import optdl
+from tools.layout import contents
 
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
 TOPICS = tuple(chapter["topic"] for chapter in COURSE)
@@ -80,6 +81,9 @@ def test_numbered_pages_are_the_chapters() -> None:
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
     chapters = [page for part in parts if part.get("numbered") for page in part["chapters"]]
     assert sorted(page["file"].split("/")[1] for page in chapters) == sorted(EXISTING)
+    pages = {page.relative_to(ROOT).as_posix() for page in (ROOT / "book").glob("**/*.md")}
+    left = {page for page in pages - {f"{name}.md" for name in contents(ROOT)} if "/_" not in page}
+    assert not left, "name these pages in _toc.yml"
 
 
 @pytest.mark.parametrize("topic", EXISTING)
@@ -96,6 +100,8 @@ def test_topic_has_one_name_everywhere(topic: str) -> None:
     for folder in ("solutions", "exercises"):
         assert {path.name for path in (ROOT / folder / topic).glob("*.ipynb")} == notebooks
     assert not (ROOT / "exercises" / topic / "record.json").exists(), "it would solve the run"
+    for part in (f"src/optdl/checks/{topic}/lab_record.py", f"solutions/{topic}/record.json"):
+        assert (ROOT / part).exists() == (topic in LABS), part
     pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "book" / topic).glob("*.md")}
     first, text = pages["index"], "".join(pages.values())
     assert f"\n({topic})=\n# " in first, f"book/{topic}/index.md needs ({topic})= before its title"
@@ -107,15 +113,8 @@ def test_topic_has_one_name_everywhere(topic: str) -> None:
 
 @pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
 def test_topic_folders_hold_only_topics(folder: str) -> None:
-    names = {
-        path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
-    }
+    names = {path.stem for path in (ROOT / folder).glob("[!._]*")}
     assert names <= {*EXISTING, *(MACHINERY if folder.endswith("checks") else ())}
-
-
-def test_each_lab_has_checks_and_record() -> None:
-    for parts in ("src/optdl/checks/*/lab_record.py", "solutions/*/record.json"):
-        assert {path.parent.name for path in ROOT.glob(parts)} == LABS, parts
 
 
 # --- Imports go one way -----------------------------------------------------------------------
@@ -230,6 +229,7 @@ FORBIDDEN = {
     "a script of another site": "|".join(
         ["cdn\\.js" + "delivr", "unp" + "kg\\.com", "cdn" + "js\\."]
     ),
+    "a test name of more than eight words, shorten it": r"def test(?:_[^\W_]+){9}",
 }
 BINARY = {".png", ".jpg", ".gif", ".ico", ".woff", ".woff2", ".gz", ".npz", ".pdf"}
 
@@ -238,7 +238,7 @@ def text_files() -> list[Path]:
     return [file for file in project_files() if file.suffix not in BINARY]
 
 
-def test_no_file_names_machine_or_registry() -> None:
+def test_no_line_holds_what_is_forbidden() -> None:
     problems = [
         f"{file.relative_to(ROOT)}:{number}: {what}"
         for file in text_files()
@@ -276,7 +276,8 @@ def test_references_and_citations_match() -> None:
     roles = re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", text)
     cited = {key.strip() for keys in roles for key in keys.split(",")}
     bibliography = (ROOT / "book" / "references.bib").read_text("utf-8")
-    assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+    entries = set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+    assert cited == entries, "book/references.bib has what the pages cite, and nothing else"
 
 
 def test_version_and_license_agree_everywhere() -> None:

@@ -26,17 +26,13 @@ from optdl.problems import (
 WELLS = np.array([[-1.5, 0.0], [1.2, 1.0], [1.0, -1.6]])
 PAIR = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
 DEPTHS, WIDTHS = np.array([1.0, 2.0]), np.array([1.0, 0.5])
+BEALE = ((1, 1.5), (2, 2.25), (3, 2.625))
 SPD, CENTER = [[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]], [1.0, -2.0, 0.5]
 
 
 def squares(p):
     d = p - torch.tensor(CENTER).double()
     return d @ torch.tensor(SPD).double() @ d / 2
-
-
-def torch_beale(p):
-    x, y = p
-    return sum((a - x + x * y**k) ** 2 for k, a in enumerate((1.5, 2.25, 2.625), 1))
 
 
 def wells(centers, depths, widths):
@@ -48,7 +44,7 @@ PROBLEMS = {
     "quadratic": (quadratic(np.array(SPD), np.array(CENTER)), squares),
     "valley": (valley(0.3), lambda p: (p[0] ** 2 + 0.3 * p[1] ** 2) / 2),
     "saddle": (saddle(), lambda p: (p[0] ** 2 - p[1] ** 2) / 2),
-    "beale": (beale(), torch_beale),
+    "beale": (beale(), lambda p: sum((a - p[0] * (1 - p[1] ** k)) ** 2 for k, a in BEALE)),
     "rosenbrock": (rosenbrock(), lambda p: 100 * (p[1] - p[0] ** 2) ** 2 + (1 - p[0]) ** 2),
     "mixture": (mixture(), wells(WELLS, np.array([1.0, 1.4, 0.8]), np.array([0.8, 0.7, 0.6]))),
     "wells in 3-D": (mixture(PAIR, DEPTHS, WIDTHS), wells(PAIR, DEPTHS, WIDTHS)),

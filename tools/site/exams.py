@@ -35,7 +35,10 @@ def computed(text: str) -> str:
         if match["code"]:
             exec(match["code"], names)
             return ""
-        number = format(eval(match["value"], names), match["form"])
+        try:
+            number = format(eval(match["value"], names), match["form"])
+        except Exception as error:
+            raise ToolError(f"{match[0]} of an exam: {error!r}", "correct it or its cell") from None
         number = number.lstrip("-") if float(number) == 0 else number.replace("-", "−")
         digits, power, exponent = number.partition("e")
         return f"${digits}\\cdot10^{{{int(exponent.replace('−', '-'))}}}$" if power else number
@@ -52,8 +55,8 @@ def sheet(text: str) -> str:
         ("Reached", *[""] * (len(numbers) + 1)),
     )
     cells = (f"<tr><th>{name}</th><td>{'</td><td>'.join(rest)}</td></tr>" for name, *rest in rows)
-    table = "".join(cells)
-    return f'<p class="name"><span>Name:</span><span>Number:</span></p><table>{table}</table>'
+    name = '<p class="name"><span>Name:</span><span>Number:</span></p>'
+    return f"{name}<table>{''.join(cells)}</table>"
 
 
 def page(text: str, head: str = "") -> str:

@@ -30,7 +30,7 @@ load = cache(Record.load)
 def records(name: str) -> list[Record]:
     """Return the seeds of a run, such as ``fig3/cifar10-fc3-60-bn-raw-0.01``."""
     if not (files := sorted(RESULTS.glob(f"{name}-[0-9].json"))):
-        raise ToolError(f"there is no result of {name}", "correct the comment above the table")
+        raise ToolError(f"{README}: there is no result of {name}", "correct the comment there")
     return [load(file) for file in files]
 
 
@@ -122,7 +122,9 @@ def filled(head: str, text: str) -> list[list[str]]:
             place += bool(NEXT_RUN.fullmatch(column))
             shown = runs[max(place, 0)]
             lacks = place > 0 and not list(RESULTS.glob(f"{shown}-[0-9].json"))
-            row.append("" if lacks else COLUMNS[column.rpartition(": ")[2]](shown))
+            if (kind := column.rpartition(": ")[2]) not in COLUMNS:
+                raise ToolError(f"{README}: no column {kind!r}", f"one of {', '.join(COLUMNS)}")
+            row.append("" if lacks else COLUMNS[kind](shown))
         rows.append(row)
     return rows
 

@@ -31,7 +31,7 @@ Vector = Float[np.ndarray, " d"]
 
 
 class Cache(NamedTuple):
-    """What the backward pass needs from the forward one."""
+    """What the backward pass needs from the forward one (Source: L1-35)."""
 
     normalized: Matrix
     """x̂."""

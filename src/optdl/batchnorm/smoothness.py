@@ -17,7 +17,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class AlongStep(NamedTuple):
-    """The loss and the change of its gradient after steps of several lengths."""
+    """The loss and the change of its gradient after steps of several lengths (Source: L2-15)."""
 
     loss: Float[Tensor, " k"]
     """J(θ − ηg) for each learning rate η."""

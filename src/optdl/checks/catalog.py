@@ -32,8 +32,9 @@ def _imported(pattern: str, lab: bool | None = None) -> dict[str, Exercise]:
         name = f"optdl.checks.{file.parent.name}.{file.stem}"
         exercise: Exercise = importlib.import_module(name).exercise
         if exercise.key in found:
-            raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
-        found[exercise.key] = exercise
+            other = found[exercise.key].block
+            raise ValueError(f"{other} and {name} have the key {exercise.key}; keys must differ")
+        found[exercise.key], exercise.block = exercise, name
     return found
 
 

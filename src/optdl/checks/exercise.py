@@ -91,8 +91,9 @@ class Misconception:
     def _source(self) -> str:
         source = textwrap.dedent(inspect.getsource(self._function))
         for old, new in self._edits:
-            if source.count(old) != 1:
-                raise ValueError(f"{old!r} stands {source.count(old)} times in:\n{source}")
+            if (count := source.count(old)) != 1:
+                file = inspect.getsourcefile(self._function)
+                raise ValueError(f"{file}: {old!r} stands {count} times, not once, in:\n{source}")
             source = source.replace(old, new)
         return _DECORATOR.sub("", source)
 
@@ -206,6 +207,7 @@ class Exercise:
         self.misconceptions, self.properties = [*misconceptions], [*properties]
         self._draw, self._answer = cases, reference
         self.hints: list[str] = []
+        self.block = ""  # the module, which the catalog knows
 
     @property
     def name(self) -> str:

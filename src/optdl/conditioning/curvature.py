@@ -172,7 +172,7 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    r"""A training by full-batch gradient descent, with its curvature.
+    r"""A training by full-batch gradient descent, with its curvature (Source: L1-19).
 
     ``losses`` has the loss before each step and after the last, steps + 1 numbers; ``sharpness``
     has :math:`\lambda_{max}` at each measurement.

@@ -243,7 +243,7 @@ def _finish(problem: Problem, point: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class CriticalPoints:
-    """Critical points, their losses, and their indices: how many eigenvalues are negative."""
+    """Critical points, losses, and indices: how many eigenvalues are negative (Source: F-04)."""
 
     points: Float[np.ndarray, "k n"]
     losses: Float[np.ndarray, " k"]

@@ -80,7 +80,7 @@ def risk_estimate(
 
 @runtime_checkable
 class Population(Protocol):
-    """A data distribution p_data that can be sampled: ``sample(m, rng)`` gives ``(x, y)``."""
+    """A data distribution, of which ``sample(m, rng)`` gives ``(x, y)`` (Source: L1-01)."""
 
     def sample(self, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw m independent examples."""

@@ -73,7 +73,7 @@ class Optimizer(Constants):
 
 @dataclass(frozen=True)
 class FirstOrder(Optimizer):
-    """A method that steps each array of θ by itself, with its gradient and what it remembers.
+    """A method that steps each array of θ by itself, with its gradient and memory (Source: L1-24).
 
     A subclass names its ``memory``, a named tuple, and defines ``update``, the formula of one step.
     """

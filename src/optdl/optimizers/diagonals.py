@@ -60,7 +60,7 @@ def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
 
 
 class Diagonals(NamedTuple):
-    """Three numbers for each parameter of a network, at one point."""
+    """Three numbers for each parameter of a network, at one point (Source: F-03)."""
 
     adaptive: Vector
     """G, by which RMSProp divides, in the limit of many minibatches."""

@@ -110,7 +110,7 @@ def damping_ratio(lr: float, alpha: float, eigenvalue: float) -> float:
 
 
 class MomentumConstants(NamedTuple):
-    """Constants of momentum, and what they achieve on a quadratic."""
+    """Constants of momentum, and what they achieve on a quadratic (Source: F-01)."""
 
     lr: float
     """η."""
