@@ -26,19 +26,20 @@
   }
 
   // A card is its box, the day of its last answer, and the number of its answers.
+  const isCard = (card) => Array.isArray(card) && card.length === 3 && card.every(Number.isInteger) && card[0] > 0 && card[0] <= DAYS.length;
 
   /** Take those cards of another collection that were answered later. */
   function merge(all, others) {
     for (const [id, card] of Object.entries(others)) {
       const mine = all[id] ?? [0, 0, 0];
-      if ((card[1] - mine[1] || card[2] - mine[2]) > 0) all[id] = card;
+      if (isCard(card) && (card[1] - mine[1] || card[2] - mine[2]) > 0) all[id] = card;
     }
     return all;
   }
 
   /** Return the answered cards, with those of another collection. */
   function cards(others = memory) {
-    const all = merge(read(CARDS), others);
+    const all = merge(merge({}, read(CARDS)), others);
     // after the clock was set back, an answer of a later day counts as today's
     for (const card of Object.values(all)) card[1] = Math.min(card[1], today());
     const text = JSON.stringify(all);
@@ -187,7 +188,7 @@
     field.lastChild.textContent = value && `Kept for the answer.${kept ? "" : " It is forgotten when you leave the page."}`;
   });
 
-  window.PROGRESS = { cards, answer, deal, due, element, isDone: (page) => done.has(page), next, read, refresh, say, solved, storage, today };
+  window.PROGRESS = { cards, answer, deal, due, element, isDone: (page) => done.has(page), isCard, next, read, refresh, say, solved, storage, today };
   if (window.LESSONS[here]) storage((kept) => kept.setItem(LAST, here));
   refresh();
   addEventListener("storage", ({ key }) => key?.startsWith("optdl:") === false || refresh());

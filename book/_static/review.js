@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const { cards, answer, deal, due, element, isDone, next, refresh, say, solved, storage, today } = window.PROGRESS;
+  const { cards, answer, deal, due, element, isCard, isDone, next, refresh, say, solved, storage, today } = window.PROGRESS;
   const A_DAY = 20;
   const pageOf = {};
   for (const [page, all] of Object.entries(window.CARDS)) for (const id in all) pageOf[id] = page;
@@ -102,13 +102,13 @@
 
   const NAME = "Learning as Optimization";
   const CARDS = "optdl:cards";
+  const LAST = "optdl:lesson";
   const isAnswer = (key) => key.startsWith("optdl:answer:");
-  const get = (key) => storage((kept) => kept.getItem(key));
   const told = element("p", { className: "card-said", role: "status" });
   const picker = element("input", { type: "file", accept: ".json", hidden: true, onchange: load });
 
   function save() {
-    const own = storage((all) => Object.entries(all).filter(([key]) => key.startsWith("optdl:"))) ?? [];
+    const own = storage((all) => Object.entries(all).filter(fits)) ?? []; // a damaged part would cost the others
     const kept = { ...Object.fromEntries(own), [CARDS]: JSON.stringify(cards()) };
     const href = URL.createObjectURL(new Blob([JSON.stringify({ progress: NAME, version: 1, kept })], { type: "application/json" }));
     element("a", { href, download: `progress-${new Date().toLocaleDateString("sv")}.json` }).click();
@@ -116,10 +116,13 @@
     told.textContent = "Your answers, guesses and cards are in the file.";
   }
 
-  const isCard = (card) => card.length === 3 && card.every(Number.isInteger) && card[0] > 0 && card[0] < 7;
   const fits = ([key, value]) => {
-    if (key === CARDS) return Object.values(JSON.parse(value)).every(isCard);
-    return isAnswer(key) ? typeof JSON.parse(value).text === "string" : key.startsWith("optdl:") && typeof value === "string";
+    try {
+      if (key === CARDS) return Object.values(JSON.parse(value)).every(isCard);
+      return isAnswer(key) ? typeof JSON.parse(value).text === "string" : key.startsWith("optdl:") && typeof value === "string";
+    } catch {
+      return false;
+    }
   };
 
   /** Return what a file keeps, or nothing if this page has not written it. */
@@ -142,20 +145,23 @@
       told.textContent = "Nothing was loaded: this is not a file of your progress, or it is damaged. Choose one that “Save my progress to a file” has made.";
       return;
     }
-    const text = (answer) => JSON.parse(answer).text;
+    const text = ([key, value]) => (isAnswer(key) ? JSON.parse(value).text : value);
+    const own = ([key]) => storage((kept) => [[key, kept.getItem(key)]].find(fits));
     const entries = Object.entries(others);
-    const missing = entries.filter(([key, value]) => {
-      const mine = get(key);
-      return mine === null || (isAnswer(key) && text(mine) === text(value) && JSON.parse(value).passed === text(value));
-    });
-    const differ = entries.filter(([key, value]) => isAnswer(key) && get(key) !== null && text(get(key)) !== text(value));
+    const agrees = ([key, value]) => isAnswer(key) && JSON.parse(value).passed === text([key, value]);
+    const differ = entries.filter((entry) => own(entry) && text(own(entry)) !== text(entry));
+    const missing = entries.filter((entry) => !own(entry) || (!differ.includes(entry) && agrees(entry)));
     const whole = put(missing);
     cards(JSON.parse(theirs));
     refresh();
     told.textContent = whole ? "The file is loaded." : "The file is loaded, but this browser did not keep all of it.";
-    if (!differ.length) return;
-    told.append(` In ${many(differ.length, "exercise")} the file has another answer than this browser, whose answer was kept. `);
-    const all = () => (put(differ), refresh(), (told.textContent = "The answers of the file have replaced those of this browser."));
+    const work = differ.filter(([key]) => key !== LAST);
+    if (!work.length) return;
+    told.append(` In ${many(work.length, "place")} (exercises, guesses, cells of pages) the file has another answer than this browser, whose answer was kept. `);
+    const all = () => {
+      told.textContent = put(work) ? "The answers of the file have replaced those of this browser." : "This browser did not keep all answers of the file.";
+      refresh();
+    };
     told.append(element("button", { onclick: all }, "Take the answers of the file"));
   }
 

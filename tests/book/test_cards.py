@@ -244,15 +244,21 @@ def test_two_tabs_agree(reader: Any) -> None:
 
 def test_saved_progress_is_merged_and_newer_work_stays(reader: Any) -> None:
     ada = reader().on(FIRST).open("toy/one")
-    ada.answer("11")
-    ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
+    ada.keep("cards", {"damaged": "abc"})
+    ada.open("toy/one").answer("11")
+    for name, value in (("double", {"text": "right", "passed": "right"}), ("damaged", None)):
+        ada.keep(f"answer:toy-{name}", value)
     ada.keep("answer:toy-half", {"text": "old"})
+    ada.keep("page:toy-one", {"printed": "old"})
     text = ada.save()
 
     other = reader().on("2026-01-12T12:00").open("toy/one")
     other.answer("2")
+    other.keep("answer:toy-double", {"text": 1})
     other.keep("answer:toy-half", {"text": "new"})
-    assert "In 1 exercise the file has another answer" in other.load(text)
+    other.keep("page:toy-one", {"printed": "new"})
+    message = "In 2 places (exercises, guesses, cells of pages) the file has another answer"
+    assert message in other.load(text)
     days = sorted(card[1] for card in other.kept("cards").values())
     assert days == [20463, 20465]  # 10 and 12 January 2026 since 1 January 1970
     assert other.kept("answer:toy-double") == {"text": "right", "passed": "right"}

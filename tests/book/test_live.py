@@ -99,6 +99,7 @@ def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) 
         field.press("Control+Enter")
 
     page.goto(python_server.at("book/optimizers/noise"))
+    page.evaluate("localStorage['optdl:page:optimizers-noise'] = '[1, \"damaged\"]'")
     press("Run this page")
     said("as it is printed")
     before = outputs.all_inner_texts()
@@ -117,6 +118,10 @@ def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) 
     said("as it is printed")
     add("del pixels")  # a name of the verdict
     said("2 of 2 statements no longer hold")
+    assert page.locator(".live-fallen").count()
+    page.reload()
+    press("Run this page")
+    said("2 of 2 statements no longer hold")
     add("del quadratic.eigenbasis; 1 / 0")  # a part of a module
     said("ZeroDivisionError in line")
     press("As printed")
@@ -124,10 +129,12 @@ def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) 
     assert outputs.all_inner_texts() == before
     assert not page.locator(".live-changed").count()
     assert page.evaluate("document.activeElement.matches('.live-bar')")
+    page.evaluate("localStorage['optdl:page:quadratic-eigendirections'] = '{\"other\": \"tab\"}'")
     press("next value of pair")
     said("Cell 4")
     press("next value of pair")  # while the page runs with the first one
     computed("pair")
+    assert "other" in page.evaluate("localStorage['optdl:page:quadratic-eigendirections']")
     shown = numbers.all_text_contents()  # those of captions, too
     page.reload()
     press("Run this page")

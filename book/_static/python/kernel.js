@@ -96,7 +96,7 @@ function fetchPart(part, store, count, read) {
     let answer = await store?.match(address);
     if (!answer) {
       answer = await fetch(address, { signal });
-      if (!answer.ok) throw new Missing(`${part.file} could not be loaded (${answer.status}).`);
+      if (!answer.ok) throw new Missing(`A part of Python could not be loaded (${answer.status}). The site may have changed: load the page again.`);
       store?.put(address, answer.clone()).catch(() => {});
     }
     const counting = new TransformStream({

@@ -12,16 +12,25 @@ export async function begin(button, name) {
   await page.run(0);
 }
 
-/** Return the sources that the reader has changed, by cell; nothing is kept of a page as printed. */
-function kept(name, sources) {
+/** Return the sources that the reader has changed, by what the page prints in their place; what is damaged is left out. */
+function kept(name) {
   try {
-    if (!sources) return JSON.parse(localStorage.getItem(name)) ?? {};
+    const found = JSON.parse(localStorage.getItem(name).replace(/^[^{]*/, ""));
+    return Object.fromEntries(Object.entries(found).filter(([, source]) => typeof source === "string"));
+  } catch {
+    return {}; // nothing is kept, or the browser keeps nothing
+  }
+}
+
+/** Keep the sources that the reader has changed, nothing of a page as printed; tell whether the browser keeps them. */
+function keep(name, sources) {
+  try {
     if (Object.keys(sources).length) localStorage.setItem(name, JSON.stringify(sources));
     else localStorage.removeItem(name);
+    return true;
   } catch {
-    // the browser keeps nothing: what was changed lives as long as the page
+    return false;
   }
-  return {};
 }
 
 /** A code cell of the page: its editor, its knobs, and what it shows. */
@@ -61,13 +70,19 @@ class Cell {
   stepper(knob) {
     const value = element("output");
     const step = (by) => () => {
-      const place = knob.values.indexOf(valueIn(this.source, knob)) + by;
+      // from a value that is not listed, to the first one or the last
+      const place = Math.max(knob.values.indexOf(valueIn(this.source, knob)), by < 0 ? 0 : -1) + by;
       this.set(knob, knob.values.at(place % knob.values.length));
       return this.live.run(this.number);
     };
     const button = (text, label, by) => element("button", { type: "button", "aria-label": `${label} value of ${knob.name}`, onclick: step(by) }, text);
-    this.buttons.push(() => (value.textContent = `${knob.name} = ${valueIn(this.source, knob) ?? "…"}`));
-    return element("span", { class: "live-knob", role: "group", "aria-label": knob.name }, button("‹", "previous", -1), value, button("›", "next", 1));
+    const knobs = element("span", { class: "live-knob", role: "group", "aria-label": knob.name }, button("‹", "previous", -1), value, button("›", "next", 1));
+    this.buttons.push(() => {
+      const now = valueIn(this.source, knob);
+      value.textContent = `${knob.name} = ${now ?? "…"}`;
+      knobs.inert = now === undefined; // its line is gone
+    });
+    return knobs;
   }
 
   set(knob, value) {
@@ -115,6 +130,14 @@ class Cell {
 }
 
 const pattern = (knob) => new RegExp(`^(${knob.name} = )([^#\\n]*)(?=# vary:)`, "m");
+/** Find a statement in the text, where Markdown's marks are gone, and formulas and numbers have another form. */
+const inText = (sentence) => {
+  const any = "[^ \\n]*";
+  const formula = (tex) => ["", ...(tex.replace(/\\[a-z]+/gi, "").match(/[\p{L}\d]/gu) ?? []), ""].join(any);
+  const words = (part) => part.replace(/[*`]/g, "").replace(/[^\p{L}\d\s]/gu, ".").replace(/\s+/g, "\\s+");
+  const parts = sentence.replace(/\{number\}`[^`]*`/g, "$$$$").split(/\$([^$]*)\$/);
+  return new RegExp(parts.map((part, k) => (k % 2 ? formula(part) : words(part))).join(""), "u");
+};
 /** Return what stands for a knob in code. */
 const valueIn = (source, knob) => source.match(pattern(knob))?.[2].trim();
 
@@ -137,7 +160,7 @@ export class Live {
   async open() {
     const read = async (path, as) => {
       const answer = await fetch(new URL(path, HERE), { cache: "no-cache" }).catch(() => ({ status: "no answer" }));
-      if (!answer.ok) throw new Error(`A part of this page could not be loaded (${answer.status}). Connect to the network, and run it again.`);
+      if (!answer.ok) throw new Error(`A part of this page could not be loaded (${answer.status}). Connect to the network, and load the page again.`);
       return answer[as]();
     };
     const { cells, knobs, files, notes } = await read(`pages/${this.name}.json`, "json");
@@ -147,7 +170,8 @@ export class Live {
     const own = kept(this.store);
     this.cells = cells.map((content, number) => new Cell(this, number, content, knobs.filter((knob) => knob.cell === number)));
     this.runnable = this.cells.filter((cell) => !cell.out);
-    for (const cell of this.runnable) cell.source = own[cell.number] ?? cell.source;
+    // it was once kept by the number of its cell
+    for (const cell of this.runnable) if (!cell.verdict) cell.source = own[cell.printed] ?? own[cell.number] ?? cell.source;
     await Promise.all(this.cells.map((cell) => cell.open()));
     this.cells.forEach((cell) => cell.buttons.forEach((show) => show()));
     this.button.textContent = "Run this page again";
@@ -158,7 +182,8 @@ export class Live {
     cell.source = text;
     cell.editor?.mark?.(null);
     cell.buttons.forEach((show) => show());
-    kept(this.store, Object.fromEntries(this.cells.filter((each) => each.source !== each.printed).map((each) => [each.number, each.source])));
+    const { [cell.printed]: before, [cell.number]: older, ...others } = kept(this.store); // another tab may have changed another cell
+    this.lost = !keep(this.store, text === cell.printed ? others : { ...others, [cell.printed]: text });
     this.restorer.hidden = false;
   }
 
@@ -183,6 +208,7 @@ export class Live {
     if (python.running) return this.say(BUSY);
     if (obstacle()) return this.say(` ${obstacle()}`);
     python.running = true;
+    this.next = first;
     const telling = (what) => (come, total) => this.say(` ${loading(come, total, what)}`);
     try {
       if (!this.cells) await this.open();
@@ -195,11 +221,11 @@ export class Live {
         this.worker = kernel.worker;
       }
       this.stopper.hidden = false;
-      this.next = this.runnable.find((cell) => cell.number >= first || cell.ran !== cell.source).number;
+      this.next = this.runnable.find((cell) => cell.number >= this.next || cell.ran !== cell.source).number;
       for (let cell; (cell = this.runnable.find(({ number }) => number >= this.next)); ) {
         this.next = cell.number + 1;
         this.say(`Cell ${cell.number + 1} of ${this.cells.length} runs.`);
-        if (!(await this.runCell(cell))) return;
+        if (!(await this.runCell(cell)) && this.next > cell.number) return; // unless it was changed meanwhile
       }
       this.conclude();
     } catch (error) {
@@ -207,6 +233,7 @@ export class Live {
     } finally {
       python.running = false;
       this.next = undefined;
+      if (document.activeElement === this.stopper) this.bar.focus({ preventScroll: true });
       this.stopper.hidden = true;
       this.restorer.hidden = !this.cells?.some((cell) => cell.source !== cell.printed);
     }
@@ -219,14 +246,14 @@ export class Live {
     const { answer } = await python.kernel.ask({ type: "run", request }, (more) => (text += more));
     if (answer.status === "ended") {
       python.kernel.stop();
+      cell.show(text, []);
       this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`);
       return false;
     }
     const failed = answer.status === "error";
     if (!cell.verdict) cell.show(text + (failed ? answer.text : ""), answer.figures ?? []);
     if (failed) cell.ran = undefined;
-    for (const sentence in cell.holds) cell.holds[sentence] = false; // unless it can be computed still
-    Object.assign((cell.holds ??= {}), answer.holds);
+    cell.holds = answer.holds;
     for (const number of this.numbers) {
       const value = answer.numbers?.[number.dataset.number.replace(/\s+/g, " ")];
       if (value === undefined) continue;
@@ -235,7 +262,8 @@ export class Live {
     }
     if (failed) {
       const line = answer.line ? ` in line ${answer.line}` : "";
-      this.say(`Cell ${cell.number + 1}: ${answer.kind}${line}. The cells below it have not run.`);
+      const name = `Cell ${cell.number + 1}`;
+      this.say(cell.box ? element("a", { href: `#${cell.id}` }, name) : name, `: ${answer.kind}${line}. The cells below it have not run.`);
       if (answer.line) cell.editor?.mark?.(answer.line, answer.text.trim().split("\n").pop());
     }
     return !failed;
@@ -246,13 +274,18 @@ export class Live {
     const changes = this.changes();
     const how = changes.length ? `, with ${changes.join(", ")}` : ", as it is printed";
     const holds = Object.assign({}, ...this.cells.map((cell) => cell.holds));
-    const fallen = Object.keys(holds).filter((sentence) => !holds[sentence]).map((sentence) => sentence.replace(/[*`]/g, ""));
-    document.querySelectorAll(".live-fallen").forEach((text) => text.classList.remove("live-fallen"));
-    const texts = [...document.querySelectorAll("article :is(p, li)")];
-    for (const sentence of fallen) texts.find((text) => text.textContent.includes(sentence))?.classList.add("live-fallen");
+    const texts = [...document.querySelectorAll("article :is(p, li, h2, h3)")];
+    texts.forEach((text) => text.classList.remove("live-fallen"));
+    const fallen = Object.keys(holds).filter((sentence) => !holds[sentence]).map((sentence) => {
+      const form = inText(sentence);
+      const text = texts.find((text) => form.test(text.textContent));
+      text?.classList.add("live-fallen");
+      return text?.textContent.match(form)[0] ?? sentence.replace(/[*`$]/g, "");
+    });
     const all = Object.keys(holds).length;
     const count = !all ? "" : fallen.length ? ` ${fallen.length} of ${all} statements no longer hold: ` : all > 1 ? ` All ${all} statements of the page hold.` : " The statement of the page holds.";
-    const notes = this.notes.map((note) => ` ${note}`);
+    const lost = changes.length && this.lost ? ["This browser does not keep what you have changed."] : [];
+    const notes = [...this.notes, ...lost].map((note) => ` ${note}`);
     this.say(`Computed on this page${how}.${count}`, ...(fallen.length ? [element("em", {}, fallen.map((sentence) => `“… ${sentence} …”`).join(", "))] : []), ...notes);
     dispatchEvent(new Event("progress")); // a guess in a figure moves with its axes
     for (const text of document.querySelectorAll(".cell_output figcaption")) {
@@ -263,7 +296,7 @@ export class Live {
 
   asPrinted() {
     this.cells.forEach((cell) => cell.restore());
-    kept(this.store, {});
+    keep(this.store, {});
     for (const number of this.numbers) {
       number.textContent = number.dataset.printed;
       number.classList.remove("live-changed");

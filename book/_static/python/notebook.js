@@ -3,7 +3,8 @@
 const UNFILLED = /^(?:\s|YOUR ANSWER HERE)*$/;
 
 export const nameOf = (cell) => cell.metadata.nbgrader?.grade_id ?? cell.id;
-export const sourceOf = (cell) => [].concat(cell.source).join("");
+/** Return the text of a cell with the ends of lines that an editor keeps. */
+export const sourceOf = (cell) => [].concat(cell.source).join("").replace(/\r\n?/g, "\n");
 
 const isAnswer = (cell) => Boolean(cell.metadata.nbgrader?.solution);
 const isTest = (cell) => cell.cell_type === "code" && Boolean(cell.metadata.nbgrader?.grade) && !isAnswer(cell);

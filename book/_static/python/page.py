@@ -4,6 +4,7 @@ A cell begins with the names as they were before it, whatever later cells have d
 is what a run of the whole page would give.
 """
 
+import ast
 import builtins
 import contextlib
 import copy
@@ -59,8 +60,10 @@ def printed(text):
 
 
 def verdicts(source):
-    """Return which sentences of the page hold, as far as they can be computed."""
+    """Return which sentences of the page hold; those that cannot be computed do not."""
+    made = [node.msg for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.suppress(Exception):
         exec(compile(stated(source), "<verdict>", "exec"), NAMES)
-    return {"status": "ok", "holds": statements(output.getvalue())}
+    lost = {text.value: False for text in made if isinstance(text, ast.Constant)}
+    return {"status": "ok", "holds": lost | statements(output.getvalue())}

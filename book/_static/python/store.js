@@ -17,11 +17,12 @@ const able = storage((kept) => (kept.setItem(`${PREFIX}?`, ""), kept.removeItem(
 /** Tell whether the browser keeps an answer, or would. */
 export const keeps = (name) => !memory.has(name) && Boolean(able || storage((kept) => kept.getItem(PREFIX + name)));
 
-/** Return what is kept of an answer: its text, the text that passed its check, and some that did not. */
+/** Return what is kept of an answer: its text, the text that passed its check, and some that did not; nothing that is damaged. */
 export function load(name) {
   const text = memory.get(name) ?? storage((kept) => kept.getItem(PREFIX + name));
   try {
-    return text ? JSON.parse(text) : {};
+    const sound = ([part, value]) => (part === "wrong" ? Array.isArray(value) : typeof value === "string");
+    return Object.fromEntries(Object.entries(JSON.parse(text)).filter(sound));
   } catch {
     return {};
   }

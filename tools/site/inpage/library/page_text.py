@@ -37,6 +37,10 @@ def stated(source: str) -> ast.Module:
 
 
 def statements(text: str) -> dict[str, bool]:
-    """Return of each sentence that such cells have printed whether it holds."""
+    r"""Return of each sentence that such cells have printed whether it holds, each time.
+
+    >>> statements("@verdict False all converge\n@verdict True all converge")
+    {'all converge': False}
+    """
     lines = [line.split(maxsplit=2) for line in text.split("\n")]
-    return {line[2]: line[1] == "True" for line in lines if line[:1] == [MARK]}
+    return {line[2]: [MARK, "False", line[2]] not in lines for line in lines if line[:1] == [MARK]}
