@@ -4,6 +4,8 @@ PYTHON = $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; d
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python
+# The scripts and links of .venv hold the address of this folder: after a move it is made again.
+MOVED := $(shell test ! -L .venv && grep -qsvxF "$$(pwd -P)" .venv/ready && echo moved)
 # figures 6 and 7 need a GPU: experiments/README.md
 F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded
 
@@ -11,15 +13,16 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded
 CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures wasm lint clean
+.PHONY: moved help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures wasm lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-.venv/ready: requirements.txt pyproject.toml $(wildcard src/*/pyproject.toml)
+.venv/ready: requirements.txt pyproject.toml $(wildcard src/*/pyproject.toml) $(MOVED)
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found. Install one (python.org, or your system's package manager), then run make again."; exit 1; }
+	@$(if $(MOVED),rm -rf .venv)
 	@$(PYTHON) -P tools/install.py
-	@touch $@
+	@pwd -P >$@
 
 .venv/dev: requirements-dev.txt .venv/ready
 	@$(PYTHON) -P tools/install.py --dev

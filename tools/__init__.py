@@ -16,10 +16,11 @@ def _told(kind: type[BaseException], error: BaseException, trace: Any) -> None:
 sys.excepthook = _told
 
 # The first thing that any command runs, so that a bare Python shows what to do and no traceback.
-_missing = [name for name in ("rich", "nbgrader") if importlib.util.find_spec(name) is None]
+_needed = ("rich", "nbgrader", "gradebox", "optdl")
+_missing = [name for name in _needed if importlib.util.find_spec(name) is None]
 if _missing:
     sys.exit(
         f"{' and '.join(_missing)} cannot be found by {sys.executable}.\n"
-        "To fix: run `make course`, which makes .venv with all packages; or, inside your own "
-        "environment, `pip install -r requirements.txt`."
+        "To fix: run `make course`, which makes .venv with all packages, or without make "
+        "`python3 -P tools/install.py`; if this folder was moved, remove its .venv before."
     )

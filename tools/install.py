@@ -56,6 +56,8 @@ def main(dev: bool) -> str | None:
     what = "what tests and lint need" if dev else "the pinned packages, most of it torch"
     print(f"Python {version}: .venv gets {what} ...", flush=True)
     environment = ROOT / ".venv"
+    if not os.access(ROOT, os.W_OK):
+        return f"{ROOT} cannot be written: copy the folder of the course to where you may write."
     if not dev and subprocess.run([sys.executable, "-m", "venv", str(environment)]).returncode:
         return "Python cannot make a virtual environment. Debian, Ubuntu: apt install python3-venv"
     python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))

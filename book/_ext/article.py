@@ -3,6 +3,8 @@
 Each correction is made in the tree before the page is written, or where its node is written.
 """
 
+import base64
+import mimetypes
 import re
 import shutil
 from functools import partial
@@ -76,7 +78,9 @@ def description(doctree: nodes.document) -> str:
     """Return the first words of a page, without formulas; nothing if they say little."""
     text = ""
     for part in doctree.findall(nodes.paragraph):
-        if len(text) < 60 and not (above(part, nodes.Admonition) or part.next_node(nodes.math)):
+        is_line = "lesson-line" in part.parent["classes"]
+        left_out = is_line or above(part, nodes.Admonition) or part.next_node(nodes.math)
+        if len(text) < 60 and not left_out:
             text = " ".join(f"{text} {part.astext()}".split())
     if len(text) > DESCRIPTION_LENGTH:
         text = text[:DESCRIPTION_LENGTH].rsplit(" ", 1)[0].rstrip(" ,;:.") + " …"
@@ -137,6 +141,10 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context |= {"lessons": lessons.lessons_of(app.env), "release": optdl.__version__}
     context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name
     context["title_of"] = partial(lessons.title_of, app)
+    if page in app.config.html_additional_pages:  # whose own address is another one each time
+        icon = Path(app.srcdir, app.config.html_favicon)
+        data = base64.b64encode(icon.read_bytes()).decode()
+        context["icon"] = f"data:{mimetypes.guess_type(icon)[0]};base64,{data}"
     if doctree is not None:
         context["description"] = description(doctree)
         reading.keep_words(app, page, doctree, context["body"])

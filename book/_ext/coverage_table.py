@@ -125,28 +125,25 @@ class CoverageTable(SphinxDirective):
             for path in (ROOT / folder).rglob(pattern):
                 self.env.note_dependency(str(path))
         self.env.coverage_sections = section_titles()
-        chapters = gather(ROOT).chapters
+        chapters = (chapter for chapter in gather(ROOT).chapters if chapter.exists)
         return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
     def _section(self, number: int, chapter: Chapter) -> nodes.section:
         rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
-        done = f"{chapter.complete} of {rows} complete"
-        state = done if chapter.exists else f"chapter to come, {rows}"
-        columns = COLUMNS if chapter.exists else ()
-        names = ["Row", "What", *(name for name, _ in columns)]
-        style = "coverage" if chapter.exists else "coverage coverage-to-come"
-        body = [body_row(names, self._cells(chapter, row, columns), 1, 2) for row in chapter.rows]
+        state = f"{chapter.complete} of {rows} complete"
+        names = ["Row", "What", *(name for name, _ in COLUMNS)]
+        body = [body_row(names, self._cells(chapter, row), 1, 2) for row in chapter.rows]
         return nodes.section(
             "",
             nodes.title("", f"{number}. {chapter.title}"),
             nodes.paragraph("", state, classes=["coverage-state"]),
-            table(f"{chapter.title}: {state}", names, body, style),
+            table(f"{chapter.title}: {state}", names, body, "coverage"),
             ids=[f"coverage-{chapter.topic.replace('_', '-')}"],
         )
 
-    def _cells(self, chapter: Chapter, row: Row, columns: Any) -> list[list[nodes.Node]]:
+    def _cells(self, chapter: Chapter, row: Row) -> list[list[nodes.Node]]:
         title = self.parse_inline(row.title)[0]
-        evidence = ([self._evidence(chapter, row, kind)] for _, kind in columns)
+        evidence = ([self._evidence(chapter, row, kind)] for _, kind in COLUMNS)
         return [[nodes.Text(row.name)], title, *evidence]
 
     def _evidence(self, chapter: Chapter, row: Row, kind: Kind) -> html:
@@ -191,8 +188,9 @@ def exercise_of(item: Evidence, whole: str) -> str:
 
 @cache
 def known_rows(root: Path) -> frozenset[str]:
-    """Return the names of all rows."""
-    return frozenset(name for c in read_rows(root) for row in c.rows for name in row.ids)
+    """Return the names of all rows in the tables."""
+    rows = (row for chapter in read_rows(root) if chapter.exists for row in chapter.rows)
+    return frozenset(name for row in rows for name in row.ids)
 
 
 def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -1,5 +1,6 @@
 """A small book, ``tests/book/toy``, and all figures on one page, for the tests of the book."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,9 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "requirements.txt", root)
     settings = (ROOT / "_config.yml").read_text("utf-8")
     settings = settings.replace('launch_repository: ""', f'launch_repository: "{REPOSITORY}"')
-    settings = settings.replace("title: Learning as Optimization", "title: A small book")
+    settings = re.sub(r"(?m)^title: .*", "title: A small book", settings)
+    settings = re.sub(r"(?m)^(logo|  favicon): .*", r"\1: book/own.png", settings)
+    shutil.copy(ROOT / "docs" / "images" / "drag-dark.png", root / "book" / "own.png")
     settings = settings.replace('report_to: ""', f'report_to: "{REPOSITORY}/issues/new"')
     (root / "_config.yml").write_text(settings, "utf-8")
 

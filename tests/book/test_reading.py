@@ -114,6 +114,9 @@ def test_directive_without_a_form_is_named(toy: Path) -> None:
     context = chapters.Context(chapters.Book(toy), "book/index", {})
     with pytest.raises(chapters.NotPortable, match=r"book/index\.md .*'epigraph'"):
         chapters.markdown("```{epigraph}\nWords.\n```", context)
+    for role in ("ref", "eq", "footcite"):
+        with pytest.raises(ToolError, match=r"book/index\.md refers to 'dropped'"):
+            chapters.markdown(f"{{{role}}}`dropped`", context)
 
 
 def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
@@ -135,13 +138,23 @@ def test_stale_notebook_and_wrong_repository_are_named(
     monkeypatch.setattr(book, "ROOT", toy)
     with monkeypatch.context() as patch:
         patch.setattr(chapters, "FOLDER", "elsewhere")
+        (tmp_path / "chapter-dropped.ipynb").touch()
+        written = chapters.write(pages.find(toy), tmp_path, toy)
+        assert {*tmp_path.iterdir()} == {*written}
         with pytest.raises(ToolError, match=r"elsewhere/chapter-sheets\.ipynb"):
-            book._hand_out_notebooks(pages.find(toy), tmp_path)
+            book._compare_public(written)
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     reading = importlib.import_module("reading")
     config = SimpleNamespace(launch_repository="github.com/ada", launch_on=["colab"])
     with pytest.raises(ConfigError, match="launch_repository: expected an address such as"):
         reading.check_launch(None, config)
+
+
+def test_own_logo_and_icon_are_shown(toy: Path, toy_site: Path) -> None:
+    assert f'src="{(toy / "book" / "own.png").as_uri()}"' in pdf.join(toy_site, toy)
+    for page in ("404", "index"):
+        assert 'href="data:image/png;base64,iVBOR' in (toy_site / f"{page}.html").read_text()
+    assert 'src="../_static/own.png"' in (toy_site / "book" / "index.html").read_text()
 
 
 def flattened(outline: list[Any]) -> Iterator[Any]:

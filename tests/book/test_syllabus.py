@@ -43,15 +43,27 @@ def test_numbers_follow_from_the_lessons() -> None:
             syllabus.written(PAGE.replace(name, f"{name[:-1]}x{name[-1]}"))
 
 
+def test_own_weeks_are_filled_and_keep_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = PAGE.replace("exam 1 |", "exam 1; a plan |")
+    blank = re.sub(r"(\| Week[^|]*\|[^|]*\|) \d+ (\|[^|]*\|) [\d.]+ \|", r"\1 \2 |", own)
+    assert syllabus.written(blank) == own
+    # a chapter without an assignment
+    notebook = syllabus._notebook
+    monkeypatch.setattr(
+        syllabus, "_notebook", lambda t, root: notebook(t.replace("dropout", "no"), root)
+    )
+    less = syllabus.written(re.sub(r"(?m)^\| dropout .*\n", "", PAGE))
+    assert [line for line in less.splitlines() if line.endswith("dropout |")] == []
+
+
 def test_lessons_come_once_and_after_what_they_need() -> None:
     assert list(MAIN) == LONG, "in book/syllabus.md, name each lesson in its week, as in _toc.yml"
     spine = {name: {*x.needs} for name, x in MAIN.items() if ":spine:" in x.options}
     assert {"optimizers-today", *spine}.union(*spine.values()) == {*spine} <= {*SHORT}
     assert sum(MAIN[label].minutes for label in spine) <= 500  # for three evenings
     assert len({*SHORT}) == len(SHORT)
-    for plan in (LONG, SHORT):
-        for place, label in enumerate(plan):
-            assert {*MAIN[label].needs} <= {*plan[:place]}, label
+    for place, label in enumerate(SHORT):
+        assert {*MAIN[label].needs} <= {*SHORT[:place]}, label
 
 
 def test_outcomes_name_exercises_and_all_exam_questions() -> None:

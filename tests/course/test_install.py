@@ -47,6 +47,19 @@ def test_pip_installs_where_uv_cannot(
     assert [" ".join(call) for call in calls] == expected
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize("file", ["Makefile", "tools/classroom/handout_files/Makefile"])
+def test_moved_folder_gets_its_environment_anew(tmp_path: Path, file: str) -> None:
+    folder = tmp_path.resolve() / "Übung 1"
+    (folder / ".venv").mkdir(parents=True)
+    for name in (file, "requirements.txt", "pyproject.toml"):
+        shutil.copy(install.ROOT / name, folder)
+    for address, is_made in ((f"{folder}\n", False), ("/elsewhere\n", True), ("", False)):
+        (folder / ".venv" / "ready").write_text(address, "utf-8")
+        done = subprocess.run(["make", "-n", "lab"], cwd=folder, capture_output=True, text=True)
+        assert ("rm -rf .venv\n" in done.stdout, done.returncode) == (is_made, 0)
+
+
 def test_installing_needs_no_package(tmp_path: Path) -> None:
     copy = shutil.copy(install.__file__, tmp_path)  # which would install there, if anywhere
     command = [sys.executable, "-S", copy]  # -S: without the installed packages

@@ -102,11 +102,14 @@ def _answers(course: Course, topic: str) -> Iterator[tuple[str, bool, str, dict[
         given = {
             who: notebooks.named(notebooks.read_graded(path)) for who, path in paths.items() if path
         }
-        for key, cell in notebooks.named(released).items():
-            if of(cell).get("solution"):
-                written = {who: cells[key].source for who, cells in given.items() if key in cells}
-                own = {who: text for who, text in written.items() if text != cell.source}
-                yield titles[key], cell.cell_type == "code", cell.source, own
+        named = notebooks.named(released).items()
+        blanks = {key: cell for key, cell in named if of(cell).get("solution")}
+        shared = Counter(titles[key] for key in blanks)
+        for key, cell in blanks.items():
+            title = titles[key] if shared[titles[key]] == 1 else f"{titles[key]} ({key})"
+            written = {who: cells[key].source for who, cells in given.items() if key in cells}
+            own = {who: text for who, text in written.items() if text != cell.source}
+            yield title, cell.cell_type == "code", cell.source, own
 
 
 def find(course: Course, topic: str) -> Similarity:

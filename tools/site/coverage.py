@@ -1,8 +1,8 @@
 """Say for each row of the course where it is taught, implemented, tested and asked.
 
 The page Coverage of the book draws the table; ``tests/book/test_coverage.py`` fails on a hole in a
-chapter that exists. Nothing is imported or run: labels are read from the chapters, ``Source:``
-lines from docstrings, markers from tests, ``check`` calls from notebooks.
+chapter that is in ``_toc.yml``. Nothing is imported or run: labels are read from the chapters,
+``Source:`` lines from docstrings, markers from tests, ``check`` calls from notebooks.
 """
 
 import ast
@@ -110,20 +110,18 @@ class Coverage(NamedTuple):
 
 def read_rows(root: Path) -> list[Chapter]:
     """Return the chapters of ``book/rows.yml``, in the order of the book, with no places yet."""
-    chapters = []
+    chapters, order = [], [page.split("/")[1] for page in contents(root) if "/" in page]
     for item in yaml.safe_load((root / "book" / "rows.yml").read_text("utf-8"))["chapters"]:
         rows = [
             Row(re.split(r",\s*", row["id"]), row["title"], bool(row.get("exercise")))
             for row in item["rows"]
         ]
-        exists = (root / "book" / item["topic"] / "index.md").exists()
-        chapters.append(Chapter(item["topic"], item["title"], rows, exists))
+        chapters.append(Chapter(item["topic"], item["title"], rows, item["topic"] in order))
     names = [row_id for chapter in chapters for row in chapter.rows for row_id in row.ids]
     counts = Counter([*names, *(chapter.topic for chapter in chapters)])
     if twice := sorted(name for name, count in counts.items() if count > 1):
         raise ToolError(f"book/rows.yml lists {', '.join(twice)} twice", "remove one of them")
-    order = [page.split("/")[1] for page in contents(root) if "/" in page]
-    # chapters that are not in the contents yet follow, in the order of rows.yml
+    # chapters that are not in the contents follow, in the order of rows.yml
     return sorted(chapters, key=lambda chapter: [*order, chapter.topic].index(chapter.topic))
 
 

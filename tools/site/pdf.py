@@ -74,12 +74,13 @@ def join(site: Path, root: Path) -> str:
         articles.append(str(article))
         sheets = soup.select('link[rel="stylesheet"]')
         styles |= dict.fromkeys(_address(str(sheet["href"]), file) for sheet in sheets)
-    title = escape(configuration(root)["title"])
-    logo = next(iter(sorted((site / "_static").glob("logo.*"))), None)
-    picture = f'<img src="{logo.as_uri()}" alt="">' if logo else ""
+    settings = configuration(root)
+    title, logo = escape(settings["title"]), settings.get("logo")
+    language = settings["sphinx"]["config"]["language"]
+    picture = f'<img src="{(root / logo).as_uri()}" alt="">' if logo else ""
     links = "".join(f'<link rel="stylesheet" href="{style}">' for style in styles)
     document = (
-        f'<!DOCTYPE html><html lang="en" data-theme="light" data-mode="light"><head>'
+        f'<!DOCTYPE html><html lang="{language}" data-theme="light" data-mode="light"><head>'
         f'<meta charset="utf-8"><title>{title}</title>{links}<style>{STYLE}</style></head>'
         f'<body><div class="title-page">{picture}<p>{title}</p></div>'
         f'<div class="bd-main"><div class="bd-content"><div class="bd-article-container">'

@@ -17,7 +17,11 @@ PAGE = ROOT / "book" / "syllabus.md"
 MINUTES_OF_AN_EXERCISE = 15
 LINK = re.compile(r"\{ref\}`[^`<]*<([\w-]+)>`")
 PLAN = re.compile(r"^## [^\n]* in \d+ weeks\n.*?(?=^## )", re.MULTILINE | re.DOTALL)
-WEEK = re.compile(r"^(\| Week.\d+ \|.*?\|) \d+ (\|.*?\|) [\d.]+ \|(.*?)\|$", re.MULTILINE)
+WEEK = re.compile(
+    r"^(\| Week.\d+ \|[^|\n]*\|)[ \d]*(\|[^|\n]*\|)[ \d.]*\|([^|\n]*)\|$", re.MULTILINE
+)
+WORDS = re.compile(r"[^;]*\w \w[^;]*\b")
+"""What is due beside assignments, such as ``exam 1``."""
 POINTS = re.compile(r"^\| (\w+) \| [\d, ]*\| \d+ of \d+ \|$", re.MULTILINE)
 
 
@@ -52,11 +56,15 @@ def lessons(root: Path = ROOT) -> dict[str, Lesson]:
     return found
 
 
+def _notebook(topic: str, root: Path) -> Path:
+    return root / "exercises" / topic / f"{topic}.ipynb"
+
+
 def assignment(topic: str, root: Path = ROOT) -> dict[int, tuple[str, int]]:
     """Return the name and the points of each exercise of an assignment by its number."""
     found: dict[int, tuple[str, int]] = {}
-    file, number = root / "exercises" / topic / f"{topic}.ipynb", 0
-    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+    text, number = _notebook(topic, root).read_text(encoding="utf-8"), 0
+    for cell in json.loads(text)["cells"]:
         if heading := re.match(r"## (\d+) · ", "".join(cell["source"])):
             number = int(heading[1])
         if number:
@@ -73,13 +81,13 @@ def planned(plan: str, root: Path) -> str:
     weeks = [(LINK.findall(week[1]), LINK.findall(week[2])) for week in WEEK.finditer(plan)]
     read = [label for chosen, _ in weeks for label in chosen]
     for number, (chosen, labs) in enumerate(weeks):
-        last |= {every[label].topic: number for label in chosen}
-        last |= {topic_of[lab]: number for lab in labs}
+        topics = [*(every[label].topic for label in chosen), *(topic_of[lab] for lab in labs)]
+        last |= {topic: number for topic in topics if _notebook(topic, root).is_file()}
 
     def week(match: re.Match[str]) -> str:
         chosen, labs = weeks[len(minutes)]
         ends = ", ".join(topic for topic in last if last[topic] == len(minutes) - 1)
-        due = "; ".join([ends] * bool(ends) + re.findall(r"exam \d", match[3]))
+        due = "; ".join([ends] * bool(ends) + [word.strip() for word in WORDS.findall(match[3])])
         exercises = sum(len(every[label].exercises) for label in chosen)
         files = [root / "exercises" / topic_of[lab] / "lab.ipynb" for lab in labs]
         planned = [re.findall(r"Plan (\d+) minutes", file.read_text("utf-8"))[0] for file in files]
@@ -111,7 +119,8 @@ def written(text: str, root: Path = ROOT) -> str:
     """Return the page with what follows from its choice of lessons."""
     main = [lesson for lesson in lessons(root).values() if ":appendix:" not in lesson.options]
     within = sum(len(lesson.exercises) for lesson in main)
-    beside = sum(len(assignment(topic, root)) for topic in {x.topic for x in main}) - within
+    topics = {x.topic for x in main if _notebook(x.topic, root).is_file()}
+    beside = sum(len(assignment(topic, root)) for topic in topics) - within
     text = re.sub(r"\d+ exercises are not counted", f"{beside} exercises are not counted", text)
     try:
         return PLAN.sub(lambda plan: planned(plan[0], root), text)
