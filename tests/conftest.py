@@ -1,6 +1,7 @@
 """Shapes and dtypes of every call of optdl are checked while the tests run."""
 
 import gc
+import linecache
 import os
 import sys
 from collections import Counter
@@ -8,6 +9,9 @@ from collections import Counter
 # What is imported and collected stays: nothing of it is garbage, however often one looks.
 if "PYTEST_XDIST_WORKER" in os.environ:
     gc.disable()
+
+# Python 3.13 has the command line of a worker there: no test's text came from it.
+linecache.cache.pop("<string>", None)
 
 # Hundreds of processes that the tests start import the same modules: each is compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -85,7 +85,8 @@ def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
     assert len(found) == len(wanted)
     for record in found:
         assert record.stop == f"all {record.config['epochs']} epochs", record.config
-        assert record.versions["torch"] == torch.__version__
+        # which may name the CUDA of its wheel besides
+        assert torch.__version__.startswith(record.versions["torch"])
         assert {"label", "network", "batch", "rate", "data"} <= set(record.config)
     for ending in ("svg", "png"):
         drawn = list(results.glob(f"{results.name}*.{ending}"))
