@@ -4,7 +4,7 @@ PYTHON = $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; d
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python
-# The scripts and links of .venv hold the address of this folder: after a move it is made again.
+# The scripts and links of .venv hold the path of this folder: after a move it is made again.
 MOVED := $(shell test ! -L .venv && grep -qsvxF "$$(pwd -P)" .venv/ready && echo moved)
 # figures 6 and 7 need a GPU: experiments/README.md
 F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded

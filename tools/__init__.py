@@ -22,5 +22,5 @@ if _missing:
     sys.exit(
         f"{' and '.join(_missing)} cannot be found by {sys.executable}.\n"
         "To fix: run `make course`, which makes .venv with all packages, or without make "
-        "`python3 -P tools/install.py`; if this folder was moved, remove its .venv before."
+        "`python3 -P tools/install.py`; if this folder was moved, remove its .venv first."
     )

@@ -111,7 +111,7 @@ def begin() -> None:
     if message.of_tests:
         _state.tester = Tester(line, message.barred, imported.shell)
     else:
-        _state.student = Student(line, imported)
+        _state.student = Student(line, imported, message.given)
     protocol.send(_grader, protocol.Began())
 
 

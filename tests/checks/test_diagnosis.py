@@ -62,7 +62,7 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
     [
         ("-y", "has the opposite sign"),
         ("y.T", "is transposed"),
-        ("2 * y", "is twice the expected one"),
+        ("y / 2", "is half the expected one"),
         ("3 * y / 4", "is 3/4 times the expected one"),
         ("y / np.sqrt(3)", "is √(1/3) times the expected one"),
         ("y / np.log(2)", "is 1/ln 2 times the expected one"),
@@ -86,6 +86,7 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y.round(2)", "is rounded to 2 decimals"),
         ("y + 1e-6", "is the expected one + 1e-06"),
         ("y * (1 + 1e-6 * y)", "is close but not exact"),
+        ("y * (1 + 2e-4 * y)", "is close but not exact"),
         ("y[::-1]", "has its rows in the opposite order"),
         ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
         ("np.tile(y[-1], (len(y), 1))", "one and the same array appended each time"),
@@ -305,6 +306,7 @@ x=rng.normal(size=k) for k in 2, 3, 4
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | √(0) times
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | times the
 x=rng.normal(size=k) for k in 3, 4, 5
+    np.exp(x[3:]) → np.append(right, 5.0).max() | largest
     # where one is 0 the other is not
     np.maximum(x, 0) → np.maximum(-x, 0) ** 2 | 0 to 0 times
     # what is the same in all cases has no law, and zeros have any

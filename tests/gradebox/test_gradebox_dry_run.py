@@ -114,7 +114,9 @@ def test_check_reports_why_tests_need_attention(found):
 
 def test_dependencies_of_tests_on_answers_are_found(tmp_path):
     """Modules beside the notebook, helpers, plain cells, and answers through all of them."""
-    (write_source(tmp_path, []) / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
+    folder = write_source(tmp_path, [])
+    (folder / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
+    (folder / ".#tests.py").symlink_to("of an editor")
     # nbgrader's demo course has cells with metadata of nbgrader's and no grade_id: no tests
     nameless = {
         "assert True": {"grade": True, "points": 1},

@@ -25,7 +25,7 @@ from hang import HANG
 from hostile.tables import attacked
 from hostile.texts import cells, lines, sections
 from nbformat.v4 import new_notebook
-from notebooks import SOON, answer, cell, executed, name_of, needs_wasm, shown, step
+from notebooks import SOON, answer, cell, executed, name_of, needs_wasm, shown, step, write_source
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
@@ -148,6 +148,16 @@ def test_wasm_cell_outputs_match_expected_patterns(tmp_path, monkeypatch, name):
     words = zip(map(shown, done), (pattern for pattern, _ in rows), strict=True)
     assert [(word, pattern) for word, pattern in words if not re.search(pattern, word)] == []
     assert numbers.read_text() == "1 2 3"
+
+
+def test_changed_file_is_named_in_wasm(tmp_path):
+    for folder in (tmp_path / "work", write_source(tmp_path, [])):
+        folder.mkdir(exist_ok=True)
+        (folder / "data.txt").write_text("4")
+    test = cell("test", "assert open('data.txt').read() == '0'", 1)
+    own = "open('data.txt', 'w').write('0')"
+    run = executed(tmp_path, own, test, in_process=["test"], sandbox="wasm")[1]
+    assert run.changed == ["data.txt"]
 
 
 def test_clock_interrupts_each_side_once_before_ending():

@@ -247,8 +247,7 @@ export class Live {
     if (answer.status === "ended") {
       python.kernel.stop();
       cell.show(text, []);
-      this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`);
-      return false;
+      throw new Error(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`);
     }
     const failed = answer.status === "error";
     if (!cell.verdict) cell.show(text + (failed ? answer.text : ""), answer.figures ?? []);

@@ -39,13 +39,15 @@ def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
     >>> bound, used, imported = names_of("import math\ny = [math.exp(k) for k in x]")
     >>> sorted(bound), sorted(used), sorted(imported)
     (['math', 'y'], ['x'], ['math'])
+    >>> names_of("y = f\"{'\xa0'}\"")[0]
+    frozenset({'y'})
     """
     try:
         code = python_of(source)
-        with contextlib.suppress(RecursionError):  # of a sum of a thousand terms, for example
+        with contextlib.suppress(RecursionError, ValueError):  # a sum of a thousand terms, say
             code = ast.unparse(_Generators().visit(ast.parse(code)))
         tables = [symtable.symtable(code, "<cell>", "exec")]
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return frozenset(), frozenset(), frozenset()
     symbols = []
     for table in tables:

@@ -26,13 +26,13 @@ _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|do
 _REACHES = re.compile(
     r"(?:_get|current|tb_)frame|\bf_(?:back|globals|locals|code)\b|get_(?:objects|refer\w+)|ctypes|"
     r"user_(?:ns|global_ns|module)|(?:unittest[\w., ]*|from |import )mock|__class__ *=(?!=)|"
-    r"(?:globals|locals|vars)\(\)|(?:import |modules\W+)__main__|pytest[\w. ]*approx|masked_all|"
+    r"(?:globals|locals|vars)\(\)|(?:import |modules\W+)__main__|pytest[\w. ]*approx|"
     r"ipython\(\)\.(?:push|ex|run_cell)\b|inspect[\w. ]*(?:stack|trace)|cell_contents|"
-    r"mask *= *True|\.(?:equals?|all|any) *=(?!=)|def (?:equals?|all|any)\(self|"
+    r"(?:np|numpy|import )\.?ma\b|\.(?:equals?|all|any) *=(?!=)|def (?:equals?|all|any)\(self|"
     r"__(?:eq|[gln]e|[gl]t|bool|abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|"
     r"array\w*|getattr\w*|globals|closure|code|\w*defaults)__"
 )
-_GLOBAL = re.compile(r"\bglobal ([\w, ]+)")
+_GLOBAL = re.compile(r"(?m)(?:^|[;:]) *global ([\w, ]+)")
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 Outputs = list[dict[str, Any]]
 from_dict: Any = nbformat.from_dict  # which has no types

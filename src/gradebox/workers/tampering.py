@@ -13,7 +13,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from traceback import walk_stack
@@ -171,14 +170,18 @@ def watch_folder(given: Iterable[str]) -> Callable[[], list[str]]:
     """
     folder, known = Path.cwd(), {*sys.modules}
     files = {name: folder / name for name in given if (folder / name).is_file()}
-    times = {name: file.stat().st_ctime_ns for name, file in files.items()}  # nobody can set these
+
+    def state(file: Path) -> int | bytes:
+        return file.stat().st_ctime_ns or file.read_bytes()  # nobody can set the time; WASM has 0
+
+    states = {name: state(file) for name, file in files.items()}
 
     def is_changed(name: str) -> bool:
         file, place = files[name], name.removesuffix(".py").replace("/", ".")
         module = None if place in known or place == name else sys.modules.get(place)
         names = {"__file__": str(file)} if module is None else vars(module)
         is_other = names.get("__file__") != str(file) or any(map(_is_of_notebook, names.values()))
-        return is_other or not file.is_file() or file.stat().st_ctime_ns != times[name]
+        return is_other or not file.is_file() or state(file) != states[name]
 
     return lambda: [*filter(is_changed, files)] + ["the working folder"] * (Path.cwd() != folder)
 
@@ -213,5 +216,5 @@ def _state(value: Any) -> Any:
     if isinstance(value, type):
         return {name: part for name, part in vars(value).items() if callable(part)}
     if type(value) in (list, dict, set, np.ndarray):  # not compared where no pickle holds it
-        return text_of(value, lambda value: sha256(pickle.dumps(value)).hexdigest())
+        return text_of(value, lambda value: str(hash(pickle.dumps(value))))
     return _kept(value) if type(value) is FunctionType else None

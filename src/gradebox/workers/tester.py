@@ -96,7 +96,9 @@ class Tester:
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
         # those in the cells and in modules beside the notebook: a test may evaluate them
-        self._texts = {os.fsdecode(file.read_bytes()).strip() for file in Path().rglob("*.py")}
+        files = filter(Path.is_file, Path().rglob("*.py*"))  # what is compiled follows 16 bytes
+        texts = (file.read_bytes()[16 * (file.suffix == ".pyc") :] for file in files)
+        self._texts, sys.dont_write_bytecode = {os.fsdecode(each).strip() for each in texts}, True
         self._written = Path.cwd(), Path(tempfile.gettempdir())  # where cells may write
         self._installed = [Path(folder) for folder in sys.path if folder]
         sys.addaudithook(self._audit)  # it cannot be taken away
@@ -106,20 +108,23 @@ class Tester:
         what = ""
         if event == "pickle.find_class":
             what = f"pickle of plain data, got one that names {'.'.join(arguments)}"
-        elif event == "compile" and self._may_be_an_answer(arguments[1]):
+        elif event in ("compile", "marshal.loads") and self._may_be_an_answer(*arguments[1:]):
             text = os.fsdecode(arguments[0] or b"").strip()
             if text not in self._texts:
                 what = f"text of the test's own to evaluate, got {text[:50]!r}"
         if what:
             raise RuntimeError(f"expected a {what}; a test that reads it cannot run isolated")
 
-    def _may_be_an_answer(self, file: Any) -> bool:
+    def _may_be_an_answer(self, file: Any = None) -> bool:
         """Return whether a test evaluates it, or it stands in a file that a cell may write."""
-        path = Path(os.fsdecode(file or "")).absolute()
-        is_own = any(map(path.is_relative_to, self._written)) and path.is_file()
-        is_own = is_own and not any(map(path.is_relative_to, self._installed))
-        # a frame without a __spec__ is of no module
-        return is_own or not dict.get(sys._getframe(2).f_globals, "__spec__")
+        frame = sys._getframe(2)
+        if not dict.get(frame.f_globals, "__spec__"):  # the frame is of no module
+            return True
+        path = Path(os.fsdecode(file or frame.f_locals.get("bytecode_path") or ""))
+        if not path.is_file():  # before all that takes longer
+            return False
+        within = path.absolute().is_relative_to
+        return any(map(within, self._written)) and not any(map(within, self._installed))
 
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""

@@ -195,9 +195,7 @@ def _check_cases(exercise: Exercise, function: Function, tried: list[Tried], see
         if strange and (told or cause):
             told, cause = [f"where it raises none, {'; '.join(filter(None, [*told, cause]))}"], ""
         reasons += told
-    values: tuple[str, ...] = (
-        () if exercise.use else (show(right.value, exercise.parts), "an error")
-    )
+    values: Sequence[str] = [] if exercise.use else [show(right.value, exercise.parts), "an error"]
     if not got.is_error:
         values = show_both(*_differing(exercise, right.value, got.value, exercise.parts))
     text = failing_case(title, case, values, reasons, cause)

@@ -137,7 +137,7 @@ def _reduced(part: Part, of_right: bool) -> str:
     two = [(p.right, p.got) if of_right else (p.got, p.right) for p in part.pairs]
     # a number that is alone, or among others like it, is their sum, mean and largest at once
     various = sum(len(np.unique(array.astype(float).round(9))) >= 2 for array, _ in two)
-    if various < 2 or any(number.ndim for _, number in two):
+    if various < 2 or any(number.ndim or not array.size for array, number in two):
         return ""
     for name, reduce in REDUCTIONS.items():
         if all(near(reduce(array), number) for array, number in two):
