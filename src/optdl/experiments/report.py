@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -196,7 +196,7 @@ def accuracy(records: Sequence[Record], curve: str) -> str:
     lost = len(records) - len(whole)
     if not last:
         return f"all {lost} diverged" if lost and not whole else ""
-    text = f"{math.fsum(last) / len(last):.1f}"  # `sum` gives another one in Python 3.11
+    text = f"{fmean(last):.1f}"  # `sum` gives another one in Python 3.11
     if len(last) > 1:
         text += f" ({min(last):.1f}–{max(last):.1f})"
     return f"{text}, {lost} of {len(records)} diverged" if lost else text
