@@ -154,9 +154,7 @@ def returned(
 
     def follow(frame: Any, event: str, value: Any) -> None:
         code, caller = frame.f_code, frame.f_back.f_code
-        # a reference and its driver may stand in one file
-        drives = caller.co_name == getattr(use, "__name__", "")
-        inner = (caller.co_filename in files and not drives) or code.co_name.startswith("<")
+        inner = caller.co_filename in files or code.co_name.startswith("<")
         if event == "return" and code.co_filename in files and not inner:
             yields = code.co_flags & inspect.CO_GENERATOR
             given.append((code.co_name, "a generator" if yields else in_words(value)))

@@ -291,7 +291,7 @@ def unpacked(answer, *arguments):
     return left, right["count"]
 """
 names = {"__name__": __name__}
-exec(compile(DRIVER, __file__, "exec"), names)  # in the file of the reference, as in a block
+exec(compile(DRIVER, "<driver>", "exec"), names)  # in a file of its own
 unpacked = names["unpacked"]
 
 

@@ -1,4 +1,4 @@
-"""What is done with the answer of a lab: by the text of a function, in the answer's process."""
+"""What is done with the answer of a lab, in the process where the answer lives."""
 
 import pytest
 import torch

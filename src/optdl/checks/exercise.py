@@ -27,7 +27,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,6 +199,7 @@ class Exercise:
         atol: float = 1e-12,
         use: Callable[..., Any] | None = None,
     ) -> None:
+        parts = parts or getattr(use, "parts", "")
         if isinstance(parts, str) and "; " in parts:
             some = [tuple(each.split(" | ")) for each in parts.split("; ")]
             parts = tuple([each if len(each) > 1 else each[0] for each in some])
@@ -222,7 +223,7 @@ class Exercise:
     def draw(self, rng: np.random.Generator) -> list[Case]:
         """Return random cases."""
         assert self._draw is not None, f"{self.key} has no cases"
-        is_lab = isinstance(self.use, partial)
+        is_lab = self.key.startswith("LAB")
         called = self.use if self.use and is_lab else self.reference
         names = [*inspect.signature(called).parameters][is_lab:]  # without the answer
         cases = []

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill, mode, type_of
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import batchnorm as drivers
+from optdl.labs.drivers.follow import fill
 
 
 @torch.no_grad()
@@ -25,23 +26,7 @@ def evaluate(model, x, y, size):
     return loss / len(y), correct / len(y)
 
 
-@driver(
-    evaluate,
-    "the examples of each forward pass; the loss | the accuracy; the type of what is returned; "
-    "whether the scores have a graph; the mode afterwards; "
-    "running_mean | running_var | num_batches_tracked",
-    rtol=1e-6,
-)
-def exercise(function, x, y, size, training, seed):
-    """Test a network, and watch its forward passes at the first layer."""
-    model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
-    fill(model.double(), seed).train(training)
-    seen = []
-    graphs = []
-    model[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    model[0].register_forward_hook(lambda *given: graphs.append(given[2].requires_grad))
-    result = function(model, x, y, size)
-    return seen, result, type_of(result), any(graphs), mode(model), [*model.buffers()]
+exercise = Exercise("LAB-3:evaluate", evaluate, use=drivers.evaluate, rtol=1e-6)
 
 
 @exercise.cases

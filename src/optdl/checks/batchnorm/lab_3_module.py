@@ -3,7 +3,9 @@
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import batchnorm as drivers
 
 
 class BatchNorm(nn.Module):
@@ -47,44 +49,8 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-@driver(
-    BatchNorm,
-    "the state of a new module; its parameters; outputs in training; gradients of x in training; "
-    "running_mean | running_var | num_batches_tracked; whether num_batches_tracked is an integer; "
-    "whether the running averages have a graph; output and gradient of x in evaluation mode; "
-    "output after load_state_dict",
-    closed="torch.nn.BatchNorm1d; torch.nn.BatchNorm2d; torch.batch_norm",
-    rtol=1e-6,
-    atol=1e-6,  # `1 / num_batches_tracked` is a number in float32
-)
-def exercise(kind, batches, weight, bias, options):
-    """Train with minibatches, test the first one, and test it with the state in a new module."""
-
-    def made():
-        return kind(len(weight), **options).double()
-
-    def passed(x):
-        x = x.clone().requires_grad_()
-        y = layer(x)
-        (y**3).sum().backward()
-        return y, x.grad
-
-    layer = made()
-    begins = {name: value.clone() for name, value in layer.state_dict().items()}
-    trained = ", ".join(sorted(name for name, _ in layer.named_parameters()))
-    with torch.no_grad():
-        layer.weight.copy_(weight)
-        layer.bias.copy_(bias)
-    outputs, gradients = zip(*map(passed, batches), strict=True)
-    layer.eval()
-    tested, other = passed(batches[0]), made()
-    count, *averages = layer.num_batches_tracked, layer.running_mean, layer.running_var
-    kept = [torch.as_tensor(value).clone() for value in (*averages, count)]
-    is_whole = not torch.as_tensor(count).is_floating_point()
-    has_graph = any(value.requires_grad for value in averages)
-    other.load_state_dict(layer.state_dict())
-    resumed = other.eval()(batches[0])
-    return begins, trained, outputs, gradients, kept, is_whole, has_graph, tested, resumed
+# `1 / num_batches_tracked` is a number in float32
+exercise = Exercise("LAB-3:module", BatchNorm, use=drivers.module, rtol=1e-6, atol=1e-6)
 
 
 def _case(rng, axes, options):

@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from optdl.checks.compare import disagreement
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import batchnorm as drivers
 from optdl.labs.drivers.follow import fill
 
 
@@ -40,27 +41,7 @@ class Network(nn.Module):
         return losses
 
 
-@driver(
-    Network,
-    "the shapes in state_dict(); scores in evaluation mode; losses of three steps; scores in "
-    "evaluation mode after them; whether self.layers is an nn.Sequential",
-)
-def exercise(kind, widths, normalized, options, x, y, seed):
-    """Make a network, test it, take three steps with one minibatch, and test it again."""
-
-    class Own(nn.BatchNorm1d):
-        def forward(self, x):
-            return 2 * super().forward(x)
-
-    normalization = Own if len(widths) > 3 else nn.BatchNorm1d
-    model = kind(widths, normalization if normalized else None, **options).double()
-    shapes = {name: str(tuple(value.shape)) for name, value in model.state_dict().items()}
-    with torch.no_grad():
-        tested = fill(model, seed).eval()(x)
-    losses = model.fit([(x, y)] * 3, lr=0.1)
-    is_sequential = isinstance(getattr(model, "layers", None), nn.Sequential)
-    with torch.no_grad():
-        return shapes, tested, losses, model.eval()(x), is_sequential
+exercise = Exercise("LAB-3:network", Network, use=drivers.network)
 
 
 @exercise.cases

@@ -1,10 +1,10 @@
 """The student replaces the running averages of a network by means over minibatches."""
 
 import torch
-from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import STILL, are_same, fill, mode
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import batchnorm as drivers
 
 
 @torch.no_grad()
@@ -27,30 +27,7 @@ def recalibrate(model, batches):
         layer.momentum = momentum
 
 
-@driver(
-    recalibrate,
-    "the running averages; num_batches_tracked of each normalization; the momentum of each "
-    f"normalization; the mode afterwards; the parameters; {STILL}",
-    closed="torch.optim.swa_utils.update_bn",
-)
-def exercise(function, batches, once, momenta, training, seed):
-    """Compute the statistics of two normalizations anew, from what one may go through ``once``."""
-    inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
-    # of a class that no dense network has, so that no answer looks for certain classes
-    last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
-    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
-    fill(model.double(), seed).train(training)
-    norms, before = [inner[1], model[4]], [*model.parameters()]
-    if once:
-        norms[1].reset_running_stats = None  # a class of the student's own has no such method
-    for norm in norms:
-        norm.num_batches_tracked.fill_(5)
-    function(model, (x for x in batches) if once else batches)
-    averages = [value for norm in norms for value in (norm.running_mean, norm.running_var)]
-    counts = [norm.num_batches_tracked for norm in norms]
-    left = str([norm.momentum for norm in norms])
-    after = mode(model), [*model.parameters()], are_same(before, model)
-    return averages, counts, left, *after
+exercise = Exercise("LAB-3:recalibrate", recalibrate, use=drivers.recalibrate)
 
 
 @exercise.cases

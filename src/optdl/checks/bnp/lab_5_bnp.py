@@ -6,8 +6,8 @@ from torch import nn
 
 import optdl.bnp
 from optdl.checks.compare import disagreement
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill, hooks
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import bnp as drivers
 
 
 class BNP:
@@ -66,71 +66,7 @@ class BNP:
             self.var[k].copy_(state["var"][k])
 
 
-@driver(
-    BNP,
-    "the means, then the variances; the gradients after step 1; the gradients after the last "
-    "step; the dtype of the averages at the start; whether the averages have a graph; the "
-    "averages that were saved after step 1, at the end; the exception of a second step without a "
-    "pass; the gradients after a second step without a pass; how many more hooks there are after "
-    "remove() than before BNP; the output of the network after remove()",
-    rtol=1e-4,
-    atol=1e-5,
-)
-def exercise(kind, x, widths, seed, options, event):
-    """Train a network with BNP; the event is what happens on the way, if anything."""
-
-    def network():
-        layers = []
-        for k in range(len(widths) - 1):
-            layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
-        model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
-        return model.to(x[0].dtype)
-
-    def averages(state):
-        return [*state["mean"], *state["var"]]
-
-    def gradients():
-        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
-
-    model, saved, after = network(), None, []
-    if "frozen" in event:
-        model[-1].requires_grad_(False)
-    if "another hook" in event:
-        model[-1].register_forward_pre_hook(lambda layer, inputs: None)
-    own = hooks(model)
-    bnp = kind(model[1:] if "model[1:]" in event else model, **options)
-    dtypes = ", ".join({str(value.dtype) for value in averages(bnp.state_dict())})
-    for number, rows in enumerate(x):
-        if "resumed" in event and number == 1:
-            saved, old, model = bnp.state_dict(), model, network()
-            old(2 * rows)
-            model.load_state_dict(old.state_dict())
-            bnp = kind(model, **options)
-            bnp.load_state_dict(saved)
-        model.zero_grad()
-        if "two passes" in event:
-            model(torch.cat([rows, 3 * rows + 1]))
-        (model(rows) - 1).square().mean().backward()
-        if "evaluated" in event:
-            model.eval()(3 * rows[:1] + 1)
-            model.train()
-        bnp.step()
-        after.append(gradients())
-        with torch.no_grad():
-            for p in model.parameters():
-                p.sub_(0.1 * (0 if p.grad is None else p.grad))
-    state, raised = bnp.state_dict(), None
-    graph = any(value.requires_grad for value in averages(state))
-    try:
-        bnp.step()
-    except Exception as error:
-        raised = type(error).__name__
-    unwatched = gradients()
-    bnp.remove()
-    return (
-        *(averages(state), after[0], after[-1], dtypes, graph or "grad_fn" in repr(vars(bnp))),
-        *(averages(saved) if saved else [], raised, unwatched, hooks(model) - own, model(x[0])),
-    )
+exercise = Exercise("LAB-5:bnp", BNP, use=drivers.bnp, rtol=1e-4, atol=1e-5)
 
 
 @exercise.cases

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import bnp as drivers
 
 
 def input_statistics(model, x):
@@ -30,32 +30,7 @@ def input_statistics(model, x):
     return [seen[layer] for layer in layers]
 
 
-@driver(
-    input_statistics,
-    f"the statistics; whether they have a graph; {HOOKS}; the mode of the network afterwards; the "
-    "exception of a pass that fails",
-)
-def exercise(function, x, widths, seed, fails):
-    """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
-    layers = []
-    for k in range(len(widths) - 1):
-        layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
-    model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
-    layers[-2].register_forward_pre_hook(lambda layer, inputs: None)
-    raised = None
-    if fails:
-        early = nn.Identity()
-        early.add_module("last", layers[-2])
-        model.insert(0, early)
-    result = function(model, x)
-    if fails:
-        try:
-            function(model, torch.zeros(2, widths[0] + 1, dtype=x.dtype))
-        except RuntimeError as error:
-            raised = type(error).__name__
-    has_graph = "grad" in repr(result)  # whatever was returned
-    pairs = tuple(result) if isinstance(result, list) else result  # of arrays of several lengths
-    return pairs, has_graph, hooks(model), mode(model), raised
+exercise = Exercise("LAB-5:input_statistics", input_statistics, use=drivers.input_statistics)
 
 
 @exercise.cases

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 import optdl.bnp
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import type_of
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import bnp as drivers
 
 
 def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
@@ -21,14 +21,7 @@ def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=
     grad_bias.div_(q2).sub_(grad_weight @ mean)
 
 
-@driver(
-    precondition,
-    "grad_weight; grad_bias; mean after the call; var after the call; the type of what is returned",
-)
-def exercise(function, gradients, mean, var, batch_size, options):
-    """Precondition in place; the statistics are to stay."""
-    returned = function(*gradients, mean, var, batch_size, **options)
-    return *gradients, mean, var, type_of(returned)
+exercise = Exercise("LAB-5:precondition", precondition, use=drivers.precondition)
 
 
 def _layer(rng, outputs, inputs):

@@ -1,11 +1,10 @@
 """The student writes a training loop in which BNP has its place."""
 
 import numpy as np
-import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill, type_of
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import bnp as drivers
 
 
 def train(model, optimizer, bnp, batches):
@@ -26,28 +25,7 @@ def train(model, optimizer, bnp, batches):
     return losses
 
 
-@driver(
-    train,
-    "the losses; the type of what is returned; the weights at the end; how many gradients each "
-    "bnp.step finds",
-)
-def exercise(function, x, y, lr, seed, preconditioned):
-    """Train a network with dropout; BNP's stand-in makes gradients twice as large, plus a tenth."""
-    found = []
-
-    class BNP:
-        def step(self):
-            gradients = [p.grad for p in model.parameters() if p.grad is not None]
-            found.append(len(gradients))
-            for gradient in gradients:
-                gradient.mul_(2).add_(0.1)
-
-    layers = nn.Linear(x.shape[2], 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3)
-    model = fill(nn.Sequential(*layers).double(), seed).eval()
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
-    torch.default_generator.manual_seed(seed + 1)
-    losses = function(model, optimizer, BNP() if preconditioned else None, [*zip(x, y)])  # noqa: B905
-    return losses, type_of(losses), [*model.parameters()], found
+exercise = Exercise("LAB-5:train", train, use=drivers.train)
 
 
 @exercise.cases

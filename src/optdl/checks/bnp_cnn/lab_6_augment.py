@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
 from optdl.images import PadCropFlip
-from optdl.labs.drivers.follow import Operations
+from optdl.labs.drivers import bnp_cnn as drivers
 
 
 def augment(x, generator, padding=4, flip=True):
@@ -28,32 +28,7 @@ def augment(x, generator, padding=4, flip=True):
     return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-@driver(
-    augment,
-    "the first minibatch; the second minibatch; the dtype; x after the calls; whether each "
-    "torch.arange has a device; whether ten times as many images take as many operations",
-)
-def exercise(function, x, seed, options):
-    """Augment two minibatches; then count the operations for these and for ten times as many."""
-    from unittest import mock
-
-    def noted(*arguments, device=None, **more):
-        devices.append(device)
-        return arange(*arguments, **more)
-
-    arange, counts = torch.arange, []
-    devices = []
-    torch.default_generator.manual_seed(seed + 1)
-    generator = torch.Generator().manual_seed(seed)
-    both = [function(x, generator, **options) for _ in range(2)]
-    dtypes = [str(getattr(images, "dtype", None)) for images in both]
-    after = x.clone()
-    with mock.patch("torch.arange", noted):
-        for images in (x, x.repeat(10, 1, 1, 1)):
-            with Operations() as operations:
-                function(images, generator, **options)
-            counts.append(operations.count)
-    return *both, ", ".join(set(dtypes)), after, None not in devices, counts[1] < 2 * counts[0]
+exercise = Exercise("LAB-6:augment", augment, use=drivers.augment)
 
 
 @exercise.cases

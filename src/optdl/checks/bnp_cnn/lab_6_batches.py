@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import Operations
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import bnp_cnn as drivers
 
 
 class Batches:
@@ -24,48 +25,7 @@ class Batches:
             yield self.x[rows], self.y[rows]
 
 
-@driver(
-    Batches,
-    "len(batches); "
-    "the sizes of the first epoch | the images of the first epoch | the labels of the first epoch; "
-    "the sizes of the second epoch | the images of the second epoch | the labels of the second "
-    "epoch; where the examples lie in an epoch; the device that torch.randperm is given",
-    closed="torch.utils.data.DataLoader",
-)
-def exercise(kind, x, y, size, seed, device):
-    """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
-    from unittest import mock
-
-    def noted(*arguments, device=None, **more):
-        drawn.add(str(device))
-        return permutation(*arguments, **more)
-
-    permutation = torch.randperm
-    drawn = set()
-    places = set()
-    operations = Operations()
-    torch.default_generator.manual_seed(seed + 1)
-    generator = torch.Generator().manual_seed(seed)
-    torch.rand(1, generator=generator)  # it has been used before
-    batches = kind(x, y, size, generator, device)
-    if device == "cpu":
-        both = ([*zip(*batches, strict=True)] or ([], []) for _ in range(2))
-        found = [
-            ([*map(len, labels)], *(torch.cat(some) if some else None for some in (xs, labels)))
-            for xs, labels in both
-        ]
-        return len(batches), *found, "", ""
-    with mock.patch("torch.randperm", noted), operations:
-        try:
-            places |= {tensor.device.type for pair in batches for tensor in pair}
-        except Exception as error:
-            # on meta, and there alone, rows cannot be looked up by their numbers
-            if "meta" not in str(error):
-                raise
-            places.add("meta")
-    if operations.moves:
-        places.add("moved in the epoch")
-    return len(batches), *[(None,) * 3] * 2, ", ".join(sorted(places)), ", ".join(drawn)
+exercise = Exercise("LAB-6:batches", Batches, use=drivers.batches)
 
 
 @exercise.cases

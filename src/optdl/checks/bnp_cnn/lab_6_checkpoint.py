@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import bnp_cnn as drivers
 
 
 class Checkpoint:
@@ -37,73 +38,7 @@ class Checkpoint:
         return content["epoch"]
 
 
-@driver(
-    Checkpoint,
-    "what load returns; the losses before save, and after load; where a new file is written; the "
-    "map_location of torch.load, and weights_only",
-)
-def exercise(kind, x, epochs, seed, event):
-    """Train with two generators; save after some epochs, load elsewhere, and train three more."""
-    import contextlib
-    import tempfile
-    from pathlib import Path
-    from unittest import mock
-
-    def session(seed):
-        torch.default_generator.manual_seed(seed)
-        model = nn.Linear(x.shape[1], 1).double()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
-        generators = [torch.Generator().manual_seed(seed + k) for k in (1, 2)]
-        return generators, {"model": model, "optimizer": optimizer, "schedule": schedule}
-
-    def train(generators, parts, epochs):
-        for _ in range(epochs):
-            order = torch.randperm(len(x), generator=generators[0])
-            noise = torch.randn(len(x), 1, generator=generators[1])
-            parts["optimizer"].zero_grad()
-            errors = parts["model"](x[order] + noise) - torch.arange(len(x))[:, None]
-            loss = errors.square().mean()
-            loss.backward()
-            parts["optimizer"].step()
-            parts["schedule"].step()
-            losses.append(loss.item())
-
-    def end(old, new, **_):
-        beside = Path(old).resolve().parent == folder
-        written.append("beside the old file" if beside else "in another folder")
-        raise OSError("the program has ended")
-
-    def load(file, map_location=None, *, weights_only=True, **more):
-        calls.append(f"{map_location}, weights_only={weights_only}")
-        return torch_load(file, map_location, weights_only=weights_only, **more)
-
-    torch_load = torch.load
-    losses, written, calls = [], [], []
-    (generators, parts), (others, loaded) = session(seed), session(seed + 10)
-    with tempfile.TemporaryDirectory() as temporary, mock.patch("torch.load", load):
-        folder = Path(temporary).resolve()
-        path = str(folder / "run.pt")
-        if event == "no file":
-            return str(kind(path).load(others, **loaded)), [], "", ""
-        train(generators, parts, epochs)
-        try:
-            kind(path).save(epochs, generators, **parts)
-            if "ends" in event:
-                ends = mock.patch("os.replace", end), mock.patch("os.rename", end)
-                with ends[0], ends[1], contextlib.suppress(OSError):
-                    kind(path).save(99, generators, **parts)
-            if "damaged" in event:
-                Path(path).write_bytes(b"damaged")
-            # the names tell which state is whose, not their order
-            found = kind(path).load(others, **dict([*loaded.items()][::-1]))
-        except Exception as error:
-            is_expected = "ends" in event or "damaged" in event
-            if not is_expected and "ickling" not in type(error).__name__:
-                raise
-            return "an exception", [], " and ".join(written), ""
-    train(others, loaded, 3)
-    return str(found), losses, " and ".join(written), "; ".join(calls)
+exercise = Exercise("LAB-6:checkpoint", Checkpoint, use=drivers.checkpoint)
 
 
 @exercise.cases

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from optdl.bnp import BNP
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
 from optdl.labs.bnp_cnn import network, precision
-from optdl.labs.drivers.follow import Operations, fill, type_of
+from optdl.labs.drivers import bnp_cnn as drivers
 
 
 class Trainer:
@@ -59,65 +59,7 @@ class Trainer:
         return torch.stack(losses).tolist()
 
 
-@driver(
-    Trainer,
-    "the type of what is returned; the losses; the weights; the loss scale; whether the loss is "
-    "in float16; whether the backward pass runs under autocast; the steps before a number is "
-    "read; whether the images lie in memory as self.format says; whether all that comes to the "
-    "device comes with non_blocking=True",
-    rtol=3e-3,
-    atol=1e-4,
-)
-def exercise(kind, x, y, options, with_bn, seed):
-    """Train an epoch in float64, or as the options say; on ``meta`` reading a number ends it."""
-    from unittest import mock
-
-    class Steps:
-        number = 0
-
-        def step(self):
-            self.number += 1
-
-    placed, dtypes, backward, operations = [], set(), [], Operations()
-    settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
-    batches = [*zip(x.float() if options.keys() & {"dtype", "device"} else x, y, strict=True)]
-    norm = [nn.BatchNorm2d(2)] if with_bn else []
-    channels, height, width = x.shape[2:]
-    inputs = 2 * (height - 2) * (width - 2)
-    layers = nn.Conv2d(channels, 2, 3), *norm, nn.ReLU(), nn.Flatten(), nn.Linear(inputs, 3)
-    model = fill(nn.Sequential(*layers), seed).to(batches[0][0].dtype)
-    trainer = kind(model.eval(), **settings)
-    if options.get("device") == "meta":
-        trainer.bnp = steps = Steps()
-        trainer.model.register_forward_pre_hook(
-            lambda _, given: placed.append(given[0].is_contiguous(memory_format=trainer.format))
-        )
-        # on meta, what reads a number raises; what prints a tensor does not
-        printing = mock.patch("torch.Tensor.__repr__", side_effect=RuntimeError("Tensor.item()"))
-        try:
-            with operations, printing:
-                trainer.epoch(batches)
-        except Exception as error:
-            looks = "Tensor.item()", "Cannot copy out", "to numpy", "Tensor.__format__"
-            if not any(look in str(error) for look in looks):
-                raise
-        return *[None] * 6, steps.number, all(placed), all(operations.moves)
-    if with_bn:
-        trainer.forward = nn.Sequential(model, nn.Softsign())  # more than the model
-    scale = trainer.scaler.scale
-
-    def noting(loss):
-        dtypes.add(loss.dtype)
-        return scale(loss)
-
-    trainer.scaler.scale = noting
-    weight = next(model.parameters())
-    weight.register_hook(lambda _: backward.append(torch.is_autocast_enabled("cpu")))
-    losses = trainer.epoch(batches)
-    state = [*trainer.model.state_dict().values()]
-    in_half = torch.float16 in dtypes, any(backward)
-    scaled = float(trainer.scaler.get_scale())
-    return type_of(losses), losses, state, scaled, *in_half, *[None] * 3
+exercise = Exercise("LAB-6:trainer", Trainer, use=drivers.trainer, rtol=3e-3, atol=1e-4)
 
 
 @exercise.cases

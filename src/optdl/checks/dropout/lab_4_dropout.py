@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import dropout as drivers
 
 
 class Dropout(nn.Module):
@@ -26,24 +27,7 @@ class Dropout(nn.Module):
         return x * kept / (1 - self.p)
 
 
-@driver(
-    Dropout,
-    "the outputs of both layers, call by call; the gradient of x in training; the dtype of the "
-    "outputs; x after the calls; the number of parameters",
-    closed="torch.nn.Dropout; torch.nn.functional.dropout",
-)
-def exercise(kind, x, p, seed, modes, dtype):
-    """Call two layers in each mode; the gradients are those of the first one, in training."""
-    torch.default_generator.manual_seed(seed + 5)
-    layers = kind(p, seed), kind(p, seed + 1)
-    given = x.to(getattr(torch, dtype))
-    called = [layer.train(mode == "train")(given) for mode in modes for layer in layers]
-    graded = x.to(given.dtype).requires_grad_()
-    y = layers[0].train()(graded)
-    if y.requires_grad:
-        (y * (1 + x)).sum().backward()
-    dtypes = ", ".join(sorted({str(y.dtype) for y in called}))
-    return called, graded.grad, dtypes, given, len([*layers[0].parameters()])
+exercise = Exercise("LAB-4:dropout", Dropout, use=drivers.dropout)
 
 
 @exercise.cases

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill, mode, type_of
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import dropout as drivers
 
 
 def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
@@ -38,44 +38,7 @@ def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
     return losses, checked
 
 
-@driver(
-    fit,
-    "whether the generator that is given is drawn from; the training losses | the validation "
-    "losses; the type of each list; the weights at the end; the mode of the network at the end; "
-    "the losses that the stopper sees; calls of restore after the last loss; "
-    "whether a network in evaluation mode makes a graph",
-)
-def exercise(function, x, y, epochs, lr, batch, seed, last):
-    """Train a network with dropout; a stopper says stop in the epoch ``last``, if it is not 0."""
-    seen = []
-    restored = 0
-
-    class Stopper:
-        def update(self, model, loss):
-            nonlocal restored
-            restored = 0
-            seen.append(loss)
-            return len(seen) >= last
-
-        def restore(self, model):
-            nonlocal restored
-            restored += 1
-
-    layers = nn.Linear(x.shape[1], 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 2)
-    model = fill(nn.Sequential(*layers).double(), seed).eval()
-    graphs = []
-    model.register_forward_hook(lambda m, _, s: graphs.append(not m.training and s.requires_grad))
-    third = len(y) // 3
-    train, validation = (x[third:], y[third:]), (x[:third], y[:third])
-    torch.default_generator.manual_seed(seed + 1)
-    generator = torch.Generator().manual_seed(seed)
-    curves = function(
-        *(model, train, validation, epochs, lr, batch, generator),
-        stopper=Stopper() if last else None,
-    )
-    drawn = bool((generator.get_state() != torch.Generator().manual_seed(seed).get_state()).any())
-    kind = type_of(curves).split(" of ", 1)[-1]
-    return drawn, curves, kind, [*model.parameters()], mode(model), seen, restored, any(graphs)
+exercise = Exercise("LAB-4:fit", fit, use=drivers.fit)
 
 
 @exercise.cases

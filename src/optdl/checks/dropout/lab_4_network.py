@@ -1,12 +1,11 @@
 """The student inserts the layer of the exercise before behind each ReLU of a network."""
 
 import numpy as np
-import torch
 from torch import nn
 
 from optdl.checks.dropout.lab_4_dropout import Dropout
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import dropout as drivers
 
 
 def with_dropout(model, p, seed):
@@ -24,26 +23,7 @@ def with_dropout(model, p, seed):
     return nn.Sequential(*layers)
 
 
-@driver(
-    with_dropout,
-    "the layers of your network; the layers of the given network afterwards; whether all layers "
-    "but Dropout are those of the given network; what the dropout layers make of ones; the scores"
-    " in evaluation mode",
-)
-def exercise(function, x, sizes, p, seed):
-    """Look at the layers of the new network and of the given one; x passes in evaluation mode."""
-    before = [nn.Linear(*sizes[:2])]
-    for k in range(1, len(sizes) - 1):
-        before += [nn.ReLU(), nn.Linear(*sizes[k : k + 2])]
-    given = fill(nn.Sequential(*before).double(), seed + 50)
-    model = function(given, p, seed)
-    layers, ones = list(model), torch.ones(2, 6)
-    torch.default_generator.manual_seed(seed + 70)
-    dropped = [layer for layer in layers if type(layer).__name__ == "Dropout"]
-    masks = [layer(ones) for layer in dropped]
-    kept = [layer for layer in layers if layer not in dropped] == before
-    names = (" ".join(type(layer).__name__ for layer in network) for network in (layers, given))
-    return *names, kept, masks, model.eval()(x)
+exercise = Exercise("LAB-4:network", with_dropout, use=drivers.network)
 
 
 @exercise.cases

@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import fill, type_of
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import dropout as drivers
+from optdl.labs.drivers.follow import fill
 
 
 @torch.no_grad()
@@ -25,30 +26,8 @@ def monte_carlo(model, x, passes):
     return found.mean(dim=0), found.std(dim=0)
 
 
-@driver(
-    monte_carlo,
-    "the mean | the standard deviation; the type of each; whether they have a graph; which modules "
-    "are in training mode afterwards; the running mean of the normalization afterwards",
-    atol=1e-7,  # the root of a difference of sums of squares has half their digits
-)
-def exercise(function, x, p, passes, seed, comes):
-    """Average over passes of a network with three kinds of dropout, a normalization, a block."""
-
-    class Dropout(nn.AlphaDropout):
-        """Stands in for a student's own layer, which is no `nn.Dropout`."""
-
-    n, norm = x.shape[1], nn.BatchNorm1d(4)
-    block = nn.Sequential(nn.Linear(4, 5), nn.Dropout(p), nn.Tanh(), Dropout(p), nn.Dropout1d(p))
-    layers = nn.Linear(n, 4), norm, nn.ReLU(), nn.Dropout(p), block, nn.Linear(5, 3)
-    model = fill(nn.Sequential(*layers).double(), seed).train("training" in comes)
-    norm.train(comes == "training")
-    if comes == "dropout alone":
-        model = fill(nn.Sequential(nn.Dropout(p), nn.Linear(n, 2)).double(), seed).eval()
-    torch.default_generator.manual_seed(seed + 1)
-    result = function(model, x, passes)
-    kind, has_graph = type_of(result).split(" of ")[-1], "grad" in repr(result)
-    modes = [module.training for module in model.modules()]
-    return result, kind, has_graph, modes, norm.running_mean
+# the root of a difference of sums of squares has half their digits
+exercise = Exercise("LAB-4:passes", monte_carlo, use=drivers.passes, atol=1e-7)
 
 
 @exercise.cases

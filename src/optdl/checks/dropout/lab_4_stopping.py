@@ -1,10 +1,9 @@
 """The student writes early stopping, which keeps the weights of the best epoch."""
 
 import numpy as np
-import torch
-from torch import nn
 
-from optdl.checks.labs.driver import driver
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import dropout as drivers
 
 
 class EarlyStopping:
@@ -33,37 +32,7 @@ class EarlyStopping:
         model.load_state_dict(self.state)
 
 
-@driver(
-    EarlyStopping,
-    "what update returns, epoch by epoch (−1 for None); the epoch whose weights are restored; the"
-    " epoch whose running averages are restored (−1: none)",
-)
-def exercise(kind, losses, patience, min_delta):
-    """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
-    model, first, other = (nn.BatchNorm1d(2).double() for _ in range(3))
-
-    @torch.no_grad()
-    def fill(model, number):
-        for value in model.state_dict().values():
-            value.fill_(number)
-
-    options = {"min_delta": min_delta} if min_delta else {}  # else the default
-    stopper, returned = kind(patience, **options), []
-    for epoch, loss in enumerate(losses, start=1):
-        fill(model, epoch)
-        returned.append(stopper.update(model, float(loss)))
-        if returned[-1]:
-            returned.append(stopper.update(model, float("nan")))  # one more epoch of no use
-            break
-    fill(model, 99)
-    fill(other, -1)
-    if any(loss < float("inf") for loss in losses):  # else nothing was kept
-        stopper.restore(first)
-        fill(first, -2)  # training goes on
-        stopper.restore(other)
-    said = [-1 if value is None else bool(value) for value in returned]
-    restored = [*other.parameters()], [*other.buffers()][:2]
-    return said, *(torch.unique(torch.cat(values)) for values in restored)
+exercise = Exercise("LAB-4:stopping", EarlyStopping, use=drivers.stopping)
 
 
 @exercise.cases

@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import STILL, are_same, fill
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import initialization as drivers
 
 
 @torch.no_grad()
@@ -21,36 +22,7 @@ def initialize(model, gain, generator):
                 layer.bias.zero_()
 
 
-@driver(
-    initialize,
-    f"the weights; the biases; the parameters of other layers; {STILL}",
-    rtol=1e-5,
-    atol=1e-7,
-)
-def exercise(function, kind, sizes, gain, seed):
-    """Initialize a network: dense, nested, convolutional, or with groups."""
-    a, b, c = sizes
-    if kind == "dense":
-        model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
-    elif kind == "nested":
-        inner = nn.Sequential(nn.Linear(b, b, bias=False), nn.LayerNorm(b), nn.ReLU())
-        first = nn.Embedding(c, a), nn.Linear(a, b), nn.ReLU()
-        model = nn.Sequential(*first, inner, nn.Linear(b, c))
-    else:
-        second = nn.Conv2d(2 * b, 2, (1, 2), groups=2 if kind == "groups" else 1)
-        convolutions = nn.Conv2d(a, 2 * b, 3), nn.ReLU(), second, nn.BatchNorm2d(2)
-        model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(4, c))
-    before = [*fill(model.double(), seed).parameters()]
-    torch.default_generator.manual_seed(seed + 1)
-    function(model, gain, torch.Generator().manual_seed(seed))
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
-    others = [one for one in model.modules() if one not in layers and not [*one.children()]]
-    return (
-        [layer.weight for layer in layers],
-        [layer.bias for layer in layers if layer.bias is not None],
-        [value for layer in others for value in layer.parameters()],
-        are_same(before, model),
-    )
+exercise = Exercise("LAB-2:initialize", initialize, use=drivers.initialize, rtol=1e-5, atol=1e-7)
 
 
 @exercise.cases

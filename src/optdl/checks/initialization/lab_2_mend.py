@@ -1,13 +1,11 @@
 """The student scales the layers of a damaged network by what hooks measure."""
 
-from itertools import pairwise
-
 import numpy as np
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import driver
-from optdl.labs.drivers.follow import HOOKS, STILL, are_same, fill, hooks
+from optdl.checks.exercise import Exercise
+from optdl.labs.drivers import initialization as drivers
 
 
 @torch.no_grad()
@@ -33,36 +31,7 @@ def mend(model, x, generator):
             handle.remove()
 
 
-@driver(
-    mend,
-    f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
-    rtol=1e-4,
-    atol=1e-5,
-)
-def exercise(function, equal, widths, x, seed):
-    """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
-    layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
-    for inputs, units in pairwise(widths):
-        layers.append(nn.Sequential(nn.Linear(inputs, units), nn.Tanh()))
-    model = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
-    before = [*fill(model, seed).parameters()]
-    with torch.no_grad():
-        before[-4].copy_(before[-4][0].abs())
-        before[2].fill_(equal)
-        before[-2].mul_(1e-9)
-    model.register_forward_hook(lambda *_: None)
-    torch.default_generator.manual_seed(seed + 1)
-    function(model, x.float(), torch.Generator().manual_seed(seed))
-    left, deviations = hooks(model), []
-    for layer in model.modules():
-        if isinstance(layer, nn.Linear):
-            layer.register_forward_hook(
-                lambda *given: deviations.append(given[2].std(correction=0))
-            )
-    with torch.no_grad():
-        model(x.float())
-    weights, biases = [*model.parameters()][::2], [*model.parameters()][1::2]
-    return weights, biases, deviations, are_same(before, model), left
+exercise = Exercise("LAB-2:mend", mend, use=drivers.mend, rtol=1e-4, atol=1e-5)
 
 
 @exercise.cases

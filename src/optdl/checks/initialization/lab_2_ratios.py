@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import fill, type_of
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import initialization as drivers
 
 
 def update_ratios(model, optimizer, x, y):
@@ -21,23 +22,7 @@ def update_ratios(model, optimizer, x, y):
     }
 
 
-@driver(
-    update_ratios,
-    "the ratios of the first step; the ratios of the second step; the order of the names; the "
-    "type of what is returned; the parameters afterwards",
-)
-def exercise(function, x, y, seed, optimizer, last):
-    """Take two steps with a network that has batch normalization and comes in evaluation mode."""
-    layers = [nn.Linear(x.shape[2], 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)]
-    if last == "convolution":
-        layers[3:] = nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 1, 3), nn.Flatten()
-    model = fill(nn.Sequential(*layers).double().eval(), seed)
-    rule = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
-    if optimizer == "Adam":
-        rule = torch.optim.Adam(model.parameters(), lr=0.02)
-    first, second = (function(model, rule, *batch) for batch in zip(x, y, strict=True))
-    names = [*first] if isinstance(first, dict) else None
-    return first, second, str(names), type_of(first), [*model.parameters()]
+exercise = Exercise("LAB-2:ratios", update_ratios, use=drivers.ratios)
 
 
 @exercise.cases

@@ -1,13 +1,12 @@
 """The student measures with hooks what every ReLU of a network gives."""
 
-from itertools import pairwise
-
 import torch
 from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
 from optdl.initialization import dead_share, layer_outputs
-from optdl.labs.drivers.follow import HOOKS, fill, hooks, mode, type_of
+from optdl.labs.drivers import initialization as drivers
 
 
 def activation_statistics(model, x):
@@ -42,48 +41,7 @@ def activation_statistics(model, x):
     return found
 
 
-@driver(
-    activation_statistics,
-    "what is returned; the order of the names; the type of what is returned; the mode afterwards;"
-    f" the mode of a part that was in evaluation mode; {HOOKS}; the number of hooks after a "
-    "forward pass that fails; the modes after a forward pass that fails; forward passes",
-    rtol=1e-6,
-)
-def exercise(function, widths, x, seed, training):
-    """Look at two networks, where a module behind a ReLU overwrites its output."""
-
-    def made(widths, seed):
-        layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]
-        for inputs, units in pairwise(widths):
-            last = nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
-            layers.append(nn.Sequential(nn.Linear(inputs, units), nn.BatchNorm1d(units), *last))
-        model = fill(nn.Sequential(*layers).double(), seed)
-        for layer in model.modules():
-            if isinstance(layer, nn.BatchNorm1d):
-                # the first unit is dead, and the second one nearly so
-                nn.init.constant_(layer.bias[:1], -30)
-                nn.init.constant_(layer.bias[1:2], 5e-5)
-                nn.init.zeros_(layer.weight[1:2])
-        return model
-
-    function(made([3] * 4, seed + 1), x)
-    model = made(widths, seed).train(training)
-    model[2].eval()  # as a part that is frozen
-    passes = []
-    # of the first layer: those of the network are not called by `model.forward(x)`
-    model[0].register_forward_hook(lambda *_: passes.append(1))
-    found = function(model, x)
-    count = len(passes)
-    names = [*found] if isinstance(found, dict) else None
-    parts = model[0], model[2]
-    left, left_in = hooks(model), [*map(mode, parts)]
-    try:
-        function(model, x[:, 1:])
-    except RuntimeError:
-        late = str(hooks(model)), ", ".join(map(mode, parts))
-    else:
-        late = ("no error is raised",) * 2
-    return found, str(names), type_of(found), *left_in, left, *late, count
+exercise = Exercise("LAB-2:statistics", activation_statistics, use=drivers.statistics, rtol=1e-6)
 
 
 @exercise.cases

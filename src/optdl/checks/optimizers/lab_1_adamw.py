@@ -3,7 +3,8 @@
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
+from optdl.checks.optimizers.lab_shared import agrees_with_torch, paths
+from optdl.labs.drivers import optimizers as drivers
 
 
 class AdamW(torch.optim.Optimizer):
@@ -37,7 +38,7 @@ class AdamW(torch.optim.Optimizer):
                 p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))
 
 
-exercise = Exercise("LAB-1:adamw", AdamW, use=path, parts=PARTS)
+exercise = Exercise("LAB-1:adamw", AdamW, use=drivers.path)
 
 
 @exercise.cases

@@ -3,7 +3,8 @@
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.optimizers.lab_shared import PARTS, agrees_with_torch, path, paths
+from optdl.checks.optimizers.lab_shared import agrees_with_torch, paths
+from optdl.labs.drivers import optimizers as drivers
 
 
 class SGD(torch.optim.Optimizer):
@@ -26,7 +27,7 @@ class SGD(torch.optim.Optimizer):
                 p.add_(state["v"])
 
 
-exercise = Exercise("LAB-1:sgd", SGD, use=path, parts=PARTS)
+exercise = Exercise("LAB-1:sgd", SGD, use=drivers.path)
 
 
 @exercise.cases

@@ -1,10 +1,10 @@
 """The student writes the loop that trains a network and returns the loss of each step."""
 
-import torch
 from torch import nn
 
-from optdl.checks.labs.driver import agrees, driver
-from optdl.labs.drivers.follow import type_of
+from optdl.checks.exercise import Exercise
+from optdl.checks.labs.oracles import agrees
+from optdl.labs.drivers import optimizers as drivers
 
 
 def train(model, optimizer, batches):
@@ -23,22 +23,7 @@ def train(model, optimizer, batches):
     return losses
 
 
-@driver(train, "the losses; the type of what is returned; the weights; forward passes")
-def exercise(function, x, y, seed, momentum, given):
-    """Train a network that has dropout and comes in evaluation mode, as after a test."""
-    torch.default_generator.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(x[0].shape[1], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
-    optimizer = torch.optim.SGD(model.double().eval().parameters(), lr=0.5, momentum=momentum)
-    if "gradients" in given:
-        model(x[0]).sum().backward()
-    passes = []
-    # of the first layer: those of the network are not called by `model.forward(x)`
-    model[0].register_forward_hook(lambda *_: passes.append(1))
-    batches = zip(x, y, strict=True)
-    losses = function(model, optimizer, batches if given == "an iterator" else list(batches))
-    if isinstance(losses, torch.Tensor):  # its values have less precision, which tells nothing
-        raise TypeError("expected a list of numbers, got a tensor")
-    return losses, type_of(losses), [*model.parameters()], len(passes)
+exercise = Exercise("LAB-1:train", train, use=drivers.train)
 
 
 @exercise.cases

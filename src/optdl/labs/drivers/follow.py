@@ -1,19 +1,16 @@
-"""Do with an answer what a block says, in the process where the answer lives.
+"""What drivers have in common: they do something with an answer, and return what came of it.
 
-A block says it in a function: make an object, call it, return what is to be compared. The process
-of a student has no blocks, since they hold the answers; so the *text* of that function is sent.
+A driver makes an object, calls it, and returns what is to be compared. It runs in the process of
+the student, which has no blocks, since they hold the answers.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import operator
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial, update_wrapper
-from itertools import pairwise
-from types import CodeType
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -21,61 +18,33 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = [
-    "HOOKS",
-    "STILL",
-    "Operations",
-    "are_same",
-    "fill",
-    "follow",
-    "hooks",
-    "mode",
-    "pairwise",
-    "steps",
-    "type_of",
-]
+__all__ = ["HOOKS", "STILL", "Operations", "are_same", "driver", "fill", "hooks", "mode", "type_of"]
 
 HOOKS = "the number of hooks, of which one was there before"
 STILL = "whether the parameters are the tensors that they were, and still learn"
 """The names of what :func:`hooks` and :func:`are_same` return."""
 
 
-def steps(*closed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a driver of a function of a block, as its decorator.
+def driver(parts: str, closed: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a driver of ``function(answer, *case)``, as its decorator.
 
-    The function ``function(answer, *case)`` may use ``np``, ``torch``, ``nn``, what this module
-    defines, and what it imports itself. It gets arrays as tensors, and the tensors that it returns
-    come back as arrays. What a student returned is to be returned as it is: the check says what is
-    wrong with it, and knows what was expected. ``closed`` are classes and functions that would be
-    the answer, such as ``torch.optim.SGD``. Whoever uses one is told so, also through a subclass or
-    another name.
+    It gets arrays as tensors, and the tensors that it returns come back as arrays. What a student
+    returned is to be returned as it is: the check says what is wrong with it, and knows what was
+    expected. The ``parts`` of what is returned have names, as those of an exercise do. ``closed``
+    are classes and functions, with semicolons between them, that would be the answer, such as
+    ``torch.optim.SGD``. Whoever uses one is told so, also through a subclass or another name.
     """
 
-    def of_text(function: Callable[..., Any]) -> Callable[..., Any]:
-        lines, first = inspect.getsourcelines(function)
-        head = next(number for number, line in enumerate(lines) if line.startswith("def "))
-        # each line keeps its number, so that tracebacks and a measured coverage say where it is
-        source = "\n" * (first - 1 + head) + "".join(lines[head:])
-        text = {"source": source, "file": function.__code__.co_filename}
-        driver = partial(follow, **text, name=function.__name__, closed=closed)
-        return update_wrapper(driver, function)
+    def of(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def follow(answer: Any, *values: Any, is_open: bool = not closed) -> Any:
+            with _closed([] if is_open else closed.split("; ")):
+                return _with_arrays(function(answer, *map(_with_tensors, values)))
 
-    return of_text
+        vars(follow)["parts"] = parts
+        return follow
 
-
-def follow(
-    answer: Any, *values: Any, source: str, file: str, name: str, closed: Sequence[str] = ()
-) -> Any:
-    """Run the text of a function with an answer and the values of a case; see :func:`steps`."""
-    names = {**globals()}
-    exec(_compiled(source, file), names)
-    with _closed(closed):
-        return _with_arrays(names[name](answer, *map(_with_tensors, values)))
-
-
-@cache
-def _compiled(source: str, file: str) -> CodeType:
-    return compile(source, file, "exec")
+    return of
 
 
 @contextlib.contextmanager
@@ -162,11 +131,11 @@ def fill(model: nn.Module, seed: int) -> nn.Module:
     return model
 
 
-class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Operations(TorchDispatchMode):
     """Count the operations of torch that run meanwhile, and note what comes to ``meta``."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count, self.moves = 0, list[bool]()
         """For each tensor that comes from another device, whether it comes non_blocking."""
 
