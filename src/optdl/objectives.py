@@ -16,6 +16,8 @@ __all__ = [
     "constant",
     "cubic_gradient",
     "example_gradient",
+    "gradient_of_quadratic",
+    "gradient_of_quartic",
     "line",
     "linear",
     "log_cosh",
@@ -128,3 +130,14 @@ def sum_exp_gradient(A: np.ndarray, w: np.ndarray) -> np.ndarray:
 def sum_exp_hessian(A: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return the Hessian of Σ exp(Aw)."""
     return (A.T * np.exp(A @ w)) @ A
+
+
+def gradient_of_quadratic(H: np.ndarray) -> Callable[..., Any]:
+    """Return w ↦ Hw."""
+    return named(f"w ↦ H @ w, H = {H.tolist()}", linear, H)
+
+
+def gradient_of_quartic(rng: np.random.Generator, n: int) -> Callable[..., Any]:
+    """Return the gradient of ¼ Σ (Aw)⁴, whose Hessian changes from point to point."""
+    A = rng.uniform(0.5, 1.5, size=(n + 1, n)).round(1)
+    return named(f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}", cubic_gradient, A)

@@ -17,8 +17,7 @@ from torch import nn
 
 from optdl.checks import CheckFailed, summary
 from optdl.checks.labs import check_reading, check_record, records
-from optdl.checks.labs.records import RecordCheck
-from optdl.labs import LabRecord, Run, perform, seed_of
+from optdl.labs import LabRecord, Run, judging, perform, seed_of
 from optdl.labs.digits import batches, standardized
 from optdl.labs.lab import Lab
 from optdl.labs.optimizers import final_losses
@@ -71,8 +70,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabRecord:
     """Return the record of the toy lab, in the working folder, where its check is known."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
-    monkeypatch.setattr(records, "_record", lambda key: RecordCheck(TOY, **USUAL))
-    records._TRAINED.clear()
+    monkeypatch.setattr(records, "_record", lambda key: judging.RecordCheck(TOY, **USUAL))
+    judging.TRAINED.clear()
     return run()
 
 
@@ -288,9 +287,9 @@ def test_prediction_of_any_numeric_type_is_kept(toy: LabRecord) -> None:
 def test_losses_compare_up_to_rounding_noise() -> None:
     steady = [1 / (1 + k / 40) for k in range(400)]
     scattered = [loss * (1.3 if k % 2 else 0.7) for k, loss in enumerate(steady)]
-    assert records._near(steady, scattered)
-    assert not records._near(steady, [1.2 * loss for loss in steady])
-    assert not records._near(steady, sorted(steady))
+    assert judging._near(steady, scattered)
+    assert not judging._near(steady, [1.2 * loss for loss in steady])
+    assert not judging._near(steady, sorted(steady))
 
 
 def test_record_is_read_in_the_answers_folder(

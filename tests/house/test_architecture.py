@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "topic": {"special", "problems", "data", "images", "networks", "topic"},
     "training": {"files", "data", "records"},
     "experiments": {"topic", "data", "images", "networks", "records", "training", "plotting"},
-    "labs": {"files", "topic", "data", "networks", "records"},
+    "labs": {"files", "observation", "topic", "data", "networks", "records"},
     # beside a student's answer: what holds no answer itself
     "drivers": {"labs", "observation"},
     "plotting": {"records"},

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optdl.checks.compare import disagreement
 from optdl.observation import Observation, observe, outcomes, received
 
 Function = Callable[..., Any]
@@ -280,6 +281,21 @@ class Exercise:
         """Return what the driver of the exercise gives for an answer."""
         assert self.use is not None
         return observe(self.use, answer, *values)
+
+    def agrees(
+        self,
+        answer: Any,
+        oracle: Any,
+        case: Iterable[Any],
+        parts: slice = slice(None),
+        rtol: float = 1e-9,
+        atol: float = 1e-12,
+    ) -> bool:
+        """Return whether an answer does the same as an oracle, for which nothing is closed."""
+        assert self.use is not None
+        case = [*case]
+        expected = self.use(oracle, *case, is_open=True)[parts]
+        return disagreement(expected, self.observe(answer, *case)[parts], rtol, atol) is None
 
     def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
         """Return what came of each case, in one question to an answer that lives elsewhere."""

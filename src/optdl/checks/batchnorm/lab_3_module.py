@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.labs.drivers import batchnorm as drivers
 
 
@@ -76,7 +75,7 @@ def _(kind, rng):
     equal = {"momentum": None}
     theirs = (nn.BatchNorm1d, 0, {}), (nn.BatchNorm1d, 0, equal), (nn.BatchNorm2d, 2, {})
     return all(
-        agrees(exercise.use, kind, oracle, _case(rng, axes, options), rtol=1e-6, atol=1e-6)
+        exercise.agrees(kind, oracle, _case(rng, axes, options), rtol=1e-6, atol=1e-6)
         for oracle, axes, options in theirs
     )
 

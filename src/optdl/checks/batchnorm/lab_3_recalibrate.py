@@ -3,7 +3,6 @@
 import torch
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.labs.drivers import batchnorm as drivers
 
 
@@ -46,7 +45,7 @@ def _(function, rng):
 
     batches = [rng.normal(4, 2, size=(m, 3)) for m in (8, 5, 6)]
     case = batches, False, [0.2, 0.3], bool(rng.integers(2)), int(rng.integers(1000))
-    return agrees(exercise.use, function, of_torch, case)
+    return exercise.agrees(function, of_torch, case)
 
 
 exercise.help(r"""

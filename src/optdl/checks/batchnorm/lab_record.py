@@ -5,9 +5,9 @@ from functools import partial
 from torch import nn
 
 from optdl.checks.batchnorm.lab_3_network import Network
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples_seen, mean_losses
 from optdl.labs.digits import accuracy, loaded, pixels
+from optdl.labs.judging import RecordCheck
 
 
 def _evaluate(weights):

@@ -3,7 +3,6 @@
 from functools import partial
 from math import nan
 
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs.bnp import (
     EVERY,
     INPUTS,
@@ -16,6 +15,7 @@ from optdl.labs.bnp import (
     last_loss,
 )
 from optdl.labs.digits import accuracy, dense, loaded
+from optdl.labs.judging import RecordCheck
 
 LEVEL = 0.3
 """A training loss; the readings are the steps after which it is first below."""

@@ -5,7 +5,6 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.labs.drivers import bnp_cnn as drivers
 
 
@@ -51,7 +50,7 @@ def _(kind, rng):
             yield from DataLoader(self.data, self.size, sampler=order)
 
     case = rng.normal(size=(11, 2)), np.arange(11), 4, int(rng.integers(1000)), "cpu"
-    return agrees(exercise.use, kind, Loader, case, slice(1, 3), rtol=0, atol=0)
+    return exercise.agrees(kind, Loader, case, slice(1, 3), rtol=0, atol=0)
 
 
 exercise.help(r"""

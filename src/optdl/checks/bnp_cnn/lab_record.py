@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs import bnp_cnn as lab
 from optdl.labs.digits import accuracy, loaded
+from optdl.labs.judging import RecordCheck
 
 
 def _evaluate(weights):

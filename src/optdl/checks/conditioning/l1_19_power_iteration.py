@@ -4,11 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from optdl.checks.conditioning.shared import gradient_of_quadratic, gradient_of_quartic
 from optdl.checks.exercise import answer_to
 from optdl.checks.quadratic.shared import random_hessian
 from optdl.conditioning import power_iteration
-from optdl.objectives import linear
+from optdl.objectives import gradient_of_quadratic, gradient_of_quartic, linear
 
 
 @answer_to("L1-19", power_iteration)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs.digits import accuracy, dense, loaded, standardized
 from optdl.labs.dropout import EPOCHS, LAB, RATES, WIDTHS, curves
+from optdl.labs.judging import RecordCheck
 
 
 def _evaluate(weights):

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.labs.drivers import initialization as drivers
 
 
@@ -40,7 +39,7 @@ def _(function, rng):
             nn.init.zeros_(layer.bias)
 
     case = "groups", [2, 3, 4], nn.init.calculate_gain("relu"), int(rng.integers(1000))
-    return agrees(exercise.use, function, torchs, case, slice(1), rtol=1e-5, atol=1e-8)
+    return exercise.agrees(function, torchs, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
 exercise.help(r"""

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.labs.drivers import initialization as drivers
 
 
@@ -43,7 +42,7 @@ def _(function, rng):
 
     # in the first step momentum has no effect
     case = rng.normal(size=(2, 6, 3)), rng.integers(0, 3, size=(2, 6)), 3, "SGD", "linear"
-    return agrees(exercise.use, function, of_gradients, case, slice(1), rtol=1e-5, atol=1e-8)
+    return exercise.agrees(function, of_gradients, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
 exercise.help(r"""

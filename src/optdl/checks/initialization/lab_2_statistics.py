@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 from optdl.checks.exercise import Exercise
-from optdl.checks.labs.oracles import agrees
 from optdl.initialization import dead_share, layer_outputs
 from optdl.labs.drivers import initialization as drivers
 
@@ -65,7 +64,7 @@ def _(function, rng):
         }
 
     case = [4, 3, 5], rng.normal(size=(8, 3)), int(rng.integers(1000)), False
-    return agrees(exercise.use, function, of_outputs, case, slice(1), rtol=1e-5, atol=1e-8)
+    return exercise.agrees(function, of_outputs, case, slice(1), rtol=1e-5, atol=1e-8)
 
 
 exercise.help(r"""

@@ -1,8 +1,8 @@
 """What the record of the lab's runs has to hold."""
 
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs.digits import accuracy, loaded, standardized
 from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
+from optdl.labs.judging import RecordCheck
 
 
 def _first(of_layers):

@@ -57,7 +57,7 @@ def _(rng):
 
 
 exercise.fact("ten steps are those of torch.optim.AdamW")(
-    agrees_with_torch(torch.optim.AdamW, betas=(0.8, 0.9), weight_decay=0.4)
+    agrees_with_torch(exercise, torch.optim.AdamW, betas=(0.8, 0.9), weight_decay=0.4)
 )
 
 exercise.help(r"""

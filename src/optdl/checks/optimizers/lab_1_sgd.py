@@ -37,7 +37,7 @@ def _(rng):
 
 
 exercise.fact("ten steps at one rate are those of torch.optim.SGD with momentum 0.9")(
-    agrees_with_torch(torch.optim.SGD, momentum=0.9)
+    agrees_with_torch(exercise, torch.optim.SGD, momentum=0.9)
 )
 
 exercise.help(r"""

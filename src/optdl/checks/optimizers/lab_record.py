@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from optdl.checks.labs.records import RecordCheck
 from optdl.labs.digits import accuracy, dense, loaded, standardized
+from optdl.labs.judging import RecordCheck
 from optdl.labs.optimizers import LAB, RATES, WIDTHS, final_losses
 
 

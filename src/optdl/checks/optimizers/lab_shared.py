@@ -1,8 +1,5 @@
 """What the two optimizers of the lab have in common."""
 
-from optdl.checks.labs.oracles import agrees
-from optdl.labs.drivers.optimizers import path
-
 EVENTS = (
     "",
     "a parameter has a gradient in step 1 only",
@@ -23,11 +20,11 @@ def paths(rng, settings):
         yield start, options, falling if event else [0.1] * int(rng.integers(3, 6)), event
 
 
-def agrees_with_torch(theirs, **options):
+def agrees_with_torch(exercise, theirs, **options):
     """Return whether an optimizer takes the same ten steps as one of PyTorch's own."""
 
     def holds(kind, rng):
         case = [rng.normal(size=3) for _ in range(4)], options, [0.05] * 10, ""
-        return agrees(path, kind, theirs, case, slice(3))
+        return exercise.agrees(kind, theirs, case, slice(3))
 
     return holds
