@@ -7,7 +7,7 @@ from typing import Any
 
 def _told(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Tell an interruption shortly, also one that comes while modules are imported, for seconds."""
-    if kind is KeyboardInterrupt:
+    if issubclass(kind, KeyboardInterrupt):
         print("\nStopped. Run the same command again: it goes on where it stopped.")
     else:
         sys.__excepthook__(kind, error, trace)

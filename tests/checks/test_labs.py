@@ -19,7 +19,7 @@ from optdl.checks import CheckFailed, summary
 from optdl.checks.labs import check_reading, check_record, records
 from optdl.labs import LabRecord, Run, judging, perform, seed_of
 from optdl.labs.digits import batches, standardized
-from optdl.labs.lab import Lab
+from optdl.labs.lab import Lab, Stopped
 from optdl.labs.optimizers import final_losses
 from optdl.labs.records import FILE, MAX_BYTES, RecordError
 from tools.classroom import lab_records
@@ -43,9 +43,11 @@ def experiment(
 
 
 RATES = (0.5, 0.1, 1e200)
-TOY = Lab("LAB-0", [{"lr": lr} for lr in RATES], experiment, lambda found: found["score"][-1])
+TOY = Lab(
+    *("LAB-0", [{"lr": lr} for lr in RATES], experiment, lambda found: found["score"][-1]),
+    predictions={"best": ("one of the rates", RATES.__contains__)},
+)
 USUAL: dict[str, Any] = {
-    "predictions": {"best": ("one of the rates", RATES.__contains__)},
     "evaluate": lambda weights: -0.0001,
     "level": -1,
     "readings": {
@@ -108,7 +110,7 @@ def test_interrupted_run_resumes(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return lr
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stopped, match="1 of 3 runs are finished and kept; run the cell again"):
         run(path, step=interrupted)
     assert len(LabRecord.load(path).runs) == 1
     whole, other = run(path), run(tmp_path / "other.json")
@@ -122,6 +124,8 @@ def test_second_run_keeps_prediction_and_student(
     assert "stay those from before the first run" in capsys.readouterr().out
     with pytest.raises(RecordError, match=r"by 'ada', and this is LAB-0 by 'ben': move that file"):
         run(user="ben")
+    with pytest.raises(RecordError, match="'best': one of the rates; it gives"):
+        run(best="0.1")
 
 
 def test_seed_is_checksum_of_user_name() -> None:

@@ -14,15 +14,5 @@ from optdl.checks.summary import summary
 
 tell_unwritten_plainly()
 
-__all__ = [
-    "CheckFailed",
-    "Exercise",
-    "Misconception",
-    "Property",
-    "check",
-    "exercises",
-    "hint",
-    "lab_exercises",
-    "prepare",
-    "summary",
-]
+__all__ = ["CheckFailed", "Exercise", "Misconception", "Property", "check", "exercises", "hint"]
+__all__ += ["lab_exercises", "prepare", "summary"]

@@ -15,20 +15,8 @@ from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts
 from optdl.labs.records import LabRecord, RecordError
 
-__all__ = [
-    "EVERY",
-    "EXAMPLES",
-    "LAB",
-    "MOMENTUM",
-    "SIZES",
-    "WIDTHS",
-    "accuracies",
-    "batches",
-    "examples_seen",
-    "experiment",
-    "initialize",
-    "mean_losses",
-]
+__all__ = ["EVERY", "EXAMPLES", "LAB", "MOMENTUM", "SIZES", "WIDTHS", "accuracies", "batches"]
+__all__ += ["examples_seen", "experiment", "initialize", "mean_losses"]
 
 SIZES = (64, 8, 2)
 """The sizes of the minibatches."""
@@ -139,6 +127,10 @@ LAB = Lab(
     [{"size": size, "normalized": normalized} for size in SIZES for normalized in (False, True)],
     experiment,
     _last_accuracy,
+    predictions={
+        "size": ("one of the sizes 64, 8 and 2", SIZES.__contains__),
+        "accuracy": ("from 0 to 1", lambda one: isinstance(one, int | float) and 0 <= one <= 1),
+    },
 )
 """The runs of lab 3: each size of the minibatch, with normalization and without."""
 

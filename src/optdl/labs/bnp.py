@@ -111,6 +111,9 @@ LAB = Lab(
         for lr in RATES
     ],
     experiment,
+    predictions=dict.fromkeys(
+        INPUTS, ("one of the methods " + ", ".join(METHODS), METHODS.__contains__)
+    ),
 )
 """The runs of lab 5: all inputs, methods and learning rates."""
 

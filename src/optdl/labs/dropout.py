@@ -95,6 +95,10 @@ LAB = Lab(
     "LAB-4",
     [*({"p": p} for p in RATES), {"p": 0.0, "patience": PATIENCE}],
     experiment,
+    predictions={
+        "p": ("one of the rates " + ", ".join(map(str, RATES)), RATES.__contains__),
+        "epoch": (f"a whole number from 1 to {EPOCHS}", range(1, EPOCHS + 1).__contains__),
+    },
 )
 """The runs of lab 4: each dropout probability, and early stopping without dropout."""
 

@@ -14,17 +14,8 @@ from optdl.labs import digits
 from optdl.labs.lab import Lab, Parts
 from optdl.labs.records import LabRecord
 
-__all__ = [
-    "DEPTH",
-    "GAINS",
-    "LAB",
-    "curves_by_start",
-    "damage",
-    "deviations",
-    "experiment",
-    "network",
-    "sample",
-]
+__all__ = ["DEPTH", "GAINS", "LAB", "curves_by_start", "damage", "deviations", "experiment"]
+__all__ += ["network", "sample"]
 
 DEPTH = 15
 """How many hidden layers the network has."""
@@ -117,7 +108,15 @@ def _started(parts: Parts, start: str, seed: int) -> nn.Sequential:
     return model
 
 
-LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment)
+LAB = Lab(
+    "LAB-2",
+    [{"start": start} for start in GAINS],
+    experiment,
+    predictions={
+        "vanished": (f"a layer, from 1 to {DEPTH}", range(1, DEPTH + 1).__contains__),
+        "trained": (f"how many, from 0 to {len(GAINS)}", range(len(GAINS) + 1).__contains__),
+    },
+)
 """The runs of lab 2: one for each scale of the initial weights."""
 
 

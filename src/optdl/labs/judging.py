@@ -12,13 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from optdl.labs.lab import Lab, train_again
+from optdl.labs.lab import Lab, train_again, unusable
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 from optdl.observation import observe
 
 __all__ = ["TRAINED", "RecordCheck", "is_graded", "misread", "reasons"]
-
-Predicted = Callable[[Any], bool]
 
 TRAINED: dict[str, LabRecord] = {}
 """The runs that were trained again, by the key of the lab: its reading is compared with them."""
@@ -28,15 +26,14 @@ TRAINED: dict[str, LabRecord] = {}
 class RecordCheck:
     """What the record of a lab has to hold.
 
-    Each prediction has what is asked, in words, and whether an answer is one; each number that is
-    read off the curves what it is, in words, and the function that finds it in a record.
+    Each number that is read off the curves has what it is, in words, and the function that finds it
+    in a record.
     ``evaluate(weights)`` gives the score of the weights again, as the lab's ``score`` does, and
     the best run has to reach the ``level``. So many first losses, ``steps``, of each run in the
     record are compared with those of the new one.
     """
 
     lab: Lab
-    predictions: Mapping[str, tuple[str, Predicted]]
     evaluate: Callable[[Mapping[str, Tensor]], float]
     level: float
     readings: Mapping[str, tuple[str, Callable[[LabRecord], float]]]
@@ -104,8 +101,10 @@ def reasons(
     reached: Mapping[str, Tensor] = {}
     if isinstance(name, str):  # first: what is read is compared with it, whatever else is wrong
         reached = _train(check, user, parts, seed_of(name))
+    now = predictions()
+    yield from unusable(check.lab, name, now)
     yield from _of_another(check, record, name)
-    yield from _predicted(check, record, predictions())
+    yield from _predicted(check.lab, record, now)
     yield from _other_steps(check, record)
     yield from _too_little(check, reached)
 
@@ -127,9 +126,7 @@ def _train(
 
 def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[str]:
     graded = os.environ.get("GRADEBOX_STUDENT")
-    if not isinstance(name, str) or not name.strip():
-        yield f"`user()` must return your user name as text; it returns {name!r}"
-    elif graded and name != graded:
+    if graded and name != graded:
         yield f"`user()` returns {name!r}, and the work is that of {graded!r}"
     elif record.lab != check.lab.key:
         yield f"the record is one of {record.lab}; this is {check.lab.key}"
@@ -140,11 +137,9 @@ def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[st
         )
 
 
-def _predicted(check: RecordCheck, record: LabRecord, now: Any) -> Iterator[str]:
-    for name, (asked, fits) in check.predictions.items():
-        if not isinstance(now, dict) or name not in now or not fits(as_python(now[name])):
-            yield f"`predictions()` must give {name!r}: {asked}"
-        elif (kept := record.predictions.get(name)) != as_python(now[name]):
+def _predicted(lab: Lab, record: LabRecord, now: Mapping[str, Any]) -> Iterator[str]:
+    for name, (asked, fits) in lab.predictions.items():
+        if (kept := record.predictions.get(name)) != as_python(now[name]):
             stays = "a prediction stays, right or wrong"
             other = f"that is not {asked}, so delete {FILE} and train again"
             yield (

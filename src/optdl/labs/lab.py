@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 
 __all__ = ["Experiment", "Lab", "Parts", "finite_part", "last_accuracy", "on_threads", "perform"]
-__all__ += ["train_again", "train_run"]
+__all__ += ["Stopped", "train_again", "train_run", "unusable"]
 
 Parts = Mapping[str, Any]
 """What a student wrote, by the name that the lab asks for."""
@@ -43,6 +43,7 @@ class Lab:
     as many as the lab has when ``steps`` is None. ``score(curves)`` is that of a run that did not
     diverge; that of the best run has to reach a level. So many ``threads`` compute: for small
     networks one is fastest, as where other programs run, two wait for each other most of the time.
+    Each prediction that the lab asks for has what is asked, in words, and whether an answer is one.
     """
 
     key: str
@@ -50,6 +51,15 @@ class Lab:
     experiment: Experiment
     score: Callable[[Mapping[str, list[float]]], float] = last_accuracy
     threads: int = 1
+    predictions: Mapping[str, tuple[str, Callable[[Any], bool]]] = field(default_factory=dict)
+
+
+class Stopped(KeyboardInterrupt):
+    """Training was interrupted; the message says what is kept, and how to go on."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the message alone in a notebook."""
+        return [f"■ {self}"]
 
 
 def perform(
@@ -69,20 +79,41 @@ def perform(
     Raises
     ------
     RecordError
-        If the file is the record of another student or lab, or is damaged.
+        If the file is the record of another student or lab, or is damaged, or the user name or a
+        prediction is not of the kind that the lab asks for.
+    Stopped
+        When it is interrupted.
     """
+    for reason in unusable(lab, user, predictions):
+        raise RecordError(reason)
     record = _begun(lab, user, predictions, Path(path))
     bar = tqdm(lab.settings, disable=not progress, unit="run", desc=lab.key)
     for setting in bar:
         bar.set_postfix_str(", ".join(f"{name} {value}" for name, value in setting.items()))
         if record.find(setting) is None:
             start = time.perf_counter()
-            with on_threads(lab.threads):
-                curves, stop, _ = train_run(lab.experiment, parts, setting, seed_of(user))
+            try:
+                with on_threads(lab.threads):
+                    curves, stop, _ = train_run(lab.experiment, parts, setting, seed_of(user))
+            except KeyboardInterrupt:
+                kept = f"{len(record.runs)} of {len(lab.settings)} runs are finished and kept"
+                raise Stopped(
+                    f"{lab.key}: stopped. {kept}; run the cell again, and it goes on."
+                ) from None
             seconds = round(time.perf_counter() - start, 2)
             record.runs.append(Run(setting, curves, stop, seconds))
             record.save(path)
     return record
+
+
+def unusable(lab: Lab, user: Any, predictions: Any) -> Iterator[str]:
+    """Yield why a user name or predictions are none, whether or not they are right."""
+    if not isinstance(user, str) or not user.strip():
+        yield f"`user()` must return your user name as text; it returns {user!r}"
+    for name, (asked, fits) in lab.predictions.items():
+        got = predictions.get(name) if isinstance(predictions, dict) else predictions
+        if not isinstance(predictions, dict) or not fits(as_python(got)):
+            yield f"`predictions()` must give {name!r}: {asked}; it gives {got!r}"
 
 
 def _begun(lab: Lab, user: str, predictions: dict[str, Any], path: Path) -> LabRecord:

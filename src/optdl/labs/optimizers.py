@@ -44,6 +44,9 @@ LAB = Lab(
     "LAB-1",
     [{"optimizer": name, "lr": lr} for name in ("SGD", "AdamW") for lr in RATES],
     experiment,
+    predictions=dict.fromkeys(
+        ("SGD", "AdamW"), (f"one of the rates {', '.join(map(str, RATES))}", RATES.__contains__)
+    ),
 )
 """The runs of lab 1: two optimizers, each with all learning rates."""
 

@@ -18,17 +18,8 @@ from typing import Any
 from optdl.files import atomic_write
 from optdl.records import versions
 
-__all__ = [
-    "FILE",
-    "MAX_BYTES",
-    "LabRecord",
-    "RecordError",
-    "Run",
-    "as_python",
-    "contents",
-    "read_record",
-    "seed_of",
-]
+__all__ = ["FILE", "MAX_BYTES", "LabRecord", "RecordError", "Run", "as_python", "contents"]
+__all__ += ["read_record", "seed_of"]
 
 FILE = "record.json"
 """The name of a record, beside the notebook."""

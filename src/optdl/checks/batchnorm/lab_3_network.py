@@ -57,7 +57,8 @@ def _(rng):
         m, *widths = rng.integers(2, 7, size=hidden + 3).tolist()
         widths[-2] = widths[1]  # two hidden layers are alike
         x, y = rng.normal(size=(m + 2, widths[0])), rng.integers(0, widths[-1], size=m + 2)
-        yield tuple(widths), normalized, options, x.round(2), y, int(rng.integers(1000))
+        x = 30 * x.round(2)  # an `nn.ReLU6` gives at most 6
+        yield tuple(widths), normalized, options, x, y, int(rng.integers(1000))
 
 
 @exercise.fact("without normalization the scores are W₂ ReLU(W₁ x + b₁) + b₂")
@@ -88,8 +89,6 @@ you pass momentum where `nn.BatchNorm1d` expects eps; pass it by its name, `mome
 hidden layers of one width share a normalization, the same module; each layer has its own
     append(normalization( → append(vars(self).setdefault(widths[k + 1], normalization(
     momentum=momentum)) → momentum=momentum)))
-your scores go through a ReLU; the last layer has none
-    widths[-1])) → widths[-1]))\n        layers.append(nn.ReLU())
 your network ends with a softmax, which cross_entropy applies itself; return the scores
     return self.layers(x) → return self.layers(x).softmax(dim=1)
 your layers are those of a plain list, which a module does not know; put them into `nn.Sequential`

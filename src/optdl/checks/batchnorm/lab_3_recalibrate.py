@@ -61,6 +61,8 @@ your layers go on from their old averages and counts; set num_batches_tracked to
     layer.num_batches_tracked.zero_() → pass
 you call a method that PyTorch's classes have and yours lack; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → layer.reset_running_stats()
+you leave the network as it was; change the one that you are given, not a copy of it
+    layers = → return\n    layers =
 your layers keep their momentum, so the last minibatches count most and the old averages still
 count; set momentum to None for the pass
     layer.momentum = None → pass
@@ -71,10 +73,12 @@ you go through the children of the network and miss layers within them; take `mo
     model.modules() → model.children()
 your statistics are those of the first minibatch; go through all of them
     model(x) → model(x)\n        break
-your statistics are those of the last minibatch; take the mean over all of them
-    layer.momentum = None → layer.momentum = 1.0
 you go through the minibatches twice; a generator gives them once, and a loader may draw other ones
     model.train()\n    for → sum(1 for x in batches)\n    model.train()\n    for
+your minibatches count by their numbers of examples; here each of them counts the same
+    layer.momentum = None → seen = 0
+    model(x)
+    → seen += len(x)\n        for layer in layers: layer.momentum = len(x) / seen\n        model(x)
 you join all examples into one minibatch; here the statistics of the minibatches are averaged
     in batches: → in [torch.cat(list(batches))]:
 you set the averages back and not the count, so the first minibatch has a share of less than 1; set

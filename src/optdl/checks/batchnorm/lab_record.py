@@ -5,7 +5,7 @@ from functools import partial
 from torch import nn
 
 from optdl.checks.batchnorm.lab_3_network import Network
-from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples_seen, mean_losses
+from optdl.labs.batchnorm import LAB, WIDTHS, accuracies, examples_seen, mean_losses
 from optdl.labs.digits import accuracy, loaded, pixels
 from optdl.labs.judging import RecordCheck
 
@@ -31,13 +31,6 @@ _NUMBER = "after how many examples the accuracy at 64 first exceeds 0.8 (0 if it
 
 RECORD = RecordCheck(
     lab=LAB,
-    predictions={
-        "size": ("one of the sizes 64, 8 and 2", SIZES.__contains__),
-        "accuracy": (
-            "a number between 0 and 1",
-            lambda value: isinstance(value, int | float) and 0 <= value <= 1,
-        ),
-    },
     evaluate=_evaluate,
     level=0.84,
     readings={

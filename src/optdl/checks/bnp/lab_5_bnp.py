@@ -126,6 +126,11 @@ them; save lists, in the order of the layers
     state["mean"][k] → state["mean"][self.layers[k]]
 your step leaves `eps1` and `eps2` at their default values; use those that the constructor is given
     self.eps1 * var.max() + self.eps2 → 1e-2 * var.max() + 1e-4
+your averages begin with the first minibatch; they begin with the mean 0 and the variance 1
+    self.rows[k] = len(h)
+    → self.rows[k], share, layer.seen = len(h), 1 - self.rho * hasattr(layer, "seen"), True
+    h.mean(dim=0), 1 - self.rho → h.mean(dim=0), share
+    correction=0), 1 - self.rho → correction=0), share
 ρ and 1 − ρ are the wrong way round; ρ is the weight of the old average
     = rho, eps1, eps2 → = 1 - rho, eps1, eps2
 your variance divides by N − 1; BNP divides by N, which is `correction=0`
@@ -143,8 +148,6 @@ your step computes new gradients, and those of the parameters stay as they are; 
     bias.div_(q2).sub_( → bias = bias.div(q2).sub(
 you look at the children alone and miss layers in blocks; `modules()` finds layers at every depth
     model.modules() → model.children()
-you precondition a layer once for each block around it; `model.modules()` finds each layer once
-    for one in model.modules() → for block in model.modules() for one in block.modules()
 you keep the size of the first minibatch; q² needs that of the last one
     self.rows[k] = len(h) → self.rows[k] = layer.first = getattr(layer, "first", len(h))
 you take the size of a minibatch in evaluation mode; q² needs that of the last one in training mode

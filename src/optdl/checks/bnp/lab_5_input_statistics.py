@@ -66,7 +66,7 @@ your variance is the mean of the squares; subtract the mean first: `h.var(dim=0,
 your list is in the order in which the layers were called; the order is that of `model.modules()`
     [seen[layer] for layer in layers] → list(seen.values())
 your hook returns something, which takes the place of the layer's input; let it return None
-    correction=0)) → correction=0))\n        return h - h.mean(dim=0)
+    correction=0)) → correction=0))\n        return seen[layer]
 you remove hooks that are not yours; call `remove()` of your own handles
     for handle in handles:\n            handle.remove()
     → for layer in layers:\n            layer._forward_pre_hooks.clear()

@@ -90,6 +90,12 @@ you subtract the means times the sum of the bias gradient; each output i has its
     torch.outer(grad_bias, mean) → grad_bias.sum() * mean
 you add the means times the bias gradient; they are subtracted from the weight gradient
     grad_weight.sub_( → grad_weight.add_(
+you take the largest σ; ε₁ multiplies the largest variance, σ²
+    var.max() → var.max().sqrt()
+your ε₁ and ε₂ are exchanged; ε₁ multiplies the largest variance
+    eps1 * var.max() + eps2 → eps2 * var.max() + eps1
+you divide whole numbers by `//`; n/N is a fraction
+    / batch_size → // batch_size
 your quotient is upside down; q² is max{n/N, 1}
     grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]
 you return new gradients, and the given ones stay as they are; change these in place

@@ -34,7 +34,9 @@ def _(rng):
         count, rows, features = rng.integers(2, [6, 6, 5])
         x, y = rng.normal(size=(count, rows, features)), rng.integers(0, 3, size=(count, rows))
         lr = round(rng.uniform(0.05, 0.2), 2)
-        yield x.round(2), y, lr, int(rng.integers(1000)), preconditioned
+        x, y = [*x.round(2)], [*y]
+        x[-1], y[-1] = x[-1][1:], y[-1][1:]  # the last minibatch may be smaller
+        yield x, y, lr, int(rng.integers(1000)), preconditioned
 
 
 @exercise.fact("at a learning rate of 0 the weights stay, whatever BNP does to the gradients")
@@ -63,6 +65,9 @@ you never call `bnp.step()`; its place is between `backward` and `optimizer.step
     bnp.step() → pass
 you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
+your first step has the gradients from before the call, too; clear them before each `backward`
+    optimizer.zero_grad() →
+    optimizer.step() → optimizer.step(), optimizer.zero_grad()
 you clear the gradients after `backward`, so no step changes anything; clear them before
     optimizer.zero_grad() →
     loss.backward() → loss.backward(), optimizer.zero_grad()

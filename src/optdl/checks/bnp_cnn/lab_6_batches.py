@@ -29,9 +29,9 @@ exercise = Exercise("LAB-6:batches", Batches, use=drivers.batches)
 
 @exercise.cases
 def _(rng):
-    for rest, device in [(1, "cpu"), (0, "cpu"), (2, "cpu"), (1, "meta")]:
-        size = int(rng.integers(rest + 2, 6))
-        m = int(rng.integers(1, 4)) * size + rest
+    for rest, device in [(1, "cpu"), (0, "cpu"), (-1, "cpu"), (1, "meta")]:
+        size = int(rng.integers(3, 6))
+        m = int(rng.integers(2, 6)) * size + rest
         x = rng.normal(size=(m, *rng.integers(1, 4, size=3))).round(2)
         yield x, rng.permutation(m), size, int(rng.integers(1000)), device
 

@@ -85,6 +85,8 @@ your file has the states of certain parts only; save each of `parts`, whatever i
     → name in content["parts"] and part.load_state_dict(content["parts"][name])
 you do not put the generators back, so after an interruption other numbers are drawn
     generator.set_state(state) → pass
+you keep the state of PyTorch's global generator; keep those of `generators`
+    one.get_state() → torch.get_rng_state()
 you set the generators to their seeds, so they draw once more the same; keep their states
     get_state() → initial_seed()
     set_state( → manual_seed(

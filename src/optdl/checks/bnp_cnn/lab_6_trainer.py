@@ -110,6 +110,9 @@ your network stays in evaluation mode; call `self.model.train()` first
     self.model.train() →
 you never clear the gradients, to which `backward` adds; call `self.optimizer.zero_grad()` each time
     self.optimizer.zero_grad() →
+your first step has the gradients from before the call, too; clear them before each `backward`
+    self.optimizer.zero_grad() →
+    self.scaler.update() → self.scaler.update(), self.optimizer.zero_grad()
 your forward pass calls `self.model`, which is never compiled; call `self.forward`
     self.forward(x) → self.model(x)
 your minibatches stay where they are; bring x and y to `self.device`
@@ -120,6 +123,8 @@ your forward pass runs in float32; put it and the loss into `with self.autocast:
 you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which keeps
 small gradients above the smallest number of float16
     self.scaler.scale(loss).backward() → loss.backward()
+you return the losses times the scale; return the losses themselves
+    loss.detach() → self.scaler.scale(loss).detach()
 you clip gradients times the loss scale; call `self.scaler.unscale_(self.optimizer)` before you clip
     self.scaler.unscale_(self.optimizer) →
 you do not clip; limit the norm of all gradients together to `self.max_norm`

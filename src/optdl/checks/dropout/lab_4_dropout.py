@@ -102,8 +102,6 @@ you draw in the dtype of x, which gives other numbers; draw in torch's default, 
     x.shape, → x.shape, dtype=x.dtype,
 no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
     return x * → return x.detach() *
-you do not divide what is kept; divide it by 1 − p, so that the mean stays
-    / (1 - self.p) →
 your generator begins with a seed of its own; give it yours with `manual_seed(seed)`
     .manual_seed(seed) →
 """)

@@ -96,6 +96,8 @@ your training loss is the mean over the minibatches, so a small last one counts 
 each by its number of examples
     * len(rows) →
     total / len(y) → total / -(-len(y) // batch)
+you multiply each mean loss by `batch`; the last minibatch may be smaller, so take its own number
+    * len(rows) → * batch
 your training loss is that of the last minibatch; it is the mean over the examples of the epoch
     total / len(y) → loss.item()
 you compute the training loss after the epoch, without dropout; it is a mean of the steps' losses
@@ -123,11 +125,8 @@ you apply softmax before cross_entropy, which applies it itself; give it the sco
 you restore the best weights only where training stops early; restore them after the last epoch, too
     break\n    if stopper is not None:\n        stopper.restore(model)
     → stopper.restore(model)\n            break
-you leave the loop one epoch late; leave it in the epoch in which `update` returns True
-    losses, checked = [], [] → losses, checked, stop = [], [], False
-    if stopper is not None and stopper.update(model, checked[-1]):\n            break
-    → if stop:\n            break\n
-            stop = stopper is not None and stopper.update(model, checked[-1])
+you tell the stopper the training loss; it is to see the validation loss
+    update(model, checked[-1]) → update(model, losses[-1])
 you ask the stopper and do not stop; leave the loop when `update` returns True
     break → pass
 """)

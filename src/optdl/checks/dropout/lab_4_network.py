@@ -53,10 +53,14 @@ all your dropout layers have the same seed, so their masks are alike; the k-th h
     count += 1 → pass
 you go through `modules()`, which gives the network itself, too; go through `model`, layer by layer
     for layer in model: → for layer in model.modules():
+you go through `children()`, which gives a layer that stands twice once; go through `model`
+    for layer in model: → for layer in model.children():
 you put one and the same layer behind each ReLU; make a new one for each
     count = 0 → drop = Dropout(p, seed)
     append(Dropout(p, seed + count)) → append(drop)
     count += 1 → pass
+you give your layers the probability of keeping; p is that of dropping
+    append(Dropout(p → append(Dropout(1 - p
 your first layer has the seed seed + 1; k counts from 0
     count = 0 → count = 1
 you multiply the seed; the layer behind the k-th ReLU has the seed seed + k

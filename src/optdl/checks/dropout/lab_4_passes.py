@@ -75,6 +75,9 @@ you average the scores; average the probabilities of the passes
 you average the scores, and measure their spread; take the softmax of each pass first
     model(x).softmax(dim=1) → model(x)
     found.mean(dim=0) → found.mean(dim=0).softmax(dim=1)
+your spread is that of the scores; measure that of the probabilities
+    model(x).softmax(dim=1) → model(x)
+    found.mean(dim=0) → found.softmax(dim=2).mean(dim=0)
 you return scores; take the softmax of each pass first
     model(x).softmax(dim=1) → model(x)
 your softmax goes over the examples; the probabilities of each example add up to 1
@@ -83,8 +86,6 @@ you compute one pass and repeat it; draw new masks for each pass
     [model(x).softmax(dim=1) for _ in range(passes)] → [model(x).softmax(dim=1)] * passes
 you divide by the number of passes; the standard deviation here divides by one less, as `std` does
     std(dim=0) → std(dim=0, correction=0)
-your mean and deviation go over the examples; take them over the passes
-    found.mean(dim=0), found.std(dim=0) → found.mean(dim=1), found.std(dim=1)
 you switch on layers of other names, such as `nn.Dropout1d`; the name of the class is Dropout
     type(module).__name__ == "Dropout" → "Dropout" in type(module).__name__
 you switch on nn.Dropout alone, and your own layer stays off; go by the class's name, Dropout

@@ -3,7 +3,7 @@
 import numpy as np
 
 from optdl.labs.digits import accuracy, dense, loaded, standardized
-from optdl.labs.dropout import EPOCHS, LAB, RATES, WIDTHS, curves
+from optdl.labs.dropout import LAB, RATES, WIDTHS, curves
 from optdl.labs.judging import RecordCheck
 
 
@@ -20,10 +20,6 @@ def _validation(record, p=0.0):
 
 RECORD = RecordCheck(
     lab=LAB,
-    predictions={
-        "p": ("one of the rates " + ", ".join(map(str, RATES)), RATES.__contains__),
-        "epoch": (f"a whole number from 1 to {EPOCHS}", range(1, EPOCHS + 1).__contains__),
-    },
     evaluate=_evaluate,
     level=0.7,
     readings={

@@ -65,6 +65,9 @@ layers behind; scale a layer before you measure the next
     layer.weight.div_( → layer.scale = (
     handle.remove()
     → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
+your hook scales a layer after its output is computed, which the next one reads; use a pre-hook
+    (layer, inputs) → (layer, inputs, output)
+    forward_pre_hook → forward_hook
 you divide by the variance; divide by the standard deviation
     output.std( → output.var(
 your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`

@@ -13,7 +13,7 @@ def activation_statistics(model, x):
 
     Source: LAB-2.
     """
-    found = {}
+    found = dict.fromkeys(k for k, one in model.named_modules() if isinstance(one, nn.ReLU))
 
     def watch(name):
         def hook(module, inputs, h):
@@ -24,9 +24,8 @@ def activation_statistics(model, x):
         return hook
 
     handles = []
-    for name, module in model.named_modules():
-        if isinstance(module, nn.ReLU):
-            handles.append(module.register_forward_hook(watch(name)))
+    for name in found:
+        handles.append(model.get_submodule(name).register_forward_hook(watch(name)))
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -77,8 +76,12 @@ exercise.help(r"""
    these truth values.
 all your hooks use the name of the last ReLU; let a function make each hook, with its own name
     found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]
+your dict is in the order in which the ReLUs were called; the order is that of `named_modules()`
+    mean, std → found.pop(name)\n            mean, std
 you measure the input of the ReLU; measure its output, the third argument of a forward hook
     mean, std = → h = inputs[0]\n            mean, std =
+your hook returns something, which takes the place of the output; let it return None
+    "dead": dead} → "dead": dead}\n            return found[name]
 you keep the output and measure it after the forward pass, when a module that works in place has
 overwritten it; measure in the hook, or keep a copy
     return hook →

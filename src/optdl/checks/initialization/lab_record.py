@@ -1,7 +1,7 @@
 """What the record of the lab's runs has to hold."""
 
 from optdl.labs.digits import accuracy, loaded, standardized
-from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
+from optdl.labs.initialization import DEPTH, LAB, curves_by_start, deviations, network
 from optdl.labs.judging import RecordCheck
 
 
@@ -21,13 +21,6 @@ def _factor(start):
 
 RECORD = RecordCheck(
     lab=LAB,
-    predictions={
-        name: (f"{what}, from {least} to {most}", range(least, most + 1).__contains__)
-        for name, what, least, most in (
-            ("vanished", "the number of a hidden layer", 1, DEPTH),
-            ("trained", "a number of networks", 0, len(GAINS)),
-        )
-    },
     evaluate=lambda weights: accuracy(loaded(network(), weights), *standardized()[2:]),
     level=0.75,
     readings={

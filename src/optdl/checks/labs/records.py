@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from optdl.checks.catalog import of_row
-from optdl.checks.report import WHY, CheckFailed
+from optdl.checks.report import WHY, CheckFailed, Stopped
 from optdl.checks.summary import note
 from optdl.labs.judging import TRAINED, RecordCheck, is_graded, misread, reasons
 from optdl.labs.records import LabRecord, RecordError, read_record
@@ -68,6 +68,8 @@ def _say(
         reason = next(wrong(LabRecord.parse(observe(read_record, answer))), None)
     except RecordError as error:
         reason = str(error)
+    except KeyboardInterrupt:
+        raise Stopped(f"■ {title}: stopped; it says nothing until all runs are repeated.") from None
     except NotImplementedError:
         reason = "a function that is needed here is not written yet"
     if reason is not None:

@@ -81,6 +81,9 @@ your first step has t = 0 in the correction, which divides by 0; increase t befo
     t=0 → t=-1
 δ stands inside your root; it is added to √r̂
     (r.sqrt() + group["eps"]) → (r + group["eps"]).sqrt()
+you add δ before you correct √r; add it to √r̂
+    (r.sqrt() + group["eps"])
+    → ((state["r"].sqrt() + group["eps"]) / (1 - beta2 ** state["t"]) ** 0.5)
 you divide by r̂ itself; take its square root
     r.sqrt() → r
 you count the updates of all parameters in one t; keep t for each parameter, in `self.state[p]`
@@ -106,6 +109,10 @@ you shrink the weights after the step, and the step with them; shrink them first
 you keep m̂ and r̂, which the next step corrects once more; keep m and r, and name m̂ and r̂ anew
     m = state → m = state["m"] = state
     r = state → r = state["r"] = state
+you do not correct r, which begins at 0; divide it by 1 − β₂ᵗ
+    / (1 - beta2 ** state["t"]) →
+your first step has t = 2 in the correction; increase t once, before you use it
+    t=0 → t=1
 you do not correct m, which begins at 0; divide it by 1 − β₁ᵗ
     / (1 - beta1 ** state["t"]) →
 """)

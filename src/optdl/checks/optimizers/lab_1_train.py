@@ -35,10 +35,12 @@ def _(rng):
     ):
         count, m = rng.integers(2, 7, size=2)
         x = [*rng.normal(size=(count, m, rng.integers(2, 5))).round(2)]
-        yield x, [*rng.integers(0, 3, size=(count, m))], int(rng.integers(1000)), momentum, given
+        y = [*rng.integers(0, 3, size=(count, m))]
+        x[-1], y[-1] = x[-1][1:], y[-1][1:]  # the last minibatch may be smaller
+        yield x, y, int(rng.integers(1000)), momentum, given
 
 
-@exercise.fact("a loss is the mean of −ln p, with p the probability of the correct class")
+@exercise.fact("in training mode the first loss is the mean of −ln p of the correct classes")
 def _(function, rng):
     def by_hand(model, optimizer, batches):
         [(x, y)] = batches
@@ -55,6 +57,10 @@ exercise.help(r"""
    gradients where the optimizer reads them.
 3. Switch to training mode. For each minibatch, do the four things of the task in their order, and
    append the loss, as a number, to a list that you return after the loop.
+you leave out a minibatch that is smaller; take a step with each
+    losses = [] → losses, size = [], 0
+    optimizer.zero_grad()
+    → size = max(size, len(y))\n        if len(y) < size: continue\n        optimizer.zero_grad()
 you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 you clear the gradients once; `backward` adds to them, so call `optimizer.zero_grad()` in each step

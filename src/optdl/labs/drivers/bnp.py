@@ -72,7 +72,7 @@ def bnp(kind, x, widths, seed, options, event):
 
 @driver(
     f"the statistics; whether they have a graph; {HOOKS}; the mode of the network afterwards; the "
-    "exception of a pass that fails",
+    "exception of a pass that fails; forward passes",
 )
 def input_statistics(function, x, widths, seed, fails):
     """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
@@ -80,13 +80,14 @@ def input_statistics(function, x, widths, seed, fails):
     for k in range(len(widths) - 1):
         layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
     model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
-    layers[-2].register_forward_pre_hook(lambda layer, inputs: None)
-    raised = None
+    passes, raised = [], None
+    layers[-2].register_forward_pre_hook(lambda *_: passes.append(1))
     if fails:
         early = nn.Identity()
         early.add_module("last", layers[-2])
         model.insert(0, early)
     result = function(model, x)
+    count = len(passes)
     if fails:
         try:
             function(model, torch.zeros(2, widths[0] + 1, dtype=x.dtype))
@@ -94,7 +95,7 @@ def input_statistics(function, x, widths, seed, fails):
             raised = type(error).__name__
     has_graph = "grad" in repr(result)  # whatever was returned
     pairs = tuple(result) if isinstance(result, list) else result  # of arrays of several lengths
-    return pairs, has_graph, hooks(model), mode(model), raised
+    return pairs, has_graph, hooks(model), mode(model), raised, count
 
 
 @driver(
@@ -108,7 +109,7 @@ def precondition(function, gradients, mean, var, batch_size, options):
 
 @driver(
     "the losses; the type of what is returned; the weights at the end; how many gradients each "
-    "bnp.step finds",
+    "bnp.step finds; forward passes",
 )
 def train(function, x, y, lr, seed, preconditioned):
     """Train a network with dropout; BNP's stand-in makes gradients twice as large, plus a tenth."""
@@ -121,9 +122,15 @@ def train(function, x, y, lr, seed, preconditioned):
             for gradient in gradients:
                 gradient.mul_(2).add_(0.1)
 
-    layers = nn.Linear(x.shape[2], 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3)
+        def remove(self):
+            raise RuntimeError("training goes on after this call: leave the hooks of `bnp`")
+
+    layers = nn.Linear(x[0].shape[1], 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3)
     model = fill(nn.Sequential(*layers).double(), seed).eval()
+    model(x[0]).sum().backward()  # gradients are there already
+    passes = []
+    model[0].register_forward_hook(lambda *_: passes.append(1))
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.5)
     torch.default_generator.manual_seed(seed + 1)
     losses = function(model, optimizer, BNP() if preconditioned else None, [*zip(x, y)])  # noqa: B905
-    return losses, type_of(losses), [*model.parameters()], found
+    return losses, type_of(losses), [*model.parameters()], found, len(passes)

@@ -191,6 +191,8 @@ def trainer(kind, x, y, options, with_bn, seed):
         return scale(loss)
 
     trainer.scaler.scale = noting
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)  # of an earlier step
     weight = next(model.parameters())
     weight.register_hook(lambda _: backward.append(torch.is_autocast_enabled("cpu")))
     losses = trainer.epoch(batches)

@@ -71,15 +71,15 @@ def fit(function, x, y, epochs, lr, batch, seed, last):
 )
 def network(function, x, sizes, p, seed):
     """Look at the layers of the new network and of the given one; x passes in evaluation mode."""
-    before = [nn.Linear(*sizes[:2])]
+    before, relu = [nn.Linear(*sizes[:2]), nn.LeakyReLU()], nn.ReLU()
     for k in range(1, len(sizes) - 1):
-        before += [nn.ReLU(), nn.Linear(*sizes[k : k + 2])]
+        before += [relu, nn.Linear(*sizes[k : k + 2])]  # one layer may stand in several places
     given = fill(nn.Sequential(*before).double(), seed + 50)
     model = function(given, p, seed)
     layers, ones = list(model), torch.ones(2, 6)
     torch.default_generator.manual_seed(seed + 70)
     dropped = [layer for layer in layers if type(layer).__name__ == "Dropout"]
-    masks = [layer(ones) for layer in dropped]
+    masks = [layer(ones) for layer in model.modules() if type(layer).__name__ == "Dropout"]
     kept = [layer for layer in layers if layer not in dropped] == before
     names = (" ".join(type(layer).__name__ for layer in network) for network in (layers, given))
     return *names, kept, masks, model.eval()(x)

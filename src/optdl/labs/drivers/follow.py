@@ -38,8 +38,11 @@ def driver(parts: str, closed: str = "") -> Callable[[Callable[..., Any]], Calla
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def follow(answer: Any, *values: Any, is_open: bool = not closed) -> Any:
-            with _closed([] if is_open else closed.split("; ")):
-                return _with_arrays(function(answer, *map(_with_tensors, values)))
+            with torch.enable_grad(), _closed([] if is_open else closed.split("; ")):
+                result = _with_arrays(function(answer, *map(_with_tensors, values)))
+                if not torch.is_grad_enabled():
+                    raise RuntimeError("autograd stays off; use `with torch.no_grad():`")
+                return result
 
         vars(follow)["parts"] = parts
         return follow

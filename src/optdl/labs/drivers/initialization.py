@@ -17,9 +17,10 @@ def initialize(function, kind, sizes, gain, seed):
     if kind == "dense":
         model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
     elif kind == "nested":
+        last = nn.modules.linear.NonDynamicallyQuantizableLinear(b, c)  # a subclass of nn.Linear
         inner = nn.Sequential(nn.Linear(b, b, bias=False), nn.LayerNorm(b), nn.ReLU())
-        first = nn.Embedding(c, a), nn.Linear(a, b), nn.ReLU()
-        model = nn.Sequential(*first, inner, nn.Linear(b, c))
+        first = nn.Embedding(c, a), nn.Conv1d(b, a, 2), nn.Linear(a, b), nn.ReLU()
+        model = nn.Sequential(*first, inner, last)
     else:
         second = nn.Conv2d(2 * b, 2, (1, 2), groups=2 if kind == "groups" else 1)
         convolutions = nn.Conv2d(a, 2 * b, 3), nn.ReLU(), second, nn.BatchNorm2d(2)
@@ -76,6 +77,7 @@ def ratios(function, x, y, seed, optimizer, last):
     if last == "convolution":
         layers[3:] = nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 1, 3), nn.Flatten()
     model = fill(nn.Sequential(*layers).double().eval(), seed)
+    model[0].requires_grad_("frozen" not in last)
     rule = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     if optimizer == "Adam":
         rule = torch.optim.Adam(model.parameters(), lr=0.02)
@@ -97,6 +99,8 @@ def statistics(function, widths, x, seed, training):
         for inputs, units in pairwise(widths):
             last = nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
             layers.append(nn.Sequential(nn.Linear(inputs, units), nn.BatchNorm1d(units), *last))
+        if len(widths) > 2:  # what is called last comes early in ``named_modules``
+            layers[0].add_module("last", layers[-1])
         model = fill(nn.Sequential(*layers).double(), seed)
         for layer in model.modules():
             if isinstance(layer, nn.BatchNorm1d):
