@@ -8,9 +8,7 @@ from torch import nn
 from optdl.labs.drivers.follow import HOOKS, STILL, are_same, driver, fill, hooks, mode, type_of
 
 
-@driver(
-    f"the weights; the biases; the parameters of other layers; {STILL}",
-)
+@driver(f"the weights; the biases; the parameters of other layers; {STILL}")
 def initialize(function, kind, sizes, gain, seed):
     """Initialize a network: dense, nested, convolutional, or with groups."""
     a, b, c = sizes
@@ -38,9 +36,7 @@ def initialize(function, kind, sizes, gain, seed):
     )
 
 
-@driver(
-    f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}",
-)
+@driver(f"the weights; the biases; the deviations of the outputs; {STILL}; {HOOKS}")
 def mend(function, equal, widths, x, seed):
     """Mend a network with layers of equal weights, of equal rows, and of a single last unit."""
     layers = [nn.Linear(x.shape[1], widths[0]), nn.ReLU()]

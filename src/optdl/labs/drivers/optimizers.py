@@ -8,9 +8,7 @@ from torch import nn
 from optdl.labs.drivers.follow import driver, type_of
 
 
-@driver(
-    "the losses; the type of what is returned; the weights; forward passes",
-)
+@driver("the losses; the type of what is returned; the weights; forward passes")
 def train(function, x, y, seed, momentum, given):
     """Train a network that has dropout and comes in evaluation mode, as after a test."""
     torch.default_generator.manual_seed(seed)
