@@ -610,6 +610,19 @@ L1-05 wrong
     bad += 1 → pass
 L1-18:uphill wrong
     curvature > 0 → curvature >= 0
+L1-18:gain wrong
+    direction @ hessian @ direction → abs(direction @ hessian @ direction)
+L1-21 wrong
+    if smallest > tolerance → if np.diag(hessian).min() > tolerance
+F-16 wrong
+    < len(rates) - 1 → < np.flatnonzero(np.isfinite(np.mean(search, axis=1)))[-1]
+L2-06 wrong
+    theta = theta - lr → r = largest * (1 - beta2**t)\n        theta = theta - lr
+# for one example a rounding error may stand under the root
+L1-06 right
+    - norm**2) → - norm**2 - 1e-18)
+L2-06:step right
+    + delta), m, r → + delta), [*m], [*r]
 L1-17 wrong
     > 1e-12 * values[-1] → > 1e-4 * values[-1]
 L1-17 wrong

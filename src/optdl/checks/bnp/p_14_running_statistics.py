@@ -61,8 +61,6 @@ you measure one example from its own mean, so its variance is 0; measure it from
     (H[0] - mean) ** 2 if len(H) == 1 else →
 you measure every minibatch from the running mean; only a minibatch of one example needs it
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)
-your variance divides by N − 1; BNP divides by N
-    H.var(axis=0) → H.var(axis=0, ddof=1)
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average
     mean, var = 0.0, 1.0 → rho, mean, var = 1 - rho, 0.0, 1.0
 """)

@@ -57,8 +57,7 @@ you add a constant amount in each step; a step multiplies the distance by 1 + η
     np.log(1 + lr * curvature) → (lr * curvature * distance)
 you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)
     np.log(1 + lr * curvature) → (lr * curvature)
-you round the quotient up as it is; where it should be 3, rounding errors can make it slightly
-larger, so subtract 1e-12 first
+you round up the quotient as it is; a rounding error can make it too large, so subtract 1e-12 first
     steps - 1e-12 → steps
 you round down; after so many steps the distance may still be below R, so round up
     np.ceil(steps - 1e-12) → steps

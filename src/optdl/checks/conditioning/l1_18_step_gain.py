@@ -19,7 +19,8 @@ def _(rng):
         gradient, direction = rng.normal(size=n).round(1) + 0.05, rng.normal(size=n).round(1) + 0.15
         gradient += 9 * direction * (low == 3)  # the last step goes downhill
         lr = round(float(rng.uniform(least, most)), 2)
-        yield gradient, random_hessian(rng, n).round(1) + np.eye(n), lr, direction
+        hessian = (random_hessian(rng, n).round(1) + np.eye(n)) * (-1 if low == 2 else 1)
+        yield gradient, hessian, lr, direction
 
 
 @exercise.fact("the prediction is exact on a quadratic")

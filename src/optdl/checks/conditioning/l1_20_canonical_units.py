@@ -47,8 +47,6 @@ your norm lacks the bias; a unit's incoming weights are its row of W and its bia
     + b**2 →
 you multiply the outgoing weight by the factor; divide it by the factor
     v / t → v * t
-you balance the units and leave them in their order; sort them by their outgoing weights
-    np.argsort(v) → np.arange(len(v))
 you sort the outgoing weights alone; a unit moves with all its weights
     W[order], b[order] → W, b
 you sort by the outgoing weights before the scaling, which changes them; sort afterwards

@@ -44,7 +44,7 @@ def _(rng):
     a, b = positive[:2]
     off = round(float(rng.uniform(1.1, 2) * max(a, b)), 1)
     yield case(positive[:2]) | {"hessian": np.array([[a, off], [off, b]])}
-    for signs in ((-1, 1), (-1, -1, 1), (-1, 0, 1), (-1, -1, -1), (1, 1, 1), (0, 0)):
+    for signs in ((-1, 1), (-1, -1, 1), (-1, 0, 1), (-1, -1, -1), (1, 1, 1), (0, 0), (0, 1)):
         k = len(signs)
         values = np.where(signs, signs * rng.uniform(1, 2, size=k), tiny)
         rotation, _ = np.linalg.qr(rng.normal(size=(k, k)))
@@ -66,8 +66,7 @@ exercise.help(r"""
    minus the tolerance, in three tests for three kinds; what remains is degenerate.
 you look at the diagonal entries; at a saddle all may be positive, so compute the eigenvalues
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
-you look for a negative determinant; it says nothing of single signs, so compare the smallest and
-the largest eigenvalue with the tolerance
+you look for a negative determinant; compare the smallest and the largest eigenvalue with ±tolerance
     smallest < -tolerance and largest > tolerance → np.linalg.det(hessian) < 0
 you compare the entries of the gradient with the tolerance; compare its norm
     np.linalg.norm(gradient) → np.max(np.abs(gradient))

@@ -45,8 +45,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What is the sign of $J'$ to the right of the last root, and between the last two? Which of these
    roots is therefore a minimum?
-2. Every second root is a minimum, the first one included. A step subtracts $\eta J'(w)$, for all
-   starts at once.
+2. Every second root is a minimum, the first included. A step subtracts $\eta J'(w)$ of each start.
 3. `w[:, None] - roots` has a row for each start; multiply along the rows. After the last step,
    `np.argmin` of the distances says which minimum is nearest to each end.
 you count maxima as well; gradient descent leaves them, so take every second root
@@ -55,6 +54,7 @@ you return the maxima; J' goes from − to + at the first root, so that is a min
     roots[::2] → roots[1::2]
 your distances have signs, and the smallest is the most negative; take their absolute values
     np.abs(w[:, None] - minima) → (w[:, None] - minima)
+    with `argmin` or `min`, else your answer is the last minimum for every start
 you return where the descents end; return the minimum nearest to each end
     minima[nearest] → w
 you return the number of each minimum; return the minimum itself

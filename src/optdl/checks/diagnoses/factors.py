@@ -78,6 +78,8 @@ def _operand(part: Part) -> str:
                     # of another shape, it is there again and again
                     alone = np.shape(pair.one.case[one[0]]) == pair.right.shape
                     line = f", in each {'column' if one[1] else 'row'}"
+                    is_part = one[0] == part.name and "argument" not in text
+                    text = text.replace("`", "the argument `", 1) if is_part else text
                     return text.format(one[0]) + line * (text.endswith("itself") and not alone)
     return ""
 

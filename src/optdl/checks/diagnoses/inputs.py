@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optdl.checks.diagnoses.evidence import Evidence, changed, listed, near, numbers, put
+from optdl.checks.diagnoses.values import is_level
 from optdl.checks.exercise import Case
 from optdl.observation import observe, source_of
 
@@ -65,8 +66,10 @@ PARTS: tuple[tuple[str, slice, str], ...] = (
 
 def other_call(evidence: Evidence) -> str:
     """Return the change of the arguments for which the answer would be right."""
+    alike = any(map(is_level, evidence.wrong))
     for text, change in _changes(evidence) if _differ(evidence) else ():
-        if _explains(evidence, text, change):
+        # one number again and again tells of an argument that is fixed, and of no other change
+        if not (alike and " = " not in text) and _explains(evidence, text, change):
             names = listed([part.name for part in evidence.wrong if part.name])
             verb = "are" if len(evidence.wrong) > 1 else "is"
             code = observe(source_of, evidence.function)

@@ -169,18 +169,25 @@ def arguments(evidence: Evidence) -> str:
 
 
 def branch(evidence: Evidence) -> str:
-    """Name the special value, such as that of a branch, that is right wherever the answer errs."""
-    expected = [one.right.value for one in evidence.tried]
-    wrong = [*compress(expected, evidence.wrong_cases)]
-    if len(wrong) < 2 or not all(map(_is_special, wrong)) or len(set(wrong)) > 1:
-        return ""
-    others = any(right != wrong[0] for right in expected)
-    return f"in every case that differs, the right answer is {show(wrong[0])}" if others else ""
+    """Name the special value, or the two, as of a branch, that are right where the answer errs."""
+    cases = zip(evidence.tried, evidence.wrong_cases, strict=True)
+    found = {"answer": [(one.right.value, wrong) for one, wrong in cases]}
+    for part in filter(lambda part: part.name, evidence.wrong):
+        found[f"`{part.name}`"] = [(pair.right, not near(*pair[:2])) for pair in part.pairs]
+    for name, pairs in found.items():
+        special = {_special(right) for right, wrong in pairs if wrong}
+        few = len(special) == 1 or (len(special) == 2 and not special <= {-1, 0, 1})
+        others = {_special(right) for right, _ in pairs} - special
+        if few and others and None not in special and sum(wrong for _, wrong in pairs) >= 2:
+            either = " or ".join(sorted(map(show, special)))
+            return f"in every case that differs, the right {name} is {either}"
+    return ""
 
 
 def size(evidence: Evidence) -> str:
     """Say how large the wrong numbers of the answer, or of a part, are beside the right ones."""
-    for part in evidence.wrong if all(part.same_shape for part in evidence.wrong) else ():
+    wrong = sorted(evidence.wrong, key=lambda part: -len(part.wrong_pairs))
+    for part in wrong if all(part.same_shape for part in wrong) else ():
         entries = [*zip(part.wrong_pairs, part.differing, strict=True)]
         right, got = (np.concatenate([pair[k][at] for pair, at in entries]) for k in (0, 1))
         if len(np.unique(right)) < 3:  # such as truths
@@ -201,9 +208,11 @@ def size(evidence: Evidence) -> str:
     return ""
 
 
-def _is_special(right: Any) -> bool:
-    is_number = isinstance(right, int | float)
-    return isinstance(right, str) or (is_number and (right in (-1, 0, 1) or np.isinf(right)))
+def _special(right: Any) -> Any:
+    """Return a text, or the number such as 0 that an answer is in every entry, or None."""
+    values = np.unique(right).tolist() if isinstance(right, np.ndarray) else [right]
+    is_number = len(values) == 1 and values[0] in (-1, 0, 1, np.inf, -np.inf)
+    return values[0] if is_number or isinstance(right, str) else None
 
 
 def _conditions(case: Case) -> dict[str, bool]:

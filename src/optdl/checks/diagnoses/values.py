@@ -47,6 +47,13 @@ def _still(path: np.ndarray) -> bool:
     return path.ndim >= 2 and len(path) >= 3 and near(np.broadcast_to(path[0], path.shape), path)
 
 
+def is_level(part: Part) -> bool:
+    """Tell vectors that hold one number again and again, where the expected ones do not."""
+    long = [[len(np.unique(a)) for a in pair[:2]] for pair in part.pairs if pair.right.size > 2]
+    alike = len(long) > 1 and all(right > 1 == got for right, got in long)
+    return alike and part.same_shape and part.has_places
+
+
 def _constant(part: Part) -> str:
     """Return the one number that a part is; of the wrong cases alone only a zero is no accident."""
     number = part.constant
@@ -207,6 +214,7 @@ FUNCTION: tuple[Row, ...] = (
     ("is the root of the expected one", _mapped(np.sqrt)),
     ("is one over the expected one", _mapped(np.reciprocal)),
     ("has 1 wherever the expected one is larger", _mapped(partial(np.minimum, 1))),
+    ("has all entries equal", is_level),
 )
 """Functions of the right number, which explain little where another call does."""
 

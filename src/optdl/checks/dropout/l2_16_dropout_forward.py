@@ -43,4 +43,6 @@ you take p for the probability of keeping; here it is the probability of droppin
     (rng.random(x.shape) >= p) / (1 - p) → (rng.random(x.shape) < p) / p
 you draw with `rng.binomial`, which gives another mask; keep where `rng.random(x.shape)` ≥ p
     (rng.random(x.shape) >= p) → rng.binomial(1, 1 - p, x.shape)
+your draws fill the columns of the mask; `rng.random(x.shape)` fills its rows
+    rng.random(x.shape) → rng.random(x.shape[::-1]).T
 """)

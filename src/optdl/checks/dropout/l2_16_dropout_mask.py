@@ -32,8 +32,8 @@ exercise.help(r"""
 2. The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. Up
    to the scale, such an array is already the mask.
 3. Compare so that entries to be kept are `True`, and divide by the probability that one is kept.
-you divide by p, the probability of dropping; divide by 1 − p
-    (1 - p) → p
+you drop a fraction p of these draws; compare each draw with p, whatever the others are
+    u >= p → u >= np.quantile(u, p)
 you take p for the probability of keeping; here it is the probability of dropping
     (u >= p) / (1 - p) → (u < p) / p
 you divide by the share of the entries that are kept; divide by 1 − p, the probability

@@ -40,13 +40,11 @@ exercise.help(r"""
 your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
     np.logaddexp(0, -margin) → np.logaddexp(0, margin)
     -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
-your e^{−yf} overflows when the margin is very negative; use np.logaddexp(0, -margin), and for the
-derivative a form without ∞/∞
+your e^{−yf} overflows; use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
     0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))
 your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
-you clip the margin, which changes the loss of every margin below; use np.logaddexp(0, -margin),
-which needs no clipping
+you clip the margin, which changes the loss of every margin below; use np.logaddexp(0, -margin)
     logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -500))
 """)

@@ -13,10 +13,10 @@ def exercise(rates, search, again):
 
 @exercise.cases
 def _(rng):
-    # the best rate is at one end, at the other, or inside
-    for count, best in ((5, 0), (5, 4), (6, 1)):
+    # the best rate is at one end, at the other, or inside, where the only rate beyond it diverges
+    for count, best, beyond in ((5, 0, -1), (5, 4, -1), (6, 1, 0), (6, 4, 5)):
         others = rng.permutation(np.delete(np.arange(count), best)).tolist()
-        others.sort(key=lambda k: best != 1 or k > 0)  # the only rate below one inside diverges
+        others.sort(key=lambda k: k != beyond)
         early, late, lucky, tempting = others[:4]
         early, late = sorted((early, late))
         search, again = rng.uniform(0.3, 0.4, size=(2, count, 3)).round(3)
@@ -54,5 +54,5 @@ you take means over the rates; each row of `search` is a rate, so take them over
 you choose a rate that diverged: np.argmin takes nan for the smallest number
     np.nanargmin → np.argmin
 you look only at rates that have not diverged; one inside lies between any two of the search
-    0 < best < len(rates) - 1 → np.isfinite(search[:best].sum(1)).any() and best < len(rates) - 1
+    0 < best < len(rates) - 1 → 0 < sum((ok := np.isfinite(search.sum(1)))[:best]) < sum(ok) - 1
 """)

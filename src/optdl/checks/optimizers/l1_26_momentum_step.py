@@ -29,7 +29,7 @@ def _(rng):
 def _(function, rng):
     g, theta, v = rng.normal(size=3), np.zeros(3), np.zeros(3)
     for _ in range(5):
-        theta, v = function(partial(constant, g), theta, v, 0.1, 0.8, bool(rng.integers(2)))
+        theta, v = np.array(function(partial(constant, g), theta, v, 0.1, 0.8, rng.random() < 0.5))
     return np.allclose(v, -0.1 * g * (1 - 0.8**5) / 0.2, rtol=1e-9)
 
 

@@ -30,7 +30,7 @@ def _(function, rng):
     for rho in (None, rng.uniform(0.5, 0.95)):
         theta, r = np.zeros(3), np.zeros(3)
         for t in range(1, 6):
-            before, (theta, r) = theta, function(theta, g, r, 0.1, 0.0, rho)
+            before, (theta, r) = theta, np.array(function(theta, g, r, 0.1, 0.0, rho))
             step = -0.1 / np.sqrt(1 - rho**t if rho else t) * np.sign(g)
             if not np.allclose(theta - before, step, rtol=1e-9):
                 return False

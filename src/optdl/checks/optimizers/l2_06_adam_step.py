@@ -27,7 +27,7 @@ def _(rng):
 def _(function, rng):
     g, (theta, m, r) = random_start(rng, 3), np.zeros((3, 3))
     for t in range(1, 6):
-        before, (theta, m, r) = theta, function(theta, g, m, r, t, 0.1, 0.9, 0.99, 0.0)
+        before, (theta, m, r) = theta, np.array(function(theta, g, m, r, t, 0.1, 0.9, 0.99, 0.0))
         if not np.allclose(theta - before, -0.1 * np.sign(g), rtol=1e-9):
             return False
     return True
@@ -39,8 +39,6 @@ exercise.help(r"""
    \beta^t$, each with its own $\beta$.
 3. Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus its β
    to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.
-you correct neither average; both start at zero, so divide them by 1 − βᵗ
-    m / (1 - beta1**t), r / (1 - beta2**t) → m, r
 you do not correct m; divide it by 1 − β₁ᵗ
     m / (1 - beta1**t) → m
 you do not correct r; divide it by 1 − β₂ᵗ

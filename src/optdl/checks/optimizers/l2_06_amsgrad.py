@@ -28,10 +28,10 @@ def _(rng):
     ranges = {"lr": (0.3, 0.4), "beta1": (0.5, 0.9), "beta2": (0.5, 0.75), "delta": (0.1, 0.3)}
     first, *others = random_paths(rng, **ranges)
     yield from (first, *others)
-    # the first steps jump over the minimum, so that squares rise before they fall
+    # beside a saddle a square falls for some steps, and then rises above all before
     slope = round(rng.uniform(2, 4), 1)
-    gradient = named(f"w ↦ {slope} * w", linear, np.array([[slope]]))
-    yield {**first, "gradient": gradient, "start": first["start"] / 10, "lr": 0.9, "steps": 6}
+    gradient = named(f"w ↦ {slope} * w[::-1]", linear, slope * np.eye(2)[::-1])
+    yield {**first, "gradient": gradient, "start": np.array([3.0, 1.0]), "steps": 10}
 
 
 @exercise.fact("with β₁ = 0 no entry's factor before g ever rises")

@@ -28,8 +28,6 @@ exercise.help(r"""
 1. For which $1-\eta\lambda$ does a coefficient shrink? Which one is first to stop as $\eta$ grows?
 2. The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must hold for every $i$.
 3. Solve the right-hand inequality for $\eta$. Each eigenvalue gives a bound; return the strictest.
-your limit is 1/λ_max, the best for that direction; gradient descent is stable up to 2/λ_max
-    2 / → 1 /
 your limit follows λ_min; the steepest direction, λ_max, is the first to diverge
     np.max → np.min
 you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max

@@ -41,8 +41,6 @@ each of your steps starts at alpha0; a step multiplies what the step before has 
     rows[-1] → alpha0
 your steps subtract ηλα⁽⁰⁾; a step subtracts ηλ times what it finds: factors 1 − ηλ multiply
     (1 - lr * eigenvalues) * rows[-1] → rows[-1] - lr * eigenvalues * alpha0
-your factor is |1 − ηλ|; without the absolute value steep directions change sign
-    (1 - lr * eigenvalues) → np.abs(1 - lr * eigenvalues)
 you raise the newest factor to the power of the step; each step has its own, and they multiply
     (1 - lr * eigenvalues) * rows[-1] → (1 - lr * eigenvalues) ** len(rows) * alpha0
 """)

@@ -53,8 +53,7 @@ you multiply the eigenvalues by k; raise them to the power k
     eigenvalues**k → eigenvalues * k
 you exchanged V and V⁻¹; W = V diag(λ) V⁻¹
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V
-your result is diag(λᵏ): it is not transformed back with V · … · V⁻¹, or λᵏ scales the columns of
-V⁻¹, and not its rows
+your λᵏ is not transformed back with V · … · V⁻¹, or it scales the columns of V⁻¹ and not its rows
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.diag(eigenvalues**k)
 `eigh` is for symmetric matrices and reads one triangle of W; use `eig`
     np.linalg.eig( → np.linalg.eigh(
