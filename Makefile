@@ -86,11 +86,8 @@ wasm: .venv/ready ## build the wheel of gradebox-wasm, Python as WebAssembly, in
 	@$(PY) -m tools.site.wasm_wheel dist
 
 lint: .venv/dev ## style, types, spelling, workflows
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
-	@$(PY) -m mypy
-	@$(PY) -m codespell_lib
-	@.venv/bin/actionlint .github/workflows/*.yml
+	@code=0; for tool in "ruff check ." "ruff format --check ." mypy codespell_lib; do $(PY) -m $$tool || code=1; done; \
+	.venv/bin/actionlint .github/workflows/*.yml || code=1; exit $$code
 
 clean: ## remove all that was built; .venv, work/ and what a class handed in stay
 	rm -rf _build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*

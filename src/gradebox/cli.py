@@ -113,7 +113,7 @@ def grade(arguments: argparse.Namespace) -> int:
         if client is not None:
             cluster.take_over(client, run)
         with console.status(TRYING):
-            tests = run.prepare()
+            tests = run.tests
         report.warn(console, tests, arguments.assignment)
         told = report.recorded(course, run.grade(students))
         title = f"[bold]Grade {escape(arguments.assignment)}"

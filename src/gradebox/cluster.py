@@ -37,8 +37,7 @@ def packed(course: Course, sources: Sources) -> bytes:
 
     files = [path for path in sorted(course.source.rglob("*")) if path.is_file()]
     texts = {path.relative_to(course.source).as_posix(): path.read_bytes() for path in files}
-    ignored = list(course.directory.ignore)
-    settings = course.assignment, course.timeout, course.config, ignored
+    settings = course.assignment, course.config, list(course.directory.ignore)
     return bytes(dumps((versions(), settings, sources, texts)))
 
 
@@ -62,7 +61,7 @@ def execute(order: bytes, submission: Submission, plan: Plan) -> Result:
 @cache
 def _built(order: bytes) -> Executor:
     # from this cluster's client, whose functions Dask calls anyway
-    expected, (assignment, timeout, config, ignored), sources, texts = pickle.loads(order)
+    expected, (assignment, config, ignored), sources, texts = pickle.loads(order)
     here = versions()
     common = sorted(expected.keys() & here.keys())
     told = {name: f"{name} {here[name]} (expected {expected[name]})" for name in common}
@@ -78,7 +77,7 @@ def _built(order: bytes) -> Executor:
     config.CourseDirectory.source_directory = "source"
     config.CourseDirectory.ignore = ignored
     config.CourseDirectory.db_url = "sqlite://"  # a worker never opens the gradebook
-    return Executor(Course(root, assignment, timeout, config), sources)
+    return Executor(Course(root, assignment, config=config), sources)
 
 
 @contextlib.contextmanager

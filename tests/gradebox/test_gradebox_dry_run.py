@@ -93,7 +93,7 @@ def test_dry_run_plans_how_each_test_runs(found):
     again = ["plain", "free", "deletes", "after the end"]
     assert [n for n, how in toy.items() if how.again] == again
     assert [name for name, run in found.items() if run.fails] == ["wrong", "wrong inside"]
-    assert [name for name, run in found.items() if run.is_free] == ["free"]
+    assert [name for name, run in found.items() if run.blank > 0] == ["free"]
     assert "matplotlib.pyplot.show" in toy["inside"].usual
 
 

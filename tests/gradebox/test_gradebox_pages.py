@@ -380,10 +380,14 @@ def test_hidden_tests_are_shown_only_if_configured(shown):
 
 
 def test_cells_of_one_exercise_share_an_index_row():
-    nb = a_notebook(NEAR, VISIBLE)
-    nb.cells.append(cell("more", "near(1)", 3))
-    rows = a_page(nb).select("#index tbody tr")
-    assert [row.find_all("td")[2].text for row in rows] == ["2/5"]
+    nb = a_notebook(NEAR, VISIBLE, fails=error("ValueError: no `x`", "print('`')"))
+    nb.cells.append(cell("more", "near('`')", 3))
+    nb.cells[-1].outputs = [error("E", "  File \"<test cell 3>\", line 1\n    near('`')\nE")]
+    page = a_page(nb)
+    rows = page.select("#index tbody tr")
+    said = [tag.text for tag in page.select(".reason code, .output_error code")]
+    assert said == [*["assert near(2) == 4"] * 2, "near('`')"]  # and nothing of the student's own
+    assert [row.find_all("td")[2].text for row in rows] == ["0/5"]
     assert [row.a["href"] for row in rows] == ["#test"]
 
 

@@ -399,6 +399,7 @@ import platformdirs, psutil
 import rich.progress, sqlalchemy, wasmtime
 # Python's own modules have other ways on Windows
 subprocess._PopenSelector, shutil._USE_CP_SENDFILE = selectors.SelectSelector, False
+shutil._use_fd_functions = False
 subprocess.signal, subprocess.os = (types.SimpleNamespace(**vars(m)) for m in (signal, os))
 for module, names in {
     os: "fork setsid killpg getpgid sysconf getuid geteuid getegid chown fchown sendfile "

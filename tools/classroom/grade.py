@@ -137,7 +137,7 @@ def _graded(
     try:
         with batch.grading():
             run = batch.Batch(grader, cores())
-            tests = run.prepare()
+            tests = run.tests
             if not students:  # and not a second time
                 warn(console, tests, topic)
             yield from recorded(grader, run.grade([*students] or grader.students()))

@@ -128,12 +128,6 @@ class Layout:
         return [index for headers in groups for index in self.find(headers)]
 
     @property
-    def internal(self) -> list[int]:
-        """Return the numbers of the columns with numbers that a platform gives by itself."""
-        participant = [0] if self.platform == "Moodle" else self.find(("identifier",))
-        return [self.columns.get("number", -1), *participant]
-
-    @property
     def submitted(self) -> int | None:
         """Return the column of the time of a submission, in Moodle's grading worksheet.
 

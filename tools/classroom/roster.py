@@ -74,7 +74,8 @@ def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int
         if not candidates:
             problem = f"{layout.file} has no column {requested!r}; its columns are {columns}"
             raise ToolError(problem, "name one of them")
-        if candidates[0] in layout.internal:
+        participant = [0] if layout.platform == "Moodle" else layout.find(("identifier",))
+        if candidates[0] in (layout.columns.get("number"), *participant):
             problem = f"{requested} in {layout.file} is a number that the platform gives by itself"
             raise ToolError(problem, f"name another column of {columns}")
     if not candidates:

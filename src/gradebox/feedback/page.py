@@ -72,6 +72,8 @@ class FeedbackPage(HTMLExporter):
         yield from super().default_filters()  # type: ignore[no-untyped-call]
         yield "markdown2html", markdown2html
         yield "points", points
+        # a check says code between backticks; without str, jinja's Markup would escape the tags
+        yield "with_code", lambda text: re.sub("(`+)([^<\n]+?)\\1", r"<code>\2</code>", str(text))
 
     def _preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take from a notebook with its scores what is for the student."""
@@ -199,8 +201,9 @@ def _without_frames(output: Any, lines: list[str], visible: str) -> list[str]:
     test, _, own = "\n".join(lines).partition("\nIn the student's code:\n  line ")
     shown = {line.strip() for line in visible.splitlines()} - {""}
     code = [_ARROW.sub("", line).strip() for line in _without_files(test.splitlines())]
-    hidden = "✗ A check fails that is not shown here."
-    failed = next((f"✗ `{line}` fails." for line in code if line in shown), hidden)
+    check = next((line for line in code if line in shown), "")
+    mark = "``" if "`" in check else "`"  # as in Markdown
+    failed = f"✗ {mark}{check}{mark} fails." if check else "✗ A check fails that is not shown here."
     why = f"{output.ename}: {output.get('evalue', '')}".removesuffix(": ")
     line = own.partition("\n")[0].partition(": ")[2]
     return [failed, "", *why.splitlines(), *([f"  in your line `{line}`"] if line else [])]

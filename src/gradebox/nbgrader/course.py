@@ -29,7 +29,7 @@ from gradebox.files import digest, folders_in
 from gradebox.nbgrader.cells import Unready, setting, settings
 from gradebox.nbgrader.harmless import Harmless
 
-VERSION = 13  # raised when the same submission may get another score, or another page, than before
+VERSION = 14  # raised when the same submission may get another score, or another page, than before
 
 OF_NO_MATTER = (  # sections of the configuration that change no score
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
@@ -158,7 +158,7 @@ class Course:
             self._app.config.Execute.timeout = self._app.config.WarmExecute.timeout = timeout
         for log in (self._app.log, logging.getLogger("traitlets")):
             log.handlers, log.propagate = [self.notes], False
-        self.assignment, self.timeout = assignment, timeout
+        self.assignment = assignment
         self.directory: CourseDirectory = self._app.coursedir
         self.url, self.course_id = str(self.directory.db_url), str(self.directory.course_id)
         self.root = Path(self.directory.root)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from nbformat import from_dict
-from nbgrader.api import BaseCell, Grade, Gradebook, MissingEntry, SubmittedNotebook
+from nbgrader.api import BaseCell, Grade, Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
@@ -99,7 +99,6 @@ class Book(Gradebook):  # type: ignore[misc]
         super().__init__(url, course_id)
         self.db.remove()
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
-        self._submissions: dict[tuple[str, str], Any] = {}
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -109,7 +108,6 @@ class Book(Gradebook):  # type: ignore[misc]
             yield
             self.settle()
         finally:
-            self._submissions.clear()
             self.db.remove()
 
     def settle(self) -> None:
@@ -119,23 +117,7 @@ class Book(Gradebook):  # type: ignore[misc]
     def add_submission(self, assignment: str, student: str, **more: Any) -> Any:
         """Add a submission, and ask nothing of the database while it is half made."""
         with self.db.no_autoflush:
-            submission = super().add_submission(assignment, student, **more)
-        self._submissions[assignment, student] = submission
-        return submission
-
-    def find_submission(self, assignment: str, student: str) -> Any:
-        """Return a submission, which a transaction asks for once."""
-        key = assignment, student
-        if key not in self._submissions:
-            self._submissions[key] = super().find_submission(assignment, student)
-        return self._submissions[key]
-
-    def find_submission_notebook(self, notebook: str, assignment: str, student: str) -> Any:
-        """Return a notebook of a submission, without a question if the submission is known."""
-        for entry in self.find_submission(assignment, student).notebooks:
-            if entry.name == notebook:
-                return entry
-        raise MissingEntry(f"No such entry: {assignment}/{student}/{notebook}")
+            return super().add_submission(assignment, student, **more)
 
     def mark(self, submission: Any, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
@@ -207,8 +189,8 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
                     penalty = self._check_late_penalty(entry, penalty)
             entry.late_submission_penalty = penalty
             if penalty:  # one for each notebook, of those that have points to lose
-                told = Event("late-penalty", context["notebook"], fields={"points": penalty})
-                self.log.warning(told)
+                fields = {"points": penalty}
+                self.log.warning(Event("late-penalty", context["notebook"], fields=fields))
             book.db.commit()
         return nb, resources
 

@@ -17,21 +17,12 @@ from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTe
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
 from gradebox.workers.protocol import RunTest, Tested, error_of, failed
-from gradebox.workers.syntax import PYTHONS
+from gradebox.workers.syntax import PYTHONS, REACHES
 
 NO_POINTS = "the test gave no points"
 # code that decides how an object compares and computes: it could say yes to any test
 _OWN = re.compile(r"__(?!init|post_init|call|repr|str|len|iter|next|name|main|doc|slots)\w+__|Mock")
-# what reaches into a test that runs in the same process, or agrees with it
-_REACHES = re.compile(
-    r"(?:_get|current|tb_)frame|\bf_(?:back|globals|locals|code)\b|get_(?:objects|refer\w+)|ctypes|"
-    r"user_(?:ns|global_ns|module)|(?:unittest[\w., ]*|from |import )mock|__class__ *=(?!=)|"
-    r"(?:globals|locals|vars)\(\)|(?:import |modules\W+)__main__|pytest[\w. ]*approx|"
-    r"ipython\(\)\.(?:push|ex|run_cell)\b|inspect[\w. ]*(?:stack|trace)|cell_contents|"
-    r"(?:np|numpy|import )\.?ma\b|\.(?:equals?|all|any) *=(?!=)|def (?:equals?|all|any)\(self|"
-    r"__(?:eq|[gln]e|[gl]t|bool|abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|"
-    r"array\w*|getattr\w*|globals|closure|code|\w*defaults)__"
-)
+_BETWEEN = re.compile(r"""["']\s*[+,]?\s*["']""")  # the ends of two texts that become one
 _GLOBAL = re.compile(r"(?m)(?:^|[;:]) *global ([\w, ]+)")
 NOTEBOOK = 32  # all cells of a notebook together may show so many times what one of them may
 Outputs = list[dict[str, Any]]
@@ -55,7 +46,7 @@ class Run:
         self.events: list[Event] = []
         self.changed: list[str] = []  # what tests in the student's process use, and was changed
         self.numbers: set[str] = set()  # the isolated tests whose last value is a number
-        self.costly: set[str] = set()  # those that ended a process, which later tests lack
+        self.costly: set[str] = set()  # those that took too long, or ended a process
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
         self._forks = {test for test, how in plan.items() if how.in_fork}
         self._released, self._when_late = released_by(step.parent), step.error_on_timeout
@@ -76,7 +67,11 @@ class Run:
         own = unicodedata.normalize("NFKC", "\n".join(c.source for c in code if not is_test(c)))
         self._plays_along = bool(_OWN.search(own))
         given = [*(cell.source for cell in self._source.cells.values()), *self._source.plain]
-        self._reaches = {*_REACHES.findall(own)} - {*_REACHES.findall("\n".join(given))}
+        # a text that is written in pieces says what they say together
+        self._reaches = {*REACHES.findall(own), *REACHES.findall(_BETWEEN.sub("", own))}
+        self._reaches -= {*REACHES.findall("\n".join(given))}
+        # what a cell says that it does is found above
+        self._said = {*REACHES.findall(own), *words(own)}
         of_tests = {n for c in filter(is_test, code) for n in names_of(c.source)[0]}
         of_tests &= words(" ".join(_GLOBAL.findall(own))) - self._source.defined
         self._reaches |= {f"global {name}" for name in of_tests}
@@ -137,7 +132,9 @@ class Run:
             if self._how(name_of(cell)).way == IN_PROCESS or bound & wanted:
                 first.insert(0, cell)
                 wanted |= used
-        return first + [cell for cell in self._waiting if cell not in first]
+        # one that took too long, or ended a process, has no points that it could lose
+        last = (cell for cell in self._waiting if name_of(cell) not in self.costly)
+        return first + [cell for cell in last if cell not in first]
 
     def _test(self, cell: NotebookNode) -> None:
         name = name_of(cell)
@@ -152,7 +149,8 @@ class Run:
                 self._has_ended(cell, ended, "a test")
                 self.in_process[name] = self.scores[name] = 0.0
             return
-        self.changed += result.changed
+        reaches = {*result.reaches} - self._said
+        self.changed += [*result.changed, *sorted(reaches)]
         self.in_process[name] = result.score
         counts = not is_asked_again or self._compare(cell, result, late)
         if counts:
@@ -160,8 +158,8 @@ class Run:
             usual = {part for how in self._plan.values() for part in how.usual}
             if changed := [part for part in result.changed if part not in usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
-            elif result.score and self._reaches:
-                self._tell("reaches", name, what=", ".join(sorted(self._reaches)[:5]))
+            elif result.score and (found := self._reaches | reaches - usual):
+                self._tell("reaches", name, what=", ".join(sorted(found)[:5]))
         if not is_asked_again:
             self.reasons |= {name: result.error} if result.error else {}
             self._keep(cell, result.outputs, late=late, what="a test cell")
@@ -201,7 +199,7 @@ class Run:
         _keep(cell, tested.outputs)
         if tested.error:
             self.reasons[name] = (tested.refused or [tested.error])[0]
-        if tested.gone or tested.lost:
+        if tested.gone or tested.lost or tested.late:
             self.costly.add(name)
         if has_ended := bool(tested.gone) and self._ended is None:
             self._ended = Ended(tested.gone)

@@ -39,11 +39,6 @@ class TestRun(PlannedTest):
         """Return whether the instructor's own answers do not get all of its points."""
         return self.answers < self.points
 
-    @property
-    def is_free(self) -> bool:
-        """Return whether a blank notebook gets points."""
-        return self.blank > 0
-
 
 NotebookPlan = Mapping[str, PlannedTest]  # by the names of tests; what is not there runs isolated
 Plan = Mapping[str, NotebookPlan]  # by notebook

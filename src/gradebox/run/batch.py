@@ -16,7 +16,7 @@ import threading
 from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,27 +156,24 @@ class Batch(Executor):
             raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}")
         super().__init__(course, sources)
         self.jobs, self.resume, self._writer = jobs, resume, self.chain()
-        self._tests: list[TestRun] | None = None
         seen = course.store / "releases" / f"{course.assignment}.json"
         sources.releases |= remember(seen, sources, released_by(self._writer.exporter))
         self._basis = course.basis(self._writer, json.dumps(sources.notebooks, sort_keys=True))
         self._masters = course.source_files(self._writer)
 
-    def prepare(self) -> list[TestRun]:
-        """Find out how the tests of the notebooks that anybody handed in run, on own answers."""
-        if self._tests is None:
-            folders, names = [*map(self.course.submitted, self.course.students())], set[str]()
-            for name in self.sources.notebooks:
-                paths = (folder / f"{name}.ipynb" for folder in folders)
-                # os.path: a folder that is closed holds nothing
-                names |= {name} if any(map(os.path.exists, paths)) else set()
-            self._tests = self.dry_run(self.jobs, names)
-            self._plan = planned(self._tests)
-        return self._tests
+    @cached_property
+    def tests(self) -> list[TestRun]:
+        """How the tests of the notebooks that anybody handed in run, on own answers."""
+        folders, names = [*map(self.course.submitted, self.course.students())], set[str]()
+        for name in self.sources.notebooks:
+            paths = (folder / f"{name}.ipynb" for folder in folders)
+            # os.path: a folder that is closed holds nothing
+            names |= {name} if any(map(os.path.exists, paths)) else set()
+        return self.dry_run(self.jobs, names)
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
-        self.prepare()
+        self._plan = planned(self.tests)
         with (
             alone(self.course.store),
             autograding(),

@@ -1,8 +1,6 @@
 """Print and write what happened to submissions, and how their tests run."""
 
 import json
-import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,28 +16,15 @@ from gradebox.nbgrader.course import Course
 from gradebox.nbgrader.plan import IN_PROCESS, TestRun
 from gradebox.run.batch import Outcome
 
-SECONDS = 1.0  # between two writings of the report: a run that is killed has told nearly all
-
 
 def recorded(course: Course, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """Yield what becomes of submissions, and write it into the report as it happens."""
-    entries, written = read(course), -math.inf
-    try:
-        for outcome in outcomes:
-            events = [event.plain for event in outcome.events]
-            fields = {"state": outcome.state, "events": events, "why": outcome.why}
-            entries[outcome.student] = fields
-            if time.monotonic() > written + SECONDS:
-                _write(course, entries)
-                written = time.monotonic()
-            yield outcome
-    finally:
-        if written > -math.inf:
-            _write(course, entries)
-
-
-def _write(course: Course, entries: Any) -> None:
-    files.write(path_of(course), json.dumps(entries, indent=1, sort_keys=True))
+    entries = read(course)
+    for outcome in outcomes:
+        events = [event.plain for event in outcome.events]
+        entries[outcome.student] = {"state": outcome.state, "events": events, "why": outcome.why}
+        files.write(path_of(course), json.dumps(entries, indent=1, sort_keys=True))
+        yield outcome
 
 
 def read(course: Course) -> Any:
@@ -122,7 +107,7 @@ def _sentences(test: TestRun) -> Iterator[str]:
     if test.fails:
         got = f"{test.answers:g} of {test.points:g} points" + (f" ({test.why})" if test.why else "")
         yield f"your own answers get {got}; correct the test or the answer"
-    if test.is_free:
+    if test.blank > 0:
         yield "a blank notebook gets points; let it fail without an answer"
 
 
@@ -151,7 +136,7 @@ def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:
     lines = [f"{said}. More: gradebox check {assignment}" for said in _forgeable(tests)]
     if fails := [_name(test) for test in tests if test.fails]:
         lines.append(f"{_listed('Your own answers do not get all points of', fails)} Nobody can.")
-    if free := [_name(test) for test in tests if test.is_free]:
+    if free := [_name(test) for test in tests if test.blank > 0]:
         lines.append(_listed("A blank notebook gets points of", free))
     for line in lines:
         console.print(line, soft_wrap=True)

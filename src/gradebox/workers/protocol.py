@@ -119,6 +119,7 @@ class Tested(Message):
     lost: str = ""  # what became of the process of the tests, as an event: ``slow`` or ``ended``
     # what the test uses and was changed, where it ran in the student's process
     changed: list[str] = field(default_factory=list)
+    reaches: list[str] = field(default_factory=list)  # by which names answers can deceive it there
 
 
 def error_of(ename: str, evalue: str, traceback: Any = ()) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
-MAX_BYTES = 2**20  # that a cell may show if nobody says otherwise
 Output = dict[str, Any]
 
 
@@ -24,7 +23,7 @@ class Outputs:
     """What the present cell has shown so far."""
 
     def __init__(self) -> None:
-        self.longest = MAX_BYTES
+        self.longest = 2**20  # characters that a cell may show if nobody says otherwise
         self.start()
 
     @property

@@ -24,7 +24,7 @@ from gradebox.workers.cells import Cell, Interrupts, reason, result
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Message, Remember, RunCell, RunTest, Shown, Tested, failed
 from gradebox.workers.stubs import GENERATORS, raised, resolve
-from gradebox.workers.tampering import Builtins, Helpers, watch_folder
+from gradebox.workers.tampering import Builtins, Helpers, watch_calls, watch_folder
 
 _FUNCTIONS = (  # what crosses as a handle: functions, and classes, which can be called too
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType),
@@ -50,6 +50,7 @@ class Student:
         self._tests, self._shell, self._barrier = tests, imported.shell, imported.barrier
         self._pristine, self._beside = imported.pristine.changed, watch_folder(given)
         self._user_ns: dict[str, Any] = self._shell.user_ns
+        self._deciding, self._reached = imported.pristine.deciding, watch_calls(self._user_ns)
         self._builtins, self._helpers = Builtins(), Helpers(self._user_ns)
         self._interrupts = Interrupts(KeyboardInterrupt)
         self._names: dict[str, dict[str, Any]] = {}
@@ -253,7 +254,11 @@ class Student:
         bound = [name for name in names if before.get(name, self) is not names[name]]
         self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then
-        return Tested(score, outputs.items, reason(error), changed=sorted({*changed}))
+        told: Any = {
+            "changed": sorted({*changed}),
+            "reaches": sorted(self._reached | self._deciding()),
+        }
+        return Tested(score, outputs.items, reason(error), **told)
 
     def _changed(self) -> list[str]:
         changed = ["get_ipython().user_ns"] * (self._shell.user_ns is not self._user_ns)

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 import threading
 from typing import Any
 
@@ -9,6 +10,21 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 # the names that Python has by itself; IPython adds its own, and a student may define a display
 PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
+
+# how an object compares, computes and is looked at
+DECIDES = (
+    r"__(?:eq|[gln]e|[gl]t|bool|abs|float|int|index|contains|r?sub|r?truediv|get|del|\w*check|"
+    r"array\w*|getattr\w*|globals|closure|code|\w*defaults)__"
+)
+# what reaches into a test that runs in the same process, or agrees with it
+REACHES = re.compile(
+    r"(?:_get|current|tb_)frame|\bf_(?:back|globals|locals|code)\b|get_(?:objects|refer\w+)|ctypes|"
+    r"user_(?:ns|global_ns|module)|(?:unittest[\w., ]*|from |import )mock|__class__ *=(?!=)|"
+    r"(?:globals|locals|vars)\(\)|(?:import |modules\W+)__main__|pytest[\w. ]*approx|"
+    r"ipython\(\)\.(?:push|ex|run_cell)\b|inspect[\w. ]*(?:stack|trace)|cell_contents|"
+    r"(?:np|numpy|import )\.?ma\b|\.(?:equals?|all|any) *=(?!=)|def (?:equals?|all|any)\(self|"
+    + DECIDES
+)
 
 _one_at_a_time = threading.Lock()
 

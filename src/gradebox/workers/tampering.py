@@ -7,7 +7,9 @@ was put there since. It is evidence, no proof: who owns the process can also dec
 import builtins
 import gc
 import operator
+import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from gradebox.workers.shell import Shell, text_of
+from gradebox.workers.syntax import DECIDES, REACHES
 
 _WATCHED = (  # packages that tests and gradebox use, whatever the notebook imports
     *("_pytest", "ast", "asyncio", "gradebox", "inspect", "IPython", "linecache", "math"),
@@ -30,6 +33,10 @@ _WATCHED = (  # packages that tests and gradebox use, whatever the notebook impo
 LARGE = 300  # of a package with so many modules those that a notebook names are watched
 # what a function does; it can be changed and the function be the same object
 _STATE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+
+
+_DECIDES = re.compile(rf"{DECIDES}|equals?|all|any")
+_PARTS_OF = type.__dict__["__dict__"].__get__  # of a class, whatever its own class says
 
 
 class Builtins:
@@ -68,8 +75,7 @@ class Pristine:
     def __init__(self, modules: Iterable[str], shell: Shell) -> None:
         named = {*_WATCHED, *(name.partition(":")[0] for name in modules)}
         packages = Counter(name.partition(".")[0] for name in sys.modules)
-        small = {name.partition(".")[0] for name in named}
-        small = {name for name in small if packages[name] < LARGE}
+        small = {top for name in named if packages[top := name.partition(".")[0]] < LARGE}
         self._shell = shell
         self._modules = {
             name: module
@@ -89,13 +95,14 @@ class Pristine:
             for name, value, function in _parts(owner)
         ]
         self._known = {function for *_, function, _ in self._parts if function}
+        self._packages = {name.partition(".")[0] for name in self._modules}
 
     def changed(self) -> list[str]:
         """Return what is not as it was, such as ``numpy.allclose``; put back what is gradebox's."""
         changed = [n for n, module in self._modules.items() if sys.modules.get(n) is not module]
         for label, owner, name, value, function, state in self._parts:
             now = owner.__dict__.get(name)
-            is_other = now is not value and not self._is_of_package(now)
+            is_other = now is not value and not self._is_of_package(now, name)
             if is_other or (function and _STATE(function) != state):
                 changed.append(label)
                 if label.startswith("gradebox."):
@@ -108,13 +115,31 @@ class Pristine:
                 changed += [f"{label}.{name}" for name in added]
         return [*changed, *_added(self._shell)]
 
-    def _is_of_package(self, value: Any) -> bool:
-        # by the package itself, which has made a function anew, such as for a backend
+    def deciding(self) -> set[str]:
+        """Return by which names classes of the notebook decide how their objects compare."""
+        found, own = set[str](), self._shell.user_ns
+        # what was there before the first cell is frozen, and not among these
+        for kind in gc.get_objects():
+            parts = _PARTS_OF(kind) if issubclass(type(kind), type) else {}
+            for name, value in parts.items():
+                is_own = parts.get("__module__") == "__main__"
+                if type(value) is FunctionType:  # not of functools, nor made by dataclasses
+                    is_made = value.__code__.co_filename == "<string>"
+                    is_own = value.__globals__ is own
+                    is_own &= not (is_made and "__dataclass_fields__" in parts)
+                if is_own and isinstance(name, str) and _DECIDES.fullmatch(name):
+                    found.add(name)
+        return found
+
+    def _is_of_package(self, value: Any, name: str) -> bool:
+        # by the package itself, which has made a function anew, such as for a backend; or by an
+        # installed one around the function, as torch does with inspect.getfile
         if type(value) is not FunctionType or value in self._known:
             return False
-        module, file = (value.__globals__.get(name) for name in ("__name__", "__file__"))
-        packages = {name.partition(".")[0] for name in self._modules}
-        return str(module).partition(".")[0] in packages and value.__code__.co_filename == file
+        module, file = (str(value.__globals__.get(n)) for n in ("__name__", "__file__"))
+        is_around = name in value.__name__ and file.startswith((sys.prefix, sys.base_prefix))
+        is_known = is_around or module.partition(".")[0] in self._packages
+        return is_known and value.__code__.co_filename == file
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -161,6 +186,27 @@ def _added(shell: Any) -> Iterator[str]:
         frames = walk_stack(frame) if thread != threading.get_ident() else ()
         if any(inner.f_globals.get("__name__") == "__main__" for inner, _ in frames):
             yield "threading.enumerate"
+
+
+def watch_calls(names: dict[str, Any]) -> set[str]:
+    """Return a set into which from now on goes what cells with these names reach by calls.
+
+    It is of frames, of what the interpreter holds, and what the texts say that they evaluate.
+    """
+    calls = "compile", "sys._getframe", "gc.get_objects", "gc.get_referrers"
+    found, looking = set[str](), list[str]()
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in calls and not looking:
+            looking.append(event)  # for a frame, which is such a call
+            frame = sys._getframe(1)
+            looking.clear()
+            if frame.f_globals is names and not frame.f_code.co_filename.startswith("<test cell"):
+                name = event.partition(".")[2]
+                found.update([name] if name else REACHES.findall(os.fsdecode(arguments[0] or b"")))
+
+    sys.addaudithook(audit)  # it cannot be taken away
+    return found
 
 
 def watch_folder(given: Iterable[str]) -> Callable[[], list[str]]:
