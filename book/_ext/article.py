@@ -8,6 +8,7 @@ import mimetypes
 import re
 import shutil
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import api
 import lessons
 import reading
 from docutils import nodes
-from elements import above, element
+from elements import element
 from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput, visit_HideCellInput
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -75,13 +76,11 @@ def shorten_signatures(doctree: nodes.document) -> None:
 
 
 def description(doctree: nodes.document) -> str:
-    """Return the first words of a page, without formulas; nothing if they say little."""
-    text = ""
-    for part in doctree.findall(nodes.paragraph):
-        is_line = "lesson-line" in part.parent["classes"]
-        left_out = is_line or above(part, nodes.Admonition) or part.next_node(nodes.math)
-        if len(text) < 60 and not left_out:
-            text = " ".join(f"{text} {part.astext()}".split())
+    """Return the first words of a page, up to a formula; nothing if they say little."""
+    top = next(doctree.findall(nodes.section))  # whose own paragraphs are not those of an answer
+    paragraphs = [part for part in top if isinstance(part, nodes.paragraph)]
+    lead = takewhile(lambda part: not part.next_node(nodes.math), paragraphs)
+    text = " ".join(" ".join(part.astext() for part in lead).split())
     if len(text) > DESCRIPTION_LENGTH:
         text = text[:DESCRIPTION_LENGTH].rsplit(" ", 1)[0].rstrip(" ,;:.") + " …"
     return text if len(text) >= 20 else ""
@@ -136,7 +135,7 @@ def depart_signature(writer: Any, node: addnodes.desc_signature) -> None:
 def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the template of a page what it asks for."""
     context |= reading.notebook_buttons(app, page)
-    context |= {"trees": app.env.tocs, "toctree": addnodes.toctree}
+    context |= {"trees": app.env.tocs, "toctree": addnodes.toctree, "author": app.config.author}
     context["includes"] = app.env.toctree_includes
     context |= {"lessons": lessons.lessons_of(app.env), "release": optdl.__version__}
     context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name

@@ -17,6 +17,7 @@ FOLDER = "book/_static/explore"
 """Where the scripts and the still pictures are."""
 
 BUILD = "</div><script>window.Explore?.build()</script>"
+BUILD += "<noscript>This is a still picture: with JavaScript, it can be moved.</noscript>"
 """Ends the place of a figure, and builds it before what follows it is there and could move."""
 FILES = {".js": "write it", ".svg": "run python -m tools.site.static_figures"}
 """What a figure is made of, and how to get it."""

@@ -21,7 +21,7 @@
   // A block is measured when it is laid out, which may be when the reader comes near it, and when
   // its size changes: in another window, unfolded, with the answer of a check.
   const sizes = new ResizeObserver((entries) => focusable(entries.map((entry) => entry.target)));
-  const narrow = matchMedia("(max-width: 767.98px)");
+  const narrow = matchMedia("(max-width: 47.99em)");
   function observe(block) {
     // Until it is measured, a block can be focused: nobody is kept from one that scrolls. In a wide
     // window a formula within a line does not scroll, and has no size that could be measured.
@@ -68,8 +68,7 @@
       const active = section === now || (now !== undefined && section.contains(now));
       link.classList.toggle("active", active);
       link.parentElement.classList.toggle("active", active);
-      if (section === now) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
+      link.ariaCurrent = section === now ? "true" : null;
     }
   }
   if (links.size && window.IntersectionObserver) {
@@ -176,9 +175,8 @@
   // A page from the disk may not fetch a file beside it, and a notebook would open as plain text:
   // there the notebook comes with a script, and is saved from it.
   window.saveNotebook = (name, text) => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ipynb+json" }));
-    link.download = name;
+    const href = URL.createObjectURL(new Blob([text], { type: "application/x-ipynb+json" }));
+    const link = Object.assign(document.createElement("a"), { href, download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   };
@@ -186,8 +184,7 @@
     const link = event.target.closest && event.target.closest('a[href$=".ipynb"]');
     if (!link || location.protocol !== "file:" || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    const script = document.createElement("script");
-    script.src = `${link.href}.js`;
+    const script = Object.assign(document.createElement("script"), { src: `${link.href}.js` });
     script.onload = () => script.remove();
     document.head.append(script);
   });

@@ -182,10 +182,17 @@
     const field = target.closest(".guess");
     if (!field) return;
     const value = field.dataset.figure ? [...field.querySelectorAll("input")].map((input) => Number(input.value).toPrecision(3)).join(" ") : target.value;
+    const unread = target.validity.badInput ? "This is not a number: type one such as 0.5 or 2e-6." : "";
     const kept = storage((all) => (all.setItem(keyOf(field), value), true));
     if (!kept) guessed[keyOf(field)] = value;
     compare();
-    field.lastChild.textContent = value && `Kept for the answer.${kept ? "" : " It is forgotten when you leave the page."}`;
+    field.lastChild.textContent = value ? `Kept for the answer.${kept ? "" : " It is forgotten when you leave the page."}` : unread;
+  });
+  // a decimal comma becomes a point; some browsers would drop it, and take 0,5 for 5
+  document.addEventListener("beforeinput", (event) => {
+    if (!event.data?.includes(",") || !event.target.matches(".guess [type=number]")) return;
+    event.preventDefault();
+    document.execCommand("insertText", false, event.data.replaceAll(",", "."));
   });
 
   window.PROGRESS = { cards, answer, deal, due, element, isDone: (page) => done.has(page), isCard, next, read, refresh, say, solved, storage, today };

@@ -29,7 +29,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "requirements.txt", root)
     settings = (ROOT / "_config.yml").read_text("utf-8")
     settings = settings.replace('launch_repository: ""', f'launch_repository: "{REPOSITORY}"')
-    settings = re.sub(r"(?m)^title: .*", "title: A small book", settings)
+    settings = re.sub(r"(?m)^title: .*\n.*", "title: A small book\nauthor: A & B", settings)
     settings = re.sub(r"(?m)^(logo|  favicon): .*", r"\1: book/own.png", settings)
     shutil.copy(ROOT / "docs" / "images" / "drag-dark.png", root / "book" / "own.png")
     settings = settings.replace('report_to: ""', f'report_to: "{REPOSITORY}/issues/new"')

@@ -169,7 +169,7 @@ def test_guess_stands_beside_the_answer(reader: Any) -> None:
     assert not any(line.is_visible() for line in lines.all())
     opening = ada.page.locator("section > p + .guess").first
     opening.get_by_label("Your guess", exact=False).focus()
-    for key in ("2", ".", "5", "Enter"):
+    for key in ("2", ",", "5", "Enter"):
         ada.page.keyboard.press(key)
     ada.page.get_by_role("radio", name="smaller").press("Space")
     ada.page.get_by_role("slider", name="2").press("End")
@@ -290,9 +290,12 @@ def test_foreign_progress_file_is_refused(reader: Any) -> None:
 
 
 def test_cards_without_scripts_are_questions_that_unfold(reader: Any) -> None:
-    ada = reader(java_script_enabled=False).open("toy/one")
+    ada = reader(java_script_enabled=False, viewport={"width": 390, "height": 800}).open("toy/one")
     assert ada.page.locator("details.card:visible").count() == 2
-    assert ada.page.get_by_role("button", name="Knew it").count() == 0
+    bar = "card => getComputedStyle(card).borderLeftWidth"
+    assert ada.page.locator("details.card").first.evaluate(bar) == "4px"
+    assert ada.page.get_by_role("button").count() == 0  # it would do nothing
+    assert ada.page.locator(".bd-sidebar-primary").is_visible()
     ada.open("review").page.locator(".course-list summary").last.press("Enter")
     ada.page.get_by_role("link", name="Lesson many").last.click()
     ada.page.wait_for_url("**/more/many.html")

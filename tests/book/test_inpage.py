@@ -620,19 +620,20 @@ def test_the_front_page_is_typed_and_works_offline(new_tab: Callable[..., Tab]) 
 
 def test_missing_parts_are_replaced_or_asked_for_again(new_tab: Callable[..., Tab]) -> None:
     tab, parts = new_tab("erm.html"), re.compile(r"/(course|python)-\w+\.gz$")
+    tab.page.route("**/erm.json", lambda route: route.abort(), times=1)
+    tab.cell(FIRST, "button").press("Enter")
+    tab.cell(FIRST).get_by_text("(no answer). Connect to the network").wait_for()
     tab.page.route("**/editor.js", lambda route: route.fulfill(status=404))
     tab.page.route(parts, lambda route: route.abort())
     assert "Connect to the network" in tab.run(FIRST, answers()[FIRST].right)
     assert tab.cell(FIRST, "textarea").count() == 1
     tab.page.unroute(parts)
     tab.page.clock.install()
-    silent = lambda route: tab.page.clock.fast_forward(60_000)  # noqa: E731
-    tab.page.route(parts, silent)
+    tab.page.route(parts, lambda _: tab.page.clock.fast_forward(60_000))
     assert "nothing for a minute" in tab.run(FIRST)
     tab.page.unroute(parts)
-    tab.page.route("**/worker.js", lambda route: route.abort())
+    tab.page.route("**/worker.js", lambda route: route.abort(), times=1)
     assert tab.run(FIRST).startswith("Python could not be started. Connect to the network")
-    tab.page.unroute("**/worker.js")
     # some servers send the parts as encoded, and then the browser unpacks them
     unpack = lambda route: route.fulfill(body=gzip.decompress(route.fetch().body()))  # noqa: E731
     tab.page.route("**/course-*.gz", unpack)

@@ -120,8 +120,9 @@ QUERIES: dict[str, Callable[[Page], Any]] = {
     "title": lambda page: len(set(parts := page.soup.title.text.split(" — "))) < len(parts),
     "headings": lambda page: jumps(page) or len(page.named["h1"]) != 1,
     "viewport": lambda page: len(page.meta["viewport"]) != 1,
-    "description": lambda page: (
-        not re.match(r"(?!\d+ minutes · ).{20,200}$", "".join(page.meta["description"]))
+    "description": lambda page: (  # of the page, not of an exercise, nor an answer
+        not re.match(r"(?!\d+ min|.*Exercise \d).{20,200}$", text := page.meta["description"][0])
+        or text[:60] in " ".join("".join(f.text for f in page.soup.select("main details")).split())
     ),
     "icon": lambda page: not any("icon" in tag.get("rel", ()) for tag in page.named["link"]),
     "pictures": lambda page: [str(image) for image in page.named["img"] if undescribed(image)],

@@ -190,12 +190,6 @@ def test_each_slide_is_a_sheet_on_paper(visit: Any) -> None:
     assert number(page) == 6
 
 
-def test_without_scripts_there_is_no_button(visit: Any) -> None:
-    button = visit(java_script_enabled=False).locator(".slides-button")
-    assert button.count() == 1
-    assert not button.is_visible()
-
-
 REFERENCES = {
     "a[href='#equation-eq-sum']": "(1)",
     "a[href='far.html#equation-eq-far']": "(2)",

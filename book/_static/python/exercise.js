@@ -15,8 +15,8 @@ const topicOf = (name) => name.split("-")[0];
 function notebookOf(topic) {
   if (!notebooks.has(topic)) {
     const address = new URL(`notebooks/${topic}.json`, HERE);
-    const read = fetch(address, { cache: "no-cache" }).then(async (answer) => {
-      if (!answer.ok) throw new Error(`The notebook of this assignment could not be loaded (${answer.status}).`);
+    const read = fetch(address, { cache: "no-cache" }).catch(() => ({ status: "no answer" })).then(async (answer) => {
+      if (!answer.ok) throw new Error(`The notebook of this assignment could not be loaded (${answer.status}). Connect to the network, and try again.`);
       return new Notebook(await answer.text());
     });
     read.catch(() => notebooks.delete(topic));
@@ -139,7 +139,7 @@ class Cell {
       this.notebook = await notebookOf(this.topic);
     } catch (error) {
       this.opened = false;
-      this.say(`${error.message} Are you still connected?`, "error");
+      this.say(error.message, "error");
       return;
     }
     const holder = (this.holder = element("div", { class: "exercise-editor" }));

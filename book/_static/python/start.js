@@ -4,10 +4,9 @@
   // Code that answers an exercise is folded, as a hint is, until the reader's own answer has passed.
   const fold = (code) => {
     const [, answer] = /\banswer-of-(\S+)/.exec(code.className);
-    const details = document.createElement("details");
-    details.className = "exercise-code";
+    const content = { className: "exercise-code", innerHTML: "<summary>Code that answers an exercise</summary>" };
+    const details = Object.assign(document.createElement("details"), content);
     details.dataset.answer = answer;
-    details.innerHTML = "<summary>Code that answers an exercise</summary>";
     try {
       details.open = load(answer).passed !== undefined;
     } catch {
@@ -35,10 +34,7 @@
   const here = document.currentScript.src;
   const tell = (text) =>
     document.querySelectorAll(".exercise").forEach((box) => {
-      const note = document.createElement("p");
-      note.className = "exercise-status";
-      note.textContent = text;
-      box.append(note);
+      box.append(Object.assign(document.createElement("p"), { className: "exercise-status", textContent: text }));
     });
   addEventListener("DOMContentLoaded", () => {
     reading.disconnect();
