@@ -61,6 +61,9 @@ exercise.help(r"""
    with each piece. The length is the number of examples divided by the size, rounded up.
 all your epochs have the same order; draw one in each `__iter__`, with a generator that goes on
     order = → self.order = order = self.order if hasattr(self, "order") else
+you draw the order once, in `__init__`; draw one in each `__iter__`
+    .generator = size, generator → .order = size, torch.randperm(len(y), generator=generator)
+    torch.randperm(len(self.y), generator=self.generator, device=self.y.device) → self.order
 you leave out examples where the size does not divide their number; the last minibatch is smaller
     -(-len(self.y) // self.size) → len(self.y) // self.size
     in order.split(self.size): → in order.split(self.size)[: len(self)]:

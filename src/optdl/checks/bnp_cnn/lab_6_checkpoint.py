@@ -107,6 +107,8 @@ your states belong to the parts by their position; hand each part the state of i
     for name, part in parts.items():\n            part.load_state_dict(content["parts"][name])
     → for part, state in zip(parts.values(), content["parts"].values()):\n
                 part.load_state_dict(state)
+you return the number of the next epoch; return how many are finished, as `save` was given it
+    return content["epoch"] → return content["epoch"] + 1
 you pickle the objects themselves; save what their `state_dict()` returns
     part.state_dict() for → part for
 you read the file and leave network and optimizer as they are; hand each its state with

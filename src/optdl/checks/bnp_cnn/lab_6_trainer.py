@@ -102,8 +102,7 @@ exercise.help(r"""
 3. Switch to training mode, and turn each point into one to three lines, in the given order. Keep
    the detached loss of each step in a list, and after the loop stack the losses and convert them
    into numbers at once.
-you read the loss in the loop, and each time the program waits for the device; keep `loss.detach()`
-there, and read all of them once, behind the loop
+you read the loss in the loop and wait for the device; keep `loss.detach()`, and read all at the end
     loss.detach() → loss.item()
     torch.stack(losses).tolist() → losses
 your network stays in evaluation mode; call `self.model.train()` first
@@ -141,8 +140,7 @@ you clip what BNP has made of the gradient; clip the gradient itself, before `se
     → nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
 `self.bnp.step()` is missing, or comes after the optimizer's step; it belongs before that step
     self.bnp.step() → pass
-you step where the gradients overflowed, and the weights are no numbers any more;
-`self.scaler.step(self.optimizer)` leaves such a step out
+you step where gradients overflowed; `self.scaler.step(self.optimizer)` leaves such a step out
     self.scaler.step(self.optimizer) → self.optimizer.step()
 your loss scale never changes, since `self.scaler.update()` is missing at the end of the step
     without `scaler.update`

@@ -334,7 +334,7 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
     {'mean': [1.0, 2.0]}
     """
     if isinstance(names, str):
-        inner = [*value.values()] if isinstance(value, dict) else []
+        inner = [value[name] for name in sorted(value, key=str)] if isinstance(value, dict) else []
         if inner and all(isinstance(item, dict) for item in inner):
             return {key: [item[key] for item in inner] for key in inner[0]}
         return {names: value}

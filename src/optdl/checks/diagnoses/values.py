@@ -30,8 +30,9 @@ def _of_all(holds: Callable[[Pair], Any]) -> Callable[[Part], bool]:
 
 
 def _is_nan(part: Part) -> bool:
-    got = any(np.isnan(pair.got.astype(float)).any() for pair in part.pairs)
-    return got and not np.isnan(part.rights.astype(float)).any()
+    # in every case that is wrong: elsewhere it explains nothing
+    got = [np.isnan(pair.got.astype(float)).any() for pair in part.wrong_pairs]
+    return all(got) and bool(got) and not np.isnan(part.rights.astype(float)).any()
 
 
 def _copied(part: Part) -> bool:
@@ -51,7 +52,7 @@ def is_level(part: Part) -> bool:
     """Tell vectors that hold one number again and again, where the expected ones do not."""
     long = [[len(np.unique(a)) for a in pair[:2]] for pair in part.pairs if pair.right.size > 2]
     alike = len(long) > 1 and all(right > 1 == got for right, got in long)
-    return alike and part.same_shape and part.has_places
+    return alike and part.same_shape and part.has_places and part.rights.dtype != bool
 
 
 def _constant(part: Part) -> str:

@@ -92,8 +92,7 @@ you shuffle the examples and not their labels; take the same rows of both
     y[rows]) → y[: len(rows)])
 you leave out examples where `batch` does not divide their number; the last minibatch is smaller
     , batch): → , batch)[: len(y) // batch]:
-your training loss is the mean over the minibatches, so a small last one counts too much; weight
-each by its number of examples
+your training loss weighs a small last minibatch too much; weight each by its number of examples
     * len(rows) →
     total / len(y) → total / -(-len(y) // batch)
 you multiply each mean loss by `batch`; the last minibatch may be smaller, so take its own number
@@ -105,8 +104,7 @@ you compute the training loss after the epoch, without dropout; it is a mean of 
     scores = model(validation[0])
     → scores = nn.functional.cross_entropy(model(x), y)\n
                 losses.append(scores.item())\n            scores = model(validation[0])
-you divide the sum by the number of examples, but the losses in it are means over minibatches;
-multiply each by its number of examples first
+the losses that you add up are means over minibatches; multiply each by its number of examples
     * len(rows) →
 you make a new optimizer in each epoch, which begins again with the velocity 0; make it once
     total = 0.0 → total, optimizer = 0.0, torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)

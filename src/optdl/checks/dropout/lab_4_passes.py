@@ -61,11 +61,12 @@ exercise.help(r"""
    evaluation mode, and only the dropout layers back into training mode.
 3. Without gradients, take the softmax over the classes in each pass, and stack the results along a
    new axis. Take mean and standard deviation over it, and give each module its old mode.
-your whole network is in training mode, and its normalization uses and changes the statistics of the
-minibatch; switch on the dropout layers alone
+your whole network is in training mode, its normalization too; switch on the dropout layers alone
     model.eval() → model.train()
-your dropout layers are not switched on, so all passes are alike; call `train()` of each module
-whose class is named Dropout
+your whole network is in training mode, its normalization too; switch on the dropout layers alone
+    model.eval() → model.train()
+    module.training = mode → model.train(modes[0][1])
+all your passes are alike: call `train()` of each module whose class is named Dropout
     module.train() → pass
 you look at the outermost layers only; `model.modules()` goes into the blocks within
     for module, _ in modes: → for module in model.children():

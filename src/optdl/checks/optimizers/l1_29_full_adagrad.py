@@ -47,7 +47,7 @@ you solve with S itself; AdaGrad divides by the root of the sum
     / np.sqrt(values) → / values
 you multiply by the root of S; divide by it
     / np.sqrt(values) → * np.sqrt(values)
-your path is that of AdaGrad with one rate for each entry; add the whole matrix g gᵀ to S
+your path is that of AdaGrad with one rate for each entry; S and its root are whole matrices
     np.outer(g, g) → np.diag(g * g)
 g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer(g, g)
     np.outer(g, g) → g @ g

@@ -56,8 +56,7 @@ your step ends at the first parameter whose gradient is None; skip it, and go on
     continue → return
 a new optimizer finds no velocity in your `state_dict()`; keep it in `self.state[p]`
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
-you read the settings in `self.defaults`, which are those of the beginning; read those of each
-`group` in the loop, as schedules and groups change them
+you use the settings of the beginning; read those of each `group`, which schedules change
     group["lr"] → self.defaults["lr"]
     group["momentum"] → self.defaults["momentum"]
 the learning rate multiplies your whole velocity, as in PyTorch, so the earlier gradients change
