@@ -211,7 +211,7 @@ DEATHS = {
     "before the scores": ("gradebox.run.batch.Batch", "_finish", 2),
     "among the scores": ("gradebox.run.batch.Batch", "_write", 2),
     "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
-    "before the report": ("gradebox.run.report", "_write", 1),
+    "before the report": ("gradebox.run.report", "path_of", 2),
 }
 QUICK = "before the commit"
 
