@@ -134,7 +134,7 @@ def scaling(evidence: Evidence) -> str:
             rights = _scales(evidence, "right", right)
             gots = rights and _scales(evidence, "got", partial(evidence.again, change=change))
             for part, text in rights.items():
-                got = gots.get(part, "does otherwise")
+                got = gots.get(part, "is not always")
                 if text and got not in ("", text):
                     whose = f"`{part}`" if part else "answer"
                     return f"when `{name}` is doubled, the right {whose} {text}; yours {got}"
