@@ -77,7 +77,7 @@ def shorten_signatures(doctree: nodes.document) -> None:
 
 def description(doctree: nodes.document) -> str:
     """Return the first words of a page, up to a formula; nothing if they say little."""
-    top = next(doctree.findall(nodes.section))  # whose own paragraphs are not those of an answer
+    top = next(doctree.findall(nodes.section), doctree)  # deeper paragraphs may be an answer's
     paragraphs = [part for part in top if isinstance(part, nodes.paragraph)]
     lead = takewhile(lambda part: not part.next_node(nodes.math), paragraphs)
     text = " ".join(" ".join(part.astext() for part in lead).split())

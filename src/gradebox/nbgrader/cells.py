@@ -85,8 +85,7 @@ def is_output(output: dict[str, Any]) -> bool:
         case {"output_type": "display_data", "data": data, "metadata": dict()}:
             return is_bundle(data)
         case {"output_type": "execute_result", "data": data, "metadata": dict(), **more}:
-            count = more.get("execution_count", "")
-            return is_bundle(data) and isinstance(count, int | None)
+            return is_bundle(data) and isinstance(more.get("execution_count", ""), int | None)
     return False
 
 

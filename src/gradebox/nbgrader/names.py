@@ -55,8 +55,7 @@ def names_of(source: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
         symbols += [s for s in table.get_symbols() if table is tables[0] or s.is_global()]
     imported = frozenset(s.get_name() for s in symbols if s.is_imported())
     bound = imported.union(s.get_name() for s in symbols if s.is_assigned())
-    used = frozenset(s.get_name() for s in symbols if s.is_referenced())
-    return bound, used - bound, imported
+    return bound, frozenset(s.get_name() for s in symbols if s.is_referenced()) - bound, imported
 
 
 def words(source: str) -> set[str]:

@@ -39,9 +39,7 @@ class Barrier(MetaPathFinder, Loader):
             error: Any = ImportError(message, name=name)
             error._render_traceback_ = lambda: [f"ImportError: {message}"]  # none of our own lines
             raise error
-        if within(name, self.stubbed):
-            return ModuleSpec(name, self, is_package=True)
-        return None
+        return ModuleSpec(name, self, is_package=True) if within(name, self.stubbed) else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return a module from which everything can be taken, and nothing does anything."""

@@ -128,8 +128,7 @@ class Deadline:
             self._reading, self._looked = reading, now
         self.over = self.over or now >= self._until or self._own >= self.seconds
         # own time passes more slowly than wall time: the last instants would be asked for endlessly
-        rest = max(self.seconds - self.spent(), _SHORTEST)
-        return 0.0 if self.over else min(rest, self._pause)
+        return 0.0 if self.over else min(max(self.seconds - self.spent(), _SHORTEST), self._pause)
 
     def wait(self, receive: Callable[[float], T]) -> T:
         """Return what ``receive`` does, given seconds to wait; a ``TimeoutError`` is the limit."""

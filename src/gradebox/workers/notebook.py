@@ -145,8 +145,7 @@ class Notebook:
     def _tested(self, message: RunTest, limit: float) -> Tested:
         # the student's first: a test that is interrupted while it waits for an answer costs the
         # student's process, whose answer would be taken for the next one
-        busy = self._student, self._tests
-        return self._answer(self._tests, message, Tested, limit, *busy)[0]
+        return self._answer(self._tests, message, Tested, limit, self._student, self._tests)[0]
 
 
 @contextlib.contextmanager

@@ -276,8 +276,7 @@ class Answers:
         """Return the stub of a function, or a function of the test's own that comes back."""
         match tree:
             case ["handle", int(number)]:
-                stub = Stub(name, ["theirs", number], self._call)
-                return self._stubs.setdefault(number, stub)
+                return self._stubs.setdefault(number, Stub(name, ["theirs", number], self._call))
             case ["yours", int(number)] if 0 <= number < len(self._callbacks):
                 return self._callbacks[number]
         raise Damaged(f"no value: {str(tree[0])[:40]}")

@@ -173,8 +173,7 @@ class Student:
         raise Damaged(f"no value: {tree[0]}")
 
     def _class_of(self, module: str, name: str) -> Any:
-        names = self._shell.user_ns
-        return names.get(name) if module == "__main__" else resolve(module, name)
+        return self._shell.user_ns.get(name) if module == "__main__" else resolve(module, name)
 
     def _callback(self, number: int) -> Callable[..., Any]:
         def callback(*args: Any, **kwargs: Any) -> Any:
@@ -254,11 +253,8 @@ class Student:
         bound = [name for name in names if before.get(name, self) is not names[name]]
         self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then
-        told: Any = {
-            "changed": sorted({*changed}),
-            "reaches": sorted(self._reached | self._deciding()),
-        }
-        return Tested(score, outputs.items, reason(error), **told)
+        found: Any = {"reaches": sorted(self._reached | self._deciding())}
+        return Tested(score, outputs.items, reason(error), changed=sorted({*changed}), **found)
 
     def _changed(self) -> list[str]:
         changed = ["get_ipython().user_ns"] * (self._shell.user_ns is not self._user_ns)

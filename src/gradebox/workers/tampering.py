@@ -4,7 +4,9 @@ A fork begins with the objects of its clean parent. Whatever is another object w
 was put there since. It is evidence, no proof: who owns the process can also deceive who compares.
 """
 
+import ast
 import builtins
+import contextlib
 import gc
 import operator
 import os
@@ -33,8 +35,6 @@ _WATCHED = (  # packages that tests and gradebox use, whatever the notebook impo
 LARGE = 300  # of a package with so many modules those that a notebook names are watched
 # what a function does; it can be changed and the function be the same object
 _STATE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
-
-
 _DECIDES = re.compile(rf"{DECIDES}|equals?|all|any")
 _PARTS_OF = type.__dict__["__dict__"].__get__  # of a class, whatever its own class says
 
@@ -124,22 +124,27 @@ class Pristine:
             for name, value in parts.items():
                 is_own = parts.get("__module__") == "__main__"
                 if type(value) is FunctionType:  # not of functools, nor made by dataclasses
-                    is_made = value.__code__.co_filename == "<string>"
-                    is_own = value.__globals__ is own
-                    is_own &= not (is_made and "__dataclass_fields__" in parts)
+                    made_by = value.__code__.co_filename, value.__code__.co_name
+                    is_own = value.__globals__ is own and made_by != ("<string>", name)
                 if is_own and isinstance(name, str) and _DECIDES.fullmatch(name):
                     found.add(name)
         return found
 
     def _is_of_package(self, value: Any, name: str) -> bool:
         # by the package itself, which has made a function anew, such as for a backend; or by an
-        # installed one around the function, as torch does with inspect.getfile
+        # installed one in place of the function, as torch does with inspect.getfile
         if type(value) is not FunctionType or value in self._known:
             return False
-        module, file = (str(value.__globals__.get(n)) for n in ("__name__", "__file__"))
-        is_around = name in value.__name__ and file.startswith((sys.prefix, sys.base_prefix))
-        is_known = is_around or module.partition(".")[0] in self._packages
-        return is_known and value.__code__.co_filename == file
+        functions = [value]
+        for each in functions:  # and what a wrapper such as ``numpy.errstate()(f)`` calls
+            held = gc.get_referents(*each.__closure__ or ())
+            functions += {f for f in held if type(f) is FunctionType} - {*functions}
+            module, file = (str(each.__globals__.get(n)) for n in ("__name__", "__file__"))
+            is_in_place = each is not value or (name in value.__name__ and not value.__closure__)
+            is_installed = is_in_place and file.startswith((sys.prefix, sys.base_prefix))
+            if not is_installed and module.partition(".")[0] not in self._packages:
+                return False
+        return value.__code__.co_filename == value.__globals__.get("__file__")
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -189,24 +194,30 @@ def _added(shell: Any) -> Iterator[str]:
 
 
 def watch_calls(names: dict[str, Any]) -> set[str]:
-    """Return a set into which from now on goes what cells with these names reach by calls.
-
-    It is of frames, of what the interpreter holds, and what the texts say that they evaluate.
-    """
+    """Return a set that gets what cells with these names reach from now on, by calls and texts."""
     calls = "compile", "sys._getframe", "gc.get_objects", "gc.get_referrers"
-    found, looking = set[str](), list[str]()
+    found = set[str]()
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in calls and not looking:
-            looking.append(event)  # for a frame, which is such a call
-            frame = sys._getframe(1)
-            looking.clear()
-            if frame.f_globals is names and not frame.f_code.co_filename.startswith("<test cell"):
+        if event in calls:
+            try:
+                raise LookupError  # for a frame; sys._getframe is such a call
+            except LookupError as error:
+                frame: Any = error.__traceback__ and error.__traceback__.tb_frame.f_back
+            # a thread may begin with such a call, and has no frame
+            file = frame.f_code.co_filename if frame else ""
+            if (not frame or frame.f_globals is names) and not file.startswith("<test cell"):
                 name = event.partition(".")[2]
-                found.update([name] if name else REACHES.findall(os.fsdecode(arguments[0] or b"")))
+                found.update([name] if name else REACHES.findall(_text(*arguments)))
 
     sys.addaudithook(audit)  # it cannot be taken away
     return found
+
+
+def _text(source: Any = "", *_: Any) -> str:
+    with contextlib.suppress(Exception):  # a tree may be no program
+        return ast.unparse(source) if isinstance(source, ast.AST) else os.fsdecode(source or b"")
+    return ""
 
 
 def watch_folder(given: Iterable[str]) -> Callable[[], list[str]]:

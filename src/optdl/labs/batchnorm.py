@@ -129,7 +129,7 @@ LAB = Lab(
     _last_accuracy,
     predictions={
         "size": ("one of the sizes 64, 8 and 2", SIZES.__contains__),
-        "accuracy": ("from 0 to 1", lambda one: isinstance(one, int | float) and 0 <= one <= 1),
+        "accuracy": ("a number from 0 to 1", lambda p: isinstance(p, int | float) and 0 <= p <= 1),
     },
 )
 """The runs of lab 3: each size of the minibatch, with normalization and without."""

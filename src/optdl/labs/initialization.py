@@ -114,7 +114,7 @@ LAB = Lab(
     experiment,
     predictions={
         "vanished": (f"a layer, from 1 to {DEPTH}", range(1, DEPTH + 1).__contains__),
-        "trained": (f"how many, from 0 to {len(GAINS)}", range(len(GAINS) + 1).__contains__),
+        "trained": (f"a number from 0 to {len(GAINS)}", range(len(GAINS) + 1).__contains__),
     },
 )
 """The runs of lab 2: one for each scale of the initial weights."""

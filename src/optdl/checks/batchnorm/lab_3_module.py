@@ -48,8 +48,7 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-# `1 / num_batches_tracked` is a number in float32
-exercise = Exercise("LAB-3:module", BatchNorm, use=drivers.module, rtol=1e-6, atol=1e-6)
+exercise = Exercise("LAB-3:module", BatchNorm, use=drivers.module, rtol=1e-6, atol=1e-6)  # float32
 
 
 def _case(rng, axes, options):
@@ -125,8 +124,7 @@ your share is always the same; keep the `momentum` that the constructor is given
     = momentum, eps → = 0.1 if momentum is not None else None, eps
 you give the old average the weight `momentum`; here it is the weight of the new value
     share = self.momentum → share = None if self.momentum is None else 1 - self.momentum
-your formula has the weights of the old and of the new value the wrong way round: s is the weight of
-the new value
+your weights of the old and the new value are exchanged; s is the weight of the new value
     share * (mean → (1 - share) * (mean
     share * (var → (1 - share) * (var
 your layer does in evaluation mode what it does in training; ask `self.training`

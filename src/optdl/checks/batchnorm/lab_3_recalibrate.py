@@ -66,8 +66,7 @@ you leave the network as it was; change the one that you are given, not a copy o
 your layers keep their momentum, so the last minibatches count most and the old averages still
 count; set momentum to None for the pass
     layer.momentum = None → pass
-you find certain classes only, by `isinstance`; a normalization is any module that has the attribute
-`running_mean`
+you find certain classes only; a normalization is any module that has the attribute `running_mean`
     hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
 you go through the children of the network and miss layers within them; take `model.modules()`
     model.modules() → model.children()
@@ -81,7 +80,6 @@ your minibatches count by their numbers of examples; here each of them counts th
     → seen += len(x)\n        for layer in layers: layer.momentum = len(x) / seen\n        model(x)
 you join all examples into one minibatch; here the statistics of the minibatches are averaged
     in batches: → in [torch.cat(list(batches))]:
-you set the averages back and not the count, so the first minibatch has a share of less than 1; set
-num_batches_tracked to 0
+you set the averages back and not the count of the minibatches; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)
 """)

@@ -47,6 +47,8 @@ you hold the mean constant; it depends on W, so subtract mean(δ)
     upstream - upstream.mean(axis=0) - along → upstream - along
 you subtract sums over the examples; subtract means over them
     upstream.mean(axis=0) - along → len(h) * (upstream.mean(axis=0) + along)
+your σ divides by m − 1; batch norm divides by m
+    z.std(axis=0) → z.std(axis=0, ddof=1)
 you do not divide by σ, the standard deviation of hWᵀ
     - along) / std → - along)
 """)

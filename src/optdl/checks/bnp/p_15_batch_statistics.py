@@ -44,6 +44,8 @@ exercise.help(r"""
    examples. One `if` with a `return` of its own is enough.
 3. Take the mean over axis 0. For one row with a running mean, return this mean and the squared
    difference between the row and the running mean; in all other cases, it and the variance.
+your variance divides by N − 1; BNP divides by N
+    H.var(axis=0) → H.var(axis=0, ddof=1)
 you measure one example from its own mean, so its variance is 0; measure it from the running mean
     (H[0] - running_mean) → (H[0] - mean)
 you take a running mean of zeros for none; ask whether `running_mean` is None

@@ -111,7 +111,6 @@ you return the number of the next epoch; return how many are finished, as `save`
     return content["epoch"] → return content["epoch"] + 1
 you pickle the objects themselves; save what their `state_dict()` returns
     part.state_dict() for → part for
-you read the file and leave network and optimizer as they are; hand each its state with
-`load_state_dict`
+you leave network and optimizer as they are; hand each its state with `load_state_dict`
     part.load_state_dict(content["parts"][name]) → pass
 """)

@@ -75,8 +75,7 @@ you divide by p, the probability of dropping; divide by 1 − p
 you take p for the probability of keeping; as in nn.Dropout, it is the probability of dropping
     >= → <
     / (1 - self.p) → / self.p
-you keep an entry where u < 1 − p, as `torch.bernoulli` does; that has the same probability, but
-here it is kept where u ≥ p
+you keep an entry where u < 1 − p, as `torch.bernoulli` does; here it is kept where u ≥ p
     >= self.p → < 1 - self.p
 all examples of the minibatch share one mask; draw a number for each entry of x
     x.shape → x.shape[1:]

@@ -31,6 +31,8 @@ exercise.help(r"""
    The Hessian of the mean loss is the mean of these matrices.
 3. Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one
    factor transposed, adds up the $m$ matrices; then divide by $m$.
+the bias is a parameter, too; add a column of ones
+    np.column_stack([np.ones(len(x)), x]) → x
 your bias is the last parameter; put it first
     np.ones(len(x)), x → x, np.ones(len(x))
 """)
