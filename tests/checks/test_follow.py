@@ -86,9 +86,9 @@ LAB-4:passes expected 'Tensor', got 'Tensor and ndarray'
     found.std(dim=0) → found.std(dim=0).numpy()
 LAB-5:bnp expected 'RuntimeError', got 'ValueError'
     RuntimeError → ValueError
-LAB-2:initialize wrong exactly when `kind` is 'nested'
+LAB-2:initialize wrong exactly when `kind` is 'nested, with a subclass'
     isinstance(layer, nn.Linear | nn.Conv2d) → type(layer) in (nn.Linear, nn.Conv2d)
-LAB-2:initialize wrong exactly when `kind` is 'nested'
+LAB-2:initialize wrong exactly when `kind` is 'nested, with a subclass'
     nn.Linear | nn.Conv2d → nn.Linear | nn.Conv1d | nn.Conv2d
 LAB-2:ratios wrong exactly when `last` is 'frozen first layer'
     value.ndim > 1 → value.ndim > 1 and value.requires_grad

@@ -26,7 +26,7 @@ exercise = Exercise("LAB-2:initialize", initialize, use=drivers.initialize, rtol
 
 @exercise.cases
 def _(rng):
-    for kind in ("dense", "dense", "nested", "convolutional", "groups"):
+    for kind in ("dense", "dense", "nested, with a subclass", "convolutional", "groups"):
         sizes, gain = rng.permutation(5)[:3] + 2, round(rng.uniform(0.5, 2), 2)
         yield kind, sizes.tolist(), gain, int(rng.integers(1000))
 

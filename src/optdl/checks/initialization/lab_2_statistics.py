@@ -51,7 +51,7 @@ def _(rng):
 
 
 @exercise.fact(
-    "`mean` and `std` are over all outputs, `dead` is the share of units that are always 0"
+    "`mean` and `std` are over all N outputs, unchanged, `std` with N; `dead` is a share of units"
 )
 def _(function, rng):
     def of_outputs(model, x):

@@ -41,7 +41,7 @@ def augment(function, x, seed, options):
     "len(batches); "
     "the sizes of the first epoch | the images of the first epoch | the labels of the first epoch; "
     "the sizes of the second epoch | the images of the second epoch | the labels of the second "
-    "epoch; where the examples lie in an epoch; the device that torch.randperm is given",
+    "epoch; where the examples lie in an epoch; the device of torch.randperm in an epoch",
     closed="torch.utils.data.DataLoader",
 )
 def batches(kind, x, y, size, seed, device):

@@ -10,11 +10,11 @@ from optdl.labs.drivers.follow import HOOKS, STILL, are_same, driver, fill, hook
 
 @driver(f"the weights; the biases; the parameters of other layers; {STILL}")
 def initialize(function, kind, sizes, gain, seed):
-    """Initialize a network: dense, nested, convolutional, or with groups."""
+    """Initialize a network: dense, nested with a subclass of nn.Linear, convolutional, or with groups."""
     a, b, c = sizes
     if kind == "dense":
         model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
-    elif kind == "nested":
+    elif "subclass" in kind:
         last = nn.modules.linear.NonDynamicallyQuantizableLinear(b, c)  # a subclass of nn.Linear
         inner = nn.Sequential(nn.Linear(b, b, bias=False), nn.LayerNorm(b), nn.ReLU())
         first = nn.Embedding(c, a), nn.Conv1d(b, a, 2), nn.Linear(a, b), nn.ReLU()
