@@ -10,7 +10,7 @@ from optdl.labs.drivers.follow import HOOKS, STILL, are_same, driver, fill, hook
 
 @driver(f"the weights; the biases; the parameters of other layers; {STILL}")
 def initialize(function, kind, sizes, gain, seed):
-    """Initialize a network: dense, nested with a subclass of nn.Linear, convolutional, or with groups."""
+    """Initialize a network: dense, nested with a subclass, convolutional, or with groups."""
     a, b, c = sizes
     if kind == "dense":
         model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
