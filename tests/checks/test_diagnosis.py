@@ -277,6 +277,13 @@ x=rng.uniform(1, 2, size=k) for k in 2, 3, 4
     bool(x.all()) → bool(x[0] > 1.9) | is doubled
     # two small numbers are no branch
     len(x) - 2 → len(x) // 4 | the right answer is
+x=np.array([k, 2.0, 5.0]) for k in -1.0, 4.0, 9.0
+    # nan in one case explains nothing of the others
+    x**2 → np.sqrt(x) | has entries that are nan
+x=rng.uniform(1, 2, size=k) for k in 8, 9, 12
+    # one sign of eight may be an accident, and truths are often alike
+    np.exp(x) → right * np.append(-0.3, 1 + np.sin(9 * x[1:])) | wrong sign in some
+    x > np.median(x) → x > 0 | all entries equal
 n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
     # a single number that happens to be whole is no array of integers
     max(n / m, 1) → max(n, m) | decimals

@@ -124,8 +124,9 @@ def test_second_run_keeps_prediction_and_student(
     assert "stay those from before the first run" in capsys.readouterr().out
     with pytest.raises(RecordError, match=r"by 'ada', and this is LAB-0 by 'ben': move that file"):
         run(user="ben")
-    with pytest.raises(RecordError, match="'best': one of the rates; it gives"):
-        run(best="0.1")
+    for best in ("0.1", torch.tensor([0.1])):
+        with pytest.raises(RecordError, match="'best': one of the rates; it gives"):
+            run(best=best)
 
 
 def test_seed_is_checksum_of_user_name() -> None:

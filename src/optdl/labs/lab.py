@@ -112,7 +112,8 @@ def unusable(lab: Lab, user: Any, predictions: Any) -> Iterator[str]:
         yield f"`user()` must return your user name as text; it returns {user!r}"
     for name, (asked, fits) in lab.predictions.items():
         got = predictions.get(name) if isinstance(predictions, dict) else predictions
-        if not isinstance(predictions, dict) or not fits(as_python(got)):
+        is_one = isinstance(predictions, dict) and not getattr(got, "ndim", 0)
+        if not is_one or not fits(as_python(got)):
             yield f"`predictions()` must give {name!r}: {asked}; it gives {got!r}"
 
 

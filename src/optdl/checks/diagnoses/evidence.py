@@ -330,7 +330,7 @@ def leaves(names: Any, value: Any) -> dict[str, Any]:
     --------
     >>> leaves(("y", ("mean", "var")), (1.0, (2.0, 3.0)))
     {'y': 1.0, 'mean': 2.0, 'var': 3.0}
-    >>> leaves("", {"first": {"mean": 1.0}, "second": {"mean": 2.0}})
+    >>> leaves("", {"second": {"mean": 2.0}, "first": {"mean": 1.0}})
     {'mean': [1.0, 2.0]}
     """
     if isinstance(names, str):
