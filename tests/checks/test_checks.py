@@ -626,8 +626,6 @@ L2-06:step right
 L1-17 wrong
     > 1e-12 * values[-1] → > 1e-4 * values[-1]
 L1-17 wrong
-    > 1e-12 * values[-1] → != 0
-L1-17 wrong
     int(np.ceil( → int((1 +
 # a rounding error is far below any threshold
 L1-17 right
@@ -654,3 +652,9 @@ def test_cases_catch_mostly_right_answers(key, verdict, edits):
     answer = Misconception("", COURSE[key]._answer, edits)
     told = outcome(key, answer.function, properties=True)
     assert (told == "right") == (verdict == "right")
+
+
+def test_mistake_in_one_part_is_told_of_it():
+    edits = [("/ root)", "/ (centered.std(axis=0) + eps))")]
+    answer = Misconception("", COURSE["L1-34, P-01"]._answer, edits).function
+    assert "cause: in `factor`, your ε is outside" in outcome("L1-34, P-01", answer)

@@ -152,12 +152,12 @@ x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     np.sqrt(np.abs(x) + 1) * (1 + eps) → right + x * (np.arange(len(x)) > 1)[:, None]
         | Rows 0 to 1 are right in every case
     np.sin(9 * x) → np.maximum(right, 0) | has 0 wherever the expected one
-    x * np.abs(x) + 1 → x**2 + 1 | right where no entry of `x` is negative
+    x * np.abs(x) + 1 → x**2 + 1 | changed so that no entry of `x` is negative
     x - 1 → np.where(x > 0, 1 - x, x - 1)
         | in the entries that differ, your answer has the opposite sign
     x + eps → counting | gives another answer to the same call
     np.sqrt(x**2 + eps) → np.abs(x) + eps**2 + eps * x
-        | In the cases tried your answer is right where `eps` is 0
+        | In the cases tried, changed so that `eps` is 0, your answer is right
 x=k for k in *NUMBERS,
     x**3 + 1 → 5 if x == 0 else right
         | In the cases tried your answer is wrong exactly when `x` is 0, right otherwise
@@ -178,18 +178,20 @@ n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | Wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
     np.exp(x).sum() / 1e9 → right + np.cosh(x.max()) / 1e11 | your answer is too large.
-    np.exp(x).sum() → right + np.sin(9 * right) | too large in some places and too small in others
-    np.exp(x).sum() → right * np.sin(9 * right) * 2 | has the wrong sign in some places, not in all
+    np.exp(x).sum() → right * np.exp(np.sin(9 * right)) | Wherever it differs, your answer is
+    np.exp(x) → right * np.resize([-0.9, 1.3, 0.7], len(x)) | wrong sign in some places, not in all
     np.cumsum(x) → np.append(x[0], right[:-1])
         | has in each entry what is right for the entry before
     np.exp(x).sum() → np.exp(x) | has several entries, of which the sum is expected
     np.outer([1, 2], x**2) → np.outer([1, 1], x) | is the argument `x` itself, in each row
     (x, 2) → (x, 2.0) | expected an integer, got a float
     0 * x → x**3 + 1 | has to be 0 in every entry, in these cases
+x=rng.normal(size=k) for k in 1, 1, 4, 5
+    np.sin(9 * x) → np.cosh(x) if len(x) == 1 else right | wrong exactly when `len(x)` is 1
 x=rng.uniform(1, 9, size=k) for k in 3, 5, 7
     int(np.ceil(x[0])) → x[0] | is no whole number; round it up to the next
     np.arange(len(x)) * np.median(x) → np.arange(len(x)) * x.mean() ** 3 / np.median(x) ** 2
-        | right where all entries of `x` are equal
+        | changed so that all entries of `x` are equal
     x / x.sum() → x**3 / (x**2).sum() | The right answer adds up to 1; yours is not so
     np.sqrt(x) → 0 * x + np.sqrt(x.mean()) | your answer has all entries equal.
     float((x**2).sum()) → float((x**3).sum())
@@ -197,13 +199,12 @@ x=rng.uniform(1, 9, size=k) for k in 3, 5, 7
 x=rng.normal(size=k) for k in (2, 3, 4), (2, 5, 4)
     x**2 → (x**2).swapaxes(1, 2) | it is np.transpose(expected, (0, 2, 1))
 x=rng.normal(size=4), slope=rng.normal(), offset=rng.normal(), m=k for k in 2, 5, 7
+    x * slope + offset / m → np.tanh(x) * slope | depends neither on `offset` nor on `m`
     x * slope + offset / m → x * offset + slope / m | `slope` and `offset` exchanged
     x * slope + offset / m → x * slope + offset / (m + 1) | `m` + 1 in place of `m`
     x * slope + offset / m → -x * slope + offset / m | is a sign wrong?
     x * slope + offset / m → x * 0.9 + offset / m | what is right for `slope` = 0.9
-    x * slope + offset / m → x | is the argument `x` itself
     x * slope + offset / m → x * slope + offset | 1 in place of `m`
-    x * slope + offset / m → 0 * x + offset / m | what is right for `slope` = 0.
     x * slope + offset / m → x * 0.123 + offset / m | does not depend on `slope`
     x * slope + offset / m → right + x | the expected one plus `x`
     x * m + np.sin(slope) → x * m + np.sin(2 * slope) | 2 · `slope` in place of `slope`
@@ -219,9 +220,7 @@ pair=(rng.normal(size=2), np.ones(2)) for k in 1,
     pair[0] + pair[1] → np.add(*pair, out=pair[0])
         | changes its argument `pair` in place; work on a copy.
 x=rng.normal(size=4), n=k for k in 3, 5, 8
-    x**2 / n + x → x**2 / n**1.5 + x | In the cases tried your answer is right where `n` is 1
-x=rng.normal(size=k) for k in (3, 2), (3, 4), (5, 6)
-    x.sum(axis=1) → right / x.shape[1] | is 1/`x.shape[1]` times the expected one
+    x**2 / n + x → x**2 / n**1.5 + x | changed so that `n` is 1, your answer is right
 gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     descend → descend(lambda w: -gradient(w), start, steps)
         | −`gradient` in place of `gradient`: is a sign wrong?
@@ -265,6 +264,8 @@ x=np.insert(rng.normal(size=k), 2, -1200.0) for k in 3, 5, 7
 x=np.array([2, 0, 1, 3])[:, None] + np.arange(k) for k in 1, 2, 3
     # in the smallest case, which is the one shown, a second row is right, too
     x**2 + 1 → np.vstack([x[:1] ** 2 + 1, x[1:] ** 2 + 1 + x[1:]]) | the others differ
+n=k for k in 2, 3, 4, 12, 16, 23, 33
+    max(n - 9, 0) → n - 9 + max(n - 9, 0) * n | times the expected one
 n=k, x=rng.uniform(2, 9) for k in 10, 1000, 100000
     # numbers that are wrong behind the ninth decimal are not rounded ones
     x / n → x / n * (1 + 3e-9) | is rounded
@@ -280,6 +281,7 @@ x=rng.uniform(1, 2, size=k) for k in 2, 3, 4
 x=np.array([k, 2.0, 5.0]) for k in -1.0, 4.0, 9.0
     # nan in one case explains nothing of the others
     x**2 → np.sqrt(x) | has entries that are nan
+    x**2 → x**3 / (x[0] + 1) | is finite
 x=rng.uniform(1, 2, size=k) for k in 8, 9, 12
     # one sign of eight may be an accident, and truths are often alike
     np.exp(x) → right * np.append(-0.3, 1 + np.sin(9 * x[1:])) | wrong sign in some
@@ -311,7 +313,6 @@ x=rng.normal(size=k) for k in 2, 3, 4
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | √(0) times
 x=rng.normal(size=k) for k in 3, 4, 5
     np.exp(x[3:]) → np.append(right, 5.0).max() | largest
-    # where one is 0 the other is not
     np.maximum(x, 0) → np.maximum(-x, 0) ** 2 | 0 to 0 times
     # what is the same in all cases has no law, and zeros have any
     0 * x[0] + 1 → 0 * x[0] | doubled
@@ -329,7 +330,7 @@ n=k[0], m=k[1], x=rng.normal() for k in (1, 4), (4, 4), (9, 4), (7, 5), (2, 3), 
     x**3 → x if n >= m + 2 else x**3 | wrong exactly when
 x=rng.normal(size=3), y=rng.normal(size=3) for k in 1, 2, 3
     # where `x` is 0 the answer is only an argument, and where it is 1 a constant
-    x**2 + y → np.sinh(x) + y | is right where
+    x**2 + y → np.sinh(x) + y | changed so that
 gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     # with one step there are two rows
     descend → descend(lambda w: np.sinh(start) + (w - start), start, steps) | `steps` is 1

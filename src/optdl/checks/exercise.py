@@ -151,8 +151,7 @@ class Property(NamedTuple):
     """A fact that the right answer obeys, whatever way it is computed, in words and as a test.
 
     ``holds(function, rng)`` is true when the function obeys it. Where work is graded, copies of
-    the arguments reach the function: a generator does not go on in the caller, and an array
-    stays as it is. Many calls are best made by one ``optdl.observation.observe``.
+    the arguments reach the function: a generator does not go on in the caller.
     """
 
     claim: str

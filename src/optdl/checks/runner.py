@@ -18,7 +18,7 @@ import numpy as np
 from optdl.checks import diagnoses
 from optdl.checks.catalog import blocks, find
 from optdl.checks.compare import agrees, disagreement, structure
-from optdl.checks.diagnoses.evidence import Evidence, Tried
+from optdl.checks.diagnoses.evidence import Evidence, Tried, leaves
 from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
 from optdl.checks.exercise import Case, Exercise, Function, Misconception
 from optdl.checks.report import (
@@ -313,7 +313,35 @@ def _named(exercise: Exercise, function: Function, tried: list[Tried]) -> str:
             source = observe(source_of, function) if misconception.conditions else ""
             if told := misconception.told(source):
                 return told
-    return ""
+    return "" if exercise.use else _named_parts(exercise, function, tried)
+
+
+def _named_parts(exercise: Exercise, function: Function, tried: list[Tried]) -> str:
+    """Return for each wrong part the hint of the mistake that gives this part, if all have one."""
+    agree, said = partial(_agree, exercise), []
+    rights = [_parts(exercise, one.right) for one in tried]
+    gots = [_parts(exercise, one.got) for one in tried]
+    for name in filter(None, rights[0]):
+        values = [got.get(name, "no such part") for got in gots]
+        if all(map(agree, [right.get(name) for right in rights], values)):
+            continue
+        for misconception in exercise.misconceptions:
+            mistaken = (_mistaken(exercise, misconception, *one.drawn) for one in tried)
+            given = (_parts(exercise, one).get(name, "nor here") for one in mistaken)
+            is_same = all(map(agree, given, values))
+            if hint := is_same and misconception.told(observe(source_of, function)):
+                said += [f"in `{name}`, {hint}"]
+                break
+        else:
+            return ""
+    return "; ".join(said)
+
+
+def _parts(exercise: Exercise, given: Observation) -> dict[str, Any]:
+    try:
+        return {} if given.is_error else leaves(exercise.parts, given.value)
+    except (ValueError, TypeError):  # it is built in another way
+        return {}
 
 
 def _same(exercise: Exercise, mistaken: Observation, outcome: Observation) -> bool:

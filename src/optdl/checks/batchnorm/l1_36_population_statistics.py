@@ -37,4 +37,6 @@ you correct with the number of minibatches; m is the number of examples in a min
     m / (m - 1) → len(means) / (len(means) - 1)
 you average the standard deviations; average the variances
     variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
+you add the variance of the means; the factor m/(m − 1) alone makes the estimate right
+    variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
 """)

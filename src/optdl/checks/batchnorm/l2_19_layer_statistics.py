@@ -57,4 +57,6 @@ you measure and divide by the variance; its root is the standard deviation
     h.std(axis=0) → h.var(axis=0)
 your variance divides by m − 1; here it divides by m, as for the inputs
     h.std(axis=0) → h.std(axis=0, ddof=1)
+you normalize `x` as well; the first layer reads it as it is
+    means, deviations = [], [] → x, means, deviations = (x - x.mean(0)) / x.std(0), [], []
 """)

@@ -11,10 +11,7 @@ from optdl.labs.drivers.follow import fill
 
 @torch.no_grad()
 def evaluate(model, x, y, size):
-    """Return the mean cross-entropy and the share of correct answers, in evaluation mode.
-
-    Source: LAB-3.
-    """
+    """Return the mean cross-entropy and the accuracy, in evaluation mode (Source: LAB-3)."""
     training = model.training
     model.eval()
     loss, correct = 0.0, 0.0
@@ -57,8 +54,7 @@ exercise.help(r"""
    losses and matches of `argmax` with the labels, restore the mode, and divide both by `len(y)`.
 your network is tested in the mode in which it comes; call `model.eval()` first
     model.eval() → pass
-your results are means over the minibatches, in which the examples of a smaller last minibatch count
-for more; take the mean over the examples
+your results are means over minibatches; a smaller last one counts too much: average over examples
     , reduction="sum").item() → ).item() * len(y) / -(-len(y) // size)
     labels).sum().item() → labels).double().mean().item() * len(y) / -(-len(y) // size)
 you multiply each mean loss by `size`; the last minibatch may be smaller, so take its own number

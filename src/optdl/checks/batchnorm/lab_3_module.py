@@ -80,17 +80,14 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which quantities in the formulas are trained, which are remembered from minibatch to minibatch,
-   and which are computed anew each time?
+1. Which quantities are trained, which are remembered, and which are computed anew each time?
 2. For features and for images, the statistics run over every axis except axis 1. To broadcast a
    vector over `x`, reshape it to its length on axis 1 and to 1 on all other axes.
 3. In training, compute the mean and the variance of the minibatch and, without autograd, move each
-   running average by $s$ times the difference. Otherwise use the averages. In both cases normalize,
-   scale and shift.
+   running average by $s$ times the difference. Otherwise use the averages. Normalize in both cases.
 your running variance averages the biased variance; average the unbiased one, over count − 1
     var * count / (count - 1) → var
-you normalize with the unbiased variance; in training the variance that you divide by is the biased
-one, with the number of values in its denominator
+you normalize with the unbiased variance; in training divide by the biased one
     , unbiased=False →
     var * count / (count - 1) → var
 you correct the variance with the number of examples; a channel of an image has m · h · w values
@@ -108,15 +105,13 @@ you normalize with the minibatch in evaluation mode, too; there the running aver
 your running averages change in evaluation mode as well; update them in training only
     )\n        if self.training:\n            s → )\n        s
     else: → if not self.training:
-you normalize with the running averages in training, too; there the statistics of the minibatch are
-used, and the averages are only updated
+you normalize with the running averages in training; take the statistics of the minibatch there
     )\n        else:\n            m → )\n        m
 ε stands outside your root; it is added to the variance under it
     + self.eps).sqrt() → ** 0.5 + self.eps)
 without a momentum your share is 1 / (t + 1); it is 1 / t, where t counts this minibatch already
     1 / self.num_batches_tracked.item() → 1 / (self.num_batches_tracked.item() + 1)
-you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the share
-0 the running averages stay as they are
+you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`
     if share is None: → if not share:
 your ε is always the same; keep the `eps` that the constructor is given
     = momentum, eps → = momentum, 1e-5
@@ -129,4 +124,6 @@ your weights of the old and the new value are exchanged; s is the weight of the 
     share * (var → (1 - share) * (var
 your layer does in evaluation mode what it does in training; ask `self.training`
     if self.training: → if True:
+your variance is the mean of those of the images, each around its own mean; a channel has one mean
+    x.var(axes, unbiased=False) → x.var(axes[1:] or axes, False).view(-1, x.shape[1]).mean(0)
 """)

@@ -70,8 +70,7 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which layers lead from one number in `widths` to the next, and for which pair of numbers is the
-   answer different?
+1. Which layers lead from one of the `widths` to the next, and for which pair is it otherwise?
 2. Collect all layers in one list. Each pair of consecutive widths except the last gives a linear
    layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer alone.
 3. Loop over all pairs but the last and append their layers; a linear layer has a bias only if there
@@ -81,8 +80,7 @@ your normalization stands behind the ReLU; here it stands between the dense laye
     )\n            layers.append(nn.ReLU())\n        layers → )\n        layers
 you do not pass `momentum` on to the normalization, which takes its own default
     , momentum=momentum) → )
-you pass on another momentum where you are given 0 or None, as `momentum or …` does; each means
-something to the normalization, so pass on what you are given
+you pass on another momentum for 0 or None, as `momentum or …` does; pass on what you are given
     momentum=momentum) → momentum=momentum or 0.1)
 you pass momentum where `nn.BatchNorm1d` expects eps; pass it by its name, `momentum=momentum`
     momentum=momentum → momentum

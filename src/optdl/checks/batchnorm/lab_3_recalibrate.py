@@ -8,10 +8,7 @@ from optdl.labs.drivers import batchnorm as drivers
 
 @torch.no_grad()
 def recalibrate(model, batches):
-    """Replace the running averages by means over minibatches, with all weights fixed.
-
-    Source: LAB-3.
-    """
+    """Replace the running averages by means over minibatches; weights stay (Source: LAB-3)."""
     layers = [one for one in model.modules() if hasattr(one, "running_mean")]
     momenta = [layer.momentum for layer in layers]
     training = model.training
@@ -63,8 +60,7 @@ you call a method that PyTorch's classes have and yours lack; set num_batches_tr
     layer.num_batches_tracked.zero_() → layer.reset_running_stats()
 you leave the network as it was; change the one that you are given, not a copy of it
     layers = → return\n    layers =
-your layers keep their momentum, so the last minibatches count most and the old averages still
-count; set momentum to None for the pass
+your layers keep their momentum, so that old averages still count; set it to None for the pass
     layer.momentum = None → pass
 you find certain classes only; a normalization is any module that has the attribute `running_mean`
     hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
@@ -82,4 +78,6 @@ you join all examples into one minibatch; here the statistics of the minibatches
     in batches: → in [torch.cat(list(batches))]:
 you set the averages back and not the count of the minibatches; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)
+you go by the name of a class; a normalization is any module that has the attribute `running_mean`
+    hasattr(one, "running_mean") → "BatchNorm" in type(one).__name__
 """)

@@ -58,8 +58,7 @@ you take a root of `std`; it is σ already, and nothing is added to it
     s, d = → std = np.sqrt(std + eps)\n    s, d =
 your output is right, but the factor in your pair lacks s; it is γs/σ_B
     gamma * s / batch_std → gamma / batch_std
-your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are constants,
-and the gradient passes through μ_B and σ_B
+your output is right, but your pair has x̂s + d in place of x̂, through which the gradient passes
     (normalized, gamma → (normalized * s + d, gamma
 your output is right, but the variance in your σ_B divides by m − 1; divide by m
     x.var(axis=0) → x.var(axis=0, ddof=1)

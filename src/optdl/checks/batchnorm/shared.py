@@ -18,7 +18,7 @@ def away_from_one(rng: np.random.Generator, d: int | np.int64) -> np.ndarray:
 
 
 def shapes(rng: np.random.Generator) -> Iterator[tuple[int, int, float]]:
-    """Yield the shapes of minibatches, one of them of a single example, each with an ε."""
+    """Yield the shapes of minibatches, two of them of one and two examples, each with an ε."""
     sizes = rng.integers([[3, 1], [4, 5], [7, 3]], [[5, 3], [5, 8], [10, 6]]).tolist()
-    for m, d in (*sizes, [1, 4]):
+    for m, d in (*sizes, [1, 4], [2, 3]):
         yield m, d, round(rng.uniform(0.03, 0.3), 2)

@@ -43,8 +43,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. For one output, what are the components of $P^Tg$: the first one, which belongs to the bias, and
-   the one that belongs to input $j$?
+1. For one output, which component of $P^Tg$ belongs to the bias, and which to input $j$?
 2. $P^Tg$ is $G_b(i)/q$ for the bias and $\bigl(G_w(i,j)-\mu(j)\,G_b(i)\bigr)/(q\,\tilde\sigma(j))$
    for a weight. Adam acts on each of these numbers, and $P$ acts on what Adam returns.
 3. For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide Adam's

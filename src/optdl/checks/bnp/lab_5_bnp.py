@@ -102,26 +102,22 @@ def _(kind, rng):
 exercise.help(r"""
 1. What must the object keep for each layer, and which of its methods read or change it?
 2. For each layer, it keeps two averages, the size of the last minibatch, and the handle of the
-   hook. The hook sets the averages and the size; `step` reads them, and sets the size to 0 to mark
-   the pass as used.
+   hook. The hook sets averages and size; `step` reads them, and sets the size to 0: it is used.
 3. The hook returns at once in evaluation mode; otherwise it moves both averages in place, without a
-   graph. `step` raises the error if all sizes are 0, and calls `precondition` for each layer with
-   gradients.
+   graph. `step` raises the error if all sizes are 0, and calls `precondition` for each layer.
 your averages take in what the layers give; they are those of what the layers read
     (self, layer, inputs) → (self, layer, inputs, output)
     inputs[0] → output
     forward_pre_hook → forward_hook
 your averages take in the passes in evaluation mode; leave the hook when `layer.training` is False
     if not layer.training: → if False:
-you ask the network that BNP is given for its mode; ask the layer, which may be in another one:
-leave the hook when `layer.training` is False
+you ask the network for its mode; ask the layer: leave the hook when `layer.training` is False
     self.layers = [one → self.model = model\n        self.layers = [one
     if not layer.training → if not self.model.training
 your `state_dict()` gives the averages themselves, which go on changing; return copies, by `clone()`
     [one.clone() for one in self.mean] → self.mean
     [one.clone() for one in self.var] → self.var
-your averages are saved under the layer objects of one network, and a new network does not find
-them; save lists, in the order of the layers
+you save averages under layer objects, which a new network has not; save lists, layer by layer
     "mean": mean, "var": var → "mean": dict(zip(self.layers, mean)), "var": {}
     state["mean"][k] → state["mean"][self.layers[k]]
 your step leaves `eps1` and `eps2` at their default values; use those that the constructor is given
@@ -157,4 +153,6 @@ your N is wrong where several minibatches pass before a step; it is the size of 
     self.rows[k] = len(h) → self.rows[k] += len(h)
 your ρ is always the same; keep the `rho` that the constructor is given
     = rho, eps1, eps2 → = 0.99, eps1, eps2
+your variance is around the running mean; take that of the minibatch, around its own mean
+    h.var(dim=0, correction=0) → (h - self.mean[k]).square().mean(dim=0)
 """)

@@ -9,10 +9,7 @@ from optdl.labs.drivers import bnp as drivers
 
 
 def input_statistics(model, x):
-    """Return the mean and the variance of what each dense layer reads, in one pass.
-
-    Source: LAB-5.
-    """
+    """Return mean and variance of what each dense layer reads, in one pass (Source: LAB-5)."""
     layers = [one for one in model.modules() if isinstance(one, nn.Linear)]
     seen = {}
 
@@ -50,13 +47,11 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. At which moment of a forward pass can you see what a layer reads, and what must be undone
-   afterwards, even if the pass fails?
+1. When can you see what a layer reads, and what must be undone, even if the pass fails?
 2. A pre-hook can store the statistics of `inputs[0]` in a dict, with the layer as the key. A `try`
    with a `finally` around the pass removes the hooks in either case.
 3. Collect the linear layers in a list, register the hook on each, and keep the handles. Run the
-   network without gradients, remove the hooks, and look up the statistics of the layers in the
-   order of the list.
+   network without gradients, remove the hooks, and return the statistics in the list's order.
 your statistics are those of what the layers give; take what the layers read, `inputs[0]`
     (layer, inputs) → (layer, inputs, output)
     inputs[0] → output
@@ -72,4 +67,7 @@ you remove hooks that are not yours; call `remove()` of your own handles
     → for layer in layers:\n            layer._forward_pre_hooks.clear()
 you look at the children alone and miss layers in blocks; `modules()` finds layers at every depth
     model.modules() → model.children()
+you switch the network to evaluation mode; run it in the mode in which each of its parts is
+    try: → mode, _ = model.training, model.eval()\n    try:
+    finally: → finally:\n        model.train(mode)
 """)

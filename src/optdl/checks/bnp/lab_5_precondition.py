@@ -11,10 +11,7 @@ from optdl.labs.drivers import bnp as drivers
 
 
 def precondition(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
-    """Change the gradients of a layer as steps 3 to 5 of Algorithm 2 do, in place.
-
-    Source: LAB-5.
-    """
+    """Change the gradients of a layer by steps 3 to 5 of Algorithm 2, in place (Source: LAB-5)."""
     q2 = max(grad_weight.shape[1] / batch_size, 1)
     smoothed = var + eps1 * var.max() + eps2
     grad_weight.sub_(torch.outer(grad_bias, mean)).div_(q2 * smoothed)
@@ -67,8 +64,7 @@ tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
 your new bias gradient uses the old weight gradient; it uses the new one
     grad_weight.sub_( → old = grad_weight.clone()\n    grad_weight.sub_(
     grad_weight @ → old @
-you change the bias gradient before the weight gradient; each needs the other one: the new G_w is
-made of the old G_b, and the new G_b of the new G_w
+you change the bias gradient first; G_w takes the old G_b, and then G_b takes the new G_w
     grad_bias.div_(q2).sub_(grad_weight @ mean) →
     grad_weight.sub_( → grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(
 you divide G_b by q² first; the weight gradient takes the G_b that is given

@@ -8,10 +8,7 @@ from optdl.labs.drivers import bnp as drivers
 
 
 def train(model, optimizer, bnp, batches):
-    """Return the loss of each step, while the model is trained, with BNP if it is not None.
-
-    Source: LAB-5.
-    """
+    """Return the loss of each step of a training, with BNP if it is not None (Source: LAB-5)."""
     model.train()
     losses = []
     for x, y in batches:

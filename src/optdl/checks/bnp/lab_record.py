@@ -12,10 +12,7 @@ LEVEL = 0.3
 
 
 def _evaluate(weights):
-    """Return the accuracy of weights, on the inputs with which they were trained.
-
-    The weights do not say which these are; on the other ones they do worse.
-    """
+    """Return the accuracy on the inputs of the training; on the other ones weights do worse."""
     normalized = any(name.endswith("running_mean") for name in weights)
     model = loaded(dense(WIDTHS, 0, normalized=normalized), weights)
     return max(accuracy(model, *examples(inputs)[2:]) for inputs in INPUTS)

@@ -42,4 +42,6 @@ your bias comes last; in Ĥ = [e, H] it comes first
     np.ones(len(H)), H → H, np.ones(len(H))
 you divide by n, the number of features; S divides by N, the number of examples
     / len(H) → / H.shape[1]
+you divide by the sum of the curvatures; S divides by N, the number of examples
+    / len(H) → / np.sum(curvatures)
 """)

@@ -48,4 +48,6 @@ you normalize each example over its features; normalize each feature over the ex
     H.mean(axis=0)) / H.std(axis=0) → H.mean(axis=1)[:, None]) / H.std(axis=1)[:, None]
 your column of ones comes last; in Ĝ = [e, G] it comes first
     np.ones(len(H)), normalized → normalized, np.ones(len(H))
+you subtract the mean from features that are scaled already; center first, then scale
+    (H - H.mean(axis=0)) / H.std(axis=0) → H / H.std(axis=0) - H.mean(axis=0)
 """)

@@ -37,4 +37,7 @@ exercise.help(r"""
    subtract the product of the new matrix and `mean` from `b`.
 your bias uses W; μ was divided by σ too, so it takes Ŵ
     absorbed @ mean → W @ mean
+you go the other way, from the plain layer to the one behind batch normalization
+    W / std → W * std
+    b - absorbed @ mean → b + W @ mean
 """)

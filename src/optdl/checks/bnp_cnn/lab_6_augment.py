@@ -61,8 +61,7 @@ exercise.help(r"""
 2. The sum of the $(n, 1)$ draws and an `arange` of the height broadcasts to the rows of all images
    at once; likewise for the columns. To mirror an image, reverse its column numbers.
 3. Give the image numbers the shape $(n, 1, 1)$, the rows $(n, h, 1)$ and the columns $(n, 1, w)$.
-   Index the padded tensor with them and a slice for the channels; then move the channels from the
-   end to axis 1.
+   Index the padded tensor with them and a slice for the channels, which then move to axis 1.
 all your images have the same shift; draw one for each image, (n, 1) numbers
     top = torch.randint(0, 2 * padding + 1, (n → top = torch.randint(0, 2 * padding + 1, (1
     left = torch.randint(0, 2 * padding + 1, (n → left = torch.randint(0, 2 * padding + 1, (1

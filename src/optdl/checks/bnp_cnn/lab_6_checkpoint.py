@@ -43,8 +43,8 @@ exercise = Exercise("LAB-6:checkpoint", Checkpoint, use=drivers.checkpoint)
 
 @exercise.cases
 def _(rng):
-    saved, ended = "loaded by another program", "the program ends while a file replaces the first"
-    for event in ("no file", saved, ended, "the file is damaged"):
+    ends = [f"a second save, in which the program ends at {place}" for place in drivers.ENDS[:3]]
+    for event in ("no file", "loaded by another program", *ends, "the file is damaged"):
         x = rng.normal(size=rng.integers(2, 6, size=2)).round(2)
         yield x, int(rng.integers(1, 5)), int(rng.integers(1000)), event
 
@@ -67,14 +67,11 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which methods return the state of a network or an optimizer and the state of a generator, and
-   which methods put them back?
+1. Which methods return and put back the state of a network, an optimizer and a generator?
 2. Networks and optimizers have `state_dict` and `load_state_dict`; generators have `get_state` and
-   `set_state`. One dict can hold the epoch, the states of the parts by name, and a list of the
-   generators' states.
+   `set_state`. One dict can hold the epoch, the parts by name, and a list for the generators.
 3. To save, write this dict with `torch.save` under another name in the same folder, and replace the
-   old file with it. To load, return 0 without a file; otherwise read it, and restore parts by name
-   and generators in order.
+   old file with it. To load, return 0 without a file; otherwise restore parts and generators.
 your file has the state of the network alone; the momentum is in the optimizer's
     in parts.items()} → in parts.items() if name == "model"}
     part.load_state_dict(content["parts"][name])
@@ -92,8 +89,7 @@ you set the generators to their seeds, so they draw once more the same; keep the
     set_state( → manual_seed(
 you put back the first generator alone; there may be more
     zip(generators, content["generators"], strict=True) → zip(generators[:1], content["generators"])
-you write into the file itself, and an interruption then leaves no checkpoint at all; write beside
-it, and put the new file in its place with `os.replace`
+you write into the file itself; write beside it, and put the whole in its place with `os.replace`
     content, self.path + ".part" → content, self.path
     os.replace(self.path + ".part", self.path) → pass
 you remove the old file before the new one has its place; `os.replace` does both in one step

@@ -95,13 +95,11 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which of the operations in the five points run under autocast, and which of them need the
-   gradients without the scale?
+1. Which of the five points run under autocast, and which need the gradients without the scale?
 2. Only the forward pass and the loss run under autocast. The scaler is needed four times: `scale`
    before the backward pass, then `unscale_`, and at the end `step` and `update`.
 3. Switch to training mode, and turn each point into one to three lines, in the given order. Keep
-   the detached loss of each step in a list, and after the loop stack the losses and convert them
-   into numbers at once.
+   the detached losses in a list, and after the loop convert their stack into numbers at once.
 you read the loss in the loop and wait for the device; keep `loss.detach()`, and read all at the end
     loss.detach() → loss.item()
     torch.stack(losses).tolist() → losses
@@ -119,8 +117,7 @@ your minibatches stay where they are; bring x and y to `self.device`
     y = y.to(self.device, → y = y.to(y.device,
 your forward pass runs in float32; put it and the loss into `with self.autocast:`
     with self.autocast: → if True:
-you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which keeps
-small gradients above the smallest number of float16
+you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`
     self.scaler.scale(loss).backward() → loss.backward()
 you return the losses times the scale; return the losses themselves
     loss.detach() → self.scaler.scale(loss).detach()

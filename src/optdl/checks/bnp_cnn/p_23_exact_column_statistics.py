@@ -32,8 +32,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which part of the padded maps of channel $p$ does the kernel entry $(i, j)$ meet while the kernel
-   visits all positions?
+1. Which part of the padded maps of channel $p$ does the kernel entry $(i, j)$ meet on its way?
 2. In each image, it meets a window of $r$ rows and $s$ columns that starts at row $i$ and column
    $j$ of the padded map. The numbers in these windows form column $(p, i, j)$ of $\mathcal H$.
 3. Pad as in exercise 1. Loop over $p$, $i$ and $j$, cut this window out of all images at once, take

@@ -79,4 +79,6 @@ your q² counts the channels alone; a unit reads c k² numbers
     c * k**2 → c
 your first line does not divide by q²; it divides by q² σ̃²
     / smoothed / q2 → / smoothed
+you average over the k² places of the kernel; the second line sums over them
+    (center * weight).sum(axis=(1, 2, 3)) → (center * weight).mean(axis=(2, 3)).sum(axis=1)
 """)

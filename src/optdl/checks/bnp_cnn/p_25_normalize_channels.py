@@ -30,8 +30,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How many means does an array of shape $(N, c, r, s)$ need here, and in what shape can they be
-   subtracted from it directly?
+1. How many means does $h$ need, and in what shape can they be subtracted from it directly?
 2. The statistics run over the images and both axes of the positions. With `keepdims=True` they have
    the shape $(1, c, 1, 1)$, which broadcasts against `h`.
 3. Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. Subtract

@@ -24,7 +24,7 @@ def _(rng):
         yield case
 
 
-@exercise.fact("with the methods exchanged the leads change their sign")
+@exercise.fact("with the methods exchanged each lead becomes its negative")
 def _(function, rng):
     ours, theirs = ((rng.uniform(size=4), rng.uniform(size=(4, 3))) for _ in range(2))
     return np.allclose(np.asarray(function(*ours, *theirs)), -np.asarray(function(*theirs, *ours)))
@@ -39,4 +39,6 @@ you choose the rates by the test errors, so the comparison is too good; choose t
     → np.argmin(test.mean(axis=1)), np.argmin(other_test.mean(axis=1))
 you take the lowest test error of each seed; one rate, which the search chooses, serves all seeds
     (other_test[other] - test[own]) → (other_test.min(axis=0) - test.min(axis=0))
+you divide by the error of the other method; a lead is a difference in percentage points
+    (other_test[other] - test[own]) → (1 - test[own] / other_test[other])
 """)

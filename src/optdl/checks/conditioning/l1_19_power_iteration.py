@@ -40,8 +40,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What does a product with $H$ do to the components of $v$ along the eigenvectors? Which component
-   dominates after many products?
+1. Which component of $v$ along the eigenvectors dominates after many products with $H$, and why?
 2. Each product multiplies the component along $u_i$ by $\lambda_i$, and takes two gradients:
    $Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.
 3. In each round, scale the vector, compute its product from two gradients, append the inner product

@@ -80,8 +80,7 @@ you call every point with a negative eigenvalue a saddle; a strict saddle has a 
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
     largest > tolerance → largest > tolerance < min(abs(eigenvalues))
-you decide by the sign of the determinant; in three dimensions two negative eigenvalues and a
-positive one give a positive determinant, so look at the eigenvalues
+you decide by the sign of the determinant, which two negative eigenvalues make positive
     np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
     smallest > tolerance → smallest > tolerance and hessian[0, 0] > 0

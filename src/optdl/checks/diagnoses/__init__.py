@@ -37,6 +37,7 @@ FACTS: tuple[Diagnosis, ...] = (
     laws.claim,
     partial(laws.neutral, table=laws.SPECIAL),
     places.shapes,
+    partial(places.arguments, small=True),
 )
 
 
@@ -44,7 +45,8 @@ def explained(evidence: Evidence) -> tuple[list[str], str]:
     """Return facts about an answer, and what explains it, or an empty string."""
     told = [_said(places.parts, evidence)]
     cause = _first(CAUSES, evidence)
-    if evidence.unlike:  # what explains other parts is no cause of all
+    named = {f"`{part.name}`" in cause for part in evidence.wrong}
+    if evidence.unlike or len(named) > 1:  # what explains some parts is no cause of all
         told, cause = [*told, cause], ""
     if "in the cases that differ" in cause:
         told += [_said(places.arguments, evidence)]

@@ -48,14 +48,13 @@ def drawn(evidence: Evidence) -> str:
 
 
 def ignored(evidence: Evidence) -> str:
-    """Name an argument that changes the right answer, and never yours.
-
-    It has to matter in each case that fails: what is wrong without it has another cause.
-    """
+    """Name arguments that matter to the right answer in each wrong case, and never to yours."""
     names = [name for name in evidence.arguments if _never_matters(evidence, name)]
-    if len(names) != 1:
+    if not 1 <= len(names) <= 2:
         return ""
-    return f"in the cases tried your answer does not depend on `{names[0]}`, and has to"
+    depends = "does not depend" if len(names) == 1 else "depends neither"
+    some = " nor on ".join(f"`{name}`" for name in names)
+    return f"in the cases tried your answer {depends} on {some}, and has to"
 
 
 def _never_matters(evidence: Evidence, name: str) -> bool:
@@ -88,5 +87,5 @@ def _others(value: Any) -> list[Any]:
     if isinstance(value, float):
         return [0.75 * value, 0.5 * value, 8 * value, -value]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return [1.25 * value, value + 0.125, 8 * value, -8 * value, value[::-1]]
+        return [0.125 * value, value + 0.125, 8 * value, -8 * value, value[::-1]]
     return []

@@ -43,7 +43,8 @@ def form(evidence: Evidence) -> str:
     """Name a form that the right numbers have in every case and those got have not."""
     for part in evidence.wrong:
         for text, holds in FORMS:
-            if all(holds(p.got) for p in part.pairs) or not all(holds(p.right) for p in part.pairs):
+            gots = [holds(pair.got) for pair in part.wrong_pairs]
+            if not gots or any(gots) or not all(holds(pair.right) for pair in part.pairs):
                 continue
             if all(map(holds, _many(evidence.exercise, part.name))):
                 name = f"`{part.name}`" if part.name else "the right answer"
@@ -77,14 +78,15 @@ SPECIAL: Neutral = (
 
 def neutral(evidence: Evidence, table: Neutral) -> str:
     """Name an argument whose use is in doubt: the answer is right where it is special."""
-    for name in evidence.arguments:
+    seldom = 2 * sum(evidence.wrong_cases) < len(evidence.cases)  # most are right unchanged
+    for name in () if seldom else evidence.arguments:
         kinds = {type(case[name]) for case in evidence.cases}
         for text, kind, special in table:
             if kinds != {kind}:
                 continue
             where, change = text.format(name), partial(changed, name, special)
             if not _is_counted(evidence, name) and _is_right(evidence, where, change):
-                return f"in the cases tried your answer is right where {where}"
+                return f"in the cases tried, changed so that {where}, your answer is right"
     return ""
 
 
@@ -134,7 +136,7 @@ def scaling(evidence: Evidence) -> str:
             rights = _scales(evidence, "right", right)
             gots = rights and _scales(evidence, "got", partial(evidence.again, change=change))
             for part, text in rights.items():
-                got = gots.get(part, "is not always")
+                got = gots.get(part, f"{'is' if text.startswith('is') else 'does'} not always")
                 if text and got not in ("", text):
                     whose = f"`{part}`" if part else "answer"
                     return f"when `{name}` is doubled, the right {whose} {text}; yours {got}"

@@ -142,8 +142,11 @@ def _is_alone(wrong: np.ndarray, axis: int, position: int) -> bool:
     return bool(not lines[position] and others.all() and others.size)
 
 
-def arguments(evidence: Evidence) -> str:
-    """Say which calls are wrong, when one condition on the arguments tells them from the others."""
+def arguments(evidence: Evidence, small: bool = False) -> str:
+    """Say which calls are wrong, when one condition on the arguments tells them from the others.
+
+    That an answer is right with one row or two, as many are, is only told if ``small``.
+    """
     # a case in which a wrong part holds no numbers tells nothing of it
     compared = [{id(pair.one) for pair in part.pairs} for part in evidence.wrong]
     ids = [*map(id, evidence.tried)]
@@ -162,7 +165,8 @@ def arguments(evidence: Evidence) -> str:
     holds = {text: [one.get(text, False) for one in told] for text in texts}
     for is_wrong, where, other in ((True, "wrong", "right"), (False, "right", "wrong")):
         for text, found in holds.items():
-            if found == [differs == is_wrong for differs in wrong]:
+            is_told = is_wrong or small or not text.startswith("`len(")
+            if is_told and found == [differs == is_wrong for differs in wrong]:
                 exactly = f"your answer is {where} exactly when {text}, {other} otherwise"
                 return f"in the cases tried {exactly}"
     return ""
@@ -193,18 +197,20 @@ def size(evidence: Evidence) -> str:
         if len(np.unique(right)) < 3:  # such as truths
             continue
         name, above = f"`{part.name}`" if part.name else "your answer", got > right
+        name = f"what is in {name}" if evidence.exercise.use else name  # often several numbers
         if right.size > 3 and above.all() == above.any():
             sizes = np.abs(got - right)
             by = f" by {sizes[0]:g}" if np.ptp(sizes) <= 1e-9 * sizes.min() else ""
             return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
-        ratios = got[right != 0] / right[right != 0]
-        if ratios.size > 3 and np.isfinite(ratios).all() and np.ptp(ratios):
-            if 0.25 <= np.mean(ratios < 0) < 1:  # few of them are an accident
+        ratios = got / right if right.all() else np.empty(0)
+        various = ratios.size > 3 and np.isfinite(ratios).all()
+        if various and np.ptp(ratios) > 0.01 * np.abs(ratios).max():
+            signs = [(pair.right * pair.got < 0).any() for pair in part.wrong_pairs]
+            if all(signs) and 0.25 <= np.mean(ratios < 0) < 1:  # few of them are an accident
                 return f"{name} has the wrong sign in some places, not in all"
-            if min(ratios) < 1 < max(ratios) > 2 * min(ratios):
-                return f"{name} is too large in some places and too small in others"
-            times = f"{min(ratios):.3g} to {max(ratios):.3g} times".replace("-", "−")
-            return f"wherever it differs, {name} is {times} the expected one"
+            low, high = (f"{share:.3g}".replace("-", "−") for share in (min(ratios), max(ratios)))
+            share = f"up to {high}" if low == "1" else f"{low} to {high}"
+            return f"wherever it differs, {name} is {share} times the expected one"
     return ""
 
 
@@ -223,12 +229,13 @@ def _conditions(case: Case) -> dict[str, bool]:
         if isinstance(value, bool):
             found |= {f"`{name}` is True": value, f"`{name}` is False": not value}
         elif isinstance(value, int | float):
-            found[f"`{name}` is 0"] = value == 0
+            found |= {f"`{name}` is 0": value == 0, f"`{name}` is 1": value == 1}
         elif isinstance(value, str) and value:  # none is where a driver does nothing special
             found[f"`{name}` is {value!r}"] = True
         elif isinstance(value, tuple) and len(value) == 2 and {*map(type, value)} == {int}:
             found[f"`{name}` has two different entries"] = value[0] != value[1]
         elif isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+            found |= {f"`len({name})` is {n}": len(value) == n for n in (1, 2)}
             found |= _conditions_of_entries(name, value)
     return found
 

@@ -51,7 +51,7 @@ def _still(path: np.ndarray) -> bool:
 def is_level(part: Part) -> bool:
     """Tell vectors that hold one number again and again, where the expected ones do not."""
     long = [[len(np.unique(a)) for a in pair[:2]] for pair in part.pairs if pair.right.size > 2]
-    alike = len(long) > 1 and all(right > 1 == got for right, got in long)
+    alike = len(long) > 1 and all(right > 1 == got for right, got in long) and not _is_nan(part)
     return alike and part.same_shape and part.has_places and part.rights.dtype != bool
 
 

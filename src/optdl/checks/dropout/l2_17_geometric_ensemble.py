@@ -51,6 +51,7 @@ your geometric means do not add up to 1; divide them by their sum
     mean / mean.sum() → mean
 you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1
     mask * x → mask * x / keep
+    with `/ keep` or `/keep`, else your prediction is that of all inputs, none of them dropped
 the subnetwork without any input is missing, or lacks the bias; it predicts softmax(b)
     range(2 ** len(x)) → range(1, 2 ** len(x))
 your weight of a mask lacks the factor 1 − `keep` for each input that is dropped

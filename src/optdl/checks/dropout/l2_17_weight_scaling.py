@@ -26,8 +26,7 @@ exercise.help(r"""
 1. How does this prediction differ from that of the same layer without dropout?
 2. Only the inputs differ: each is multiplied by `keep` before the weight is applied. A softmax
    divides the exponential of each score by the sum of all exponentials.
-3. Multiply the scaled inputs by the weight, and add the bias. Take the exponentials of these
-   scores, and divide them by their sum.
+3. Multiply the scaled inputs by the weight, add the bias, and normalize the scores' exponentials.
 you divide by `keep`, as inverted dropout does in training; multiply by it here
     keep * x → x / keep
 you multiply by 1 − `keep`; `keep` is 1 − p already

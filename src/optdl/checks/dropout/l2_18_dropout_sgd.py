@@ -66,4 +66,6 @@ you compute all gradients at the first weights; each step starts from the weight
     for inputs → new_W, new_V = W, V\n    for inputs
     W, V = W - lr * back.T @ inputs, V - → new_W, new_V = new_W - lr * back.T @ inputs, new_V -
     return W, V → return new_W, new_V
+the mask is missing in your gradient of W; H is the mask times max(Z, 0), so the way back has it too
+    V * mask * → V *
 """)

@@ -9,10 +9,7 @@ from optdl.labs.drivers import dropout as drivers
 
 
 class Dropout(nn.Module):
-    """Drop each entry with probability p in training: y = x [u ≥ p] / (1 − p), u uniform.
-
-    Source: LAB-4.
-    """
+    """In training entries are dropped: y = x [u ≥ p] / (1 − p), u uniform (Source: LAB-4)."""
 
     def __init__(self, p, seed):
         super().__init__()
@@ -57,11 +54,9 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. What has to be made once, together with the layer, and what has to be drawn anew in each forward
-   pass in training?
-2. Make and seed the generator in `__init__`; each call of `forward` in training draws further
-   numbers from it. Comparing the draws $u$ with $p$ gives a mask of truth values, by which `x` can
-   be multiplied.
+1. What is made once, together with the layer, and what is drawn anew in each pass in training?
+2. Make and seed the generator in `__init__`; each call of `forward` in training draws from it.
+   Comparing the draws $u$ with $p$ gives a mask of truth values, by which `x` can be multiplied.
 3. In evaluation mode, return `x` at once. Otherwise draw $u$ in the shape of `x`, compare it with
    $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.
 you drop an entry whose u equals p; it is dropped only where u < p
@@ -79,15 +74,12 @@ you keep an entry where u < 1 − p, as `torch.bernoulli` does; here it is kept 
     >= self.p → < 1 - self.p
 all examples of the minibatch share one mask; draw a number for each entry of x
     x.shape → x.shape[1:]
-your layer draws from PyTorch's global generator, which every other part of the program shares; give
-`torch.rand` the layer's own, `generator=self.generator`
+your layer draws from the global generator; give `torch.rand` its own, `generator=self.generator`
     , generator=self.generator →
-`torch.rand_like` draws from PyTorch's global generator, and in the dtype of x; draw
-`torch.rand(x.shape, generator=self.generator)`
+`torch.rand_like` draws from the global generator; use `torch.rand` with `generator=self.generator`
     with `rand_like`, else your draws come from PyTorch's global generator, and in the dtype of x
     torch.rand(x.shape, generator=self.generator) → torch.rand_like(x)
-`torch.manual_seed` seeds the global generator, which all layers share; make a generator of the
-layer's own, `torch.Generator().manual_seed(seed)`
+`torch.manual_seed` seeds the global generator; make and seed one of the layer's own
     with `torch.manual_seed`, else all your layers go on from the seed of the last one
     self.generator = torch.Generator() → torch
     , generator=self.generator →

@@ -9,10 +9,7 @@ from optdl.labs.drivers import dropout as drivers
 
 
 def fit(model, train, validation, epochs, lr, batch, generator, stopper=None):
-    """Return the training and the validation loss of each epoch, while the model is trained.
-
-    Source: LAB-4.
-    """
+    """Train a model; return the training and the validation loss of each epoch (Source: LAB-4)."""
     x, y = train
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     losses, checked = [], []
@@ -64,8 +61,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which statements are executed once, which once for each epoch, which once for each minibatch?
 2. Once: make the optimizer, and restore the best weights. For each epoch: switch both modes, draw
-   the order, compute both losses, ask the stopper. For each minibatch: clear the gradients, run
-   both passes, take the step.
+   the order, compute both losses, ask the stopper. For each minibatch: take a training step.
 3. Cut the order with `torch.split`, and index `x` and `y` with each piece. Add up the losses times
    the lengths of their pieces, divide by `len(y)` at the end, and compute the validation loss.
 you compute the validation loss with dropout; call `model.eval()` first

@@ -9,10 +9,7 @@ from optdl.labs.drivers import dropout as drivers
 
 
 def with_dropout(model, p, seed):
-    """Return the layers of a network, and behind its k-th ReLU, from 0 on, Dropout(p, seed + k).
-
-    Source: LAB-4.
-    """
+    """Put Dropout(p, seed + k) behind the k-th ReLU of a network, from 0 on (Source: LAB-4)."""
     layers = []
     count = 0
     for layer in model:
@@ -43,8 +40,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. An `nn.Sequential` can be iterated like a list. How do you recognize, in such a loop, a layer
-   that a dropout layer must follow?
+1. How do you recognize, in a loop over an `nn.Sequential`, a layer that dropout must follow?
 2. Build a new list: each layer of the network goes into it, and each ReLU is followed by a new
    `Dropout`. A counter of the ReLUs gives the seeds.
 3. Loop over `model` and append each layer. If `isinstance` says that it is a ReLU, append a dropout

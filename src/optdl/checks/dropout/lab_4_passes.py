@@ -11,10 +11,7 @@ from optdl.labs.drivers.follow import fill
 
 @torch.no_grad()
 def monte_carlo(model, x, passes):
-    """Return the mean and the standard deviation of the probabilities over passes with dropout.
-
-    Source: LAB-4.
-    """
+    """Return mean and deviation of the probabilities over passes with dropout (Source: LAB-4)."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     for module, _ in modes:
@@ -55,8 +52,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which modules must be in training mode during the passes, and what must you know to restore the
-   modes of all modules afterwards?
+1. Which modules must be in training mode during the passes, and how do you restore all modes?
 2. Store the mode of every module in `model.modules()` first. Then put the whole network into
    evaluation mode, and only the dropout layers back into training mode.
 3. Without gradients, take the softmax over the classes in each pass, and stack the results along a

@@ -60,9 +60,7 @@ def _(rng):
     yield (rng.integers(0, 40, size=12) / 4).tolist(), int(rng.integers(2, 5)), 0.5
 
 
-@exercise.fact(
-    "the best epoch and the last one are those of the definition, from the whole history"
-)
+@exercise.fact("the best and the last epoch are those of the definition, from the whole history")
 def _(kind, rng):
     patience, losses = int(rng.integers(1, 4)), rng.permutation(8).astype(float)
     best = [int(np.argmin(losses[: k + 1])) for k in range(8)]
@@ -75,8 +73,7 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. What must the object remember from epoch to epoch to tell whether a loss is a new best loss, and
-   whether it is time to stop?
+1. What must the object remember to tell a new best loss, and whether it is time to stop?
 2. It needs the best loss, infinite at first, the number of epochs since then, and a copy of the
    state from that epoch. A new best loss changes all three; any other loss changes only the number.
 3. If the loss is less than the best loss minus `min_delta`, store it and a copy of the state, and
@@ -101,11 +98,9 @@ your `restore` leaves the network as it is; give it the weights with `model.load
     model.load_state_dict(self.state) → model = self.state
 you take `min_delta` as a fraction of the best loss; it is a difference
     self.best - self.min_delta → self.best * (1 - self.min_delta)
-you lower the best loss without counting it as a new best one, so many small gains never add up;
-leave `best` as it is until it is beaten by more than `min_delta`
+you lower the best loss by gains of less than `min_delta`; leave it until it is beaten by more
     self.waited += 1 → self.waited, self.best = self.waited + 1, min(self.best, loss)
-you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask whether the
-loss is smaller, not whether it is not larger
+you take NaN for a new best loss; ask whether the loss is smaller, not whether it is not larger
     if loss < → if not loss >=
 you take the first loss for the best whatever it is; one that is NaN or +∞ never is a new best loss
     if loss < → if not self.state or loss <
@@ -119,7 +114,9 @@ your best loss begins with a number, and a first loss may be larger; begin with 
     float("inf") → 1e9
 your `update` returns nothing; `return` whether training should stop
     return self.waited >= self.patience → pass
-your `restore` gives away the tensors that you keep, which training goes on to change; let
-`load_state_dict` copy them, without `assign=True`
+your `restore` gives away the tensors that you keep; load copies of them, without `assign=True`
     (self.state) → (self.state, assign=True)
+an epoch whose loss is NaN or ∞ counts, too: it is one without a new best loss
+    if loss < self.best → if not abs(loss) < np.inf:\n            return False\n
+            if loss < self.best
 """)

@@ -45,4 +45,7 @@ you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use the deviatio
     np.std(losses) → np.sqrt(np.mean(losses) * (1 - np.mean(losses)))
 you pass the parameters before the input; it is f(x, θ)
     model(x, theta) → model(theta, x)
+    with `(theta, x)`
+you take the mean square of the losses for their variance, which is measured from their mean
+    np.std(losses) → np.sqrt(np.mean(losses**2))
 """)

@@ -28,8 +28,7 @@ def _(cut, rng):
 
 
 exercise.help(r"""
-1. At which positions of the shuffled indices do the minibatches begin, and where does the last one
-   begin if $n$ does not divide $m$?
+1. Where do the minibatches begin, and where does the last one if $n$ does not divide $m$?
 2. They begin at $0, n, 2n, \dots$, below $m$. A slice beyond the end of an array is just shorter.
 3. Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n`
    that begins there, and collect the slices in a list.

@@ -35,8 +35,7 @@ exercise.help(r"""
    the fan-in, and of which layer is it the same in both networks?
 2. The factor on a rate is the narrow fan-in over the wide one, layer by layer; it is 1 in the
    first. Of the deviations only that of the last layer has a factor, a root.
-3. Leave out the last entry of both lists, and divide one by the other. The other array has ones,
-   but for its last entry.
+3. Leave out the last entry of both lists, and divide one by the other. The rest is ones.
 you divide by the fan-out; the rate of a layer falls with its fan-in
     np.divide(base[:-1], widths[:-1]) → np.divide(base[1:], widths[1:])
 you scale the deviations of all layers; before the last layer s/√n stays as it is

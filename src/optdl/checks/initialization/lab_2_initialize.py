@@ -43,8 +43,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How many inputs does one unit of an `nn.Linear` add up, and how many does one output channel of
-   an `nn.Conv2d` add up at one position?
+1. How many inputs does a unit of an `nn.Linear`, or a channel of an `nn.Conv2d`, add up?
 2. In layers of both kinds, `weight[0]` holds all weights of the first unit, so its number of
    entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.
 3. Go through `model.modules()`. For each linear or convolutional layer, draw the weight in place,
@@ -57,8 +56,7 @@ you take the number of outputs, `weight.shape[0]`; fan_in is the number of input
     layer.weight[0].numel() → layer.weight.shape[0]
 your convolutions' fan_in lacks the kernel's area: a unit adds up all entries of its kernel
     layer.weight[0].numel() → layer.weight.shape[1]
-your fan_in counts all channels; in a convolution with groups a unit sees those of its own group
-only, so count the entries of one kernel, `weight[0]`
+your fan_in counts all channels; with groups a unit sees its own group only: count `weight[0]`
     .numel() → .numel() * getattr(layer, 'groups', 1)
 you draw from the uniform distribution on ± the standard deviation; draw from the normal one
     normal_(0, gain / fan_in**0.5, → uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,
@@ -68,4 +66,10 @@ you look at the outermost modules only; `modules()` and `named_modules()` give t
     model.modules() → model.children()
 you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear
+you change layers of other kinds; draw `nn.Linear` and `nn.Conv2d`, and leave all others as they are
+    for layer in model.modules():
+    → for name, value in model.named_parameters():\n
+            _ = value.zero_() if name.endswith("bias") else None\n    for layer in model.modules():
+    isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, "weight", torch.ones(1)).ndim > 1
+    layer.bias is not None → False
 """)

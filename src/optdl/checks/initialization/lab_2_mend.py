@@ -54,14 +54,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. If you divide the weights of one layer, what changes in the layers after it? At which moment of a
-   forward pass must a layer be repaired?
+1. What changes in the layers after one that you mend, and when in a pass must it be mended?
 2. A pre-hook receives the layer and its input just before the layer computes its output with the
    weights that the hook has left. So one forward pass can repair all layers, one after another.
 3. In the hook, draw equal weights anew, set the bias to zero, compute the output for this input
    with `nn.functional.linear`, and divide the weight in place by the output's standard deviation.
-you measure all layers first and scale them afterwards, and each factor changes the inputs of the
-layers behind; scale a layer before you measure the next
+you measure all layers before you scale any; scale a layer before you measure the next
     layer.weight.div_( → layer.scale = (
     handle.remove()
     → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
@@ -84,8 +82,7 @@ you leave the biases as they are; set them to zero before you measure
 you set the biases to zero after you have measured, so they enter your factor; do it before
     layer.bias.zero_() → pass
     layer.weight) → layer.weight, layer.bias)\n        layer.bias.zero_()
-you scale a layer of equal weights as it is: its units still compute one and the same number, and
-zeros become nan; draw it anew
+you scale a layer of equal weights, whose units stay alike, or become nan; draw it anew
     (layer.weight == layer.weight[0, 0]).all() → False
 you draw a layer anew if its weights are zero; units are equal wherever all weights are alike
     == layer.weight[0, 0] → == 0

@@ -51,8 +51,7 @@ exercise.help(r"""
 2. The step changes the weights in place, by a rule that you do not know. What you can measure for
    any optimizer is the difference between the weights after the step and copies from before it.
 3. After `backward`, copy each parameter with two axes or more, and take the step. For each of them,
-   divide the norm of its change by the norm of its copy, and return the ratio as a number under its
-   name.
+   divide the norm of its change by that of its copy, and return the number under its name.
 you keep the weights before the step without a copy, and they change with it; `detach()`, `.data`
 and `state_dict()` share memory, so add `clone()`
     detach().clone() → detach()
@@ -66,8 +65,7 @@ your step is taken in evaluation mode; call `model.train()` first, as for each t
     model.train() → pass
 you divide by the weights after the step; divide by those before it
     / before[name].norm() → / value.norm()
-you take the learning rate times the gradient for the update, which is right for plain gradient
-descent only; compare the weights before and after the step
+you take the rate times the gradient, as in plain gradient descent; compare the weights instead
     (value - before[name]).norm() → optimizer.param_groups[0]["lr"] * value.grad.norm()
 you divide the norm of the gradient; divide that of the update, the weights after minus before
     (value - before[name]) → value.grad
@@ -79,4 +77,10 @@ your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by
     (model(x), y) → (model(x), y, reduction="sum")
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     (model(x), y) → (model(x).softmax(dim=1), y)
+your norm is the largest singular value; here the norm is the root of the sum of all squares
+    (value - before[name]).norm() → torch.linalg.matrix_norm((value - before[name]).flatten(1), 2)
+    / before[name].norm() → / torch.linalg.matrix_norm(before[name].flatten(1), 2)
+you take the rate times the gradient for the update; compare the weights before and after the step
+    (value - before[name]).norm()
+    → (0 if value.grad is None else optimizer.param_groups[0]["lr"] * value.grad.norm())
 """)

@@ -9,10 +9,7 @@ from optdl.labs.drivers import initialization as drivers
 
 
 def activation_statistics(model, x):
-    """Return mean, standard deviation and share of dead units of every ReLU of a network.
-
-    Source: LAB-2.
-    """
+    """Return mean, deviation and share of dead units of every ReLU of a network (Source: LAB-2)."""
     found = dict.fromkeys(k for k, one in model.named_modules() if isinstance(one, nn.ReLU))
 
     def watch(name):
@@ -50,9 +47,7 @@ def _(rng):
         yield widths, x, int(rng.integers(1000)), training
 
 
-@exercise.fact(
-    "`mean` and `std` are over all N outputs, unchanged, `std` with N; `dead` is a share of units"
-)
+@exercise.fact("`mean` and `std` are over all N outputs, `std` with N; `dead` is a share of units")
 def _(function, rng):
     def of_outputs(model, x):
         outputs = layer_outputs(model.eval(), x)
@@ -67,13 +62,11 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What must be prepared before the forward pass, what is measured during it, and what must be
-   restored afterwards, even if it fails?
+1. What is prepared before the pass, what is measured, and what is restored, even if it fails?
 2. Before: register a hook on each `nn.ReLU`, keep the handles, and remember the mode. During: each
    hook measures its output and stores the numbers. Afterwards, in `finally`: undo all that.
 3. Each hook stores, under the name of its module, the mean and the standard deviation of all
-   values. For `dead`, test for each column whether it is zero in all rows, and take the mean of
-   these truth values.
+   values. For `dead`, take the mean over the columns of whether all rows are zero.
 all your hooks use the name of the last ReLU; let a function make each hook, with its own name
     found[name] → found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]
 your dict is in the order in which the ReLUs were called; the order is that of `named_modules()`
@@ -82,8 +75,7 @@ you measure the input of the ReLU; measure its output, the third argument of a f
     mean, std = → h = inputs[0]\n            mean, std =
 your hook returns something, which takes the place of the output; let it return None
     "dead": dead} → "dead": dead}\n            return found[name]
-you keep the output and measure it after the forward pass, when a module that works in place has
-overwritten it; measure in the hook, or keep a copy
+you measure after the pass, when a module in place has overwritten outputs; measure in the hook
     return hook →
     mean, std → found[name] = h\n        return hook\n    def measured(h):\n            mean, std
     found[name] = { → return {

@@ -49,4 +49,6 @@ your σ² divides by m − 1; here it divides by m
     np.var(gradients, axis=0) → np.var(gradients, axis=0, ddof=1)
 you divide the standard deviation by b; divide the variance by it
     np.var → np.std
+you add the variance to the mean of the squares; add it to the square of the mean
+    mean**2 + variance → np.mean(gradients**2, axis=0) + variance
 """)

@@ -38,8 +38,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which array may decide on the rate, and which gives a number not made too good by the choice?
-2. Take the mean of `search` over the seeds. It is `nan` for a rate with a diverged run;
-   `np.nanargmin` passes over such rates.
+2. Take the mean of `search` over the seeds, `nan` with a diverged run: `np.nanargmin` passes it.
 3. With the row of the chosen rate, return the rate, the mean of this row of `again`, and whether
    the row is neither the first nor the last.
 you leave diverged runs out of the mean, and a rate that often diverges can win; it must not

@@ -43,8 +43,7 @@ def _(function, rng):
 exercise.help(r"""
 1. At which point does each of the two methods take the gradient?
 2. Nesterov's point is $\theta + \alpha v$ with the old $v$. All else is the same in both.
-3. Compute $g$ at the point of the method. Multiply $v$ by $\alpha$ and subtract $\eta g$. Return
-   $\theta$ plus the new $v$, and $v$.
+3. Compute $g$ at the point of the method, the new $v = \alpha v - \eta g$, and $\theta + v$.
 your interim point is θ + v; it is θ + αv
     theta + alpha * v if → theta + v if
 you step from the interim point; only the gradient is taken there, and the step begins at θ

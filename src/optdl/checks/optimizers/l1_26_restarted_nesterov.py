@@ -48,8 +48,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which three quantities does one step hand on to the next, and what are their values at the start?
-2. $k$ is one of them. It counts the steps since the start or the last restart, so the number of the
-   step in your loop cannot replace it.
+2. $k$ is one of them. It counts the steps since the last restart, and is not the step's number.
 3. Compute $\alpha$ from $k$, then $g$ at the interim point, the new $v$ and the new $\theta$, and
    add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ to zero.
 you take the gradient at θ; Nesterov takes it at the interim point θ + αv
@@ -70,4 +69,6 @@ you test with the old velocity, before the step; test with the new one
     g @ v > 0 → g @ (v + lr * g) > 1e-12
 you return the interim points; return θ
     path.append(theta) → path.append(theta + lr * g)
+after a restart you count on, so the next step has k = 1; it has k = 0
+    v, k = np.zeros_like(v), 0 → v, k = np.zeros_like(v), 1
 """)

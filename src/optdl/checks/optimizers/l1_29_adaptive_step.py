@@ -24,7 +24,7 @@ def _(rng):
         yield theta, g, root**2, lr, delta, None if fraction is None else fraction * rho
 
 
-@exercise.fact("under a constant gradient step number t has η/√t, or η/√(1 − ρᵗ) in each entry")
+@exercise.fact("with δ = 0, r = 0 first and g constant, step t has size η/√t, or η/√(1 − ρᵗ)")
 def _(function, rng):
     g = random_start(rng, 3)
     for rho in (None, rng.uniform(0.5, 0.95)):
@@ -58,4 +58,7 @@ you divide by the old r; change r first
     delta + np.sqrt(r) → delta + np.sqrt(r - g * g)
     r = rho * r → old, r = r, rho * r
     np.sqrt(delta + r) → np.sqrt(delta + old)
+you add the squared length of the gradient to each entry of r; each entry has its own square
+    r = r + g * g → r = r + g @ g
+    rho * r + (1 - rho) * g * g → rho * r + (1 - rho) * (g @ g)
 """)

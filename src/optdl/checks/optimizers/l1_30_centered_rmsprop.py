@@ -65,4 +65,7 @@ you divide by the variance; divide by its root, √(δ + r − m ⊙ m)
     np.sqrt(delta + r - m * m) → (delta + r - m * m)
 you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias
     r - m * m → r / (1 - rho ** len(path)) - (m / (1 - rho ** len(path))) ** 2
+you divide all of the velocity; only the gradient is divided, and α v stays as it is
+    theta = theta + v → theta = theta + v / np.sqrt(delta + r - m * m)
+    lr / np.sqrt(delta + r - m * m) * g → lr * g
 """)

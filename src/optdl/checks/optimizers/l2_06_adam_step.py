@@ -23,7 +23,7 @@ def _(rng):
         yield theta, g, m, root**2, t, *rng.uniform(low, high).round(2).tolist()
 
 
-@exercise.fact("under a constant gradient every entry of a step has size η, from the first one on")
+@exercise.fact("with δ = 0, from m = r = 0 and under a constant g, each entry of a step has size η")
 def _(function, rng):
     g, (theta, m, r) = random_start(rng, 3), np.zeros((3, 3))
     for t in range(1, 6):
@@ -52,4 +52,6 @@ you put δ inside the root; it stands outside
     np.sqrt(r_hat) + delta → np.sqrt(r_hat + delta)
 you divide by r̂ without a root; the root has the unit of the gradient
     np.sqrt(r_hat) + delta → r_hat + delta
+you correct r with β₁; divide it by 1 − β₂ᵗ
+    1 - beta2**t → 1 - beta1**t
 """)

@@ -61,13 +61,11 @@ exercise.fact("ten steps are those of torch.optim.AdamW")(
 )
 
 exercise.help(r"""
-1. Which three quantities must be remembered for each parameter from step to step, and are $\hat m$
-   and $\hat r$ among them?
+1. Which three quantities are remembered for each parameter, and are $\hat m$ and $\hat r$ of them?
 2. The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which begin
    at 0. $\hat m$ and $\hat r$ are only needed within one step.
 3. Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. Then
-   multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ divided by $\sqrt{\hat r}+\delta$
-   from it.
+   multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ over $\sqrt{\hat r}+\delta$ from it.
 your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
 factor 1 − η ω, and the gradient stays as it is
     g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,
@@ -88,8 +86,7 @@ you divide by r̂ itself; take its square root
     r.sqrt() → r
 you count the updates of all parameters in one t; keep t for each parameter, in `self.state[p]`
     state["t"] += 1 → state["t"] = self.t = vars(self).get("t", 0) + 1
-you count the steps of a group in one t; a parameter that has its first gradient later has taken
-fewer steps, so keep t for each parameter, in `self.state[p]`
+you count the steps of a group in one t; keep t for each parameter, in `self.state[p]`
     beta1, beta2 = → group["t"] = group.get("t", 0) + 1\n            beta1, beta2 =
     state["t"] += 1 → state["t"] = group["t"]
 your β₁ and β₂ are always 0.9 and 0.999; take `group["betas"]`

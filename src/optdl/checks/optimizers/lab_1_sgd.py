@@ -41,8 +41,7 @@ exercise.fact("ten steps at one rate are those of torch.optim.SGD with momentum 
 )
 
 exercise.help(r"""
-1. Which quantity must be remembered for each parameter from one call of `step` to the next, and
-   where does it belong?
+1. Which quantity is remembered for each parameter from step to step, and where does it belong?
 2. Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty
    dict at first: put a tensor of zeros with the shape of `p` into it then.
 3. For each parameter with a gradient, multiply its velocity by the momentum, and subtract its
@@ -78,4 +77,6 @@ your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
 your step is the gradient itself; multiply the gradient by the learning rate: v ← α v − η g
     .sub_(group["lr"] * p.grad) → .sub_(p.grad)
+you move a parameter without a gradient by its old velocity; skip it, and its velocity stays
+    continue → p.grad = torch.zeros_like(p)
 """)

@@ -7,10 +7,7 @@ from optdl.labs.drivers import optimizers as drivers
 
 
 def train(model, optimizer, batches):
-    """Return the loss of each step, a mean over its minibatch, while the model is trained.
-
-    Source: LAB-1.
-    """
+    """Train a model; return the loss of each step, a mean over its minibatch (Source: LAB-1)."""
     model.train()
     losses = []
     for x, y in batches:

@@ -32,8 +32,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. By what factor does one step with learning rate $\eta_t$ multiply the coefficient $\alpha_i$, and
-   what does the next step start from?
+1. By what factor does step $t$ multiply the coefficient $\alpha_i$, and from what does it start?
 2. One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ with one $\eta_t$.
 3. Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the list,
    entry by entry, by the factors of this step, and append the result.

@@ -99,7 +99,7 @@ def recalibrate(function, batches, once, momenta, training, seed):
     model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
     fill(model.double(), seed).train(training)
     norms, before = [inner[1], model[4]], [*model.parameters()]
-    if once:
+    if once or len(batches) == 2:
         norms[1].__class__ = Own
     for norm in norms:
         norm.num_batches_tracked.fill_(5)

@@ -78,8 +78,10 @@ def input_statistics(function, x, widths, seed, fails):
     """Run a network whose last layer comes first in ``modules()``; a second pass fails."""
     layers = []
     for k in range(len(widths) - 1):
-        layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh()]
+        layers += [nn.Linear(*widths[k : k + 2]), nn.Tanh() if k else nn.Dropout(0.4)]
     model = fill(nn.Sequential(nn.Sequential(*layers[:-2]), layers[-2]).double(), seed)
+    model[1].eval()  # as a part that is frozen, beside dropout in training mode
+    torch.default_generator.manual_seed(seed + 1)
     passes, raised = [], None
     layers[-2].register_forward_pre_hook(lambda *_: passes.append(1))
     if fails:

@@ -1,6 +1,7 @@
 """What the lab on bnp_cnn does with the answers to its exercises."""
 
 import contextlib
+import os
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -79,6 +80,9 @@ def batches(kind, x, y, size, seed, device):
     return len(batches), *[(None,) * 3] * 2, ", ".join(sorted(places)), ", ".join(drawn)
 
 
+ENDS = "torch.save", "its first renaming", "its second renaming", "a later one"
+
+
 @driver(
     "what load returns; the losses before save, and after load; where a new file is written; the "
     "map_location of torch.load, and weights_only",
@@ -106,9 +110,18 @@ def checkpoint(kind, x, epochs, seed, event):
             parts["schedule"].step()
             losses.append(loss.item())
 
-    def end(old, new, **_):
+    def end(old, new, replace=os.replace, **_):
         beside = Path(old).resolve().parent == folder
         written.append("beside the old file" if beside else "in another folder")
+        if event.endswith(ENDS[len(written)]):
+            raise OSError("the program has ended")
+        replace(old, new)
+
+    def half(content, file, *_, **__):
+        if hasattr(file, "write"):
+            file.write(b"half")
+        else:
+            Path(file).write_bytes(b"half")
         raise OSError("the program has ended")
 
     def load(file, map_location=None, *, weights_only=True, **more):
@@ -127,8 +140,11 @@ def checkpoint(kind, x, epochs, seed, event):
         try:
             kind(path).save(epochs, generators, **parts)
             if "ends" in event:
-                ends = mock.patch("os.replace", end), mock.patch("os.rename", end)
-                with ends[0], ends[1], contextlib.suppress(OSError):
+                with contextlib.ExitStack() as ends, contextlib.suppress(OSError):
+                    for name in ("os.replace", "os.rename"):
+                        ends.enter_context(mock.patch(name, end))
+                    if event.endswith(ENDS[0]):
+                        ends.enter_context(mock.patch("torch.save", half))
                     kind(path).save(99, generators, **parts)
             if "damaged" in event:
                 Path(path).write_bytes(b"damaged")

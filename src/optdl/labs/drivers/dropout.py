@@ -37,15 +37,21 @@ def fit(function, x, y, epochs, lr, batch, seed, last):
     restored = 0
 
     class Stopper:
-        def update(self, model, loss):
+        def update(self, given, loss):
             nonlocal restored
+            self.known(given)
             restored = 0
             seen.append(loss)
             return len(seen) >= last
 
-        def restore(self, model):
+        def restore(self, given):
             nonlocal restored
+            self.known(given)
             restored += 1
+
+        def known(self, given):
+            if given is not model:
+                raise TypeError("the methods of a stopper take the network that is trained")
 
     layers = nn.Linear(x.shape[1], 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 2)
     model = fill(nn.Sequential(*layers).double(), seed).eval()
