@@ -138,7 +138,7 @@ you precondition with the statistics of the last minibatch; BNP uses the running
     → (mean, var), rows = layer.last, self.rows[k]
 you leave the gradient of the bias as it is; it takes up the means
     bias.div_(q2).sub_(weight @ mean) →
-your step computes new gradients, and those of the parameters stay as they are; change them in place
+your step leaves the gradients of the parameters as they are; change them in place
     weight.sub_( → weight = weight.sub(
     .div_(q2 * → .div(q2 *
     bias.div_(q2).sub_( → bias = bias.div(q2).sub(

@@ -98,6 +98,6 @@ you return new gradients, and the given ones stay as they are; change these in p
     grad_weight.sub_( → grad_weight = grad_weight.sub(
     .div_(q2 * → .div(q2 *
     grad_bias.div_(q2).sub_( → return grad_weight, grad_bias.div(q2).sub(
-your bias gradient is a new tensor, and the given one stays as it is; change it in place
+the bias gradient that is given stays as it is; change it in place
     grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(
 """)

@@ -68,6 +68,7 @@ your first step has the gradients from before the call, too; clear them before e
 you clear the gradients after `backward`, so no step changes anything; clear them before
     optimizer.zero_grad() →
     loss.backward() → loss.backward(), optimizer.zero_grad()
+    with `backward(`, else no step changes anything; call `loss.backward()` in each
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
     (model(x), y) → (model(x), y, reduction="sum")
 you apply softmax before cross_entropy, which applies it itself; give it the scores

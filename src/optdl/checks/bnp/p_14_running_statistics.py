@@ -57,7 +57,7 @@ you leave σ² as it is for a minibatch of one; its (h − μ)² takes part in t
     * batch_var → * batch_var if len(H) > 1 else var + 0 * mean
 you measure one example from the old μ; update μ first
     (H[0] - mean) → (H[0] - (mean - (1 - rho) * H[0]) / rho)
-you measure one example from its own mean, so its variance is 0; measure it from the running mean
+your variance of one example is 0, as from its own mean; measure it from the running mean
     (H[0] - mean) ** 2 if len(H) == 1 else →
 you measure every minibatch from the running mean; only a minibatch of one example needs it
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)

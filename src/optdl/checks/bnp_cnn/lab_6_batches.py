@@ -90,7 +90,6 @@ your object is used up after one epoch; begin a new epoch in each call of `__ite
 you give all labels with each minibatch; take them by the same rows as the images
     self.y[rows] → self.y
 you put the examples themselves in order, and the next epoch then orders what is ordered already
-    for rows in order.split(
-    → self.x, self.y = self.x[order], self.y[order]\n
+    for rows in order.split( → self.x, self.y = self.x[order], self.y[order]\n
             for rows in torch.arange(len(order), device=order.device).split(
 """)

@@ -97,8 +97,7 @@ your training loss is that of the last minibatch; it is the mean over the exampl
     total / len(y) → loss.item()
 you compute the training loss after the epoch, without dropout; it is a mean of the steps' losses
     losses.append(total / len(y)) →
-    scores = model(validation[0])
-    → scores = nn.functional.cross_entropy(model(x), y)\n
+    scores = model(validation[0]) → scores = nn.functional.cross_entropy(model(x), y)\n
                 losses.append(scores.item())\n            scores = model(validation[0])
 the losses that you add up are means over minibatches; multiply each by its number of examples
     * len(rows) →

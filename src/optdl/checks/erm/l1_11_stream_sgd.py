@@ -56,8 +56,7 @@ you take all gradients at the start; take each at the current w
 your gradient is twice too large; the loss is ½(wᵀx − y)²
     - lr * → - 2 * lr *
 you make an update for each example; a step uses the mean of n gradients at one w
-    path.append(path[-1] - lr * x[now].T @ residual / n)
-    → path.append(path[-1])\n
+    path.append(path[-1] - lr * x[now].T @ residual / n) → path.append(path[-1])\n
             for a, b in zip(x[now], y[now]):\n
                 path[-1] = path[-1] - lr * (a @ path[-1] - b) * a
 you divide by the length of the stream; take the mean over the n examples of a minibatch

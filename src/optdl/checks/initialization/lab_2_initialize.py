@@ -67,8 +67,7 @@ you look at the outermost modules only; `modules()` and `named_modules()` give t
 you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear
 you change layers of other kinds; draw `nn.Linear` and `nn.Conv2d`, and leave all others as they are
-    for layer in model.modules():
-    → for name, value in model.named_parameters():\n
+    for layer in model.modules(): → for name, value in model.named_parameters():\n
             _ = value.zero_() if name.endswith("bias") else None\n    for layer in model.modules():
     isinstance(layer, nn.Linear | nn.Conv2d) → getattr(layer, "weight", torch.ones(1)).ndim > 1
     layer.bias is not None → False

@@ -52,9 +52,9 @@ exercise.help(r"""
    any optimizer is the difference between the weights after the step and copies from before it.
 3. After `backward`, copy each parameter with two axes or more, and take the step. For each of them,
    divide the norm of its change by that of its copy, and return the number under its name.
-you keep the weights before the step without a copy, and they change with it; `detach()`, `.data`
-and `state_dict()` share memory, so add `clone()`
+you keep the weights without a copy, and they change with the step; add `clone()`
     detach().clone() → detach()
+    without `clone` or `copy`, else your weights do not differ; copy them before the step
 you never take the step; call `optimizer.step()`
     optimizer.step() → pass
     without `.step(`, else your weights stay as they are; take a step of the optimizer between the

@@ -44,6 +44,7 @@ def _(rng):
     for depth, training in [(2, True), (2, False), (int(rng.integers(3, 5)), True)]:
         widths = rng.integers(3, 6, size=depth).tolist()
         x = rng.normal(size=rng.integers(2, 6, size=2)).round(2)
+        x[0] = -30.0  # for this example no unit of the first ReLU is active
         yield widths, x, int(rng.integers(1000)), training
 
 

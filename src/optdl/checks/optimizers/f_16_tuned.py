@@ -52,6 +52,6 @@ you take means over the rates; each row of `search` is a rate, so take them over
     search, axis=1 → search, axis=0
 you choose a rate that diverged: np.argmin takes nan for the smallest number
     np.nanargmin → np.argmin
-you look only at rates that have not diverged; one inside lies between any two of the search
+you leave out the rates that have diverged; inside is neither the first nor the last of all rates
     0 < best < len(rates) - 1 → 0 < sum((ok := np.isfinite(search.sum(1)))[:best]) < sum(ok) - 1
 """)

@@ -98,6 +98,7 @@ def statistics(function, widths, x, seed, training):
         if len(widths) > 2:  # what is called last comes early in ``named_modules``
             layers[0].add_module("last", layers[-1])
         model = fill(nn.Sequential(*layers).double(), seed)
+        model[0].weight.data.abs_()  # an input may be below all of its units
         for layer in model.modules():
             if isinstance(layer, nn.BatchNorm1d):
                 # the first unit is dead, and the second one nearly so
