@@ -86,13 +86,13 @@ ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
         ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
         ("np.tile(y[-1], (len(y), 1))", "one and the same array appended each time"),
         ("np.tile(y[0], (len(y), 1))", "has all rows equal."),
-        ("y[:-1]", "lacks the last row; the others are right"),
-        ("y[1:]", "lacks the first row; the others are right"),
-        ("y[:, 1:]", "lacks the first column; the others are right"),
+        ("y[:-1]", "lacks the last row, and has the others"),
+        ("y[1:]", "lacks the first row, and has the others"),
+        ("y[:, 1:]", "lacks the first column, and has the others"),
         ("y.ravel()", "has the right numbers in another shape"),
         ("y[-1]", "is the last row of the expected one alone"),
-        ("np.vstack([y, y[-1:]])", "has a last row too many; the others are right"),
-        ("np.vstack([y[:1], y])", "has a first row too many; the others are right"),
+        ("np.vstack([y, y[-1:]])", "has a last row too many, and the right others"),
+        ("np.vstack([y[:1], y])", "has a first row too many, and the right others"),
         ("y.max()", "is the largest of the entries that are expected"),
         ("y * np.log10(2)", "is log₁₀ 2 times the expected one"),
     ],
@@ -150,52 +150,51 @@ g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
     a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
 x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     np.sqrt(np.abs(x) + 1) * (1 + eps) → right + x * (np.arange(len(x)) > 1)[:, None]
-        | Rows 0 to 1 are right in every case
+        | In the cases tried, rows 0 to 1 are right
     np.sin(9 * x) → np.maximum(right, 0) | has 0 wherever the expected one
-    x * np.abs(x) + 1 → x**2 + 1 | changed so that no entry of `x` is negative
+    x * np.abs(x) + 1 → x**2 + 1 | would be right if no entry of `x` were negative
     x - 1 → np.where(x > 0, 1 - x, x - 1)
         | in the entries that differ, your answer has the opposite sign
     x + eps → counting | gives another answer to the same call
     np.sqrt(x**2 + eps) → np.abs(x) + eps**2 + eps * x
-        | In the cases tried, changed so that `eps` is 0, your answer is right
+        | In the cases tried, your answer would be right if `eps` were 0
 x=k for k in *NUMBERS,
     x**3 + 1 → 5 if x == 0 else right
-        | In the cases tried your answer is wrong exactly when `x` is 0, right otherwise
+        | In the cases tried, your answer is wrong exactly when `x` is 0, right otherwise
     np.exp(x) → min(right, 1.0) | has 1 wherever the expected one is larger
     "a" if x < 0 else "b" if x < 1 else "c" → "c" | differs, the right answer is 'a' or 'b'
     np.exp(x) → 1 / 0 if x == 0 else 2 * right
         | division by zero. Where it raises none, your answer is twice the expected one
 x=k * rng.uniform(1, 2, size=3) for k in 1, -1, 1, -1
     x.sum() if x[0] > 0 else np.inf → x.sum() if x[0] > 0 else x[1] * x[2]
-        | In every case that differs, the right answer is inf
-    np.cosh(x) * (x[0] > 0) → np.cosh(x) | In every case that differs, the right answer is 0
+        | wherever it differs, the right answer is inf
+    np.cosh(x) * (x[0] > 0) → np.cosh(x) | wherever it differs, the right answer is 0
 x=np.array([float(k), 2.0, 5.0]) for k in "nan", 1.0, "nan", -1.0
     x**2 + (x[0] != x[0]) → x**2 + (x[0] != x[0]) * np.sin(x)
         | wrong exactly when `x[0]` is nan, right otherwise
 x=rng.normal(size=3), flag=k for k in True, False
     x**2 if flag else x → x if flag else x**2 | what is right for not `flag` in place of `flag`
 n=k for k in 8, 12, 16, 23, 33
-    -(-n // 7) → round(n / 7) | Wherever it differs, your answer is too small by 1
+    -(-n // 7) → round(n / 7) | wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
     np.exp(x).sum() / 1e9 → right + np.cosh(x.max()) / 1e11 | your answer is too large.
-    np.exp(x).sum() → right * np.exp(np.sin(9 * right)) | Wherever it differs, your answer is
-    np.exp(x) → right * np.resize([-0.9, 1.3, 0.7], len(x)) | wrong sign in some places, not in all
+    np.exp(x).sum() → right * np.exp(np.sin(9 * right)) | wherever it differs, your answer is
     np.cumsum(x) → np.append(x[0], right[:-1])
         | has in each entry what is right for the entry before
     np.exp(x).sum() → np.exp(x) | has several entries, of which the sum is expected
     np.outer([1, 2], x**2) → np.outer([1, 1], x) | is the argument `x` itself, in each row
     (x, 2) → (x, 2.0) | expected an integer, got a float
-    0 * x → x**3 + 1 | has to be 0 in every entry, in these cases
+    0 * x → x**3 + 1 | the right answer is 0 in every entry
 x=rng.normal(size=k) for k in 1, 1, 4, 5
     np.sin(9 * x) → np.cosh(x) if len(x) == 1 else right | wrong exactly when `len(x)` is 1
 x=rng.uniform(1, 9, size=k) for k in 3, 5, 7
     int(np.ceil(x[0])) → x[0] | is no whole number; round it up to the next
     np.arange(len(x)) * np.median(x) → np.arange(len(x)) * x.mean() ** 3 / np.median(x) ** 2
-        | changed so that all entries of `x` are equal
-    x / x.sum() → x**3 / (x**2).sum() | The right answer adds up to 1; yours is not so
+        | would be right if all entries of `x` were equal
+    x / x.sum() → x**3 / (x**2).sum() | the right answer adds up to 1, and yours is not so
     np.sqrt(x) → 0 * x + np.sqrt(x.mean()) | your answer has all entries equal.
     float((x**2).sum()) → float((x**3).sum())
-        | When `x` is doubled, the right answer is multiplied by 4; yours is multiplied by 8
+        | when `x` is doubled, the right answer is multiplied by 4; yours is multiplied by 8
 x=rng.normal(size=k) for k in (2, 3, 4), (2, 5, 4)
     x**2 → (x**2).swapaxes(1, 2) | it is np.transpose(expected, (0, 2, 1))
 x=rng.normal(size=4), slope=rng.normal(), offset=rng.normal(), m=k for k in 2, 5, 7
@@ -220,7 +219,7 @@ pair=(rng.normal(size=2), np.ones(2)) for k in 1,
     pair[0] + pair[1] → np.add(*pair, out=pair[0])
         | changes its argument `pair` in place; work on a copy.
 x=rng.normal(size=4), n=k for k in 3, 5, 8
-    x**2 / n + x → x**2 / n**1.5 + x | changed so that `n` is 1, your answer is right
+    x**2 / n + x → x**2 / n**1.5 + x | your answer would be right if `n` were 1
 gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     descend → descend(lambda w: -gradient(w), start, steps)
         | −`gradient` in place of `gradient`: is a sign wrong?
@@ -229,11 +228,11 @@ gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     descend → descend(lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps)
         | row 1 is the first that differs: the step to it has the right direction, but another
 x=rng.normal(size=k) for k in (3, 4), (4, 4), (6, 4)
-    x / x.std(axis=0) → x / np.abs(x).mean(axis=0) | Each column is a multiple of the expected one
-    x - x.mean(axis=0) → x - np.median(x, axis=0) | Each column is the expected one plus a number
+    x / x.std(axis=0) → x / np.abs(x).mean(axis=0) | each column is a multiple of the expected one
+    x - x.mean(axis=0) → x - np.median(x, axis=0) | each column is the expected one plus a number
 f=np.sin, x=rng.normal(size=4) for k in 1, 2, 3
     f(x) ** 2 * np.cos(x) → np.abs(f(x))
-        | When `f` is doubled, the right answer is multiplied by 4; yours doubles
+        | when `f` is doubled, the right answer is multiplied by 4; yours doubles
     f(x) → [f(x) for _ in range(2000)][0] | a loop does not end: it has called `f`
 x=rng.normal(size=k) for k in (3, 4), (4, 2), (6, 5)
     x - x.mean(axis=0) → (x - x.mean(axis=0)).mean(axis=0) + 0 * x
@@ -283,8 +282,7 @@ x=np.array([k, 2.0, 5.0]) for k in -1.0, 4.0, 9.0
     x**2 → np.sqrt(x) | has entries that are nan
     x**2 → x**3 / (x[0] + 1) | is finite
 x=rng.uniform(1, 2, size=k) for k in 8, 9, 12
-    # one sign of eight may be an accident, and truths are often alike
-    np.exp(x) → right * np.append(-0.3, 1 + np.sin(9 * x[1:])) | wrong sign in some
+    # truths are often alike
     x > np.median(x) → x > 0 | all entries equal
 n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
     # a single number that happens to be whole is no array of integers
@@ -330,7 +328,7 @@ n=k[0], m=k[1], x=rng.normal() for k in (1, 4), (4, 4), (9, 4), (7, 5), (2, 3), 
     x**3 → x if n >= m + 2 else x**3 | wrong exactly when
 x=rng.normal(size=3), y=rng.normal(size=3) for k in 1, 2, 3
     # where `x` is 0 the answer is only an argument, and where it is 1 a constant
-    x**2 + y → np.sinh(x) + y | changed so that
+    x**2 + y → np.sinh(x) + y | would be right if
 gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     # with one step there are two rows
     descend → descend(lambda w: np.sinh(start) + (w - start), start, steps) | `steps` is 1

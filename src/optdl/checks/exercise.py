@@ -251,8 +251,9 @@ class Exercise:
 
         A mistake is what is told about it, in one line or more: what the student did, then what is
         right. Indented below it are edits of the right answer's text, ``old → new`` in one line or
-        with ``→ new`` in the next one. The old text stands there once; the new one may be empty,
-        and ``\n`` is the end of a line, behind which the text may go on in the next one.
+        with ``→ new`` in the next one, and several in a line, with `` ; `` between them. The old
+        text stands there once; the new one may be empty, and ``\n`` is the end of a line, behind
+        which the text may go on in the next one.
 
         What is told about the code is true where the code holds, or lacks, what it names. That may
         stand below it, in backticks, with the *effect* of the mistake, which is told elsewhere::
@@ -272,7 +273,7 @@ class Exercise:
         for hint, below in _MISTAKE.findall(mistakes):
             conditions = [_condition(*found) for found in _CONDITION.findall(below)]
             edits = _CONDITION.sub("", below).replace("\\n\n    ", "\\n")
-            lines = re.sub(r"\n\s*→", " →", edits).splitlines()
+            lines = re.split(r" ; |\n", re.sub(r"\n\s*→", " →", edits).rstrip("\n"))
             made = " ".join(hint.split()), self._answer, [*map(_edit, lines)], conditions
             self.misconceptions.append(Misconception(*made))
 

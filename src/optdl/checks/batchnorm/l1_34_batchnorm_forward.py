@@ -43,12 +43,15 @@ you normalize each example, as layer norm does; normalize each feature over the 
     x.mean(axis=0) → x.mean(axis=1, keepdims=True)
     (centered**2).mean(axis=0) → (centered**2).mean(axis=1, keepdims=True)
 you take one mean and one variance over all features; each feature has its own
-    x.mean(axis=0) → x.mean()
-    (centered**2).mean(axis=0) → (centered**2).mean()
+    x.mean(axis=0) → x.mean() ; (centered**2).mean(axis=0) → (centered**2).mean()
 your ε is outside the root; divide by √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → np.sqrt((centered**2).mean(axis=0)) + eps
 you divide by the variance; divide by its root, √(σ² + ε)
     np.sqrt((centered**2).mean(axis=0) + eps) → (centered**2).mean(axis=0) + eps
 your ε is always 1e-5; take `eps`
     + eps) → + 1e-5)
+you take ε for the least variance; it is added to each variance
+    (centered**2).mean(axis=0) + eps → np.maximum((centered**2).mean(axis=0), eps)
+your pair begins with y; it begins with x̂, before γ and β
+    (normalized, gamma → (gamma * normalized + beta, gamma
 """)

@@ -41,8 +41,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. `grad` is $\delta$, and `cache` holds $\hat x$ and the factor. Which other quantities does the
-   first formula need, and along which axis do you compute them?
+1. `cache` holds $\hat x$ and the factor. Which means does the first formula need, along which axis?
 2. It needs two means over the minibatch, each of shape `(d,)`. For $\overline{\delta\hat x}$,
    multiply $\delta$ and $\hat x$ entry by entry before you take the mean.
 3. Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the
@@ -62,8 +61,7 @@ your mean includes the x̂ of the example; it stands before the mean, in x̂ · 
 your term mean(δx̂) is not multiplied by the x̂ of the example
     normalized * (grad * normalized).mean → (grad * normalized).mean
 your means are over all features; take the means of each feature
-    (grad * normalized).mean(axis=0) → (grad * normalized).mean()
-    grad.mean(axis=0) → grad.mean()
+    (grad * normalized).mean(axis=0) → (grad * normalized).mean() ; grad.mean(axis=0) → grad.mean()
 you use sums in the gradient of x; take the means of δ and δx̂ over the examples
     grad.mean(axis=0) - along → len(grad) * (grad.mean(axis=0) + along)
 the factor γ/√(σ² + ε) is missing in the gradient of x; multiply by it
@@ -72,4 +70,6 @@ you divide by the factor; multiply by it, since it is γ/√(σ² + ε)
     = factor * → = 1 / factor *
 your gradient of γ is multiplied by the factor; it is the sum of δx̂
     grad_x, grad_gamma → grad_x, factor * grad_gamma
+you divide Σ δx̂ by Σ x̂², which is less than m because of ε; divide it by m
+    * (grad * normalized).mean(axis=0) → * (grad * normalized).sum(0) / (normalized**2).sum(0)
 """)

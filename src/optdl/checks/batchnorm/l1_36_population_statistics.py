@@ -39,4 +39,6 @@ you average the standard deviations; average the variances
     variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
 you add the variance of the means; the factor m/(m − 1) alone makes the estimate right
     variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
+you add the variance of the means in place of the factor m/(m − 1)
+    m / (m - 1) * variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
 """)

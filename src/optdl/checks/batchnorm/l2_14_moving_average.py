@@ -30,8 +30,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which array does each update take from the one before, and what stands for it in the first one?
-2. The first value enters by the same formula as all others. If the start is that value itself, the
-   first average equals it, since $\rho + (1 - \rho) = 1$.
+2. If the start is the first value itself, the first average equals it: $\rho + (1 - \rho) = 1$.
 3. Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, and
    append the new average to a list. Turn the list into an array at the end.
 you take a start of 0 for none; test `start is None`
@@ -44,8 +43,10 @@ you mix each value with the value before it; mix it with the average
 you do not multiply the new value by 1 − ρ; the average is ρμ + (1 − ρ)μ_B
     (1 - rho) * value → value
 your first row is the start; it is the average after the first value
-    averages = [] → averages = [average]
-    in values: → in values[1:]:
+    averages = [] → averages = [average] ; in values: → in values[1:]:
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average
     rho * average + (1 - rho) * value → (1 - rho) * average + rho * value
+without a start you begin with zeros and correct, as Adam does; begin with the first value
+    values[0] if → np.zeros(values.shape[1]) if
+    append(average) → append(average / (1 - rho ** (len(averages) + 1) * (start is None)))
 """)

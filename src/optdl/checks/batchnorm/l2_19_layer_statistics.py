@@ -42,17 +42,14 @@ def _(function, rng):
 
 exercise.help(r"""
 1. What does the second layer read once the first is normalized, and what did it read before?
-2. Go through the layers in a loop. Each computes its outputs, measures them over the examples, and
-   hands its *normalized* outputs to the next layer.
-3. In the loop: the outputs, their mean and their standard deviation over axis 0, one append for
-   each, and at the end a new `x` for the next layer.
+2. Each layer computes and measures its outputs, and hands on its *normalized* outputs.
+3. In a loop: the outputs, their mean and deviation over axis 0, an append for each, the new `x`.
 you measure all layers at once; each has to read the normalized outputs of the layer before it
     (h - mean) / std → h
 you center what the next layer reads, but do not scale it; divide by the deviation, too
     (h - mean) / std → h - mean
 you normalize the outputs before tanh; measure what the next layer reads, behind it
-    h = np.tanh(x @ W.T) → h = x @ W.T
-    x = (h - mean) / std → x = np.tanh((h - mean) / std)
+    h = np.tanh(x @ W.T) → h = x @ W.T ; x = (h - mean) / std → x = np.tanh((h - mean) / std)
 you measure and divide by the variance; its root is the standard deviation
     h.std(axis=0) → h.var(axis=0)
 your variance divides by m − 1; here it divides by m, as for the inputs

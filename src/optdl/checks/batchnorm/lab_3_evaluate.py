@@ -67,4 +67,6 @@ you return the share of wrong answers; the accuracy is that of the correct ones
     correct / len(y) → 1 - correct / len(y)
 you take the largest score over the examples; take that over the classes, `dim=1`
     argmax(dim=1) → argmax(dim=0)
+your loss is a mean over minibatches; a smaller last one counts too much: average over examples
+    , reduction="sum").item() → ).item() * len(y) / -(-len(y) // size)
 """)

@@ -88,8 +88,7 @@ exercise.help(r"""
 your running variance averages the biased variance; average the unbiased one, over count − 1
     var * count / (count - 1) → var
 you normalize with the unbiased variance; in training divide by the biased one
-    , unbiased=False →
-    var * count / (count - 1) → var
+    , unbiased=False → ; var * count / (count - 1) → var
 you correct the variance with the number of examples; a channel of an image has m · h · w values
     x.numel() // x.shape[1] → x.shape[0]
 each pixel of yours has its own mean and variance; a channel has one, over all images and places
@@ -103,8 +102,7 @@ your mean and variance have no gradients; the gradient of x goes through both of
 you normalize with the minibatch in evaluation mode, too; there the running averages are used
     mean, var = self.running_mean, self.running_var → pass
 your running averages change in evaluation mode as well; update them in training only
-    )\n        if self.training:\n            s → )\n        s
-    else: → if not self.training:
+    )\n        if self.training:\n            s → )\n        s ; else: → if not self.training:
 you normalize with the running averages in training; take the statistics of the minibatch there
     )\n        else:\n            m → )\n        m
 ε stands outside your root; it is added to the variance under it
@@ -120,8 +118,7 @@ your share is always the same; keep the `momentum` that the constructor is given
 you give the old average the weight `momentum`; here it is the weight of the new value
     share = self.momentum → share = None if self.momentum is None else 1 - self.momentum
 your weights of the old and the new value are exchanged; s is the weight of the new value
-    share * (mean → (1 - share) * (mean
-    share * (var → (1 - share) * (var
+    share * (mean → (1 - share) * (mean ; share * (var → (1 - share) * (var
 your layer does in evaluation mode what it does in training; ask `self.training`
     if self.training: → if True:
 your variance is the mean of those of the images, each around its own mean; a channel has one mean

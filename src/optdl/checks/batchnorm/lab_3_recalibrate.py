@@ -80,4 +80,7 @@ you set the averages back and not the count of the minibatches; set num_batches_
     layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)
 you go by the name of a class; a normalization is any module that has the attribute `running_mean`
     hasattr(one, "running_mean") → "BatchNorm" in type(one).__name__
+the momentum 1/T leaves some of the start and weighs minibatches unequally; the t-th needs 1/t
+    training = model.training → training, batches = model.training, list(batches)
+    layer.momentum = None → layer.momentum = 1 / len(batches)
 """)

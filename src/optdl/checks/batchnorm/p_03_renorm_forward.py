@@ -33,8 +33,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which part of the output is batch normalization as in exercise 2, and what happens to $\hat x$
-   before $\gamma$ and $\beta$ are applied?
+1. Which part is batch normalization, and what happens to $\hat x$ before $\gamma$ and $\beta$?
 2. For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + \beta)$
    is batch normalization with another scale and another shift.
 3. Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. The
@@ -52,8 +51,7 @@ you do not multiply d by γ; the output is γ(x̂s + d) + β
 you multiply d by s; the corrected value is x̂s + d
     (normalized * s + d) → (normalized + d) * s
 your output is that of plain batch norm; correct x̂ to x̂s + d
-    (normalized * s + d) → normalized
-    gamma * s / batch_std → gamma / batch_std
+    (normalized * s + d) → normalized ; gamma * s / batch_std → gamma / batch_std
 you take a root of `std`; it is σ already, and nothing is added to it
     s, d = → std = np.sqrt(std + eps)\n    s, d =
 your output is right, but the factor in your pair lacks s; it is γs/σ_B

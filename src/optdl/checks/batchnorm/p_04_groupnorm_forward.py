@@ -37,22 +37,17 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which entries of `x` share one mean? How many means are there for $m$ examples and $G$ groups?
-2. Reshape `x` to three axes: the example, the group, and the feature within its group. Neighboring
-   features then stay together along the last axis.
+2. Reshape `x` to three axes: the example, the group, and the feature within its group.
 3. Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in
    exercise 2. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.
 your statistics of a group are over all examples; each example has its own
-    mean(axis=2 → mean(axis=(0, 2)
-    var(axis=2 → var(axis=(0, 2)
+    mean(axis=2 → mean(axis=(0, 2) ; var(axis=2 → var(axis=(0, 2)
 you average across the groups; average within each group
-    mean(axis=2 → mean(axis=1
-    var(axis=2 → var(axis=1
+    mean(axis=2 → mean(axis=1 ; var(axis=2 → var(axis=1
 you take `groups` for the number of features in a group; it is the number of groups
     groups, -1 → -1, groups
 your groups are every G-th feature; a group is a block of neighboring features
-    groups, -1 → -1, groups
-    mean(axis=2 → mean(axis=1
-    var(axis=2 → var(axis=1
+    groups, -1 → -1, groups ; mean(axis=2 → mean(axis=1 ; var(axis=2 → var(axis=1
 your variance divides by d/G − 1; divide by d/G
     var(axis=2, keepdims=True) → var(axis=2, keepdims=True, ddof=1)
 your ε is outside the root; divide by √(σ² + ε)

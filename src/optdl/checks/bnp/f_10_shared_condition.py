@@ -35,15 +35,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. One learning rate serves both layers. Which eigenvalue, of either layer, limits it, and which one
-   then decides how long the descent takes?
+1. Which eigenvalue, of either layer, limits the rate, and which decides how long a descent takes?
 2. $\kappa$ is the largest eigenvalue of both Hessians over the smallest of both. BN changes what
    the second layer reads, BNP what each of them reads.
-3. Write a loop over the three methods. Collect the values of `np.linalg.eigvalsh` of both matrices
-   in one list, and divide its largest entry by its smallest.
+3. For each method collect `np.linalg.eigvalsh` of both matrices, and divide largest by smallest.
 you take the larger of two condition numbers; with one rate the eigenvalues of both layers compete
-    extend(np.linalg.eigvalsh( → append(np.linalg.cond(
-    max(values) / min(values) → max(values)
+    extend(np.linalg.eigvalsh( → append(np.linalg.cond( ; max(values) / min(values) → max(values)
 your BN normalizes the inputs as well; it leaves what the first layer reads as it is
     (X, normal_H) → (normal_X, normal_H)
 the column of ones is missing; each layer has a bias

@@ -49,8 +49,7 @@ exercise.help(r"""
 3. For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide Adam's
    step by $q$, and subtract the finished change of the weight times `mean`.
 you give P Pᵀ g to Adam; it takes Pᵀ g, whose components it divides, and P comes after it
-    weight = adam( → weight = (
-    return weight → return adam(weight)
+    weight = adam( → weight = ( ; return weight → return adam(weight)
     adam(grad_bias / q) / q - weight @ mean → adam(grad_bias / q**2 - weight @ mean)
 you return the step of z; the parameters are P z, so P is still missing
     / (q * std)) / (q * std) → / (q * std))
@@ -65,13 +64,13 @@ you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam
 your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it
     - weight @ mean → + weight @ mean
 you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before
-    / (q * std)) / (q * std) → / (q * std) ** 2)
-    adam(grad_bias / q) / q → adam(grad_bias / q**2)
+    / (q * std)) / (q * std) → / (q * std) ** 2) ; adam(grad_bias / q) / q → adam(grad_bias / q**2)
 your Pᵀ lacks the 1/q; because of Adam's ε this changes the step
-    / (q * std)) / → / std) /
-    adam(grad_bias / q) → adam(grad_bias)
+    / (q * std)) / → / std) / ; adam(grad_bias / q) → adam(grad_bias)
 you divide by g² + ε; Adam divides by |g| + ε
     np.abs(gradient) → gradient**2
 you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε
     (np.abs(gradient) + eps) → np.sqrt(gradient**2 + eps)
+you divide by q twice; Adam's step is divided by it once more, and that is all
+    adam(grad_bias / q) / q → adam(grad_bias / q) / q**2
 """)

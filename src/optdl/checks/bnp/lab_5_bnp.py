@@ -106,8 +106,7 @@ exercise.help(r"""
 3. The hook returns at once in evaluation mode; otherwise it moves both averages in place, without a
    graph. `step` raises the error if all sizes are 0, and calls `precondition` for each layer.
 your averages take in what the layers give; they are those of what the layers read
-    (self, layer, inputs) → (self, layer, inputs, output)
-    inputs[0] → output
+    (self, layer, inputs) → (self, layer, inputs, output) ; inputs[0] → output
     forward_pre_hook → forward_hook
 your averages take in the passes in evaluation mode; leave the hook when `layer.training` is False
     if not layer.training: → if False:
@@ -115,8 +114,7 @@ you ask the network for its mode; ask the layer: leave the hook when `layer.trai
     self.layers = [one → self.model = model\n        self.layers = [one
     if not layer.training → if not self.model.training
 your `state_dict()` gives the averages themselves, which go on changing; return copies, by `clone()`
-    [one.clone() for one in self.mean] → self.mean
-    [one.clone() for one in self.var] → self.var
+    [one.clone() for one in self.mean] → self.mean ; [one.clone() for one in self.var] → self.var
 you save averages under layer objects, which a new network has not; save lists, layer by layer
     "mean": mean, "var": var → "mean": dict(zip(self.layers, mean)), "var": {}
     state["mean"][k] → state["mean"][self.layers[k]]
@@ -139,8 +137,7 @@ you precondition with the statistics of the last minibatch; BNP uses the running
 you leave the gradient of the bias as it is; it takes up the means
     bias.div_(q2).sub_(weight @ mean) →
 your step leaves the gradients of the parameters as they are; change them in place
-    weight.sub_( → weight = weight.sub(
-    .div_(q2 * → .div(q2 *
+    weight.sub_( → weight = weight.sub( ; .div_(q2 * → .div(q2 *
     bias.div_(q2).sub_( → bias = bias.div(q2).sub(
 you look at the children alone and miss layers in blocks; `modules()` finds layers at every depth
     model.modules() → model.children()

@@ -53,9 +53,7 @@ exercise.help(r"""
 3. Collect the linear layers in a list, register the hook on each, and keep the handles. Run the
    network without gradients, remove the hooks, and return the statistics in the list's order.
 your statistics are those of what the layers give; take what the layers read, `inputs[0]`
-    (layer, inputs) → (layer, inputs, output)
-    inputs[0] → output
-    forward_pre_hook → forward_hook
+    (layer, inputs) → (layer, inputs, output) ; inputs[0] → output ; forward_pre_hook → forward_hook
 your variance is the mean of the squares; subtract the mean first: `h.var(dim=0, correction=0)`
     h.var(dim=0, correction=0) → h.square().mean(dim=0)
 your list is in the order in which the layers were called; the order is that of `model.modules()`

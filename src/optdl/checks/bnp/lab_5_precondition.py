@@ -58,18 +58,15 @@ exercise.help(r"""
    Then divide `grad_bias` by $q^2$, in place, and subtract the new `grad_weight` times `mean`.
 you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to another
 tensor; change the tensor itself, with `sub_`, `div_` or `copy_`
-    grad_weight.sub_( → grad_weight = grad_weight.sub(
-    .div_(q2 * → .div(q2 *
+    grad_weight.sub_( → grad_weight = grad_weight.sub( ; .div_(q2 * → .div(q2 *
     grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(
 your new bias gradient uses the old weight gradient; it uses the new one
-    grad_weight.sub_( → old = grad_weight.clone()\n    grad_weight.sub_(
-    grad_weight @ → old @
+    grad_weight.sub_( → old = grad_weight.clone()\n    grad_weight.sub_( ; grad_weight @ → old @
 you change the bias gradient first; G_w takes the old G_b, and then G_b takes the new G_w
     grad_bias.div_(q2).sub_(grad_weight @ mean) →
     grad_weight.sub_( → grad_bias.div_(q2).sub_(grad_weight @ mean)\n    grad_weight.sub_(
 you divide G_b by q² first; the weight gradient takes the G_b that is given
-    grad_bias.div_(q2) → grad_bias
-    grad_weight.sub_( → grad_bias.div_(q2)\n    grad_weight.sub_(
+    grad_bias.div_(q2) → grad_bias ; grad_weight.sub_( → grad_bias.div_(q2)\n    grad_weight.sub_(
 you divide by the standard deviation; P and Pᵀ divide by it once each, which makes the variance
     smoothed) → smoothed.sqrt())
 your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of inputs
@@ -95,8 +92,7 @@ you divide whole numbers by `//`; n/N is a fraction
 your quotient is upside down; q² is max{n/N, 1}
     grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]
 you return new gradients, and the given ones stay as they are; change these in place
-    grad_weight.sub_( → grad_weight = grad_weight.sub(
-    .div_(q2 * → .div(q2 *
+    grad_weight.sub_( → grad_weight = grad_weight.sub( ; .div_(q2 * → .div(q2 *
     grad_bias.div_(q2).sub_( → return grad_weight, grad_bias.div(q2).sub(
 the bias gradient that is given stays as it is; change it in place
     grad_bias.div_(q2).sub_( → grad_bias = grad_bias.div(q2).sub(

@@ -63,11 +63,9 @@ you never call `bnp.step()`; its place is between `backward` and `optimizer.step
 you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 your first step has the gradients from before the call, too; clear them before each `backward`
-    optimizer.zero_grad() →
-    optimizer.step() → optimizer.step(), optimizer.zero_grad()
+    optimizer.zero_grad() → ; optimizer.step() → optimizer.step(), optimizer.zero_grad()
 you clear the gradients after `backward`, so no step changes anything; clear them before
-    optimizer.zero_grad() →
-    loss.backward() → loss.backward(), optimizer.zero_grad()
+    optimizer.zero_grad() → ; loss.backward() → loss.backward(), optimizer.zero_grad()
     with `backward(`, else no step changes anything; call `loss.backward()` in each
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
     (model(x), y) → (model(x), y, reduction="sum")
@@ -77,4 +75,6 @@ your losses are those after each step; return the loss from which the step was t
     loss.item() → nn.functional.cross_entropy(model(x), y).item()
 your model stays in evaluation mode, where dropout and BNP do nothing; call `model.train()` first
     model.train() →
+`nll_loss` takes log-probabilities, and gets scores; use `cross_entropy`
+    functional.cross_entropy → functional.nll_loss
 """)

@@ -30,8 +30,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which axis of `H` runs over the examples, and how many means does a layer with $n$ features need?
-2. The mean and the standard deviation over the examples are vectors of length $n$. NumPy broadcasts
-   them over the rows of `H`, so no loop is needed.
+2. The mean and the standard deviation over the examples are vectors; NumPy broadcasts them.
 3. Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over axis
    0, and put a column of ones in front of the result with `np.column_stack`.
 your variance divides by N − 1; here it divides by N

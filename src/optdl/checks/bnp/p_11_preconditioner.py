@@ -36,8 +36,7 @@ exercise.help(r"""
 3. For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in front
    of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.
 your matrices lack the row and the column of the bias; each has n + 1 of them
-    return U → return U[1:, 1:]
-    np.concatenate([[1.0], 1 / std]) → 1 / std
+    return U → return U[1:, 1:] ; np.concatenate([[1.0], 1 / std]) → 1 / std
 your U is UD already; U only centers, so its diagonal is 1
     return U, → return U / np.concatenate([[1.0], std]),
 """)

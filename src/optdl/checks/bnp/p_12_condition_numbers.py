@@ -67,4 +67,7 @@ your D holds 1/σ²; it holds 1/σ
 you return the condition numbers of ĤᵀĤ, the squares; take the singular values of Ĥ itself
     np.linalg.svd(extended, → np.linalg.svd(extended.T @ extended,
     values[values > 1e-12 * values[0]] → values
+you take roots of eigenvalues of ĤᵀĤ, where rounding hides the small ones; take singular values
+    np.linalg.svd(extended, compute_uv=False)
+    → np.sqrt(np.abs(np.linalg.eigvalsh(extended.T @ extended)))[::-1]
 """)

@@ -40,8 +40,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Under which two conditions is the running mean used, and which of the two results changes then?
-2. Apart from the variance of a single example, the results are the usual mean and variance over the
-   examples. One `if` with a `return` of its own is enough.
+2. But for the variance of a single example, the results are the usual ones: one `if` is enough.
 3. Take the mean over axis 0. For one row with a running mean, return this mean and the squared
    difference between the row and the running mean; in all other cases, it and the variance.
 your variance divides by N − 1; BNP divides by N

@@ -33,11 +33,11 @@ exercise.help(r"""
 1. If you expand $W\,\dfrac{h-\mu_H}{\sigma_H} + b$, which terms contain $h$, and which do not?
 2. Two affine functions of $h$ agree for every $h$ if their coefficients and their constants agree.
    So $\hat W$ is whatever multiplies $h$, and $\hat b$ is everything else.
-3. Divide each column of `W` by its own entry of `std`, which broadcasting does by itself. Then
-   subtract the product of the new matrix and `mean` from `b`.
+3. Divide each column of `W` by its entry of `std`; subtract the new matrix times `mean` from `b`.
 your bias uses W; μ was divided by σ too, so it takes Ŵ
     absorbed @ mean → W @ mean
 you go the other way, from the plain layer to the one behind batch normalization
-    W / std → W * std
-    b - absorbed @ mean → b + W @ mean
+    W / std → W * std ; b - absorbed @ mean → b + W @ mean
+you divide μ by σ twice; Ŵ is divided by it already
+    absorbed @ mean → absorbed @ (mean / std)
 """)

@@ -86,21 +86,20 @@ you draw from torch's global generator, so no run can be repeated; draw from the
 each minibatch has the same draws, as your generator starts anew; use the given one, which goes on
     : generator, → : torch.Generator().manual_seed(generator.initial_seed()),
 you change the images that you are given, which are those of the whole data set; make new ones
-    return padded → return x.copy_(padded
-    .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
+    return padded → return x.copy_(padded ; .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
 the largest shift never occurs: of 2 · padding + 1 places, randint leaves out its upper end
     top = torch.randint(0, 2 * padding + 1 → top = torch.randint(0, 2 * padding
     left = torch.randint(0, 2 * padding + 1 → left = torch.randint(0, 2 * padding
 rows and columns have the same shift; draw each for itself
     left = torch.randint(0, 2 * padding + 1, (n, 1), **how) → left = top
 you draw the column before the row; the first row of the part is drawn first
-    top = torch → first = torch
-    left = torch → top = torch
-    first = torch → left = torch
+    top = torch → first = torch ; left = torch → top = torch ; first = torch → left = torch
 you mirror where the draw is 0; 1 stands for mirrored
     mirrored == 1 → mirrored == 0
 you mirror before you cut; mirror the part that was cut out
     columns.flip(1) → width + 2 * padding - 1 - columns
 your padding is always 4; it is the `padding` that you are given
     n, _, height, width = x.shape → padding, (n, _, height, width) = 4, x.shape
+your shift goes the other way; the draw is the first row or column of the part
+    rows = top → rows = 2 * padding - top ; columns = left → columns = 2 * padding - left
 """)

@@ -92,4 +92,7 @@ you give all labels with each minibatch; take them by the same rows as the image
 you put the examples themselves in order, and the next epoch then orders what is ordered already
     for rows in order.split( → self.x, self.y = self.x[order], self.y[order]\n
             for rows in torch.arange(len(order), device=order.device).split(
+you permute the minibatches; permute the examples
+    len(self.y), generator → len(self), generator
+    in order.split(self.size) → in [torch.arange(len(self.y)).split(self.size)[k] for k in order]
 """)

@@ -85,8 +85,7 @@ you do not put the generators back, so after an interruption other numbers are d
 you keep the state of PyTorch's global generator; keep those of `generators`
     one.get_state() → torch.get_rng_state()
 you set the generators to their seeds, so they draw once more the same; keep their states
-    get_state() → initial_seed()
-    set_state( → manual_seed(
+    get_state() → initial_seed() ; set_state( → manual_seed(
 you put back the first generator alone; there may be more
     zip(generators, content["generators"], strict=True) → zip(generators[:1], content["generators"])
 you write into the file itself; write beside it, and put the whole in its place with `os.replace`
@@ -109,4 +108,6 @@ you pickle the objects themselves; save what their `state_dict()` returns
     part.state_dict() for → part for
 you leave network and optimizer as they are; hand each its state with `load_state_dict`
     part.load_state_dict(content["parts"][name]) → pass
+you remove the old file before the new one is whole; `os.replace` puts it there in one step
+    content = { → os.path.exists(self.path) and os.remove(self.path)\n        content = {
 """)

@@ -101,8 +101,7 @@ exercise.help(r"""
 3. Switch to training mode, and turn each point into one to three lines, in the given order. Keep
    the detached losses in a list, and after the loop convert their stack into numbers at once.
 you read the loss in the loop and wait for the device; keep `loss.detach()`, and read all at the end
-    loss.detach() → loss.item()
-    torch.stack(losses).tolist() → losses
+    loss.detach() → loss.item() ; torch.stack(losses).tolist() → losses
 your network stays in evaluation mode; call `self.model.train()` first
     self.model.train() →
 you never clear the gradients, to which `backward` adds; call `self.optimizer.zero_grad()` each time
@@ -113,8 +112,7 @@ your first step has the gradients from before the call, too; clear them before e
 your forward pass calls `self.model`, which is never compiled; call `self.forward`
     self.forward(x) → self.model(x)
 your minibatches stay where they are; bring x and y to `self.device`
-    x = x.to(self.device, → x = x.to(
-    y = y.to(self.device, → y = y.to(y.device,
+    x = x.to(self.device, → x = x.to( ; y = y.to(self.device, → y = y.to(y.device,
 your forward pass runs in float32; put it and the loss into `with self.autocast:`
     with self.autocast: → if True:
 you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`

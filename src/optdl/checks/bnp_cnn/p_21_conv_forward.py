@@ -51,8 +51,9 @@ you swap rows and columns of the kernel; its third axis runs down the image
 you reshape to (N, o, r, s) numbers in the order N, r, s, o; move the axis, as np.moveaxis does
     np.moveaxis(product.reshape(N, r, s, o), -1, 1) → product.reshape(N, o, r, s)
 you keep the last input channel alone, as `=` in a loop does; add up the channels
-    np.pad(h, → np.pad(h[:, -1:],
-    w.reshape(o, -1) → w[:, -1].reshape(o, -1)
+    np.pad(h, → np.pad(h[:, -1:], ; w.reshape(o, -1) → w[:, -1].reshape(o, -1)
 your reshape to (c k k, o) mixes the output channels; reshape to (o, c k k) and transpose
     w.reshape(o, -1).T → w.reshape(-1, o)
+beyond the border your image goes on at its other side; pad it with zeros
+    (m, m), (m, m)) → (m, m), (m, m)), "wrap"
 """)

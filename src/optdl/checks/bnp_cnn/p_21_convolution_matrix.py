@@ -48,9 +48,7 @@ your rows run down the image; position (u, v) belongs to row u·s + v
 all your zeros come after the image; half of them belong before it
     (m, m), (m, m) → (0, k - 1), (0, k - 1)
 you visit only positions where the window fits; pad with (k − 1)/2 zeros, and visit all r·s
-    padded[n → h[n
-    range(r) → range(r - k + 1)
-    range(s) → range(s - k + 1)
+    padded[n → h[n ; range(r) → range(r - k + 1) ; range(s) → range(s - k + 1)
 you reshape windows of shape (N, c, r, s, k, k); first move the channels behind the positions
     (rows) → (rows).reshape(N, r * s, -1, k * k).swapaxes(1, 2).reshape(N * r * s, -1)
 """)

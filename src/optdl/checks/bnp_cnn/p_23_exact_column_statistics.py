@@ -40,8 +40,7 @@ exercise.help(r"""
 you return the channel's statistics k² times; here each column has its own
     padded[:, p, i : i + r, j : j + s] → h[:, p]
 you leave out the zeros of the padding; they are entries of the matrix, and the mean divides by Nrs
-    (m, m), (m, m)) → (m, m), (m, m)), constant_values=np.nan
-    column.mean() → np.nanmean(column)
+    (m, m), (m, m)) → (m, m), (m, m)), constant_values=np.nan ; column.mean() → np.nanmean(column)
     column.var() → np.nanvar(column)
 your columns run down the kernel; use the order of w.reshape(-1)
     for i in range(k) for j in range(k) → for j in range(k) for i in range(k)

@@ -33,10 +33,8 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which factor of the bound depends only on the sizes, and which one on the values in a channel?
-2. $\nu$ is one number for all channels, computed from $k$, $r$ and $s$. The maximum runs over
-   images, rows and columns, so there is one for each channel.
-3. Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by the
-   maximum of the absolute values over axes 0, 2 and 3.
+2. $\nu$ is one number for all channels; the maximum over images, rows and columns is one for each.
+3. Compute $\nu$ from the last two axes and `k`; multiply it by the largest $|h|$ over axes 0, 2, 3.
 you use k in place of k − 1; the center of the kernel misses nothing
     k - 1 → k
 you count the corner twice, in the rows and in the columns; subtract it once
@@ -49,4 +47,6 @@ you take the largest h; the bound needs the largest absolute value
     np.abs(h) → h
 you take the height of the maps for their width, too; they need not be square
     r, s = h.shape[2:] → r = s = h.shape[2]
+you take the largest distance from the mean; the bound needs the largest |h|
+    np.abs(h) → np.abs(h - h.mean(axis=(0, 2, 3), keepdims=True))
 """)

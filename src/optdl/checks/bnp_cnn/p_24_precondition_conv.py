@@ -81,4 +81,6 @@ your first line does not divide by q²; it divides by q² σ̃²
     / smoothed / q2 → / smoothed
 you average over the k² places of the kernel; the second line sums over them
     (center * weight).sum(axis=(1, 2, 3)) → (center * weight).mean(axis=(2, 3)).sum(axis=1)
+your ε₁ multiplies the variance of each channel; it multiplies the largest of all
+    eps1 * var.max() → eps1 * var
 """)

@@ -46,10 +46,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. By what factor does one step multiply the distance along an eigenvector with the eigenvalue
-   $-\lambda$? What is the distance after $k$ steps?
-2. The factor is $1-\eta\cdot(-\lambda)$, so the distance after $k$ steps is $d\,(1+\eta\lambda)^k$.
-   Set it equal to $R$, and take logarithms.
+1. By what factor does a step multiply the distance along an eigenvector with eigenvalue $-\lambda$?
+2. After $k$ steps it is $d\,(1+\eta\lambda)^k$. Set this equal to $R$, and take logarithms.
 3. Divide the logarithm of a ratio of distances by the logarithm of the factor. Round the quotient
    as the task says, and think of a start that is already far enough away.
 you add a constant amount in each step; a step multiplies the distance by 1 + ηλ

@@ -47,8 +47,7 @@ exercise.help(r"""
 3. Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the
    start, it never rises above 0, or it falls and comes back to 0 at its second zero.
 you look at no sign; return 0 where gᵀd < 0, and np.inf where dᵀHd ≤ 0 besides
-    if slope < 0:\n        return 0.0 →
-    if curvature > 0 else np.inf →
+    if slope < 0:\n        return 0.0 → ; if curvature > 0 else np.inf →
 you return the best learning rate along d; a step goes uphill beyond twice that
     2 * →
 you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0

@@ -55,4 +55,7 @@ each of your rounds begins with the same v; go on with Hv
     v = Hv →
 you take a one-sided difference, whose error is of order s; use w + sv and w − sv
     gradient(w - step * v)) / (2 * step) → gradient(w)) / step
+you difference along the axes, which gives another matrix; take the gradients at w ± s v
+    Hv = → Hv = sum(v[i] * (gradient(w + step * e) - gradient(w - step * e)) / (2 * step)\n
+            for i, e in enumerate(np.eye(len(v)))) + 0 *
 """)

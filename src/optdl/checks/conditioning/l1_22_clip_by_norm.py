@@ -36,10 +36,8 @@ def _(function, rng):
 exercise.help(r"""
 1. The arrays are the parts of one long vector. How do you compute its norm without building it, and
    what must happen to all of its entries if its direction is to stay the same?
-2. The squared norm is a sum over all entries of all arrays. Every entry is multiplied by the same
-   factor, which depends on whether the norm is above $c$.
-3. Compute one norm from the sums of squares of the arrays, then one factor that is at most 1, and
-   multiply each array of the sequence by it.
+2. The squared norm is a sum over all arrays; every entry is multiplied by one and the same factor.
+3. Compute one norm from all arrays, then one factor of at most 1, and multiply each array by it.
 you clip each array by its own norm, which turns the gradient; take one norm of all arrays together
     g * factor → g * min(1, max_norm / np.linalg.norm(g))
 you lengthen a short gradient; one that is short enough stays as it is

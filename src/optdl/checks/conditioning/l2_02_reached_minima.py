@@ -59,4 +59,6 @@ you return where the descents end; return the minimum nearest to each end
     minima[nearest] → w
 you return the number of each minimum; return the minimum itself
     minima[nearest] → nearest
+you number the minima and look the number up among all roots; look it up among the minima
+    return minima[nearest] → return roots[nearest]
 """)

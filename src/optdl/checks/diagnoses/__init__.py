@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from optdl.checks.diagnoses import calls, inputs, laws, places, values
-from optdl.checks.diagnoses.evidence import Evidence, Part, listed
+from optdl.checks.diagnoses.evidence import TRIED, WHERE, Evidence, Part, listed
 
 Diagnosis = Callable[[Evidence], str] | tuple[values.Row, ...]
 """Of the whole answer, or a table that each wrong part is put to."""
@@ -48,13 +48,15 @@ def explained(evidence: Evidence) -> tuple[list[str], str]:
     named = {f"`{part.name}`" in cause for part in evidence.wrong}
     if evidence.unlike or len(named) > 1:  # what explains some parts is no cause of all
         told, cause = [*told, cause], ""
-    if "in the cases that differ" in cause:
+    if WHERE in cause:
         told += [_said(places.arguments, evidence)]
     if not cause:
         told += [next(filter(None, map(_place, evidence.wrong)), "")]
         told += [_first(FACTS, evidence)]
         told += [] if any(told[1:]) else [_said(places.size, evidence)]
-    return list(filter(None, told)), cause
+    claims = [text for text in told if text.startswith(laws.CLAIM)]
+    tried = "; ".join(text.removeprefix(TRIED) for text in told if text and text not in claims)
+    return [TRIED + tried] * bool(tried) + claims, cause
 
 
 def _place(part: Part) -> str:

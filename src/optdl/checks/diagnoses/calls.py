@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, put
+from optdl.checks.diagnoses.evidence import TRIED, Evidence, put
 from optdl.observation import generators
 
 
@@ -54,7 +54,7 @@ def ignored(evidence: Evidence) -> str:
         return ""
     depends = "does not depend" if len(names) == 1 else "depends neither"
     some = " nor on ".join(f"`{name}`" for name in names)
-    return f"in the cases tried your answer {depends} on {some}, and has to"
+    return f"{TRIED}your answer {depends} on {some}, and has to"
 
 
 def _never_matters(evidence: Evidence, name: str) -> bool:

@@ -18,8 +18,12 @@ from optdl.observation import Observation, outcome
 NEAR = 1e-8
 """Values that are computed in another way agree this far, relative to their size."""
 
+WHERE = "where it differs, "
 IN_ENTRIES = "in the entries that differ, "
-"""How a sentence begins that is about wrong entries alone, which stand in no rows."""
+"""How a sentence begins that is about wrong cases, or entries, alone; these stand in no rows."""
+
+TRIED = "in the cases tried, "
+"""How a sentence begins that need not be true of other cases."""
 
 _KEPT: dict[tuple[Exercise, tuple[int, ...], str], Any] = {}
 """Right answers to changed calls: the cases are the same for everyone, and so are the changes."""
@@ -148,7 +152,7 @@ class Part:
         found, wrong = [self], self.wrong_pairs
         # cases that differ in a size or in a whole number
         if len(wrong) < len(self.pairs) and len({_kind(pair.one.case) for pair in wrong}) >= 2:
-            found.append(replace(self, pairs=wrong, scope="in the cases that differ, "))
+            found.append(replace(self, pairs=wrong, scope=WHERE))
         differ = self.differing if self.same_shape else []
         if 3 <= sum(map(np.count_nonzero, differ)) < sum(at.size for at in differ):
             some = zip(wrong, differ, strict=True)

@@ -176,6 +176,6 @@ def swapped(evidence: Evidence) -> str:
         wrong = [(a, b) for a, b in two if not (near(*a[:2]) and near(*b[:2]))]
         crossed = all(near(b.right, a.got) and near(a.right, b.got) for a, b in wrong)
         if len(wrong) >= 2 and crossed:
-            some = "" if len(wrong) == len(two) else " in the cases that differ"
+            some = "" if len(wrong) == len(two) else " where they differ"
             return f"`{left.name}` and `{right.name}` are exchanged{some}{order}"
     return ""

@@ -19,6 +19,8 @@ from optdl.checks.diagnoses.evidence import (
 from optdl.checks.exercise import Case, Exercise
 from optdl.objectives import times
 
+CLAIM = "your function does not satisfy this: "
+
 FACTORS = {
     8.0: "is multiplied by 8",
     4.0: "is multiplied by 4",
@@ -32,9 +34,9 @@ FACTORS = {
 }
 
 FORMS: tuple[tuple[str, Callable[[np.ndarray], bool]], ...] = (
-    ("is finite in these cases", lambda a: bool(np.isfinite(a.astype(float)).all())),
+    ("is finite", lambda a: bool(np.isfinite(a.astype(float)).all())),
     ("adds up to 1", lambda a: a.size > 1 and near(a.sum(), 1.0)),
-    ("has to be 0 in every entry, in these cases", lambda a: a.size > 1 and not a.any()),
+    ("is 0 in every entry", lambda a: a.size > 1 and not a.any()),
     ("has entries that add up to 0", lambda a: a.size > 1 and near(a.sum(), 0.0)),
 )
 
@@ -48,7 +50,7 @@ def form(evidence: Evidence) -> str:
                 continue
             if all(map(holds, _many(evidence.exercise, part.name))):
                 name = f"`{part.name}`" if part.name else "the right answer"
-                return f"{name} {text}; yours is not so"
+                return f"{name} {text}, and yours is not so"
     return ""
 
 
@@ -64,14 +66,14 @@ def _many(exercise: Exercise, name: str) -> list[np.ndarray]:
 Neutral = tuple[tuple[str, type, Callable[[Any], Any]], ...]
 
 ZERO: Neutral = (
-    ("`{}` is 0", float, lambda a: 0.0),
-    ("every entry of `{}` is 0", np.ndarray, np.zeros_like),
+    ("`{}` were 0", float, lambda a: 0.0),
+    ("every entry of `{}` were 0", np.ndarray, np.zeros_like),
 )
 SPECIAL: Neutral = (
-    ("`{}` is 1", int, lambda a: 1),
-    ("no entry of `{}` is negative", np.ndarray, np.abs),
-    ("all entries of `{}` are equal", np.ndarray, lambda a: np.full_like(a, a.ravel()[:1].sum())),
-    ("every entry of `{}` is 1", np.ndarray, np.ones_like),
+    ("`{}` were 1", int, lambda a: 1),
+    ("no entry of `{}` were negative", np.ndarray, np.abs),
+    ("all entries of `{}` were equal", np.ndarray, lambda a: np.full_like(a, a.ravel()[:1].sum())),
+    ("every entry of `{}` were 1", np.ndarray, np.ones_like),
 )
 """What an argument of a type may be, so that it plays no part, or a smaller one."""
 
@@ -86,7 +88,7 @@ def neutral(evidence: Evidence, table: Neutral) -> str:
                 continue
             where, change = text.format(name), partial(changed, name, special)
             if not _is_counted(evidence, name) and _is_right(evidence, where, change):
-                return f"in the cases tried, changed so that {where}, your answer is right"
+                return f"your answer would be right if {where}"
     return ""
 
 
@@ -157,7 +159,8 @@ def _scales(evidence: Evidence, whose: str, doubled: Callable[[Tried], Any]) -> 
         before, after = evidence.leaves(getattr(one, whose).value), evidence.leaves(value)
         for part in [*found]:
             right, got = numbers(before[part], after[part])
-            if right.any() or got.any():  # zeros tell nothing
+            is_finite = np.isfinite(np.append(right, got)).all()
+            if is_finite and (right.any() or got.any()):  # zeros tell nothing
                 found[part].add(_times(right, got))
             if "" in found[part] or len(found[part]) > 1:
                 del found[part]
@@ -187,5 +190,5 @@ def claim(evidence: Evidence) -> str:
         except Exception:  # what an answer cannot do says nothing of this fact
             continue
         if not held:
-            return f"your function does not satisfy this: {fact.claim}"
+            return f"{CLAIM}{fact.claim}"
     return ""

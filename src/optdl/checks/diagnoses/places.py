@@ -47,7 +47,6 @@ def rows(part: Part) -> str:
     firsts = [int(np.argwhere(wrong)[0, 0]) for wrong in part.differing]
     row, how = min(firsts, default=0), _step(part, firsts)
     before = "row 0 is right" if row == 1 else f"rows 0 to {row - 1} are right"
-    before += " in every case"
     if row and len({*firsts}) == 1:
         return f"{before}; row {row} is the first that differs{how and ': the step to it ' + how}"
     later = f"{before}; later ones differ{how and ': the first wrong step ' + how}"
@@ -167,8 +166,7 @@ def arguments(evidence: Evidence, small: bool = False) -> str:
         for text, found in holds.items():
             is_told = is_wrong or small or not text.startswith("`len(")
             if is_told and found == [differs == is_wrong for differs in wrong]:
-                exactly = f"your answer is {where} exactly when {text}, {other} otherwise"
-                return f"in the cases tried {exactly}"
+                return f"your answer is {where} exactly when {text}, {other} otherwise"
     return ""
 
 
@@ -184,7 +182,7 @@ def branch(evidence: Evidence) -> str:
         others = {_special(right) for right, _ in pairs} - special
         if few and others and None not in special and sum(wrong for _, wrong in pairs) >= 2:
             either = " or ".join(sorted(map(show, special)))
-            return f"in every case that differs, the right {name} is {either}"
+            return f"wherever it differs, the right {name} is {either}"
     return ""
 
 
@@ -204,11 +202,8 @@ def size(evidence: Evidence) -> str:
             return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
         ratios = got / right if right.all() else np.empty(0)
         various = ratios.size > 3 and np.isfinite(ratios).all()
-        if various and np.ptp(ratios) > 0.01 * np.abs(ratios).max():
-            signs = [(pair.right * pair.got < 0).any() for pair in part.wrong_pairs]
-            if all(signs) and 0.25 <= np.mean(ratios < 0) < 1:  # few of them are an accident
-                return f"{name} has the wrong sign in some places, not in all"
-            low, high = (f"{share:.3g}".replace("-", "−") for share in (min(ratios), max(ratios)))
+        if various and 0 < min(ratios) < 0.99 * max(ratios) < 10 * min(ratios):
+            low, high = (f"{share:.3g}" for share in (min(ratios), max(ratios)))
             share = f"up to {high}" if low == "1" else f"{low} to {high}"
             return f"wherever it differs, {name} is {share} times the expected one"
     return ""

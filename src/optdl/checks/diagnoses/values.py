@@ -161,7 +161,7 @@ def _tells(array: np.ndarray) -> bool:
 
 
 PART: tuple[Row, ...] = (
-    ("has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?", _is_nan),
+    ("has entries that are nan: 0/0, 0 · ∞, ∞ − ∞, the root or log of a negative?", _is_nan),
     ("is {}", _constant),
     ("has all rows equal: is one and the same array appended each time? Append a copy", _copied),
     ("has all rows equal", _stays),
@@ -197,11 +197,11 @@ PART: tuple[Row, ...] = (
         "has the right numbers in another shape",
         _shaped(lambda right, got: near(right.ravel(), got.ravel())),
     ),
-    ("lacks the last row; the others are right", _rows(slice(-1), ...)),
-    ("lacks the first row; the others are right", _rows(slice(1, None), ...)),
-    ("lacks the first column; the others are right", _rows(np.s_[:, 1:], ...)),
-    ("has a last row too many; the others are right", _rows(..., slice(-1))),
-    ("has a first row too many; the others are right", _rows(..., slice(1, None))),
+    ("lacks the last row, and has the others", _rows(slice(-1), ...)),
+    ("lacks the first row, and has the others", _rows(slice(1, None), ...)),
+    ("lacks the first column, and has the others", _rows(np.s_[:, 1:], ...)),
+    ("has a last row too many, and the right others", _rows(..., slice(-1))),
+    ("has a first row too many, and the right others", _rows(..., slice(1, None))),
     ("is the last row of the expected one alone", _rows(-1, ...)),
     ("is the {} of the entries that are expected", partial(_reduced, of_right=True)),
     ("has several entries, of which the {} is expected", partial(_reduced, of_right=False)),

@@ -27,10 +27,15 @@ def _(rng):
         yield x, float(rng.choice(p)), np.random.default_rng(rng.integers(1000)), training
 
 
-@exercise.fact("inference draws nothing from `rng`", is_visible=True)
+@exercise.fact("training draws one number for each entry, inference none", is_visible=True)
 def _(function, rng):
-    case = {"x": rng.normal(size=(4, 3)), "p": 0.6, "rng": rng, "training": False}
-    return [*exercise.outcomes(function, [case])[0].states] == generators(case.values())
+    for p, training in ((0.6, False), (0.0, True)):
+        case = {"x": rng.normal(size=(4, 3)), "p": p, "rng": rng, "training": training}
+        left = [*exercise.outcomes(function, [case])[0].states]
+        rng.random((4 * training, 3))
+        if left != generators(case.values()):
+            return False
+    return True
 
 
 exercise.help(r"""
@@ -45,4 +50,6 @@ you draw with `rng.binomial`, which gives another mask; keep where `rng.random(x
     (rng.random(x.shape) >= p) → rng.binomial(1, 1 - p, x.shape)
 your draws fill the columns of the mask; `rng.random(x.shape)` fills its rows
     rng.random(x.shape) → rng.random(x.shape[::-1]).T
+all examples of yours share one mask; draw a number for each entry of each example
+    rng.random(x.shape) → np.broadcast_to(rng.random(x.shape[1:]), x.shape)
 """)

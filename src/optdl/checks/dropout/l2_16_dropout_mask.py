@@ -29,8 +29,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. What does NumPy return if you compare the whole array `u` with the number `p`?
-2. The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. Up
-   to the scale, such an array is already the mask.
+2. A comparison returns `True` and `False`, which count as 1 and 0: up to the scale, the mask.
 3. Compare so that entries to be kept are `True`, and divide by the probability that one is kept.
 you drop a fraction p of these draws; compare each draw with p, whatever the others are
     u >= p → u >= np.quantile(u, p)

@@ -45,8 +45,7 @@ exercise.help(r"""
 3. Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the
    logarithm of its prediction to a total. At the end, take the exponential and normalize.
 you average the probabilities; average their logarithms
-    np.log(scores / scores.sum()) → scores / scores.sum()
-    np.exp(logarithm) → logarithm
+    np.log(scores / scores.sum()) → scores / scores.sum() ; np.exp(logarithm) → logarithm
 your geometric means do not add up to 1; divide them by their sum
     mean / mean.sum() → mean
 you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1

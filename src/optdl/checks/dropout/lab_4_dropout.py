@@ -68,8 +68,7 @@ you drop nothing in training, or only in evaluation mode; `self.training` is tru
 you divide by p, the probability of dropping; divide by 1 − p
     / (1 - self.p) → / self.p
 you take p for the probability of keeping; as in nn.Dropout, it is the probability of dropping
-    >= → <
-    / (1 - self.p) → / self.p
+    >= → < ; / (1 - self.p) → / self.p
 you keep an entry where u < 1 − p, as `torch.bernoulli` does; here it is kept where u ≥ p
     >= self.p → < 1 - self.p
 all examples of the minibatch share one mask; draw a number for each entry of x
@@ -81,8 +80,7 @@ your layer draws from the global generator; give `torch.rand` its own, `generato
     torch.rand(x.shape, generator=self.generator) → torch.rand_like(x)
 `torch.manual_seed` seeds the global generator; make and seed one of the layer's own
     with `torch.manual_seed`, else all your layers go on from the seed of the last one
-    self.generator = torch.Generator() → torch
-    , generator=self.generator →
+    self.generator = torch.Generator() → torch ; , generator=self.generator →
 your mask is the same in each call; make the generator once, in `__init__`, and draw in `forward`
     self.generator = torch.Generator().manual_seed(seed) → self.seed = seed
     self.generator) → torch.Generator().manual_seed(self.seed))
@@ -95,4 +93,6 @@ no gradient passes your layer; use x itself in `forward`, without `detach()`, `.
     return x * → return x.detach() *
 your generator begins with a seed of its own; give it yours with `manual_seed(seed)`
     .manual_seed(seed) →
+your mask is in float32, and the output with it; the output has the dtype of x
+    x * kept / (1 - self.p) → kept.float() / (1 - self.p) * x
 """)

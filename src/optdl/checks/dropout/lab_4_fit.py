@@ -67,15 +67,13 @@ exercise.help(r"""
 you compute the validation loss with dropout; call `model.eval()` first
     model.eval() →
 after the first validation your network stays in evaluation mode; call `model.train()` in each epoch
-    model.train() →
-    losses, checked = [], [] → losses, checked, _ = [], [], model.train()
+    model.train() → ; losses, checked = [], [] → losses, checked, _ = [], [], model.train()
 your network is never in training mode, so dropout does nothing; call `model.train()` in each epoch
     model.train() →
 you never clear the gradients, and `backward` adds to them; call `zero_grad()` for each minibatch
     optimizer.zero_grad() →
 you clear the gradients once in an epoch; clear them for each minibatch
-    optimizer.zero_grad() →
-    total = 0.0 → total = 0.0\n        optimizer.zero_grad()
+    optimizer.zero_grad() → ; total = 0.0 → total = 0.0\n        optimizer.zero_grad()
 you train on the validation examples; take the steps with those of `train`
     x, y = train → x, y = validation
 you draw the order of the examples once; draw a new one in each epoch
@@ -89,8 +87,7 @@ you shuffle the examples and not their labels; take the same rows of both
 you leave out examples where `batch` does not divide their number; the last minibatch is smaller
     , batch): → , batch)[: len(y) // batch]:
 your training loss weighs a small last minibatch too much; weight each by its number of examples
-    * len(rows) →
-    total / len(y) → total / -(-len(y) // batch)
+    * len(rows) → ; total / len(y) → total / -(-len(y) // batch)
 you multiply each mean loss by `batch`; the last minibatch may be smaller, so take its own number
     * len(rows) → * batch
 your training loss is that of the last minibatch; it is the mean over the examples of the epoch
@@ -107,11 +104,9 @@ you make a new optimizer in each epoch, which begins again with the velocity 0; 
 your optimizer has no momentum; give torch.optim.SGD `momentum=0.9`
     , momentum=0.9 →
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise
-    y[rows]) → y[rows], reduction="sum")
-    * len(rows) →
+    y[rows]) → y[rows], reduction="sum") ; * len(rows) →
 you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`
-    SGD( → Adam(
-    , momentum=0.9 →
+    SGD( → Adam( ; , momentum=0.9 →
 you apply softmax before cross_entropy, which applies it itself; give it the scores
     model(x[rows]) → model(x[rows]).softmax(dim=1)
     model(validation[0]) → model(validation[0]).softmax(dim=1)

@@ -41,8 +41,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. How do you recognize, in a loop over an `nn.Sequential`, a layer that dropout must follow?
-2. Build a new list: each layer of the network goes into it, and each ReLU is followed by a new
-   `Dropout`. A counter of the ReLUs gives the seeds.
+2. Build a new list, with a new `Dropout` behind each ReLU; a counter of the ReLUs gives the seeds.
 3. Loop over `model` and append each layer. If `isinstance` says that it is a ReLU, append a dropout
    layer with its own seed, and increase the counter. Finally unpack the list into `nn.Sequential`.
 all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k
@@ -52,8 +51,7 @@ you go through `modules()`, which gives the network itself, too; go through `mod
 you go through `children()`, which gives a layer that stands twice once; go through `model`
     for layer in model: → for layer in model.children():
 you put one and the same layer behind each ReLU; make a new one for each
-    count = 0 → drop = Dropout(p, seed)
-    append(Dropout(p, seed + count)) → append(drop)
+    count = 0 → drop = Dropout(p, seed) ; append(Dropout(p, seed + count)) → append(drop)
     count += 1 → pass
 you give your layers the probability of keeping; p is that of dropping
     append(Dropout(p → append(Dropout(1 - p
@@ -68,6 +66,5 @@ only the first ReLU has a dropout layer; put one behind each
 you insert PyTorch's nn.Dropout, which has no generator of its own; insert your Dropout
     (Dropout(p, seed + count)) → (nn.Dropout(p))
 your seeds count all layers; k counts the ReLUs alone
-    for layer in model: → for count, layer in enumerate(model):
-    count += 1 → pass
+    for layer in model: → for count, layer in enumerate(model): ; count += 1 → pass
 """)

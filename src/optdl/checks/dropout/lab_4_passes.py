@@ -60,8 +60,7 @@ exercise.help(r"""
 your whole network is in training mode, its normalization too; switch on the dropout layers alone
     model.eval() → model.train()
 your whole network is in training mode, its normalization too; switch on the dropout layers alone
-    model.eval() → model.train()
-    module.training = mode → model.train(modes[0][1])
+    model.eval() → model.train() ; module.training = mode → model.train(modes[0][1])
 all your passes are alike: call `train()` of each module whose class is named Dropout
     module.train() → pass
 you look at the outermost layers only; `model.modules()` goes into the blocks within
@@ -70,11 +69,9 @@ you average the scores; average the probabilities of the passes
     model(x).softmax(dim=1) → model(x)
     found.mean(dim=0), found.std → found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std
 you average the scores, and measure their spread; take the softmax of each pass first
-    model(x).softmax(dim=1) → model(x)
-    found.mean(dim=0) → found.mean(dim=0).softmax(dim=1)
+    model(x).softmax(dim=1) → model(x) ; found.mean(dim=0) → found.mean(dim=0).softmax(dim=1)
 your spread is that of the scores; measure that of the probabilities
-    model(x).softmax(dim=1) → model(x)
-    found.mean(dim=0) → found.softmax(dim=2).mean(dim=0)
+    model(x).softmax(dim=1) → model(x) ; found.mean(dim=0) → found.softmax(dim=2).mean(dim=0)
 you return scores; take the softmax of each pass first
     model(x).softmax(dim=1) → model(x)
 your softmax goes over the examples; the probabilities of each example add up to 1

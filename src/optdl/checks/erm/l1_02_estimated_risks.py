@@ -29,8 +29,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Each fit has an unknown $\sigma_y$. What does its empirical risk say about $\sigma_y^2/2$?
 2. The first expected value gives $\sigma_y^2/2\approx J/(1-d/m)$. Insert this into the second one.
-3. Make an array of the $d$ with `np.arange`; the first fit has $d=0$. Divide `losses` by one array
-   of factors, and multiply it by another.
+3. Make an array of the $d$ with `np.arange`, from 0 on; divide and multiply by arrays of factors.
 you take the empirical risk for the level of the noise; divide it by 1 − d/m first
     losses * m / (m - d) → losses
 you return the level of the noise; the risk of the fit lies above it by the factor 1 + d/(m − d − 1)

@@ -38,8 +38,7 @@ exercise.help(r"""
 3. For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to
    bits. For the derivatives, insert $\tanh$ of half the margin.
 your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
-    np.logaddexp(0, -margin) → np.logaddexp(0, margin)
-    -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
+    np.logaddexp(0, -margin) → np.logaddexp(0, margin) ; -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
 your e^{−yf} overflows; use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
     0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))

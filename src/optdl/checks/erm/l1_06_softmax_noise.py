@@ -68,4 +68,6 @@ you leave the features out; the norm of an outer product is the product of both 
 your variance divides by m − 1; σ² is the mean square distance over all m
     np.sqrt(np.mean(squares) - norm**2)
     → np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))
+you multiply the means of x and of the residuals; take the mean of their products
+    x.T @ residual / len(x) → np.outer(x.mean(axis=0), residual.mean(axis=0))
 """)

@@ -46,8 +46,7 @@ exercise.help(r"""
 your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
 you divide by n and leave out the population; the standard error is σ / √n, times a factor for one
-    np.sqrt(n) → n
-    population is None → True
+    np.sqrt(n) → n ; population is None → True
 you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n
     np.sqrt(n) → np.sqrt(n - 1)
 your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root

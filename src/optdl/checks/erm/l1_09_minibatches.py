@@ -39,4 +39,9 @@ you shuffle only within each minibatch, so its members are always the same; shuf
     order[start : start + n] → rng.permutation(order[start : start + n])
 you draw with replacement; in an epoch each example occurs exactly once
     rng.permutation(m) → rng.integers(m, size=m)
+you take every k-th index; a minibatch is n indices in a row
+    [order[start : start + n] for start in range(0, m, n)]
+    → [order[b :: -(-m // n)] for b in range(-(-m // n))]
+your minibatches are of nearly equal size; all have n indices, but for the last
+    [order[start : start + n] for start in range(0, m, n)] → np.array_split(order, -(-m // n))
 """)

@@ -41,8 +41,7 @@ def _(amplify, rng):
 
 
 exercise.help(r"""
-1. Which linear system does the exact step solve, and which one does the step from $g+e$ solve? What
-   is the difference between the two steps?
+1. Which linear systems do the exact step and the one from $g+e$ solve, and what is the difference?
 2. The error of the step solves $(H+\mu I)\,u=e$, and the exact step solves $(H+\mu I)\,v=g$.
    Compare $\lVert u\rVert/\lVert v\rVert$ with $\lVert e\rVert/\lVert g\rVert$.
 3. Build the damped matrix and solve with it for `error` and for `gradient`. Form two ratios of

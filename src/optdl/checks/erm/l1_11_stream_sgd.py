@@ -47,8 +47,7 @@ exercise.help(r"""
 you add up the gradients of a minibatch; take their mean
     / n →
 you use all the data in each step; a stream gives n new examples for each step
-    slice(start, start + n) → slice(None)
-    residual / n → residual / len(y)
+    slice(start, start + n) → slice(None) ; residual / n → residual / len(y)
 you use the same minibatch in every step; move on by n examples
     slice(start, start + n) → slice(n)
 you take all gradients at the start; take each at the current w
@@ -61,4 +60,8 @@ you make an update for each example; a step uses the mean of n gradients at one 
                 path[-1] = path[-1] - lr * (a @ path[-1] - b) * a
 you divide by the length of the stream; take the mean over the n examples of a minibatch
     residual / n → residual / len(y)
+you make an update for each example, with 1/n of its gradient; a step uses n gradients at one w
+    path.append(path[-1] - lr * x[now].T @ residual / n) → path.append(path[-1])\n
+            for a, b in zip(x[now], y[now]):\n
+                path[-1] = path[-1] - lr / n * (a @ path[-1] - b) * a
 """)

@@ -66,4 +66,7 @@ you return the norms of ∂L/∂z; return those of ∂L/∂h
     norms.append(np.linalg.norm(upstream)) → norms.append(np.linalg.norm(delta))
 the slope of the ReLU at 0 is 0; test z > 0
     z > 0 → z >= 0
+you multiply by the slopes of a layer behind its weights; multiply by φ′(z) first, then by Wᵀ
+    slopes[::-1], strict → [*slopes[-2::-1], 1], strict ; delta = s * upstream → delta = upstream
+    W.T @ delta → s * (W.T @ delta)
 """)

@@ -24,8 +24,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What is the variance of the uniform distribution on $[-a, a]$? Its mean is 0, so this is the mean
-   of $z^2$ over the interval.
+1. What is the variance of the uniform distribution on $[-a, a]$, the mean of $z^2$ over it?
 2. The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Set it equal to Glorot's, and solve for $a$.
 3. The variance is a third of the square of $a$. One square root gives $a$; the array has one row
    for each output and one column for each input.
@@ -37,4 +36,6 @@ you draw from [0, a]; draw from [−a, a], so that the mean is 0
     uniform(-a, a → uniform(0, a
 you draw from a normal distribution; the uniform one on [−a, a] is asked for
     rng.uniform(-a, a, → rng.normal(0, a / np.sqrt(3),
+your bound is that of He, with the fan-in alone; Glorot's has the sum of fan-in and fan-out
+    (fan_in + fan_out) → fan_in
 """)

@@ -48,8 +48,10 @@ you divide by the variance; divide by its square root
 your variance divides by m − 1; here it divides by m
     var(axis=0) → var(axis=0, ddof=1)
 you take one mean and one variance of all features; each feature has its own
-    mean(axis=0) → mean()
-    var(axis=0) → var()
+    mean(axis=0) → mean() ; var(axis=0) → var()
 you do not subtract the mean from the other examples; subtract that of the training set
     (other - mean) → other
+you overwrite `train` before its statistics normalize `other`; compute them first
+    return (train - mean) / std, (other → train = (train - mean) / std\n
+        mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)\n    return train, (other
 """)

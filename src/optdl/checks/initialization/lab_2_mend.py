@@ -64,8 +64,7 @@ you measure all layers before you scale any; scale a layer before you measure th
     handle.remove()
     → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
 your hook scales a layer after its output is computed, which the next one reads; use a pre-hook
-    (layer, inputs) → (layer, inputs, output)
-    forward_pre_hook → forward_hook
+    (layer, inputs) → (layer, inputs, output) ; forward_pre_hook → forward_hook
 you divide by the variance; divide by the standard deviation
     output.std( → output.var(
 your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`
@@ -77,8 +76,7 @@ you measure behind the ReLU; measure the output of the linear layer
 you scale each unit by its own deviation; a layer has one factor
     output.std(correction=0) → output.std(dim=0, correction=0)[:, None]
 you leave the biases as they are; set them to zero before you measure
-    layer.bias.zero_() → pass
-    layer.weight) → layer.weight, layer.bias)
+    layer.bias.zero_() → pass ; layer.weight) → layer.weight, layer.bias)
 you set the biases to zero after you have measured, so they enter your factor; do it before
     layer.bias.zero_() → pass
     layer.weight) → layer.weight, layer.bias)\n        layer.bias.zero_()

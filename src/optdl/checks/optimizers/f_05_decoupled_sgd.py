@@ -45,11 +45,9 @@ exercise.help(r"""
    new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.
 you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls
 weight_decay; let θ shrink outside the velocity
-    gradient(theta) → gradient(theta) + decay * theta
-    (1 - lr * decay) * theta → theta
+    gradient(theta) → gradient(theta) + decay * theta ; (1 - lr * decay) * theta → theta
 your velocity holds the rates of the old steps; it sums gradients, and the newest η multiplies it
-    + gradient(theta) → + lr * gradient(theta)
-    theta - lr * b → theta - b
+    + gradient(theta) → + lr * gradient(theta) ; theta - lr * b → theta - b
 you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω
     1 - lr * decay → 1 - decay
 you shrink θ after the step; only the old θ shrinks: (1 − ηω)θ − ηb

@@ -37,8 +37,7 @@ def _(function, rng):
 exercise.help(r"""
 1. The schedule has three parts: the warm-up, the cosine and a constant. For which $k$ does each
    part apply, and what is $s$ at the beginning and at the end of the cosine?
-2. At $s = 1$ the formula gives 0. If $s$ is never allowed to exceed 1, the formula therefore covers
-   the part after iteration $w + \tau$, too.
+2. At $s = 1$ the formula gives 0. Where $s$ never exceeds 1, it covers the part afterwards, too.
 3. In the warm-up, return the fraction $(k + 1)/w$ of $\eta_0$. Otherwise let $s$ be the smaller of
    1 and $(k - w)/\tau$, and return half of $\eta_0$ times one plus the cosine of $\pi s$.
 your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀
@@ -51,4 +50,8 @@ your schedule ends at iteration τ; the decay alone has τ iterations, after the
     / tau → / (tau - warmup)
 your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0
     np.pi * s → 2 * np.pi * s
+your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up
+    / tau, 1) → / (tau - warmup), 1) if k < tau else 1
+your decay reaches 0 one iteration too early; s is (k − w)/τ
+    / tau, 1) → / max(tau - 1, 1), 1)
 """)

@@ -53,6 +53,8 @@ you multiply the gradient by 1 − α; the velocity is a sum, and not an average
 you move by the old velocity; move by the new one
     v = alpha * v - lr * g\n    return theta + v, v → return theta + v, alpha * v - lr * g
 your velocity is a sum of gradients, as in PyTorch; here it contains −η
-    v = alpha * v - lr * g → v = alpha * v + g
-    return theta + v → return theta - lr * v
+    v = alpha * v - lr * g → v = alpha * v + g ; return theta + v → return theta - lr * v
+your Nesterov step is that of PyTorch, with g at θ; here g is taken at θ + αv, and the step is v
+    alpha * v if nesterov else theta → 0 * v
+    return theta + v, → return theta + (alpha * v - lr * g if nesterov else v),
 """)

@@ -71,4 +71,6 @@ you return the interim points; return θ
     path.append(theta) → path.append(theta + lr * g)
 after a restart you count on, so the next step has k = 1; it has k = 0
     v, k = np.zeros_like(v), 0 → v, k = np.zeros_like(v), 1
+you restart entry by entry; g·v is one number, and where it is positive all of v is set to zero
+    g @ v > 0 → (g * v > 0).any() ; v, k = np.zeros_like(v) → v, k = np.where(g * v > 0, 0.0, v)
 """)

@@ -55,10 +55,8 @@ you divide by r without a root in AdaGrad; the root has the unit of the gradient
 you divide by r without a root in RMSProp; the root has the unit of the gradient
     np.sqrt(delta + r) → (delta + r)
 you divide by the old r; change r first
-    delta + np.sqrt(r) → delta + np.sqrt(r - g * g)
-    r = rho * r → old, r = r, rho * r
+    delta + np.sqrt(r) → delta + np.sqrt(r - g * g) ; r = rho * r → old, r = r, rho * r
     np.sqrt(delta + r) → np.sqrt(delta + old)
 you add the squared length of the gradient to each entry of r; each entry has its own square
-    r = r + g * g → r = r + g @ g
-    rho * r + (1 - rho) * g * g → rho * r + (1 - rho) * (g @ g)
+    r = r + g * g → r = r + g @ g ; rho * r + (1 - rho) * g * g → rho * r + (1 - rho) * (g @ g)
 """)

@@ -60,8 +60,7 @@ your eigenvectors are transposed; they are the columns of what eigh returns
 you forget to turn back: the quotient belongs to the eigenvectors; multiply by their matrix
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → ((vectors.T @ g) / np.sqrt(values))
 you add δI in each step; S starts at δI, and only products g gᵀ are added
-    S = delta * → S = 0 *
-    np.outer(g, g) → np.outer(g, g) + delta * np.eye(len(g))
+    S = delta * → S = 0 * ; np.outer(g, g) → np.outer(g, g) + delta * np.eye(len(g))
 S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.abs(S) ** -0.5 @ g
 """)

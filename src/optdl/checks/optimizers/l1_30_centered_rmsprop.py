@@ -39,8 +39,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. What does RMSProp with Nesterov momentum keep between steps, and what is kept here in addition?
-2. Both averages have the same form: $\rho$ times the old average plus $1 - \rho$ times a new value,
-   which is $g$ for $m$ and $g \odot g$ for $r$.
+2. Both averages have one form: $\rho$ times the old one, and $1 - \rho$ times $g$ or $g \odot g$.
 3. Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the root,
    use the updated averages: $\delta$ plus $r$ minus the square of $m$.
 you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m first
@@ -48,8 +47,7 @@ you divide by the root of the mean square, as RMSProp does; subtract the square 
 you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m
     delta + r - m * m → delta + np.abs(r - m)
 your r averages (g − m)²; it averages g ⊙ g, and m ⊙ m is subtracted from it
-    (1 - rho) * g * g → (1 - rho) * (g - m) ** 2
-    delta + r - m * m → delta + r
+    (1 - rho) * g * g → (1 - rho) * (g - m) ** 2 ; delta + r - m * m → delta + r
 you take the gradient at θ; with Nesterov momentum it is taken at θ + αv
     gradient(theta + alpha * v) → gradient(theta)
 you step along the mean m; m serves the divisor only, and the step goes along g
@@ -59,8 +57,7 @@ your δ stands outside the root, as in torch; here it stands inside: √(δ + r 
 you add the square of the mean; a variance is the mean square minus the square of the mean
     r - m * m → r + m * m
 you subtract the square of the old mean; put the new gradient into m first
-    m = rho * m → old, m = m, rho * m
-    delta + r - m * m → np.abs(delta + r - old * old)
+    m = rho * m → old, m = m, rho * m ; delta + r - m * m → np.abs(delta + r - old * old)
 you divide by the variance; divide by its root, √(δ + r − m ⊙ m)
     np.sqrt(delta + r - m * m) → (delta + r - m * m)
 you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias

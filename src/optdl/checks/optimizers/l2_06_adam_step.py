@@ -54,4 +54,6 @@ you divide by r̂ without a root; the root has the unit of the gradient
     np.sqrt(r_hat) + delta → r_hat + delta
 you correct r with β₁; divide it by 1 − β₂ᵗ
     1 - beta2**t → 1 - beta1**t
+you add δ to √r before you correct it; add it to √r̂
+    (np.sqrt(r_hat) + delta) → (np.sqrt(r_hat) + delta / np.sqrt(1 - beta2**t))
 """)

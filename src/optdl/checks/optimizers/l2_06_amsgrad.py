@@ -62,4 +62,7 @@ you take one maximum for all parameters; each entry has its own, with np.maximum
 you compare this r̂ with the one before only; compare it with the largest of all so far
     r_hat = r → before, r_hat = (r_hat if t > 1 else 0), r
     np.maximum(largest, r_hat) → np.maximum(before, r_hat)
+you put the larger r into the average, which goes on from it; keep the largest r̂ beside it
+    r = beta2 * r + (1 - beta2) * g * g → r = np.maximum(r, beta2 * r + (1 - beta2) * g * g)
+    np.maximum(largest, r_hat) → r_hat
 """)

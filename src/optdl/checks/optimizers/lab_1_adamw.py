@@ -73,8 +73,7 @@ factor 1 − η ω, and the gradient stays as it is
 the learning rate is missing in your decay: the weights shrink by the factor 1 − η ω
     1 - group["lr"] * → 1 -
 you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ
-    / (1 - beta1 ** state["t"]) →
-    / (1 - beta2 ** state["t"]) →
+    / (1 - beta1 ** state["t"]) → ; / (1 - beta2 ** state["t"]) →
 your first step has t = 0 in the correction, which divides by 0; increase t before you use it
     t=0 → t=-1
 δ stands inside your root; it is added to √r̂
@@ -104,8 +103,7 @@ you shrink the weights after the step, and the step with them; shrink them first
     (r.sqrt() + group["eps"]))
     → (r.sqrt() + group["eps"]))\n                p.mul_(1 - group["lr"] * group["weight_decay"])
 you keep m̂ and r̂, which the next step corrects once more; keep m and r, and name m̂ and r̂ anew
-    m = state → m = state["m"] = state
-    r = state → r = state["r"] = state
+    m = state → m = state["m"] = state ; r = state → r = state["r"] = state
 you do not correct r, which begins at 0; divide it by 1 − β₂ᵗ
     / (1 - beta2 ** state["t"]) →
 your first step has t = 2 in the correction; increase t once, before you use it

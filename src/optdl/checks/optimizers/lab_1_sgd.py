@@ -56,12 +56,10 @@ your step ends at the first parameter whose gradient is None; skip it, and go on
 a new optimizer finds no velocity in your `state_dict()`; keep it in `self.state[p]`
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you use the settings of the beginning; read those of each `group`, which schedules change
-    group["lr"] → self.defaults["lr"]
-    group["momentum"] → self.defaults["momentum"]
+    group["lr"] → self.defaults["lr"] ; group["momentum"] → self.defaults["momentum"]
 the learning rate multiplies your whole velocity, as in PyTorch, so the earlier gradients change
 their weight with it; here the rate multiplies the new gradient only: v ← α v − η g
-    .sub_(group["lr"] * p.grad) → .sub_(p.grad)
-    p.add_( → p.add_(group["lr"] *
+    .sub_(group["lr"] * p.grad) → .sub_(p.grad) ; p.add_( → p.add_(group["lr"] *
 your velocity is an average, with 1 − α before the gradient; here it is v ← α v − η g
     * p.grad) → * (1 - group["momentum"]) * p.grad)
 you update the first group of parameters only; go through all `self.param_groups`

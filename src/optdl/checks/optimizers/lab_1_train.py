@@ -61,17 +61,13 @@ you leave out a minibatch that is smaller; take a step with each
 you never clear the gradients, to which `backward` adds; call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() →
 you clear the gradients once; `backward` adds to them, so call `optimizer.zero_grad()` in each step
-    optimizer.zero_grad() →
-    model.train() → model.train()\n    optimizer.zero_grad()
+    optimizer.zero_grad() → ; model.train() → model.train()\n    optimizer.zero_grad()
 your weights stay as they are: call `step()` after `backward`, and clear the gradients before it
-    optimizer.zero_grad() →
-    optimizer.step() → optimizer.zero_grad(), optimizer.step()
+    optimizer.zero_grad() → ; optimizer.step() → optimizer.zero_grad(), optimizer.step()
 your step has the gradients of the minibatch before; the order is zero_grad, loss, backward, step
-    optimizer.step() →
-    optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
+    optimizer.step() → ; optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
 your first step has the gradients from before the call, too; clear them before each `backward`
-    optimizer.zero_grad() →
-    optimizer.step() → optimizer.step(), optimizer.zero_grad()
+    optimizer.zero_grad() → ; optimizer.step() → optimizer.step(), optimizer.zero_grad()
 you take two steps with each minibatch; take one
     optimizer.step() → optimizer.step(), optimizer.step()
 your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it otherwise

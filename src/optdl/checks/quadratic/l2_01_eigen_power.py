@@ -43,8 +43,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Write $W^2$ as $V\,\mathrm{diag}(\lambda)\,V^{-1}\;V\,\mathrm{diag}(\lambda)\,V^{-1}$. What
    cancels in the middle, and what is the $k$-th power of a diagonal matrix?
-2. Between the factors of $W^k$ each product $V^{-1}V$ cancels, so $W^k$ is the product of $V$, a
-   diagonal matrix of powers, and $V^{-1}$.
+2. In $W^k$ each $V^{-1}V$ cancels, so it is $V$ times a diagonal matrix of powers times $V^{-1}$.
 3. Compute the eigenvalues and eigenvectors of a general square matrix, raise the eigenvalues to the
    power, multiply the three matrices, and take the real part at the very end.
 you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹
@@ -63,4 +62,6 @@ you drop the eigenvalues' imaginary parts before you raise them to k; only the p
     eigenvalues**k → eigenvalues.real**k
 you raise each entry of W to the power k; the matrix power multiplies k factors W
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → weight**k
+you take the conjugate transpose of V for its inverse; V is not unitary here
+    np.linalg.inv(V) → V.conj().T
 """)

@@ -41,4 +41,6 @@ your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − 
     np.abs(1.0 - lr * eigenvalues) → (1 - lr * eigenvalues)
 you take the fastest direction; the slowest direction determines the rate
     eigenvalues).max() → eigenvalues).min()
+you take the first and the last eigenvalue for λ_min and λ_max; they come in any order
+    lr * eigenvalues → lr * eigenvalues[[0, -1]]
 """)

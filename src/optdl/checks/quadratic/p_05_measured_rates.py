@@ -49,6 +49,5 @@ you return the predicted rates; run gradient descent and measure
 you compare losses, which shrink by the square of the rate; compare norms of w
     np.linalg.norm(w) / np.linalg.norm(before) → w @ hessian @ w / (before @ hessian @ before)
 your runs continue one another; the run of each learning rate begins at `start`
-    rates = [] → rates, w = [], start
-    w = start →
+    rates = [] → rates, w = [], start ; w = start →
 """)

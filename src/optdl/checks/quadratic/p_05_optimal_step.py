@@ -24,8 +24,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Sketch $|1-\eta\lambda|$ against $\eta$, for the smallest and for the largest eigenvalue. Where
-   is the higher of the two curves lowest?
+1. Sketch $|1-\eta\lambda|$ for both ends of the spectrum. Where is the higher curve lowest?
 2. It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.
 3. Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in any order.
 your step is 1/λ_max, for the steepest direction alone; the best one balances both ends
@@ -34,4 +33,9 @@ you return the limit of stability, 2/λ_max; there the steepest coefficient neve
     (np.min(eigenvalues) + np.max(eigenvalues)) → np.max(eigenvalues)
 you take the first and the last eigenvalue for λ_min and λ_max; they come in any order
     np.min(eigenvalues) + np.max(eigenvalues) → eigenvalues[0] + eigenvalues[-1]
+you take the geometric mean of λ_min and λ_max; 1/η is their arithmetic mean
+    2 / (np.min(eigenvalues) + np.max(eigenvalues))
+    → 1 / np.sqrt(np.min(eigenvalues) * np.max(eigenvalues))
+you add up all eigenvalues; add the smallest and the largest
+    np.min(eigenvalues) + np.max(eigenvalues) → np.sum(eigenvalues)
 """)

@@ -39,14 +39,13 @@ def augment(function, x, seed, options):
 
 
 @driver(
-    "len(batches); "
-    "the sizes of the first epoch | the images of the first epoch | the labels of the first epoch; "
-    "the sizes of the second epoch | the images of the second epoch | the labels of the second "
-    "epoch; where the examples lie in an epoch; the device of torch.randperm in an epoch",
+    "len(batches); the sizes of the first epoch behind one that is left early | the images of it | "
+    "the labels of it; the sizes of the next epoch | the images of the next epoch | the labels of "
+    "the next epoch; where the examples lie in an epoch; the device of torch.randperm in an epoch",
     closed="torch.utils.data.DataLoader",
 )
 def batches(kind, x, y, size, seed, device):
-    """Go through two epochs; on ``meta``, where there are no numbers, see what is moved and how."""
+    """Go through two epochs and the beginning of one; on ``meta`` see what is moved and how."""
 
     def noted(*arguments, device=None, **more):
         drawn.add(str(device))
@@ -61,6 +60,7 @@ def batches(kind, x, y, size, seed, device):
     torch.rand(1, generator=generator)  # it has been used before
     batches = kind(x, y, size, generator, device)
     if device == "cpu":
+        next(iter(batches))
         both = ([*zip(*batches, strict=True)] or ([], []) for _ in range(2))
         found = [
             ([*map(len, labels)], *(torch.cat(some) if some else None for some in (xs, labels)))

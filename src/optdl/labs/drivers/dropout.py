@@ -116,8 +116,9 @@ def passes(function, x, p, passes, seed, comes):
 
 
 @driver(
-    "what update returns, epoch by epoch (−1 for None); the epoch whose weights are restored; the"
-    " epoch whose running averages are restored (−1: none)",
+    "what update returns, epoch by epoch, and once more for a NaN after the first True (−1: None); "
+    "the epoch whose weights are restored; the epoch whose running averages are restored (−1: "
+    "none)",
 )
 def stopping(kind, losses, patience, min_delta):
     """Fill a network with k in epoch k and with 99 at the end; restore the best one in others."""
