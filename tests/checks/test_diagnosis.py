@@ -191,7 +191,7 @@ x=rng.uniform(1, 9, size=k) for k in 3, 5, 7
     int(np.ceil(x[0])) → x[0] | is no whole number; round it up to the next
     np.arange(len(x)) * np.median(x) → np.arange(len(x)) * x.mean() ** 3 / np.median(x) ** 2
         | would be right if all entries of `x` were equal
-    x / x.sum() → x**3 / (x**2).sum() | the right answer adds up to 1, and yours is not so
+    x / x.sum() → x**3 / (x**2).sum() | the right answer adds up to 1, unlike yours
     np.sqrt(x) → 0 * x + np.sqrt(x.mean()) | your answer has all entries equal.
     float((x**2).sum()) → float((x**3).sum())
         | when `x` is doubled, the right answer is multiplied by 4; yours is multiplied by 8

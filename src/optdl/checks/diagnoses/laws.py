@@ -50,7 +50,7 @@ def form(evidence: Evidence) -> str:
                 continue
             if all(map(holds, _many(evidence.exercise, part.name))):
                 name = f"`{part.name}`" if part.name else "the right answer"
-                return f"{name} {text}, and yours is not so"
+                return f"{name} {text}, unlike yours"
     return ""
 
 
