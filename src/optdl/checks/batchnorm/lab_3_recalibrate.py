@@ -46,8 +46,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. For which value of `momentum` do all minibatches count equally, and which share must the first
-   one have if nothing of the old averages is to remain?
+1. For which `momentum` do all minibatches count equally, and which share must the first one have?
 2. With `momentum=None` the $t$-th minibatch has the share $1/t$. If the count starts again at 0,
    the first minibatch has the share 1, and it replaces the old averages.
 3. Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass all

@@ -36,8 +36,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which eigenvalue, of either layer, limits the rate, and which decides how long a descent takes?
-2. $\kappa$ is the largest eigenvalue of both Hessians over the smallest of both. BN changes what
-   the second layer reads, BNP what each of them reads.
+2. $\kappa$ is the largest over the smallest of both. BN changes what one layer reads, BNP both.
 3. For each method collect `np.linalg.eigvalsh` of both matrices, and divide largest by smallest.
 you take the larger of two condition numbers; with one rate the eigenvalues of both layers compete
     extend(np.linalg.eigvalsh( → append(np.linalg.cond( ; max(values) / min(values) → max(values)
@@ -49,4 +48,6 @@ your variances divide by N − 1; here they divide by N
     A.std(axis=0) for → A.std(axis=0, ddof=1) for
 you center, but do not scale; divide by the standard deviations, too
     ((A - A.mean(axis=0)) / A.std(axis=0) for → (A - A.mean(axis=0) for
+you take one matrix for both layers; collect the eigenvalues of two
+    for A in layers: → for A in [np.column_stack(layers)]:
 """)

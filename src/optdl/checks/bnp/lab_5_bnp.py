@@ -77,7 +77,7 @@ def _(rng):
         ("evaluated between backward and step, where BNP observes model[1:]", 2),
         ("two passes before each step", 1),
         ("resumed after step 1 with a new network of the same weights", 1),
-        ("a frozen last layer", 2),
+        ("a frozen first layer, and a layer within the last that is never called", 2),
         ("another hook on the last layer, and float32", 2),
     ]:
         widths = rng.integers(3, 6, size=layers + 1).tolist()
@@ -152,4 +152,6 @@ your ρ is always the same; keep the `rho` that the constructor is given
     = rho, eps1, eps2 → = 0.99, eps1, eps2
 your variance is around the running mean; take that of the minibatch, around its own mean
     h.var(dim=0, correction=0) → (h - self.mean[k]).square().mean(dim=0)
+your step does not forget the minibatch; it is used up, and a second step raises
+    self.rows[k] = 0 → pass
 """)

@@ -68,4 +68,6 @@ you look at the children alone and miss layers in blocks; `modules()` finds laye
 you switch the network to evaluation mode; run it in the mode in which each of its parts is
     try: → mode, _ = model.training, model.eval()\n    try:
     finally: → finally:\n        model.train(mode)
+you leave the network in evaluation mode; run it in the mode in which it comes
+    try: → model.eval()\n    try:
 """)

@@ -50,8 +50,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which of the four tensors are to change, and which must stay as they are? Which operations in the
-   formulas can therefore be done in place?
+1. Which of the four tensors change, which stay, and which operations can be done in place?
 2. All products $\mu(j)\,G_b(i)$ together are the `torch.outer` of two vectors, and the sum over $j$
    is a product of a matrix and a vector. Compute $\tilde\sigma^2$ and $q^2$ as new values first.
 3. In place, subtract the outer product from `grad_weight`, and divide by $q^2\,\tilde\sigma^2$.

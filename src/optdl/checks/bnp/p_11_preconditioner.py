@@ -29,8 +29,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. In column $k$ of $[1, h^T]\,U$, which entry of $U$ is multiplied by the leading 1, and what must
-   it be to turn $h_k$ into $h_k - \mu_k$?
+1. In column $k$ of $[1, h^T]\,U$, which entry of $U$ turns $h_k$ into $h_k - \mu_k$?
 2. Each matrix differs from the identity in at most $n$ entries: $U$ in its first row, $D$ on its
    diagonal. The entry at the top left, which belongs to the bias, is 1 in both.
 3. For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in front

@@ -42,10 +42,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which of the indices $i$ and $j$ counts the outputs, which counts the inputs, and which axis of
-   `grad_weight` does each of them run along?
-2. All products $\mu(j)\,G_b(i)$ together form an outer product of shape $(o, n)$, and the sum over
-   $j$ in step 5 is a product of a matrix and a vector.
+1. Which of $i$ and $j$ counts the outputs, and which axis of `grad_weight` does each run along?
+2. All $\mu(j)\,G_b(i)$ form an outer product, and the sum over $j$ is a matrix times a vector.
 3. From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide its rows by
    $q^2\,\tilde\sigma^2$. Then subtract the new matrix times `mean` from `grad_bias` over $q^2$.
 your step 5 uses the old G_w; use the new one from step 4

@@ -56,8 +56,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. If the part of one image starts at row $t$ of the padded image, which rows does it consist of?
-   What shape has an array of these rows for all $n$ images?
+1. If a part starts at row $t$, which rows has it, and what shape have these rows for all images?
 2. The sum of the $(n, 1)$ draws and an `arange` of the height broadcasts to the rows of all images
    at once; likewise for the columns. To mirror an image, reverse its column numbers.
 3. Give the image numbers the shape $(n, 1, 1)$, the rows $(n, h, 1)$ and the columns $(n, 1, w)$.

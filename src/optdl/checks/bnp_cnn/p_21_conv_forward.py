@@ -38,8 +38,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What shape must the matrix of all kernels have if one product with $\mathcal H$, of shape $(Nrs,
-   ck^2)$, is to give all $o$ output channels?
+1. What shape has the matrix of the kernels if its product with $\mathcal H$ gives all $o$ channels?
 2. Each `w[d]`, flattened, is one column of a $(ck^2, o)$ matrix. The product has one row for each
    position, ordered by image, row and column, and one column for each output channel.
 3. Build $\mathcal H$ as in exercise 1, multiply it by this matrix, and add `b`. Reshape the result

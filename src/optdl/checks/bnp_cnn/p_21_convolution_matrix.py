@@ -33,8 +33,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which rows and columns of the padded image are covered when the center lies at $(u, v)$ of $h$?
-2. Padding has moved the image by $\frac{k-1}2$ in both directions, so the window starts at $(u, v)$
-   of the padded image and covers $k$ rows and $k$ columns.
+2. Padding moves the image, so the window of $(u, v)$ starts at $(u, v)$ of the padded image.
 3. Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each time,
    cut the window out of all channels, flatten it, and append it to a list.
 your windows are rotated by 180°, as if you flipped the kernel; use it as it is
@@ -51,4 +50,6 @@ you visit only positions where the window fits; pad with (k − 1)/2 zeros, and 
     padded[n → h[n ; range(r) → range(r - k + 1) ; range(s) → range(s - k + 1)
 you reshape windows of shape (N, c, r, s, k, k); first move the channels behind the positions
     (rows) → (rows).reshape(N, r * s, -1, k * k).swapaxes(1, 2).reshape(N * r * s, -1)
+beyond the border your image goes on at its other side; pad it with zeros
+    (m, m), (m, m)) → (m, m), (m, m)), "wrap"
 """)

@@ -48,4 +48,7 @@ your variance divides by Nrs − 1; here it divides by Nrs
     column.var() → column.var(ddof=1)
 you return the mean of the squares; subtract the square of the mean
     column.var() → np.mean(column**2)
+your variance is around the mean of the channel; take that of the column itself
+    [column.var() for column in columns]
+    → [np.mean((v - h[:, n // k**2].mean()) ** 2) for n, v in enumerate(columns)]
 """)

@@ -46,8 +46,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which axis of `grad_weight` belongs to the index $p$ of $\mu(p)$, and which to the index $d$ of
-   $G_b(d)$? What shapes make both vectors broadcast?
+1. Which axes of `grad_weight` belong to $\mu(p)$ and $G_b(d)$, and how do both broadcast?
 2. NumPy aligns shapes from the last axis. A vector over the input channels needs the shape $(c, 1,
    1)$, and a vector over the output channels needs the shape $(o, 1, 1, 1)$.
 3. From `grad_weight`, subtract `mean` times `grad_bias`, both reshaped, and divide by

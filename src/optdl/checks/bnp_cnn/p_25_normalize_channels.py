@@ -31,8 +31,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. How many means does $h$ need, and in what shape can they be subtracted from it directly?
-2. The statistics run over the images and both axes of the positions. With `keepdims=True` they have
-   the shape $(1, c, 1, 1)$, which broadcasts against `h`.
+2. The statistics run over images and positions; `keepdims=True` gives the shape $(1, c, 1, 1)$.
 3. Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. Subtract
    the mean from `h`, and divide the difference by the standard deviation.
 you normalize each pixel over the images; normalize each channel over images and positions

@@ -35,10 +35,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. How long is the gradient at $z$ if it has the length $c_k$ at $z/\lVert z\rVert$, and at what
-   angle to $z$ does it stand?
-2. It has the length $c_k/\lVert z\rVert$ and is orthogonal to $z$. By Pythagoras a step adds the
-   square of its own length to $\lVert z\rVert^2$.
+1. How long is the gradient at $z$, if it is $c_k$ long at $z/\lVert z\rVert$, and at what angle?
+2. It is $c_k/\lVert z\rVert$ long and orthogonal to $z$: use Pythagoras for $\lVert z\rVert^2$.
 3. Keep $\lVert z\rVert^2$ in a variable. In the loop, first append the rate over this variable, and
    then add to it the squared rate times the squared length of the gradient.
 your gradient is as long at z as on the unit sphere; it is shorter by the factor ‖z‖

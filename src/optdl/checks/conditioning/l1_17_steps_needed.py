@@ -32,6 +32,7 @@ def _(rng):
     yield case(diagonal(high, high / 1.1), 4, 8)
     yield case(diagonal(low, high, *between, *[0.0] * flat), 1, 3)
     yield case(diagonal(*[high] * flat, *[0.0] * rank), 2, 4)
+    yield case(diagonal(high, 0.0), 2, 4)
     A = rng.normal(size=(rank, rank + flat))
     yield case(A.T @ A, 0.5, 2)
     # an eigenvalue that counts, though small, where rounding up and to the nearest differ
@@ -57,8 +58,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Along which eigenvectors does gradient descent move at all? Which two of their eigenvalues decide
-   how fast it converges at the best fixed learning rate?
+1. Along which eigenvectors does descent move, and which two eigenvalues decide how fast it is?
 2. Let $\kappa$ be the ratio of the largest to the smallest nonzero eigenvalue. At worst a step
    multiplies the error by $r=\frac{\kappa-1}{\kappa+1}$. Find the first $k$ with $r^k\le q$.
 3. Remove the eigenvalues that count as zero, and compute $r$ from the first and the last one left.

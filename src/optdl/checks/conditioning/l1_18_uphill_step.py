@@ -41,8 +41,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. As a function of $\eta$ the predicted change is a parabola through 0. What do the signs of its
-   linear and of its quadratic coefficient say about its shape?
+1. The predicted change is a parabola in $\eta$ through 0. What do its coefficients say of it?
 2. The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, where is it 0?
 3. Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the
    start, it never rises above 0, or it falls and comes back to 0 at its second zero.

@@ -41,10 +41,8 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which component of $v$ along the eigenvectors dominates after many products with $H$, and why?
-2. Each product multiplies the component along $u_i$ by $\lambda_i$, and takes two gradients:
-   $Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.
-3. In each round, scale the vector, compute its product from two gradients, append the inner product
-   of the two to a list, and let the product be the next vector.
+2. Take two gradients: $Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.
+3. Scale the vector, compute its product, append the inner product of both; the product comes next.
 you do not scale v; make it a unit vector before each product
     / np.linalg.norm(v) →
 your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue

@@ -37,10 +37,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Multiply the incoming weights and the bias of a unit by $t>0$. What has to be done to its
-   outgoing weight so that the function stays the same?
-2. Let $c$ be the norm of the incoming weights and the bias together. The outgoing weight is divided
-   by $t$, so the condition is $t\,c=|v|/t$. Solve it for $t$.
+1. Multiply a unit's incoming weights and bias by $t>0$. What keeps the function the same?
+2. With $c$, the norm of the incoming weights and the bias, solve $t\,c=|v|/t$ for $t$.
 3. Compute one factor for each unit from the norms along the rows, and give it a second axis where
    it scales `W`. Let one `argsort` of the new outgoing weights index all three arrays.
 your norm lacks the bias; a unit's incoming weights are its row of W and its bias

@@ -17,7 +17,7 @@ def exercise(hessian, bias, lr, sigma):
 
 @exercise.cases
 def _(rng):
-    for low, high, bias, noise in ((1, 4, 1, 0), (2, 4, 0, 1), (2, 4, 1, 1), (4, 7, 1, 1)):
+    for low, high, bias, noise in ((1, 4, 1, 0), (1, 2, 0, 1), (2, 4, 1, 1), (4, 7, 1, 1)):
         n = int(rng.integers(low, high))
         H = random_hessian(rng, n).round(2)
         lr = round(float(rng.uniform(0.2, 0.9)) * 2 / float(np.linalg.eigvalsh(H)[-1]), 3)
@@ -36,10 +36,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. In the eigenbasis the loss is $\tfrac12\sum_i\lambda_i\alpha_i^2$. What are the mean and the
-   variance of each $\alpha_i$ after many steps?
-2. $\mathbb E\,\alpha^2=\mu^2+V$, so the expected loss has two parts: the loss at the point to which
-   the bias shifts the mean, and $\tfrac12\sum_i\lambda_iV_i$.
+1. In the eigenbasis, what are the mean and the variance of each $\alpha_i$ after many steps?
+2. $\mathbb E\,\alpha^2=\mu^2+V$: the loss of the shifted mean, plus $\tfrac12\sum_i\lambda_iV_i$.
 3. Solve one linear system for the displacement of the mean, and insert it into the loss. Then
    compute all $V_i$ from the eigenvalues as one array, and add the second part.
 you add the variances as they are; the loss is ½λα², so weight each with its eigenvalue

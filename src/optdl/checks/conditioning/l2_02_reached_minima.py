@@ -43,8 +43,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What is the sign of $J'$ to the right of the last root, and between the last two? Which of these
-   roots is therefore a minimum?
+1. What is the sign of $J'$ on each side of the last root? Is this root a minimum?
 2. Every second root is a minimum, the first included. A step subtracts $\eta J'(w)$ of each start.
 3. `w[:, None] - roots` has a row for each start; multiply along the rows. After the last step,
    `np.argmin` of the distances says which minimum is nearest to each end.

@@ -37,7 +37,6 @@ FACTS: tuple[Diagnosis, ...] = (
     laws.claim,
     partial(laws.neutral, table=laws.SPECIAL),
     places.shapes,
-    partial(places.arguments, small=True),
 )
 
 
@@ -45,8 +44,7 @@ def explained(evidence: Evidence) -> tuple[list[str], str]:
     """Return facts about an answer, and what explains it, or an empty string."""
     told = [_said(places.parts, evidence)]
     cause = _first(CAUSES, evidence)
-    named = {f"`{part.name}`" in cause for part in evidence.wrong}
-    if evidence.unlike or len(named) > 1:  # what explains some parts is no cause of all
+    if evidence.unlike:  # what explains other parts is no cause of all
         told, cause = [*told, cause], ""
     if WHERE in cause:
         told += [_said(places.arguments, evidence)]
@@ -55,7 +53,7 @@ def explained(evidence: Evidence) -> tuple[list[str], str]:
         told += [_first(FACTS, evidence)]
         told += [] if any(told[1:]) else [_said(places.size, evidence)]
     claims = [text for text in told if text.startswith(laws.CLAIM)]
-    tried = "; ".join(text.removeprefix(TRIED) for text in told if text and text not in claims)
+    tried = "; ".join(text.replace(TRIED, "") for text in told if text and text not in claims)
     return [TRIED + tried] * bool(tried) + claims, cause
 
 

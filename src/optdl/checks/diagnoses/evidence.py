@@ -18,12 +18,11 @@ from optdl.observation import Observation, outcome
 NEAR = 1e-8
 """Values that are computed in another way agree this far, relative to their size."""
 
-WHERE = "where it differs, "
-IN_ENTRIES = "in the entries that differ, "
-"""How a sentence begins that is about wrong cases, or entries, alone; these stand in no rows."""
-
 TRIED = "in the cases tried, "
 """How a sentence begins that need not be true of other cases."""
+WHERE = TRIED + "where it differs, "
+IN_ENTRIES = TRIED + "in the entries that differ, "
+"""How a sentence begins that is about wrong cases, or entries, alone; these stand in no rows."""
 
 _KEPT: dict[tuple[Exercise, tuple[int, ...], str], Any] = {}
 """Right answers to changed calls: the cases are the same for everyone, and so are the changes."""

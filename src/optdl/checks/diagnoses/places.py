@@ -141,11 +141,8 @@ def _is_alone(wrong: np.ndarray, axis: int, position: int) -> bool:
     return bool(not lines[position] and others.all() and others.size)
 
 
-def arguments(evidence: Evidence, small: bool = False) -> str:
-    """Say which calls are wrong, when one condition on the arguments tells them from the others.
-
-    That an answer is right with one row or two, as many are, is only told if ``small``.
-    """
+def arguments(evidence: Evidence) -> str:
+    """Say which calls are wrong, when one condition on the arguments tells them from the others."""
     # a case in which a wrong part holds no numbers tells nothing of it
     compared = [{id(pair.one) for pair in part.pairs} for part in evidence.wrong]
     ids = [*map(id, evidence.tried)]
@@ -164,7 +161,8 @@ def arguments(evidence: Evidence, small: bool = False) -> str:
     holds = {text: [one.get(text, False) for one in told] for text in texts}
     for is_wrong, where, other in ((True, "wrong", "right"), (False, "right", "wrong")):
         for text, found in holds.items():
-            is_told = is_wrong or small or not text.startswith("`len(")
+            # that few rows are right, as they mostly are, says nothing
+            is_told = is_wrong or not text.startswith("`len(")
             if is_told and found == [differs == is_wrong for differs in wrong]:
                 return f"your answer is {where} exactly when {text}, {other} otherwise"
     return ""

@@ -28,8 +28,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. By how much does $y_i$ change if $x_i$ grows by a little? Does any other entry of $y$ change?
-2. The mask does not depend on $x$, so $\partial y_i/\partial x_i$ is the entry $M_i$. The chain
-   rule multiplies it by $\partial L/\partial y_i$.
+2. The mask does not depend on $x$, so $\partial y_i/\partial x_i = M_i$: use the chain rule.
 3. Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)

@@ -57,4 +57,7 @@ your weight of a mask lacks the factor 1 − `keep` for each input that is dropp
     * (1 - keep) ** (len(x) - mask.sum()) →
 you exchange `keep` and 1 − `keep`; an input is kept with probability `keep`
     logarithm = np → keep, logarithm = 1 - keep, np
+your weight counts all masks with so many ones; each mask has its own, and all add up to 1
+    chance = keep
+    → chance = [bin(i).count("1") for i in range(2 ** len(x))].count(mask.sum()) * keep
 """)

@@ -42,8 +42,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. What are the shapes of $X_t$, $H$ and $(P - Y)/m$? Which two of them, one of them transposed,
-   have a product with the shape of $V$?
+1. Which two of $X_t$, $H$ and $(P - Y)/m$, one transposed, have a product of the shape of $V$?
 2. The rows of the identity matrix at the labels form $Y$. With $\delta = (P - Y)/m$, the gradient
    with respect to $V$ is $\delta^T H$, and the gradient with respect to $H$ is $\delta V$.
 3. Multiply $\delta V$ entry by entry by the mask, and set it to 0 where $Z \le 0$. The transpose of

@@ -67,4 +67,6 @@ you insert PyTorch's nn.Dropout, which has no generator of its own; insert your 
     (Dropout(p, seed + count)) → (nn.Dropout(p))
 your seeds count all layers; k counts the ReLUs alone
     for layer in model: → for count, layer in enumerate(model): ; count += 1 → pass
+you change the network that you are given; put the layers into a new `nn.Sequential`
+    return nn.Sequential(*layers) → model._modules.clear()\n    return model.extend(layers)
 """)

@@ -40,8 +40,7 @@ def _(gradient, rng):
 
 
 exercise.help(r"""
-1. For which margins does $\max(0,\,1-y\,w^Tx)$ have a nonzero slope, and what is the gradient of
-   the loss of one such example with respect to $w$?
+1. For which margins has $\max(0,\,1-y\,w^Tx)$ a slope, and what is the gradient there?
 2. By the chain rule this gradient is the derivative of the hinge with respect to the margin, $-1$
    or $0$, times the gradient of the margin $y\,w^Tx$ with respect to $w$.
 3. Compute all margins and compare them with the threshold. Multiply the mask by the labels, let one
@@ -60,4 +59,6 @@ you average over the examples with margin below 1; divide by all m
     len(y) → max(active.sum(), 1)
 you keep the term of the last example alone, as `=` in a loop does; add up the terms
     x.T @ (active * y) → (x[active] * y[active, None])[-1]
+you count misclassified examples only; each with a margin below 1 counts
+    < 1 → <= 0
 """)

@@ -35,8 +35,7 @@ exercise.help(r"""
 1. Write $-\log_2$ of the right label's probability for $y=\pm1$. Which function of $yf$ gives both?
 2. It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form
    $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
-3. For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to
-   bits. For the derivatives, insert $\tanh$ of half the margin.
+3. For the values, use NumPy's $\ln(e^a+e^b)$ with one exponent 0; for the derivatives, $\tanh$.
 your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
     np.logaddexp(0, -margin) → np.logaddexp(0, margin) ; -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
 your e^{−yf} overflows; use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞

@@ -70,4 +70,6 @@ your variance divides by m − 1; σ² is the mean square distance over all m
     → np.sqrt((np.mean(squares) - norm**2) * len(x) / (len(x) - 1))
 you multiply the means of x and of the residuals; take the mean of their products
     x.T @ residual / len(x) → np.outer(x.mean(axis=0), residual.mean(axis=0))
+you take the deviation of the gradients' lengths; take their distances from the mean gradient
+    np.mean(squares) - norm**2 → np.var(np.sqrt(squares))
 """)

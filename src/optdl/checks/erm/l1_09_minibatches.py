@@ -30,8 +30,7 @@ def _(cut, rng):
 exercise.help(r"""
 1. Where do the minibatches begin, and where does the last one if $n$ does not divide $m$?
 2. They begin at $0, n, 2n, \dots$, below $m$. A slice beyond the end of an array is just shorter.
-3. Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n`
-   that begins there, and collect the slices in a list.
+3. Draw one permutation, and collect its slices of length `n` from a `range` with step `n`.
 where n divides m, you have an empty minibatch at the end; there are ⌈m/n⌉ minibatches
     range(0, m, n) → range(0, m + 1, n)
 you shuffle only within each minibatch, so its members are always the same; shuffle all examples

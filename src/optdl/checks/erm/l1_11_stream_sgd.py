@@ -40,8 +40,7 @@ def _(run, rng):
 
 exercise.help(r"""
 1. Which rows of `x` and entries of `y` does step $t$ use, and at which weights is its gradient?
-2. The gradient of $\tfrac12(w^Tx-y)^2$ is $(w^Tx-y)\,x$. One product of the transposed rows with
-   the residuals adds up the gradients of a minibatch.
+2. The gradient is $(w^Tx-y)\,x$; a product of the transposed rows with the residuals adds them up.
 3. In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the residuals
    at the newest weights, and append these weights minus `lr` times the mean gradient.
 you add up the gradients of a minibatch; take their mean

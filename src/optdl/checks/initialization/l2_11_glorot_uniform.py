@@ -26,8 +26,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What is the variance of the uniform distribution on $[-a, a]$, the mean of $z^2$ over it?
 2. The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Set it equal to Glorot's, and solve for $a$.
-3. The variance is a third of the square of $a$. One square root gives $a$; the array has one row
-   for each output and one column for each input.
+3. The variance is $a^2/3$. The array has one row for each output and one column for each input.
 your bound is the standard deviation; the uniform distribution on [−a, a] has the variance a²/3
     6 / (fan_in + fan_out) → 2 / (fan_in + fan_out)
 your bound lacks the square root; a² = 6 / (fan_in + fan_out)

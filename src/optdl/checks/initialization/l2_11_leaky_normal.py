@@ -28,10 +28,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Positive and negative $z$ contribute one half each to $\mathbb E\,z^2$. What does the leaky ReLU
-   leave of the first half, and what does it leave of the second?
-2. A layer multiplies the mean square by $n_{in}\,\mathrm{Var}(W)$ and by the fraction that the
-   leaky ReLU keeps. The product of these two factors must be 1.
+1. What does the leaky ReLU leave of the mean square of the positive half, and of the negative one?
+2. A layer multiplies it by $n_{in}\,\mathrm{Var}(W)$ and by what is left; the product must be 1.
 3. Solve this equation for the variance. `rng.normal` takes the mean, the square root of the
    variance and the shape, with one row for each output.
 the 2 is missing; each half of the signal holds half of the mean square
@@ -42,4 +40,6 @@ you divide by fan_out; to keep the signal forward, divide by fan_in
     * fan_in)) → * fan_out))
 this is the variance; NumPy expects the standard deviation
     np.sqrt(2 / ((1 + slope**2) * fan_in)) → 2 / ((1 + slope**2) * fan_in)
+you average the slopes; the mean square keeps (1 + a²)/2 of itself
+    slope**2 → slope
 """)

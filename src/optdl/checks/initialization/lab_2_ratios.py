@@ -33,7 +33,7 @@ def _(rng):
         yield x, y, int(rng.integers(1000)), optimizer, last
 
 
-@exercise.fact("for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖")
+@exercise.fact("for gradient descent it is rate · ‖g‖ / ‖θ‖, and of weights with several axes alone")
 def _(function, rng):
     def of_gradients(model, optimizer, x, y):
         loss = nn.functional.cross_entropy(model.train()(x), y)

@@ -39,8 +39,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Both $b$ and $\theta$ change in a step. Which update contains $\omega$, and which $\eta_k$?
-2. Begin with the step without decay, $\theta \leftarrow \theta - \eta_k b$. The decay changes a
-   single factor in it, the factor of the old $\theta$.
+2. The decay changes one factor in $\theta \leftarrow \theta - \eta_k b$, that of the old $\theta$.
 3. Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by its
    new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.
 you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls

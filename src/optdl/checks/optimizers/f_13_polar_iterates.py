@@ -38,8 +38,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which two equations for $a$ and $b$ follow from $p(1) = 1$ and $p'(1) = 0$?
-2. With $p(s) = as + bs^3$ the derivative is $p'(s) = a + 3bs^2$, so $a + b = 1$ and $a + 3b = 0$.
-   Subtract one equation from the other to find $b$.
+2. $p(s) = as + bs^3$ asks for $a + b = 1$ and $a + 3b = 0$: subtract one from the other.
 3. Before the loop, divide the matrix by its Frobenius norm, which `np.linalg.norm` returns. In each
    step, add $a$ times $X$ and $b$ times the matrix product of $X$, $X^T$ and $X$.
 you start with the matrix as it is; divide by its Frobenius norm: no singular value above 1

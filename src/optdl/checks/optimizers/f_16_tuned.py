@@ -53,4 +53,6 @@ you choose a rate that diverged: np.argmin takes nan for the smallest number
     np.nanargmin → np.argmin
 you leave out the rates that have diverged; inside is neither the first nor the last of all rates
     0 < best < len(rates) - 1 → 0 < sum((ok := np.isfinite(search.sum(1)))[:best]) < sum(ok) - 1
+you report the lowest error of the new runs; report that of the rate that the search has chosen
+    np.mean(again[best]) → np.min(np.mean(again, axis=1))
 """)

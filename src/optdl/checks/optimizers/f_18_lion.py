@@ -41,8 +41,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which lines of the pseudo-code use $m_{t-1}$? Where in the loop may you therefore overwrite it?
-2. $c_t$ and $m_t$ are two different averages of $m_{t-1}$ and $g_t$. Only the sign of $c_t$ is
-   used, and only $m_t$ is kept for the next step.
+2. $c_t$ and $m_t$ are two averages; only the sign of $c_t$ is used, and only $m_t$ is kept.
 3. Compute the gradient and the sign of the average with $\beta_1$. Add $\lambda$ times the old
    $\theta$ to it, subtract $\eta$ times the sum from $\theta$, and last update $m$ with $\beta_2$.
 you update m before the step; the sign is taken with the old m

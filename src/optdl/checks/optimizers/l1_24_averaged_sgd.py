@@ -26,7 +26,7 @@ def _(rng):
     gradient = named("(theta, z) ↦ (z[:-1] @ theta - z[-1]) * z[:-1]", example_gradient)
     steps = int(rng.integers(3, 6))
     for n, tau, sizes in (
-        (1, 2, [2] * 4),
+        (1, 2, [2, 3, 1, 2]),
         (2, 1, rng.integers(1, 4, size=steps)),
         (rng.integers(2, 4), steps - 1, rng.integers(1, 5, size=2 * steps)),
         (3, steps, rng.integers(2, 4, size=steps)),  # the mean has one iterate
@@ -80,4 +80,7 @@ you step after each example; every gradient of a minibatch is taken at the same 
     → for z in batch:\n            theta = theta - lr / len(batch) * gradient(theta, z)
 you average over the parameters, too; the mean of the iterates has `axis=0`
     np.mean(path[tau : t + 1], axis=0) → np.mean(path[tau : t + 1]) + 0 * start
+you divide by the size of the first minibatch; divide by the size of each
+    np.mean([gradient(theta, z) for z in batch], axis=0)
+    → sum(gradient(theta, z) for z in batch) / len(batches[0])
 """)

@@ -60,8 +60,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which quantities in the test depend on $\theta$ alone, and which depend on $\eta$, too?
-2. Compute everything that depends on $\theta$ alone before the halving. How often you must halve
-   $\eta$ is not known in advance, so use a `while` loop.
+2. Compute what depends on $\theta$ alone first. How often you halve is not known: use `while`.
 3. Let `np.linalg.solve` solve the system with the matrix $H + \mu I$ and the right-hand side $-g$.
    Set $\eta$ to 1, halve it while the inequality of the task is true, and move by $\eta d$.
 you take the whole step always; halve it until the test of the task holds
@@ -89,4 +88,6 @@ you add μ to every entry of H; add it to the diagonal: H + μI
     damping * np.eye(len(g)) → damping
 your test has the wrong sign: g·d is negative, and the loss must fall below J(θ) + ¼ η g·d
     + lr * (g @ d) / 4 → - lr * (g @ d) / 4
+you add μ times the diagonal of H; add μ itself to the diagonal
+    damping * np.eye(len(g)) → damping * np.diag(np.diag(hessian(theta)))
 """)

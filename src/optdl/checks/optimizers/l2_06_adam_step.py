@@ -56,4 +56,6 @@ you correct r with β₁; divide it by 1 − β₂ᵗ
     1 - beta2**t → 1 - beta1**t
 you add δ to √r before you correct it; add it to √r̂
     (np.sqrt(r_hat) + delta) → (np.sqrt(r_hat) + delta / np.sqrt(1 - beta2**t))
+you correct √r; correct r, then take the root
+    (np.sqrt(r_hat) + delta) → (np.sqrt(r) / (1 - beta2**t) + delta)
 """)

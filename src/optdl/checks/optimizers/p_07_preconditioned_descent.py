@@ -53,4 +53,8 @@ you solve with PPᵀ; multiply by it
     P @ P.T @ gradient(theta) → np.linalg.solve(P @ P.T, gradient(theta))
 you return z; return θ = Pz
     np.array(path) → np.array(path) @ np.linalg.inv(P).T
+your step is PᵀPg; it is PPᵀg, and P need not be symmetric
+    P @ P.T → P.T @ P
+you take `start` for z; it is the first θ, so z begins at P⁻¹θ
+    theta, path = start, [start] → theta, path = P @ start, [P @ start]
 """)

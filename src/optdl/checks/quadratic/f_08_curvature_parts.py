@@ -31,8 +31,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Along a *unit* vector $u$, $u^THu=\bar s\,u^T(C+\bar x\bar x^T)\,u$. What are $u^TCu$ and
-   $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
+1. Along a unit vector $u$, what are $u^TCu$ and $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
 2. They are the scores' variance and mean, weighted by the $s_i$. Centering makes the mean zero.
 3. Divide the scores by the length of $v$. `np.average(…, weights=s)` takes a weighted mean, first
    of the scores and then of their squared distances from it. Which factor is left?
@@ -40,4 +39,7 @@ your mean of the scores is not weighted; here the weights are the sᵢ
     np.average(scores, weights=s) → np.mean(scores)
 your first part is the mean square of the scores, the whole curvature; take their variance
     (scores - mean) ** 2 → scores**2
+your mean of the scores is not weighted; here the weights are the sᵢ
+    mean = np.average(scores, weights=s) → mean = np.mean(scores)
+    np.mean(s) * mean**2 → np.mean(s * scores**2) - np.mean(s) * spread
 """)

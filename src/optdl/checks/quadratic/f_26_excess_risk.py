@@ -33,8 +33,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. After $\tau$ steps the coefficient is $f(c_i+e_i)$ with $f=1-(1-\eta\lambda_i)^\tau$, and
-   $e_i$ is the noise of the fit. How far is it from $c_i$?
+1. After $\tau$ steps the coefficient is $f(c_i+e_i)$, $f=1-(1-\eta\lambda_i)^\tau$. How far is it?
 2. By $fe_i-(1-\eta\lambda_i)^\tau c_i$. Take the mean of its square: $e_i$ has the mean 0, so the
    mixed term vanishes, and the variance $\sigma^2/(m\lambda_i)$.
 3. Make a column of the steps $\tau$ for a matrix of the powers, a row for each step. Multiply the
@@ -47,4 +46,6 @@ your signal counts what is learned of it; what adds to the loss is the part that
     left**2 * signal**2 → (1 - left) ** 2 * signal**2
 your noise has the variance σ²/m in each direction; along an eigenvector it is σ²/(mλ)
     (m * eigenvalues) → m
+your variance of the fit is σ²λ/m; it is σ²/(mλ), larger where the curvature is small
+    sigma**2 / (m * eigenvalues) → sigma**2 * eigenvalues / m
 """)

@@ -60,8 +60,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What is the value of the quadratic model at $w$ and at $\hat w$? What is left in the difference?
 2. With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$: its constant cancels.
-3. Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the
-   denominator, and two calls of `value` give the numerator.
+3. Two products with $d$ give the denominator, and two calls of `value` the numerator.
 your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)
     0.5 * →
 your g and H are taken at w; the model uses both at the center ŵ

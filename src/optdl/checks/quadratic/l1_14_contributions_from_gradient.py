@@ -29,10 +29,8 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The gradient of a quadratic is $g=H(w-w^*)$. What does $u_i^Tg$ become if you insert
-   $w-w^*=\sum_j\alpha_ju_j$ and use $Hu_j=\lambda_ju_j$?
-2. It becomes $\lambda_i\alpha_i$. Solve for $\alpha_i$, insert it into
-   $\tfrac12\lambda_i\alpha_i^2$, and simplify.
+1. What does $u_i^Tg$ become with $w-w^*=\sum_j\alpha_ju_j$ and $Hu_j=\lambda_ju_j$?
+2. It is $\lambda_i\alpha_i$. Insert $\alpha_i$ into $\tfrac12\lambda_i\alpha_i^2$, and simplify.
 3. Compute eigenvalues and eigenvectors with `np.linalg.eigh`. One matrix product gives all numbers
    $u_i^Tg$; the rest is a square and a quotient, entry by entry.
 you treat the gradient as α; it is λα, so divide by λ where the formula of the lesson multiplies

@@ -32,4 +32,6 @@ your limit follows λ_min; the steepest direction, λ_max, is the first to diver
     np.max → np.min
 you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max
     np.max(eigenvalues) → (np.min(eigenvalues) + np.max(eigenvalues))
+you divide by the sum of the eigenvalues; the largest alone limits the step
+    np.max → np.sum
 """)

@@ -34,8 +34,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Write $J(w+\eta v)$ as a polynomial in $\eta$. What are its linear and its quadratic coefficient?
-2. It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$, where $g=Hw$ is the gradient at the current point.
-   Set its derivative with respect to $\eta$ to zero.
+2. It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$ with $g=Hw$; set its derivative to zero.
 3. For each row of `directions`, compute the gradient at the last point of the path, then $\eta$ as
    a quotient of two numbers, and append the point that you reach.
 your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv
@@ -48,4 +47,6 @@ your step divides by vᵀv; that is the minimum only where the curvature along v
     (v @ hessian @ v) → (v @ v)
 you keep the gradient of the start; compute g again at each new point
     hessian @ path[-1] → hessian @ path[0]
+your step is −gᵀg/vᵀHv; it is −gᵀv/vᵀHv
+    (g @ v) → (g @ g)
 """)

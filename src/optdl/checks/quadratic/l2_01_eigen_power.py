@@ -64,4 +64,6 @@ you raise each entry of W to the power k; the matrix power multiplies k factors 
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → weight**k
 you take the conjugate transpose of V for its inverse; V is not unitary here
     np.linalg.inv(V) → V.conj().T
+you drop the imaginary parts of λᵏ before you multiply; only the product is real
+    eigenvalues**k → (eigenvalues**k).real
 """)

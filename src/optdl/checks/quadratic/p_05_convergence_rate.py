@@ -30,8 +30,7 @@ def _(function, rng):
 exercise.help(r"""
 1. If the start differs from the minimum along a single eigenvector, by what factor does one step
    multiply the distance? Which eigenvector is the worst one to start along?
-2. Along $u_i$ the distance is multiplied by $|1-\eta\lambda_i|$. A start that mixes directions is
-   never worse than the worst single direction.
+2. Along $u_i$ it is $|1-\eta\lambda_i|$; a mixture is never worse than the worst direction.
 3. Compute the factors of all eigenvalues as one array, and reduce it to that of the worst start.
 you look only at λ_min; at a large learning rate λ_max is the slower direction
     np.abs(1.0 - lr * eigenvalues).max() → abs(1 - lr * np.min(eigenvalues))

@@ -93,12 +93,13 @@ def recalibrate(function, batches, once, momenta, training, seed):
     class Own(nn.BatchNorm3d):  # lacks what a class of the student's own lacks
         reset_running_stats = reset_parameters = property()
 
-    inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0]))
+    block = nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=momenta[0])
+    inner = nn.Sequential(nn.Sequential(nn.Sequential(*block)))
     # of a class that no dense network has, so that no answer looks for certain classes
     last = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=momenta[1]), nn.Flatten()
     model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *last)
     fill(model.double(), seed).train(training)
-    norms, before = [inner[1], model[4]], [*model.parameters()]
+    norms, before = [block[1], model[4]], [*model.parameters()]
     if once or len(batches) == 2:
         norms[1].__class__ = Own
     for norm in norms:

@@ -31,7 +31,8 @@ def bnp(kind, x, widths, seed, options, event):
 
     model, saved, after = network(), None, []
     if "frozen" in event:
-        model[-1].requires_grad_(False)
+        model[0][0].requires_grad_(False)
+        model[-1].add_module("unused", nn.Linear(2, 2).to(x[0].dtype))
     if "another hook" in event:
         model[-1].register_forward_pre_hook(lambda layer, inputs: None)
     own = hooks(model)
