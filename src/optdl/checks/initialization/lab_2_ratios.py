@@ -33,7 +33,7 @@ def _(rng):
         yield x, y, int(rng.integers(1000)), optimizer, last
 
 
-@exercise.fact("for gradient descent it is rate · ‖g‖ / ‖θ‖, and of weights with several axes alone")
+@exercise.fact("for gradient descent it is rate · ‖g‖ / ‖θ‖, and of weights with two axes or more")
 def _(function, rng):
     def of_gradients(model, optimizer, x, y):
         loss = nn.functional.cross_entropy(model.train()(x), y)
