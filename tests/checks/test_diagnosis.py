@@ -224,9 +224,9 @@ gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     descend → descend(lambda w: -gradient(w), start, steps)
         | −`gradient` in place of `gradient`: is a sign wrong?
     descend → descend(lambda w: gradient(w)[::-1], start, steps)
-        | row 1 is the first that differs: the step to it has the right signs, but other sizes
+        | row 0 is right, and row 1 is not: the step to it has the right signs, but other sizes
     descend → descend(lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps)
-        | row 1 is the first that differs: the step to it has the right direction, but another
+        | row 0 is right, and row 1 is not: the step to it has the right direction, but another
 x=rng.normal(size=k) for k in (3, 4), (4, 4), (6, 4)
     x / x.std(axis=0) → x / np.abs(x).mean(axis=0) | each column is a multiple of the expected one
     x - x.mean(axis=0) → x - np.median(x, axis=0) | each column is the expected one plus a number
@@ -257,12 +257,12 @@ def test_facts_true_of_all_cases_are_reported(said, reference, cases, function, 
 UNTRUE = """
 x=np.insert(rng.normal(size=k), 2, -1200.0) for k in 3, 5, 7
     # other entries than the first differ, and not all of them
-    np.asarray(x) ** 2 + 1 → np.where(x < -9, sum(x[:2]), right) | the others differ
+    np.asarray(x) ** 2 + 1 → np.where(x < -9, sum(x[:2]), right) | only the first
     # what never agrees differs from itself, too
     np.asarray(x) ** 2 + 1 → (value**2 + 1 for value in x) | another answer
 x=np.array([2, 0, 1, 3])[:, None] + np.arange(k) for k in 1, 2, 3
     # in the smallest case, which is the one shown, a second row is right, too
-    x**2 + 1 → np.vstack([x[:1] ** 2 + 1, x[1:] ** 2 + 1 + x[1:]]) | the others differ
+    x**2 + 1 → np.vstack([x[:1] ** 2 + 1, x[1:] ** 2 + 1 + x[1:]]) | only the first
 n=k for k in 2, 3, 4, 12, 16, 23, 33
     max(n - 9, 0) → n - 9 + max(n - 9, 0) * n | times the expected one
 n=k, x=rng.uniform(2, 9) for k in 10, 1000, 100000

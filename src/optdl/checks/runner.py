@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import inspect
 import io
 import math
 import re
@@ -233,6 +234,10 @@ def _is_not_compared(outcome: Observation) -> bool:
 def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
     kept = [one for one in tried if not _is_not_compared(one.got) and one.right.kind != "raised"]
+    if not exercise.use:  # else the arguments are those of a driver
+        parameters = inspect.signature(exercise.reference).parameters.values()
+        defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        kept = [one._replace(case=one.case | (defaults | one.case)) for one in kept]
     with silence(io.StringIO()):
         return diagnoses.explained(Evidence(exercise, function, kept))
 

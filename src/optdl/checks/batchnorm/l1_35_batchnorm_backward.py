@@ -72,4 +72,8 @@ your gradient of γ is multiplied by the factor; it is the sum of δx̂
     grad_x, grad_gamma → grad_x, factor * grad_gamma
 you divide Σ δx̂ by Σ x̂², which is less than m because of ε; divide it by m
     * (grad * normalized).mean(axis=0) → * (grad * normalized).sum(0) / (normalized**2).sum(0)
+you multiply by the factor twice, of δ and at the end; multiply once
+    grad_x = factor * → grad_x = factor**2 *
+your mean of δx̂ divides by m − 1; divide by m
+    (grad * normalized).mean(axis=0) → (grad * normalized).sum(0) / max(len(grad) - 1, 1)
 """)

@@ -51,7 +51,7 @@ your σ divides by m − 1; batch norm divides by m
     z.std(axis=0) → z.std(axis=0, ddof=1)
 you do not divide by σ, the standard deviation of hWᵀ
     - along) / std → - along)
-you take away the part along w, and hold the mean constant; subtract mean(δ), too
+you hold mean and variance constant, and take away the part along w; both depend on W instead
     return back.T @ h → G = (upstream / std).T @ h\n
         return G - np.sum(G * W, axis=1)[:, None] / np.sum(W**2, axis=1)[:, None] * W
 """)

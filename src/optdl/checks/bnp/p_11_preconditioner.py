@@ -38,4 +38,6 @@ your matrices lack the row and the column of the bias; each has n + 1 of them
     return U → return U[1:, 1:] ; np.concatenate([[1.0], 1 / std]) → 1 / std
 your U is UD already; U only centers, so its diagonal is 1
     return U, → return U / np.concatenate([[1.0], std]),
+your D is UD already; D only scales, and is diagonal
+    return U, np.diag( → return U, U @ np.diag(
 """)

@@ -52,4 +52,7 @@ you take a running mean of zeros for none; ask whether `running_mean` is None
 you use the running mean for minibatches of any size; only a minibatch of one needs it
     len(H) == 1 and running_mean → running_mean
     (H[0] - running_mean) ** 2 → np.mean((H - running_mean) ** 2, axis=0)
+you measure one example from 0 where there is no running mean; its variance is then 0
+    len(H) == 1 and running_mean is not None → len(H) == 1
+    (H[0] - running_mean) → (H[0] - (0 if running_mean is None else running_mean))
 """)

@@ -49,4 +49,6 @@ you take the height of the maps for their width, too; they need not be square
     r, s = h.shape[2:] → r = s = h.shape[2]
 you take the largest distance from the mean; the bound needs the largest |h|
     np.abs(h) → np.abs(h - h.mean(axis=(0, 2, 3), keepdims=True))
+you subtract the corner twice; subtract it once
+    - missed / → - 2 * missed /
 """)

@@ -47,10 +47,10 @@ def rows(part: Part) -> str:
     firsts = [int(np.argwhere(wrong)[0, 0]) for wrong in part.differing]
     row, how = min(firsts, default=0), _step(part, firsts)
     before = "row 0 is right" if row == 1 else f"rows 0 to {row - 1} are right"
+    before = f"wherever it differs, {before}"
     if row and len({*firsts}) == 1:
-        return f"{before}; row {row} is the first that differs{how and ': the step to it ' + how}"
-    later = f"{before}; later ones differ{how and ': the first wrong step ' + how}"
-    return later if row > 1 or (row and how) else ""
+        return f"{before}, and row {row} is not{how and ': the step to it ' + how}"
+    return f"{before}{how and '; the first wrong step ' + how}" if row > 1 or (row and how) else ""
 
 
 def _step(part: Part, firsts: list[int]) -> str:
@@ -103,7 +103,8 @@ def _scaled(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
         factors = np.sum(pair.right * pair.got, axis=over, keepdims=True) / np.sum(
             pair.right**2, axis=over, keepdims=True
         )
-    return np.asarray(pair.right * np.where(np.isfinite(factors), factors, 0))
+    factors = np.where(factors == 0, np.inf, factors)  # zeros are a multiple of anything
+    return np.asarray(pair.right * np.where(np.isnan(factors), 0, factors))
 
 
 def _shifted(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
@@ -111,9 +112,9 @@ def _shifted(pair: Pair, over: tuple[int, ...] | None) -> np.ndarray:
 
 
 ALONE: tuple[tuple[str, int, int], ...] = (
-    ("the first column is right; the others differ", 1, 0),
-    ("the first row is right; the others differ", 0, 0),
-    ("the last row is right; the others differ", 0, -1),
+    ("only the first column is right", 1, 0),
+    ("only the first row is right", 0, 0),
+    ("only the last row is right", 0, -1),
 )
 """Which row or column is right while every other one has a wrong entry: its axis and position."""
 
@@ -128,7 +129,8 @@ def pattern(part: Part) -> str:
         return ""
     for text, axis, position in ALONE:
         if all(_is_alone(array, axis, position) for array in part.differing):
-            return text.replace("row", "entry") if pairs[0].right.ndim == 1 else text
+            text = text.replace("row", "entry") if pairs[0].right.ndim == 1 else text
+            return f"wherever it differs, {text}"
     return ""
 
 

@@ -22,7 +22,7 @@ def _(rng):
         yield widths, rng.uniform(0.1, 1, size=layers).round(2).tolist()
 
 
-@exercise.fact("variances of 2/n_in keep the activations, and lose n_0/n_L of the gradient in all")
+@exercise.fact("with variances of 2/n_in `forward` stays 1, and `backward` begins with n_L / n_0")
 def _(function, rng):
     widths = rng.integers(5, 500, size=30).tolist()
     forward, backward = function(widths, [2 / width for width in widths[:-1]])
