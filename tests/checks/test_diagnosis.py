@@ -150,7 +150,7 @@ g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
     a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
 x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     np.sqrt(np.abs(x) + 1) * (1 + eps) → right + x * (np.arange(len(x)) > 1)[:, None]
-        | In the cases tried, rows 0 to 1 are right
+        | wherever it differs, rows 0 to 1 are right
     np.sin(9 * x) → np.maximum(right, 0) | has 0 wherever the expected one
     x * np.abs(x) + 1 → x**2 + 1 | would be right if no entry of `x` were negative
     x - 1 → np.where(x > 0, 1 - x, x - 1)
