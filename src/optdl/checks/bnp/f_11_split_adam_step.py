@@ -32,7 +32,7 @@ def _(rng):
         yield size * weight.round(2), size * bias.round(2), mean, std, q, lr, *eps
 
 
-@exercise.fact("to first order the loss falls by η times the sum of |Pᵀ g|")
+@exercise.fact("with ε = 0 the loss falls to first order by η times the sum of |Pᵀ g|")
 def _(function, rng):
     """Check gᵀΔθ = −η Σ|Pᵀg| without ε, by matrices."""
     G, mean, std = rng.normal(size=(3, 4)), rng.uniform(1, 3, size=3), rng.uniform(0.2, 2, size=3)
@@ -71,6 +71,6 @@ you divide by g² + ε; Adam divides by |g| + ε
     np.abs(gradient) → gradient**2
 you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε
     (np.abs(gradient) + eps) → np.sqrt(gradient**2 + eps)
-you divide by q twice; Adam's step is divided by it once more, and that is all
+you divide Adam's step of the bias by q twice; P divides it by q once
     adam(grad_bias / q) / q → adam(grad_bias / q) / q**2
 """)

@@ -88,7 +88,7 @@ def _(rng):
         yield x, widths, int(rng.integers(1000)), options, event
 
 
-@exercise.fact("five steps are those of the course's own BNP, and the outputs stay")
+@exercise.fact("gradients after steps 1 and 5 and the last outputs are those of the course's BNP")
 def _(kind, rng):
     class CoursesOwn(optdl.bnp.BNP):
         def state_dict(self):
@@ -102,9 +102,9 @@ def _(kind, rng):
 exercise.help(r"""
 1. What must the object keep for each layer, and which of its methods read or change it?
 2. For each layer, it keeps two averages, the size of the last minibatch, and the handle of the
-   hook. The hook sets averages and size; `step` reads them, and sets the size to 0: it is used.
+   hook. The hook sets averages and size; `step` reads them, and sets the size to 0, as used up.
 3. The hook returns at once in evaluation mode; otherwise it moves both averages in place, without a
-   graph. `step` raises the error if all sizes are 0, and calls `precondition` for each layer.
+   graph. `step` raises the error if all sizes are 0; else it preconditions where gradients are.
 your averages take in what the layers give; they are those of what the layers read
     (self, layer, inputs) → (self, layer, inputs, output) ; inputs[0] → output
     forward_pre_hook → forward_hook
@@ -134,7 +134,7 @@ you precondition with the statistics of the last minibatch; BNP uses the running
     → self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))
     mean, var, rows = self.mean[k], self.var[k], self.rows[k]
     → (mean, var), rows = layer.last, self.rows[k]
-you leave the gradient of the bias as it is; it takes up the means
+you leave the gradient of the bias as it is; it becomes G_b/q² minus the new G_w times μ
     bias.div_(q2).sub_(weight @ mean) →
 your step leaves the gradients of the parameters as they are; change them in place
     weight.sub_( → weight = weight.sub( ; .div_(q2 * → .div(q2 *
@@ -152,6 +152,6 @@ your ρ is always the same; keep the `rho` that the constructor is given
     = rho, eps1, eps2 → = 0.99, eps1, eps2
 your variance is around the running mean; take that of the minibatch, around its own mean
     h.var(dim=0, correction=0) → (h - self.mean[k]).square().mean(dim=0)
-your step does not forget the minibatch; it is used up, and a second step raises
+your step does not forget the minibatch; a second step without a new pass raises `RuntimeError`
     self.rows[k] = 0 → pass
 """)

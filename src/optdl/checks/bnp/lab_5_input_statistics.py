@@ -38,7 +38,7 @@ def _(rng):
         yield x, widths, int(rng.integers(1000)), fails
 
 
-@exercise.fact("the first layer reads x: its mean and its variance are those of NumPy")
+@exercise.fact("in a chain the first pair is the mean and the variance, by N, of x, in this order")
 def _(function, rng):
     x = rng.normal(1, 2, size=(5, 3))
     (mean, var), _ = exercise.observe(function, x, [3, 4, 2], 0, False)[0]

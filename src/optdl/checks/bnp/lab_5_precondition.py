@@ -86,7 +86,7 @@ you take the largest σ; ε₁ multiplies the largest variance, σ²
     var.max() → var.max().sqrt()
 your ε₁ and ε₂ are exchanged; ε₁ multiplies the largest variance
     eps1 * var.max() + eps2 → eps2 * var.max() + eps1
-you divide whole numbers by `//`; n/N is a fraction
+you round n/N down to a whole number; q² is max{n/N, 1} with the fraction itself
     / batch_size → // batch_size
 your quotient is upside down; q² is max{n/N, 1}
     grad_weight.shape[1] / batch_size → batch_size / grad_weight.shape[1]

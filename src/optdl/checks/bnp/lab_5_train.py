@@ -36,7 +36,7 @@ def _(rng):
         yield x, y, lr, int(rng.integers(1000)), preconditioned
 
 
-@exercise.fact("at a learning rate of 0 the weights stay, whatever BNP does to the gradients")
+@exercise.fact("the weights move at the rate 0.1 and stay at 0, whatever BNP does to the gradients")
 def _(function, rng):
     x, y, seed = rng.normal(size=(2, 4, 3)), rng.integers(0, 3, size=(2, 4)), 5
     moved, kept = (exercise.observe(function, x, y, lr, seed, True)[2] for lr in (0.1, 0.0))
@@ -73,8 +73,8 @@ you apply softmax before cross_entropy, which applies it itself; give it the sco
     (model(x), y) → (model(x).softmax(dim=1), y)
 your losses are those after each step; return the loss from which the step was taken
     loss.item() → nn.functional.cross_entropy(model(x), y).item()
-your model stays in evaluation mode, where dropout and BNP do nothing; call `model.train()` first
+your model stays in evaluation mode, without dropout and BNP's averages; call `model.train()` first
     model.train() →
-`nll_loss` takes log-probabilities, and gets scores; use `cross_entropy`
+your loss is minus the label's score, without a log-softmax; `cross_entropy` has it
     functional.cross_entropy → functional.nll_loss
 """)

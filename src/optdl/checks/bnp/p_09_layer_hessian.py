@@ -23,7 +23,7 @@ def _(rng):
         yield random_activations(rng, rows, features), curvatures
 
 
-@exercise.fact("with one feature the entries are the means of L″, of L″ h and of L″ h²")
+@exercise.fact("with one feature the rows are the means of L″ and L″ h, and of L″ h and L″ h²")
 def _(function, rng):
     h, curvatures = rng.normal(size=7), rng.uniform(0.1, 2, size=7)
     means = [np.mean(curvatures * h**power) for power in range(3)]

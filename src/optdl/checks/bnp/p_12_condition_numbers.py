@@ -34,7 +34,7 @@ def _(rng):
     yield {"H": random_activations(rng, more, 2) * rng.permutation([1.0, 1e7])}
 
 
-@exercise.fact("centering undoes any shift, and scaling any change of units")
+@exercise.fact("κ(ĤUD) is the same for H, H + 30 and H in other units, and κ(ĤU) for H and H + 30")
 def _(function, rng):
     H = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.2]
     plain, moved, rescaled = function(H), function(H + 30), function([3.0, 0.1, 8.0] * H)
@@ -64,7 +64,7 @@ your standard deviation divides by N − 1; here it divides by N
     H.std(axis=0) → H.std(axis=0, ddof=1)
 your D holds 1/σ²; it holds 1/σ
     H.std(axis=0) → H.var(axis=0)
-you return the condition numbers of ĤᵀĤ, the squares; take the singular values of Ĥ itself
+you take κ of ĤᵀĤ, zeros included; divide singular values of Ĥ itself that are not zero
     np.linalg.svd(extended, → np.linalg.svd(extended.T @ extended,
     values[values > 1e-12 * values[0]] → values
 you take roots of eigenvalues of ĤᵀĤ, where rounding hides the small ones; take singular values

@@ -32,7 +32,7 @@ def _(rng):
         yield {"minibatches": [random_activations(rng, rows, features) for rows in sizes], **rho}
 
 
-@exercise.fact("after t equal minibatches ρᵗ of the start μ = 0, σ² = 1 is left")
+@exercise.fact("after t equal minibatches μ is (1 − ρᵗ) μ_H, and σ² is ρᵗ + (1 − ρᵗ) σ_H²")
 def _(function, rng):
     H = rng.normal(3, 2, size=(2, 4))
     kept = 0.9 ** np.arange(1, 8)[:, None]

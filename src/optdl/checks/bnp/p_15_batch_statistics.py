@@ -30,7 +30,7 @@ def _(rng):
     yield {"H": random_activations(rng, 1, more), "running_mean": np.zeros(more)}
 
 
-@exercise.fact("one example has the variance (h − μ)² with the running μ; several have their own")
+@exercise.fact("with a running μ one example has variance (h − μ)², two have Σ (h − μ_H)²/2")
 def _(function, rng):
     H, running = rng.normal(size=(2, 3)), rng.normal(size=3)
     own = np.mean(H**2, 0) - np.mean(H, 0) ** 2

@@ -46,7 +46,7 @@ def _(rng):
         yield x, seed, {} if options is None else {"padding": padding, **options}
 
 
-@exercise.fact("with the same draws optdl.images shifts and mirrors each image alike")
+@exercise.fact("drawn in the task's order, shifts and mirrors are those that optdl.images makes")
 def _(function, rng):
     x, seed = rng.normal(size=(6, 2, 5, 4)).round(), int(rng.integers(1000))
     generator = torch.Generator().manual_seed(seed)
@@ -69,7 +69,7 @@ you mirror all images of a minibatch or none; draw for each image by itself
 you turn images upside down; a mirror exchanges left and right, so it reverses the columns
     columns = torch.where(mirrored == 1, columns.flip(1), columns)
     → rows = torch.where(mirrored == 1, rows.flip(1), rows)
-you mirror every image; half of them stay as they are
+you mirror every image; mirror those whose draw is 1
     mirrored == 1, → mirrored >= 0,
 you draw for the mirror even where `flip` is false, so later draws differ; draw only if it is true
     if flip:\n        mirrored → mirrored
@@ -80,13 +80,13 @@ what leaves your image on one side comes in on the other; the border is zeros
 your border repeats the outermost pixels; the border is zeros
     nn.functional.pad(x, (padding, padding, padding, padding))
     → nn.functional.pad(x.double(), (padding,) * 4, mode="replicate").to(x.dtype)
-you draw from torch's global generator, so no run can be repeated; draw from the one you are given
+you draw from torch's global generator; draw from the one that you are given
     "generator": generator, →
 each minibatch has the same draws, as your generator starts anew; use the given one, which goes on
     : generator, → : torch.Generator().manual_seed(generator.initial_seed()),
-you change the images that you are given, which are those of the whole data set; make new ones
+you change the images that you are given, and `x` has to stay as it is; make new ones
     return padded → return x.copy_(padded ; .permute(0, 3, 1, 2) → .permute(0, 3, 1, 2))
-the largest shift never occurs: of 2 · padding + 1 places, randint leaves out its upper end
+the largest shift never occurs: randint leaves out its upper end, so this is 2 · padding + 1
     top = torch.randint(0, 2 * padding + 1 → top = torch.randint(0, 2 * padding
     left = torch.randint(0, 2 * padding + 1 → left = torch.randint(0, 2 * padding
 rows and columns have the same shift; draw each for itself

@@ -36,7 +36,7 @@ def _(rng):
         yield x, rng.permutation(m), size, int(rng.integers(1000)), device
 
 
-@exercise.fact("a DataLoader of PyTorch's gives the same minibatches of the same orders")
+@exercise.fact("a DataLoader with the orders of `torch.randperm` gives the same minibatches")
 def _(kind, rng):
     class Loader:
         def __init__(self, x, y, size, generator, device):
@@ -80,16 +80,16 @@ you draw rows with replacement; an epoch has each example once: use `torch.randp
 your examples come in the order in which they lie; draw a new one for each epoch
     torch.randperm(len(self.y), generator=self.generator, device=self.y.device)
     → torch.arange(len(self.y))
-you draw from torch's global generator, so no run can be repeated; draw from the one you are given
+you draw from torch's global generator; draw from the one that you are given
     generator=self.generator, →
-you make a generator with the given one's seed, but that has drawn since; draw from the given one
+you make a new generator with the given one's seed, which starts over; draw from the given one
     self.size, self.generator = size, generator
     → self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())
 your object is used up after one epoch; begin a new epoch in each call of `__iter__`
     order = → if hasattr(self, "order"):\n            return\n        self.order = order =
 you give all labels with each minibatch; take them by the same rows as the images
     self.y[rows] → self.y
-you put the examples themselves in order, and the next epoch then orders what is ordered already
+you reorder the examples themselves, and each epoch those of the last; leave x and y as they are
     for rows in order.split( → self.x, self.y = self.x[order], self.y[order]\n
             for rows in torch.arange(len(order), device=order.device).split(
 you permute the minibatches; permute the examples

@@ -49,7 +49,7 @@ def _(rng):
         yield x, int(rng.integers(1, 5)), int(rng.integers(1000)), event
 
 
-@exercise.fact("the losses are those of momentum in NumPy, without an interruption")
+@exercise.fact("losses before `save` and after `load` are those of an uninterrupted training")
 def _(kind, rng):
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
     torch.default_generator.manual_seed(seed)
@@ -72,7 +72,7 @@ exercise.help(r"""
    `set_state`. One dict can hold the epoch, the parts by name, and a list for the generators.
 3. To save, write this dict with `torch.save` under another name in the same folder, and replace the
    old file with it. To load, return 0 without a file; otherwise restore parts and generators.
-your file has the state of the network alone; the momentum is in the optimizer's
+your file has the state of the network alone; save each of `parts`: the optimizer has the momentum
     in parts.items()} → in parts.items() if name == "model"}
     part.load_state_dict(content["parts"][name])
     → name in content["parts"] and part.load_state_dict(content["parts"][name])
@@ -104,9 +104,9 @@ your states belong to the parts by their position; hand each part the state of i
                 part.load_state_dict(state)
 you return the number of the next epoch; return how many are finished, as `save` was given it
     return content["epoch"] → return content["epoch"] + 1
-you pickle the objects themselves; save what their `state_dict()` returns
+your file holds more than tensors, numbers and text; save what `state_dict()` and `get_state()` give
     part.state_dict() for → part for
-you leave network and optimizer as they are; hand each its state with `load_state_dict`
+you leave `parts` as they are; hand each its state with `load_state_dict`
     part.load_state_dict(content["parts"][name]) → pass
 you remove the old file before the new one is whole; `os.replace` puts it there in one step
     content = { → os.path.exists(self.path) and os.remove(self.path)\n        content = {

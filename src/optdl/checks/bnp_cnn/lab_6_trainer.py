@@ -100,7 +100,7 @@ exercise.help(r"""
    before the backward pass, then `unscale_`, and at the end `step` and `update`.
 3. Switch to training mode, and turn each point into one to three lines, in the given order. Keep
    the detached losses in a list, and after the loop convert their stack into numbers at once.
-you read the loss in the loop and wait for the device; keep `loss.detach()`, and read all at the end
+you read a number in the loop and wait for the device; keep `loss.detach()`, and read all at the end
     loss.detach() → loss.item() ; torch.stack(losses).tolist() → losses
 your network stays in evaluation mode; call `self.model.train()` first
     self.model.train() →

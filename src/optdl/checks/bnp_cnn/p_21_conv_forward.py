@@ -30,7 +30,7 @@ def _(rng):
         yield h, rng.normal(size=(o, h.shape[1], k, k)).round(2), b
 
 
-@exercise.fact("a kernel that is 1 in its center alone copies a map, and the bias is added")
+@exercise.fact("if w[d] is 1 at the center of one map and else 0, output d is this map plus b[d]")
 def _(function, rng):
     h, w, b = rng.normal(size=(2, 3, 4, 5)), np.zeros((2, 3, 3, 3)), rng.normal(size=2)
     w[[0, 1], [2, 0], 1, 1] = 1.0

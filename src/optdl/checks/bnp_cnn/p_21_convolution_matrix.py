@@ -23,7 +23,7 @@ def exercise(h, k):
 exercise.cases(image_cases)
 
 
-@exercise.fact("only the lower right part of the first position's window lies in the image")
+@exercise.fact("for k = 3 row 0, as (c, 3, 3), is h[0, :, :2, :2] at [:, 1:, 1:] and else 0")
 def _(function, rng):
     h = rng.normal(size=(2, 3, 6, 7))
     expected = np.zeros((3, 3, 3))
@@ -48,7 +48,7 @@ all your zeros come after the image; half of them belong before it
     (m, m), (m, m) → (0, k - 1), (0, k - 1)
 you visit only positions where the window fits; pad with (k − 1)/2 zeros, and visit all r·s
     padded[n → h[n ; range(r) → range(r - k + 1) ; range(s) → range(s - k + 1)
-you reshape windows of shape (N, c, r, s, k, k); first move the channels behind the positions
+your reshape takes windows in the order (N, c, r, s, k, k); first move c behind the positions
     (rows) → (rows).reshape(N, r * s, -1, k * k).swapaxes(1, 2).reshape(N * r * s, -1)
 beyond the border your image goes on at its other side; pad it with zeros
     (m, m), (m, m)) → (m, m), (m, m)), "wrap"

@@ -31,7 +31,7 @@ exercise.help(r"""
 3. Call `h.mean` and `h.var`, each with a tuple of three axes, those of images, rows and columns.
 you average over the images only; the positions are rows of the matrix, too
     (0, 2, 3) → 0
-you take one mean for all channels; each has its own
+you take the statistics of all channels together; each channel has its own
     h.mean(axis=axes), h.var(axis=axes)
     → np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
 you average the images' variances, which lack the spread between images; take one over all

@@ -22,7 +22,7 @@ def exercise(h, k):
 exercise.cases(image_cases)
 
 
-@exercise.fact("if the border of a map is zero, all its columns have the channel's statistics")
+@exercise.fact("if a map has a border of (k − 1)/2 zeros, all its columns have its statistics")
 def _(function, rng):
     h = np.zeros((2, 3, 8, 9))
     h[:, :, 2:-2, 2:-2] = rng.normal(size=(2, 3, 4, 5))

@@ -23,7 +23,7 @@ def _(rng):
         yield case
 
 
-@exercise.fact("the bound is the error of a constant map that is as large as the largest |h|")
+@exercise.fact("for h constant at its largest |h|, the bound is a column mean's largest error")
 def _(function, rng):
     h = rng.normal(size=(2, 1, 4, 6))
     constant = np.full(h.shape, -np.abs(h).max())

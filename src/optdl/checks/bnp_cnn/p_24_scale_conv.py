@@ -27,7 +27,7 @@ def _(rng):
         yield {"channels": c, "kernel": kernel, "examples": examples, "positions": positions}
 
 
-@exercise.fact("with very many images q² is √(rs); with one image of one pixel it is c k²")
+@exercise.fact("q² N is the larger of c k² and N √(rs)")
 def _(function, rng):
     c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
     many = function(c, (k, k), 10**9, side**2)

@@ -36,7 +36,7 @@ exercise.help(r"""
    the mean from `h`, and divide the difference by the standard deviation.
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
-you normalize each image by itself; all images share a channel's mean
+you normalize each channel of each image; all images share a channel's mean and deviation
     (0, 2, 3) → (2, 3)
 you normalize each image, as layer normalization does; normalize each channel over all images
     (0, 2, 3) → (1, 2, 3)

@@ -34,7 +34,7 @@ exercise.help(r"""
 1. Which of the four arrays may decide on the first method's rate, and which on the second's?
 2. `np.argmin` of a search gives the row of its rate. The two rows need not be the same.
 3. Subtract this row of one test array from that of the other. A lower error leads; 0.01 is a point.
-you choose the rates by the test errors, so the comparison is too good; choose them by the search
+you choose the rates by the test errors, so these come out too low; choose them by the search
     np.argmin(search), np.argmin(other_search)
     → np.argmin(test.mean(axis=1)), np.argmin(other_test.mean(axis=1))
 you take the lowest test error of each seed; one rate, which the search chooses, serves all seeds

@@ -21,7 +21,7 @@ def _(rng):
         yield length, rates.round(2), rng.uniform(1.5, 4, size=steps).round(2)
 
 
-@exercise.fact("descent on the cosine of an angle, which has no length, has these rates")
+@exercise.fact("gradient descent on z₁/‖z‖, with z in the plane, has these effective rates")
 def _(function, rng):
     z, rates = rng.normal(size=2), rng.uniform(0.1, 1, size=20)
     start, slopes, expected = np.linalg.norm(z), [], []
@@ -39,11 +39,11 @@ exercise.help(r"""
 2. It is $c_k/\lVert z\rVert$ long and orthogonal to $z$: use Pythagoras for $\lVert z\rVert^2$.
 3. Keep $\lVert z\rVert^2$ in a variable. In the loop, first append the rate over this variable, and
    then add to it the squared rate times the squared length of the gradient.
-your gradient is as long at z as on the unit sphere; it is shorter by the factor ‖z‖
+your gradient is as long at z as on the unit sphere; at z its length is c/‖z‖
     slope**2 / square → slope**2
 you divide the rate by ‖z‖; the effective rate is η/‖z‖²
     effective.append(lr / square) → effective.append(lr / np.sqrt(square))
-you divide by the length after the step; the step starts from the length before it
+you take ‖z‖ from after the step; the effective rate of a step takes it from before
     effective.append(lr / square) → effective.append(lr / (square + lr**2 * slope**2 / square))
 you add the lengths; z and the step are orthogonal, so their squares add up
     square + lr**2 * slope**2 / square → (np.sqrt(square) + lr * slope / np.sqrt(square)) ** 2

@@ -24,7 +24,7 @@ def _(rng):
     yield gradient_of_quartic(rng, n), w, lr, steps
 
 
-@exercise.fact("along one eigenvector the cosine is 1 for η < 1/λ and −1 for η > 1/λ")
+@exercise.fact("on a quadratic, along one eigenvector, each cosine is the sign of 1 − ηλ")
 def _(function, rng):
     values, U = np.linalg.eigh(random_hessian(rng, 3))
     H = partial(linear, U * values @ U.T)

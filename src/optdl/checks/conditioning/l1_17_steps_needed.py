@@ -46,7 +46,7 @@ def _(rng):
     yield {"hessian": 2.0**k * diagonal(1.0, 3.0), "q": 0.25}
 
 
-@exercise.fact("gradient descent with the best fixed learning rate needs so many steps")
+@exercise.fact("at the best fixed rate, gradient descent from the worst start needs so many steps")
 def _(function, rng):
     H, q = random_hessian(rng, 3), 0.003
     values, U = np.linalg.eigh(H)
@@ -73,8 +73,8 @@ your learning rate is 1/λmax, with the factor 1 − 1/κ; the best one has (κ 
     (high + low) → high
 you use ½κ ln(1/q), which is close for a large κ only; take the exact expression
     np.log(q) / np.log((high - low) / (high + low)) → np.log(1 / q) * high / low / 2
-your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed
+your formula gives 0 steps where all eigenvalues left are equal; one step with η = 1/λ is needed
     if low == high:\n        return 1 →
-you round down; after that many steps the error is still too large
+you round down, so the error may still be too large; round up
     np.ceil( → np.floor(
 """)

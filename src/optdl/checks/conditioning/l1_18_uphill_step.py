@@ -32,7 +32,7 @@ def _(rng):
         yield np.array(g), np.diag(values), b * np.ones(2)
 
 
-@exercise.fact("the predicted change is zero at a learning rate that is positive and finite")
+@exercise.fact("where gᵀd, dᵀHd > 0 it is the positive rate at which the predicted change is 0")
 def _(function, rng):
     d, H = rng.normal(size=4), random_hessian(rng, 4)
     g = d + 0.1 * rng.normal(size=4)
@@ -41,11 +41,11 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The predicted change is a parabola in $\eta$ through 0. What do its coefficients say of it?
+1. The predicted change is a parabola in $\eta$ through 0. When does it rise at once, when never?
 2. The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, where is it 0?
 3. Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the
    start, it never rises above 0, or it falls and comes back to 0 at its second zero.
-you look at no sign; return 0 where gᵀd < 0, and np.inf where dᵀHd ≤ 0 besides
+you look at no sign; return 0 where gᵀd < 0, and otherwise np.inf where dᵀHd ≤ 0
     if slope < 0:\n        return 0.0 → ; if curvature > 0 else np.inf →
 you return the best learning rate along d; a step goes uphill beyond twice that
     2 * →
@@ -53,8 +53,8 @@ you return a negative learning rate; where gᵀd < 0 even short steps go uphill,
     if slope < 0:\n        return 0.0 →
 you return 0 where gᵀd = 0; with dᵀHd ≤ 0 no step goes uphill there: return np.inf
     slope < 0 → slope <= 0
-you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0 for any dᵀHd
+you return np.inf where gᵀd < 0 and dᵀHd ≤ 0; even short steps go uphill there, so return 0
     slope < 0 → slope < 0 and curvature > 0
-you divide by any dᵀHd; where gᵀd > 0 and dᵀHd ≤ 0 the model falls for every η: return np.inf
+you divide by any dᵀHd; where gᵀd ≥ 0 and dᵀHd ≤ 0 no step goes uphill: return np.inf
     if curvature > 0 else np.inf →
 """)

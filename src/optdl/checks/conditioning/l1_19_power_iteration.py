@@ -42,18 +42,18 @@ def _(function, rng):
 exercise.help(r"""
 1. Which component of $v$ along the eigenvectors dominates after many products with $H$, and why?
 2. Take two gradients: $Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.
-3. Scale the vector, compute its product, append the inner product of both; the product comes next.
+3. Scale v, compute Hv, append the inner product of both; Hv is the next v.
 you do not scale v; make it a unit vector before each product
     / np.linalg.norm(v) →
 your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue
     v @ Hv → np.linalg.norm(Hv)
-your estimate is taken with the product in place of v; compute vᵀHv before Hv takes the place of v
+your estimate is ‖Hv‖² and not vᵀHv; compute vᵀHv before Hv takes the place of v
     v @ Hv → Hv @ Hv
 each of your rounds begins with the same v; go on with Hv
     v = Hv →
 you take a one-sided difference, whose error is of order s; use w + sv and w − sv
     gradient(w - step * v)) / (2 * step) → gradient(w)) / step
-you difference along the axes, which gives another matrix; take the gradients at w ± s v
+you take differences along the axes, which are not those along v; take the gradients at w ± s v
     Hv = → Hv = sum(v[i] * (gradient(w + step * e) - gradient(w - step * e)) / (2 * step)\n
             for i, e in enumerate(np.eye(len(v)))) + 0 *
 """)

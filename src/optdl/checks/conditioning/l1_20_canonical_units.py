@@ -27,7 +27,7 @@ def _(rng):
         yield {"W": rows[:, :-1].round(4), "b": rows[:, -1].round(4), "v": v}
 
 
-@exercise.fact("every order and every scaling leads to the same setting")
+@exercise.fact("a network with reordered and rescaled units leads to the same setting")
 def _(function, rng):
     W, b, v = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=4)
     order, t = rng.permutation(4), rng.uniform(0.2, 5, size=4)
@@ -45,7 +45,7 @@ your norm lacks the bias; a unit's incoming weights are its row of W and its bia
     + b**2 →
 you multiply the outgoing weight by the factor; divide it by the factor
     v / t → v * t
-you sort the outgoing weights alone; a unit moves with all its weights
+you leave W or b in the old order; a unit moves with all its weights
     W[order], b[order] → W, b
 you sort by the outgoing weights before the scaling, which changes them; sort afterwards
     np.argsort(v) → np.argsort(v * t)

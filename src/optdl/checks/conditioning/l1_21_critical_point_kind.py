@@ -52,7 +52,7 @@ def _(rng):
         yield case(np.zeros(k)) | {"hessian": (H + H.T) / 2}
 
 
-@exercise.fact("a positive definite Hessian makes a minimum, and its negative a maximum")
+@exercise.fact("where g = 0, a definite Hessian makes a minimum or a maximum, by its sign")
 def _(function, rng):
     H, zero = random_hessian(rng, 4), np.zeros(4)
     return (function(zero, H, 1e-9), function(zero, -H, 1e-9)) == ("minimum", "maximum")
@@ -70,7 +70,7 @@ you look for a negative determinant; compare the smallest and the largest eigenv
     smallest < -tolerance and largest > tolerance → np.linalg.det(hessian) < 0
 you compare the entries of the gradient with the tolerance; compare its norm
     np.linalg.norm(gradient) → np.max(np.abs(gradient))
-you take a gradient whose norm equals the tolerance for one that is above it
+you call a point not critical where the gradient's norm equals the tolerance; it must be above it
     (gradient) > tolerance → (gradient) >= tolerance
 you call a point with a zero eigenvalue a minimum; second derivatives leave it open: degenerate
     if smallest > tolerance → if smallest >= -tolerance
@@ -80,7 +80,7 @@ you call every point with a negative eigenvalue a saddle; a strict saddle has a 
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
 you call a point with a zero eigenvalue degenerate; with both signs beside it, it is a strict saddle
     largest > tolerance → largest > tolerance < min(abs(eigenvalues))
-you decide by the sign of the determinant, which two negative eigenvalues make positive
+you decide by the determinant; compare the smallest and the largest eigenvalue with ±tolerance
     np.linalg.eigvalsh(hessian) → [np.linalg.det(hessian)]
     smallest < -tolerance and largest > tolerance → smallest < -tolerance
     smallest > tolerance → smallest > tolerance and hessian[0, 0] > 0

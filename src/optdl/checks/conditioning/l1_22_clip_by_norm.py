@@ -24,7 +24,7 @@ def _(rng):
     yield (np.zeros(2), np.zeros((1, 2))), 1.5
 
 
-@exercise.fact("a long gradient keeps its direction and gets the norm max_norm")
+@exercise.fact("a long gradient becomes max_norm times its unit vector")
 def _(function, rng):
     parts = [100 * rng.normal(size=3), rng.normal(size=(2, 2))]
     clipped = function(parts, 2.0)
@@ -44,7 +44,7 @@ you lengthen a short gradient; one that is short enough stays as it is
     min(1, max_norm / norm) → max_norm / norm
 you add the norms of the arrays; add their squares and take the root
     np.sqrt(sum(np.sum(g**2) for g in gradients)) → sum(np.linalg.norm(g) for g in gradients)
-you compare with ‖g‖²; take the root
+you take ‖g‖² for the norm; take its root
     np.sqrt(sum(np.sum(g**2) for g in gradients)) → sum(np.sum(g**2) for g in gradients)
 you return one long array; return a list of arrays with the shapes of those given
     [g * factor for g in gradients] → factor * np.concatenate([g.ravel() for g in gradients])

@@ -35,7 +35,7 @@ def _(rng):
         yield {**case, "steps": changing[number] - less}
 
 
-@exercise.fact("descents with a small rate stay between the two maxima around their start")
+@exercise.fact("in many small steps it is the minimum that no maximum separates from the start")
 def _(function, rng):
     case = descents(rng, 5)
     basin = case["roots"][2 * np.searchsorted(case["roots"][1::2], case["starts"])]

@@ -37,11 +37,11 @@ exercise.help(r"""
 3. Keep the $m$ losses in a variable. Return its mean, and its standard deviation over $\sqrt m$.
 you pass label and prediction in the wrong order; it is L(f(x, θ), y)
     loss(model(x, theta), y) → loss(y, model(x, theta))
-you take the loss of the mean prediction; take the mean of the losses
+you take the loss of the mean prediction and label; take the mean of the losses
     np.mean(losses) → loss(np.mean(model(x, theta)), np.mean(y))
 your variance divides by m − 1; the task asks for the divisor m
     np.std(losses) → np.std(losses, ddof=1)
-you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use the deviation of the losses
+you use √(J(1 − J)/m), which holds for losses 0 and 1 only; use their standard deviation over √m
     np.std(losses) → np.sqrt(np.mean(losses) * (1 - np.mean(losses)))
 you pass the parameters before the input; it is f(x, θ)
     model(x, theta) → model(theta, x)

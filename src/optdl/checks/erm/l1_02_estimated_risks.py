@@ -36,7 +36,7 @@ you return the level of the noise; the risk of the fit lies above it by the fact
     * (m - 1) / (m - d - 1) →
 you multiply by 1 − d/m; the empirical risk is too small by this factor, so divide by it
     m / (m - d) → (m - d) / m
-your risk lies above the noise by the fraction d/m, its limit for large m; it is d/(m − d − 1)
+your risk lies above the noise by the fraction d/m, as for large m only; it is d/(m − d − 1)
     (m - 1) / (m - d - 1) → (m + d) / m
 you count the features from 1; the first fit has none
     np.arange(len(losses)) → np.arange(1, len(losses) + 1)

@@ -31,7 +31,7 @@ def _(rng):
     yield {"w": w, "x": np.stack([first, (y * margins - w[0] * first) / w[1]], axis=1), "y": y}
 
 
-@exercise.fact("the gradient agrees with finite differences")
+@exercise.fact("away from margin 1, it agrees with difference quotients of the mean hinge loss")
 def _(gradient, rng):
     w, x, y = rng.normal(size=3), rng.normal(size=(20, 3)), rng.choice([-1, 1], size=20)
     either = w + 1e-7 * np.array([np.eye(3), -np.eye(3)])
@@ -57,7 +57,7 @@ your terms lack the labels; each term is −yᵢxᵢ
     (active * y) → active
 you average over the examples with margin below 1; divide by all m
     len(y) → max(active.sum(), 1)
-you keep the term of the last example alone, as `=` in a loop does; add up the terms
+you keep only the last example with a margin below 1, as `=` in a loop does; add up all of them
     x.T @ (active * y) → (x[active] * y[active, None])[-1]
 you count misclassified examples only; each with a margin below 1 counts
     < 1 → <= 0

@@ -24,7 +24,7 @@ def _(rng):
     yield {"margin": rng.permutation([*low, rng.uniform(720, 1500)]).round(1)}
 
 
-@exercise.fact("the derivative agrees with differences")
+@exercise.fact("the derivatives agree with difference quotients of the values")
 def _(loss, rng):
     margin, h = rng.normal(scale=3, size=50), 1e-5
     slope = (np.asarray(loss(margin + h)[0]) - loss(margin - h)[0]) / (2 * h)
@@ -36,13 +36,13 @@ exercise.help(r"""
 2. It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form
    $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
 3. For the values, use NumPy's $\ln(e^a+e^b)$ with one exponent 0; for the derivatives, $\tanh$.
-your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}
+your sign of the margin is wrong: the loss is log₂(1 + e^{−yf}), and its derivative is negative
     np.logaddexp(0, -margin) → np.logaddexp(0, margin) ; -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
 your e^{−yf} overflows; use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
     0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))
 your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
-you clip the margin, which changes the loss of every margin below; use np.logaddexp(0, -margin)
+you clip the margin at −500, which changes every loss below; use np.logaddexp(0, -margin)
     logaddexp(0, -margin) → logaddexp(0, -np.maximum(margin, -500))
 """)

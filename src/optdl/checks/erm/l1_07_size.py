@@ -43,7 +43,7 @@ def _size(n: float, population: int, less: int = 1) -> float:
     return n * population / (population - less + n)
 
 
-@exercise.fact("the size is enough, and one example less is not")
+@exercise.fact("for a population, it is the least size with a standard error of at most `error`")
 def _(needed, rng):
     def error(n: int, population: int) -> float:
         return float(2 / np.sqrt(n) * np.sqrt((population - n) / (population - 1)))
@@ -63,11 +63,11 @@ exercise.help(r"""
    $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.
 3. Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once the
    terms are collected. Make the result a whole number at the very end.
-you round down, so the error is a little too large; round up
+you round down, so the error is too large; round up
     np.ceil(n) → n
-where the size is a whole number, yours is one too many: "at most" includes equality, so round up
+where the size is a whole number, yours is one too many: "at most" includes equality
     int(np.ceil(n)) → int(n) + 1
-you divide by N + n₀, where n₀ is the size with replacement; divide by N − 1 + n₀
+your size is that of a factor √((N − n)/N); with N − 1 below, n is n₀N/(N − 1 + n₀)
     (population - 1 + n) → (population + n)
 you round up twice; solve the inequality for n first, and round up at the end
     (sigma / error) ** 2 → np.ceil((sigma / error) ** 2)

@@ -30,7 +30,7 @@ def _(rng):
         yield {"sigma": round(float(rng.uniform(0.5, 3)), 2), "n": n, "population": population}
 
 
-@exercise.fact("it is the standard deviation over all pairs out of six")
+@exercise.fact("for n = 2 and N = 6 it is the standard deviation of the means of all 15 pairs")
 def _(error, rng):
     values = rng.normal(size=6)
     means = [(values[i] + values[j]) / 2 for i in range(6) for j in range(i)]
@@ -45,12 +45,12 @@ exercise.help(r"""
    quotient: the members that are not drawn, over all members but one.
 your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
-you divide by n and leave out the population; the standard error is σ / √n, times a factor for one
+you divide by n and ignore the population; it is σ / √n, times a factor if there is a population
     np.sqrt(n) → n ; population is None → True
 you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n
     np.sqrt(n) → np.sqrt(n - 1)
 your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root
     np.sqrt((population - n) / (population - 1)) → (population - n) / (population - 1)
-your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it is √((N − n)/(N − 1))
+your factor √((N − n)/N) goes with a σ that divides by N − 1; this σ needs √((N − n)/(N − 1))
     (population - 1) → population
 """)

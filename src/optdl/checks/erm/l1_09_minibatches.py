@@ -20,7 +20,7 @@ def _(rng):
         yield {"m": examples, "n": size, "rng": np.random.default_rng(int(rng.integers(10**6)))}
 
 
-@exercise.fact("each example occurs exactly once, and only the last minibatch is smaller than n")
+@exercise.fact("for m = 23 and n = 5 each index occurs once, and the sizes are 5, 5, 5, 5 and 3")
 def _(cut, rng):
     parts = [np.asarray(part) for part in cut(23, 5, rng)]
     sizes = [len(part) for part in parts]

@@ -32,7 +32,7 @@ def _(rng):
         yield _stiff_hessian(rng, p), gradient, error, mu
 
 
-@exercise.fact("the worst directions reach (λ_max + μ)/(λ_min + μ)")
+@exercise.fact("with g steepest and e flattest of the eigenvectors it is (λ_max + μ)/(λ_min + μ)")
 def _(amplify, rng):
     H = _stiff_hessian(rng, 4)
     _, u = np.linalg.eigh(H)
@@ -54,6 +54,6 @@ you return the relative error of the step; divide it by that of g
     / (norm(error) / norm(gradient)) →
 you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e
     solve(H, error) → solve(H, gradient + error)
-you return the bound; compute the amplification of this error, which may be smaller
+you return the condition number of H + μI, a bound; compute the amplification of this error
     after / (norm(error) / norm(gradient)) → np.linalg.cond(H)
 """)

@@ -27,7 +27,7 @@ def _(rng):
         yield {"w": rng.normal(size=d).round(1), "x": x, "y": y, "lr": lr, "n": n}
 
 
-@exercise.fact("on average it follows the gradient of the risk")
+@exercise.fact("the mean end of 100 streams is near that of gradient descent on the risk")
 def _(run, rng):
     x, w = np.ones((100, 4, 1)), np.array([3.0])
     x *= rng.choice([-1.0, 1.0], size=x.shape)

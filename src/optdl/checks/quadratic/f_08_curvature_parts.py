@@ -21,7 +21,7 @@ def _(rng):
         yield x, s.round(2), v.round(2)
 
 
-@exercise.fact("together they are the curvature of H, and centered inputs keep only the first")
+@exercise.fact("their sum is vᵀHv/vᵀv; of inputs without their mean they are `left` and 0")
 def _(function, rng):
     x, s, v = rng.normal(1, 1, size=(9, 4)), rng.uniform(0.1, 1, size=9), rng.normal(size=4)
     left, removed = function(x, s, v)

@@ -33,12 +33,12 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. After $\tau$ steps the coefficient is $f(c_i+e_i)$, $f=1-(1-\eta\lambda_i)^\tau$. How far is it?
+1. If the full fit is $c_i+e_i$, $\tau$ steps reach $f=1-(1-\eta\lambda_i)^\tau$ of it. How far off?
 2. By $fe_i-(1-\eta\lambda_i)^\tau c_i$. Take the mean of its square: $e_i$ has the mean 0, so the
    mixed term vanishes, and the variance $\sigma^2/(m\lambda_i)$.
 3. Make a column of the steps $\tau$ for a matrix of the powers, a row for each step. Multiply the
    mean squares by $\tfrac12\lambda_i$ and add them up along each row.
-you add the noise of the whole fit; after τ steps only the fraction 1 − (1 − ηλ)^τ of it is there
+your noise is that of the full fit; τ steps learn f = 1 − (1 − ηλ)^τ of it: its variance times f²
     (1 - left) ** 2 * noise → noise
 you multiply the variance by the fraction that is learned; it scales the noise, so square it
     (1 - left) ** 2 → (1 - left)

@@ -15,7 +15,7 @@ def exercise(eigenvalues):
 exercise.cases(spectrum_cases)
 
 
-@exercise.fact("just below the limit it converges, just above it diverges")
+@exercise.fact("the limit is the positive η at which the largest |1 − ηλ| is 1")
 def _(function, rng):
     eigenvalues = spectrum(rng, 4)
     limit = float(function(eigenvalues))

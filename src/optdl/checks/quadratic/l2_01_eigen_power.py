@@ -35,7 +35,7 @@ def _(function, rng):
     return np.allclose(function(W, 1), W)
 
 
-@exercise.fact("two or three products of matrices are enough for every power", is_visible=True)
+@exercise.fact("for k = 1000 at most five products of matrices are made", is_visible=True)
 def _(function, rng):
     return observe(products, function, 0.5 * rng.normal(size=(4, 4)), 1000) < 6
 
@@ -48,7 +48,7 @@ exercise.help(r"""
    power, multiply the three matrices, and take the real part at the very end.
 you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹
     np.linalg.inv(V) → V.T
-you multiply the eigenvalues by k; raise them to the power k
+your answer is k W, as if eigenvalues were multiplied by k; raise them to the power k
     eigenvalues**k → eigenvalues * k
 you exchanged V and V⁻¹; W = V diag(λ) V⁻¹
     V @ np.diag(eigenvalues**k) @ np.linalg.inv(V) → np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V

@@ -28,7 +28,7 @@ def _(rng):
         yield {"hessian": H, "start": rng.normal(size=n), "lrs": lrs.round(3), "steps": steps}
 
 
-@exercise.fact("a long run reaches max |1 − ηλ|")
+@exercise.fact("a long run from a general start comes near max |1 − ηλ|")
 def _(function, rng):
     H = np.diag([1.0, 2.0, 4.0])
     lrs = np.array([0.1, 0.3, 0.45])

@@ -15,7 +15,7 @@ def exercise(eigenvalues):
 exercise.cases(spectrum_cases)
 
 
-@exercise.fact("every other step is slower")
+@exercise.fact("every other learning rate is slower")
 def _(function, rng):
     eigenvalues = spectrum(rng, 5)
     step = float(function(eigenvalues))
@@ -24,7 +24,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Sketch $|1-\eta\lambda|$ for both ends of the spectrum. Where is the higher curve lowest?
+1. Over $\eta$, sketch $|1-\eta\lambda|$ for both ends of the spectrum. Where is the maximum lowest?
 2. It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.
 3. Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in any order.
 your step is 1/λ_max, for the steepest direction alone; the best one balances both ends
