@@ -76,7 +76,7 @@ LAB-5:input_statistics expected 'RuntimeError', got None
     seen[layer] for → seen.get(layer) for
 LAB-1:sgd a new optimizer finds no velocity in your `state_dict()`
     self.state[p] → self.state[id(p)]
-LAB-2:mend all linear outputs have the standard deviation 1
+LAB-2:mend all linear outputs on `x` have the standard deviation 1
     model(x) → nn.Sequential(*(one for layer in layers for one in (layer, nn.ReLU())))(x)
 LAB-2:statistics expected '1', got 'no error is raised'
     finally: → except RuntimeError:\n        pass\n    finally:
@@ -116,13 +116,13 @@ LAB-1:adamw wrong exactly when `event` is 'group 2 has the default settings, and
     group["lr"] * m → self.param_groups[0]["lr"] * m
 LAB-1:adamw right exactly when `weight_decay` is 0
     1 - group → 1 + group
-LAB-3:evaluate loss and accuracy are those of all examples at once
+LAB-3:evaluate loss and accuracy are those of all examples in one pass
     model.train(training) → \n        break\n    model.train(training)
 LAB-3:network `scores in evaluation mode after them`: 24 of
     momentum=0.1 → momentum=0.01
 LAB-4:stopping `what update returns, epoch by
     min_delta=0.0 → min_delta=1e-3
-LAB-6:trainer you read the loss in the loop
+LAB-6:trainer you read a number in the loop
     in batches: → in list(batches):
     losses.append(loss.detach()) → losses.append(loss.item())
     torch.stack(losses).tolist() → losses

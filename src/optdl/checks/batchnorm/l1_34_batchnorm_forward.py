@@ -22,7 +22,7 @@ def _(rng):
         yield {"x": x, "gamma": gamma, "beta": beta, **({"eps": eps} if eps else {})}
 
 
-@exercise.fact("each feature of y has mean β and standard deviation |γ|")
+@exercise.fact("with ε = 0 each feature of y has mean β and standard deviation |γ|")
 def _(function, rng):
     x, gamma, beta = random_features(rng, 20, 4), away_from_one(rng, 4), rng.normal(size=4)
     y = np.asarray(function(x, gamma, beta, 0.0)[0])

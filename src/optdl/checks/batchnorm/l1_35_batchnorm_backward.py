@@ -25,7 +25,7 @@ def _(rng):
         yield {"grad": rng.uniform(1, 3, size=(m, d)).round(2), "cache": tuple(cache)}
 
 
-@exercise.fact("along any direction the loss changes as the three gradients say")
+@exercise.fact("in a small step along any direction the loss changes as the three gradients say")
 def _(function, rng):
     at = random_features(rng, 5, 3), away_from_one(rng, 3), rng.normal(size=3)
     along = [rng.normal(size=part.shape) for part in at]
@@ -72,7 +72,7 @@ your gradient of γ is multiplied by the factor; it is the sum of δx̂
     grad_x, grad_gamma → grad_x, factor * grad_gamma
 you divide Σ δx̂ by Σ x̂², which is less than m because of ε; divide it by m
     * (grad * normalized).mean(axis=0) → * (grad * normalized).sum(0) / (normalized**2).sum(0)
-you multiply by the factor twice, of δ and at the end; multiply once
+your gradient of x has the factor twice; multiply by it once
     grad_x = factor * → grad_x = factor**2 *
 your mean of δx̂ divides by m − 1; divide by m
     (grad * normalized).mean(axis=0) → (grad * normalized).sum(0) / max(len(grad) - 1, 1)

@@ -23,7 +23,7 @@ def _(rng):
         yield {**case, "var": var, "eps": eps}
 
 
-@exercise.fact("the folded layer has the same outputs as the layer and the normalization")
+@exercise.fact("the folded layer has the outputs of the layer and the normalization behind it")
 def _(function, rng):
     weight, h = rng.normal(size=(3, 4)), rng.normal(size=(6, 4))
     bias, gamma, beta, mean = rng.normal(size=(4, 3))

@@ -18,7 +18,7 @@ def _(rng):
         yield {"means": means, "variances": variances, "m": m}
 
 
-@exercise.fact("from all pairs of examples as minibatches of 2 it returns their mean and variance")
+@exercise.fact("all pairs, each example with itself too, give the examples' mean and variance")
 def _(function, rng):
     x = random_features(rng, 6, 2)
     pairs = np.array([[one, other] for one in x for other in x])
@@ -39,6 +39,6 @@ you average the standard deviations; average the variances
     variances.mean(axis=0) → np.sqrt(variances).mean(axis=0) ** 2
 you add the variance of the means; the factor m/(m − 1) alone makes the estimate right
     variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
-you add the variance of the means in place of the factor m/(m − 1)
+you add the variance of the means; the formula has the factor m/(m − 1) in place of it
     m / (m - 1) * variances.mean(axis=0) → variances.mean(axis=0) + means.var(axis=0)
 """)

@@ -19,7 +19,7 @@ def _(rng):
         yield {"values": values, "rho": round(rng.uniform(0.55, 0.95), 2), "start": start}
 
 
-@exercise.fact("the weight of a value is multiplied by ρ with each later value")
+@exercise.fact("with a start given, a value has the weight (1 − ρ)ρᵏ in the average k values later")
 def _(function, rng):
     values = np.zeros((9, 1))
     values[2] = 1.0
@@ -35,7 +35,7 @@ exercise.help(r"""
    append the new average to a list. Turn the list into an array at the end.
 you take a start of 0 for none; test `start is None`
     start is None → start is None or not np.any(start)
-you divide by 1 − ρᵗ, as the bias correction of Adam does; do not divide
+you divide by 1 − ρᵗ, as Adam does; do not, and without a start begin with the first value
     values[0] if → np.zeros(values.shape[1]) if
     append(average) → append(average / (1 - rho ** (len(averages) + 1)))
 you mix each value with the value before it; mix it with the average
@@ -46,7 +46,7 @@ your first row is the start; it is the average after the first value
     averages = [] → averages = [average] ; in values: → in values[1:]:
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average
     rho * average + (1 - rho) * value → (1 - rho) * average + rho * value
-without a start you begin with zeros and correct, as Adam does; begin with the first value
+without a start you begin with zeros and correct, as Adam does; begin with the first value instead
     values[0] if → np.zeros(values.shape[1]) if
     append(average) → append(average / (1 - rho ** (len(averages) + 1) * (start is None)))
 """)

@@ -31,7 +31,7 @@ def _(rng):
         yield {"weights": network(rng, widths), "x": rng.normal(size=(m, widths[0])).round(2)}
 
 
-@exercise.fact("each layer, on the normalized outputs of the last, has these means and deviations")
+@exercise.fact("each layer, reading the layer before it normalized, has these means and deviations")
 def _(function, rng):
     h, weights, error = rng.normal(1, 1, size=(20, 5)), network(rng, (5, 4, 3, 6)), 0
     for W, mean, std in zip(weights, *function(weights, h), strict=True):
@@ -43,12 +43,12 @@ def _(function, rng):
 exercise.help(r"""
 1. What does the second layer read once the first is normalized, and what did it read before?
 2. Each layer computes and measures its outputs, and hands on its *normalized* outputs.
-3. In a loop: the outputs, their mean and deviation over axis 0, an append for each, the new `x`.
+3. In a loop: $\tanh(xW^T)$, its mean and deviation over axis 0, append both, and the new `x`.
 you measure all layers at once; each has to read the normalized outputs of the layer before it
     (h - mean) / std → h
 you center what the next layer reads, but do not scale it; divide by the deviation, too
     (h - mean) / std → h - mean
-you normalize the outputs before tanh; measure what the next layer reads, behind it
+you measure and normalize before tanh; measure the outputs of tanh, and normalize those
     h = np.tanh(x @ W.T) → h = x @ W.T ; x = (h - mean) / std → x = np.tanh((h - mean) / std)
 you measure and divide by the variance; its root is the standard deviation
     h.std(axis=0) → h.var(axis=0)

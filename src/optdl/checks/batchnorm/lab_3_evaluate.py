@@ -35,7 +35,7 @@ def _(rng):
         yield x, y, size, training, int(rng.integers(1000))
 
 
-@exercise.fact("loss and accuracy are those of all examples at once, whatever the size is")
+@exercise.fact("loss and accuracy are those of all examples in one pass in evaluation mode")
 def _(function, rng):
     x, y, seed = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11), int(rng.integers(1000))
     model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).double()

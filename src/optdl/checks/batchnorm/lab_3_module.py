@@ -69,7 +69,7 @@ def _(rng):
     yield _case(rng, 2, {"momentum": None})
 
 
-@exercise.fact("all of it is that of nn.BatchNorm1d, and of nn.BatchNorm2d for images")
+@exercise.fact("parameters, buffers, outputs and gradients are those of nn.BatchNorm1d, and of 2d")
 def _(kind, rng):
     equal = {"momentum": None}
     theirs = (nn.BatchNorm1d, 0, {}), (nn.BatchNorm1d, 0, equal), (nn.BatchNorm2d, 2, {})
@@ -85,7 +85,7 @@ exercise.help(r"""
    vector over `x`, reshape it to its length on axis 1 and to 1 on all other axes.
 3. In training, compute the mean and the variance of the minibatch and, without autograd, move each
    running average by $s$ times the difference. Otherwise use the averages. Normalize in both cases.
-your running variance averages the biased variance; average the unbiased one, over count − 1
+your running variance averages the biased variance; average the unbiased one, k/(k − 1) · σ²
     var * count / (count - 1) → var
 you normalize with the unbiased variance; in training divide by the biased one
     , unbiased=False → ; var * count / (count - 1) → var
@@ -113,7 +113,7 @@ you take the momentum 0 for None, as `momentum or …` does; ask whether it `is 
     if share is None: → if not share:
 your ε is always the same; keep the `eps` that the constructor is given
     = momentum, eps → = momentum, 1e-5
-your share is always the same; keep the `momentum` that the constructor is given
+each `momentum` but None gives you the share 0.1; keep the one that the constructor is given
     = momentum, eps → = 0.1 if momentum is not None else None, eps
 you give the old average the weight `momentum`; here it is the weight of the new value
     share = self.momentum → share = None if self.momentum is None else 1 - self.momentum

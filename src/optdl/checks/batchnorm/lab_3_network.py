@@ -61,7 +61,7 @@ def _(rng):
         yield tuple(widths), normalized, options, x, y, int(rng.integers(1000))
 
 
-@exercise.fact("without normalization the scores are W₂ ReLU(W₁ x + b₁) + b₂")
+@exercise.fact("without normalization, two layers have the state and scores of two linear layers")
 def _(kind, rng):
     x, y, seed = rng.normal(size=(6, 3)), rng.integers(0, 2, size=6), int(rng.integers(1000))
     plain = fill(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double(), seed)
@@ -89,7 +89,7 @@ hidden layers of one width share a normalization, the same module; each layer ha
     momentum=momentum)) → momentum=momentum)))
 your network ends with a softmax, which cross_entropy applies itself; return the scores
     return self.layers(x) → return self.layers(x).softmax(dim=1)
-your layers are those of a plain list, which a module does not know; put them into `nn.Sequential`
+there are layers that your module does not know; put all of them into one `nn.Sequential`
     = nn.Sequential(*layers) → = lambda x, run=nn.Sequential(*layers): run(x)
 you normalize with `nn.BatchNorm1d`, whatever class you are given; call `normalization`
     append(normalization(widths → append(nn.BatchNorm1d(widths

@@ -35,7 +35,7 @@ def _(rng):
         yield batches, count == 4, momenta, training, int(rng.integers(1000))
 
 
-@exercise.fact("PyTorch's own update_bn leaves the same")
+@exercise.fact("PyTorch's normalizations are left as torch's `update_bn` leaves them")
 def _(function, rng):
     def of_torch(model, batches):
         torch.optim.swa_utils.update_bn(batches, model)
@@ -51,19 +51,19 @@ exercise.help(r"""
    the first minibatch has the share 1, and it replaces the old averages.
 3. Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass all
    minibatches through the network in training mode without gradients, and restore both.
-your network passes the minibatches in the mode in which it comes; call `model.train()` first
+you pass the minibatches in the mode in which the network comes; call `model.train()` first
     model.train() → pass
 your layers go on from their old averages and counts; set num_batches_tracked to 0 first
     layer.num_batches_tracked.zero_() → pass
-you call a method that PyTorch's classes have and yours lack; set num_batches_tracked to 0
+you call a method that a class of your own may lack; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → layer.reset_running_stats()
-you leave the network as it was; change the one that you are given, not a copy of it
+your averages stay as they are; pass the minibatches through the network itself, in training mode
     layers = → return\n    layers =
 your layers keep their momentum, so that old averages still count; set it to None for the pass
     layer.momentum = None → pass
-you find certain classes only; a normalization is any module that has the attribute `running_mean`
-    hasattr(one, "running_mean") → isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)
-you go through the children of the network and miss layers within them; take `model.modules()`
+you miss a normalization; take each module that has the attribute `running_mean`, of any class
+    hasattr(one, "running_mean") → isinstance(one, torch.nn.BatchNorm1d)
+you miss normalizations that lie deeper than the first level; take `model.modules()`
     model.modules() → model.children()
 your statistics are those of the first minibatch; go through all of them
     model(x) → model(x)\n        break
@@ -77,7 +77,7 @@ you join all examples into one minibatch; here the statistics of the minibatches
     in batches: → in [torch.cat(list(batches))]:
 you set the averages back and not the count of the minibatches; set num_batches_tracked to 0
     layer.num_batches_tracked.zero_() → _ = layer.running_mean.zero_(), layer.running_var.fill_(1)
-you go by the name of a class; a normalization is any module that has the attribute `running_mean`
+you miss a normalization; take each module that has the attribute `running_mean`, of any class
     hasattr(one, "running_mean") → "BatchNorm" in type(one).__name__
 the momentum 1/T leaves some of the start and weighs minibatches unequally; the t-th needs 1/t
     training = model.training → training, batches = model.training, list(batches)

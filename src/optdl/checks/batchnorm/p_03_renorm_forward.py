@@ -51,12 +51,12 @@ you do not multiply d by γ; the output is γ(x̂s + d) + β
 you multiply d by s; the corrected value is x̂s + d
     (normalized * s + d) → (normalized + d) * s
 your output is that of plain batch norm; correct x̂ to x̂s + d
-    (normalized * s + d) → normalized ; gamma * s / batch_std → gamma / batch_std
+    (normalized * s + d) → normalized
 you take a root of `std`; it is σ already, and nothing is added to it
     s, d = → std = np.sqrt(std + eps)\n    s, d =
-your output is right, but the factor in your pair lacks s; it is γs/σ_B
+the factor in your pair lacks s; it is γs/σ_B
     gamma * s / batch_std → gamma / batch_std
-your output is right, but your pair has x̂s + d in place of x̂, through which the gradient passes
+your pair has x̂s + d in place of x̂, through which the gradient passes
     (normalized, gamma → (normalized * s + d, gamma
 your output is right, but the variance in your σ_B divides by m − 1; divide by m
     x.var(axis=0) → x.var(axis=0, ddof=1)

@@ -24,7 +24,7 @@ def _(rng):
         yield W.round(2), h.round(2), rng.uniform(1, 4, size=(m, o)).round(2)
 
 
-@exercise.fact("the gradient is orthogonal to each row of W, and that at 8W is an eighth of it")
+@exercise.fact("its rows are orthogonal to those of W, and at 8W it is an eighth of that at W")
 def _(function, rng):
     W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
     gradient, large = (np.asarray(function(some, h, upstream)) for some in (W, 8 * W))
@@ -51,7 +51,7 @@ your σ divides by m − 1; batch norm divides by m
     z.std(axis=0) → z.std(axis=0, ddof=1)
 you do not divide by σ, the standard deviation of hWᵀ
     - along) / std → - along)
-you hold mean and variance constant, and take away the part along w; both depend on W instead
+you project a gradient with constant mean and variance; let both depend on W, as in exercise 3
     return back.T @ h → G = (upstream / std).T @ h\n
         return G - np.sum(G * W, axis=1)[:, None] / np.sum(W**2, axis=1)[:, None] * W
 """)

@@ -20,7 +20,7 @@ def _(rng):
         yield {"u": rng.permuted(u, axis=-1), "p": p}
 
 
-@exercise.fact("the mask has mean 1, whatever p is")
+@exercise.fact("1000 draws spread evenly over [0, 1) give a mask of mean 1")
 def _(function, rng):
     u = rng.permutation((np.arange(1000) + 0.5) / 1000)
     means = [np.mean(function(u, p)) for p in (0.0, 0.1, 0.5, 0.8)]

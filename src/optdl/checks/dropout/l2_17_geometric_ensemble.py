@@ -23,7 +23,7 @@ def exercise(W, b, x, keep):
 exercise.cases(layer_cases)
 
 
-@exercise.fact("with one input the two subnetworks have the weights `keep` and 1 − `keep`")
+@exercise.fact("with one input it is π₁^keep π₀^(1 − keep), normalized; π₀ is without the input")
 def _(function, rng):
     W, b, x = rng.normal(size=(3, 1)), rng.normal(size=3), rng.normal(size=1)
     there, gone = np.exp(W[:, 0] * x[0] + b), np.exp(b)

@@ -31,7 +31,7 @@ def _(rng):
         yield W, V, x, rng.integers(c, size=(t, m)), masks, float(rng.choice([0.2, 0.3, 0.5]))
 
 
-@exercise.fact("at V = 0 a step leaves W as it is, and V moves by lr times (Y − 1/c)ᵀ H / m")
+@exercise.fact("from V = 0 a step leaves W as it is, and gives V = lr (Y − 1/c)ᵀ H / m")
 def _(function, rng):
     W, x = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
     mask = 2.0 * rng.integers(2, size=(4, 3))

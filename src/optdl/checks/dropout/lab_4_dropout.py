@@ -48,9 +48,9 @@ def _(rng):
 @exercise.fact("an entry is kept where u ≥ p, for the draws u of a generator with this seed")
 def _(kind, rng):
     x, p, seed = rng.normal(size=(20, 30)), float(rng.uniform(0.2, 0.8)), int(rng.integers(1000))
-    y, _, evaluated, _ = exercise.observe(kind, x, p, seed, ("train", "eval"), "float64")[0]
+    y, *_ = exercise.observe(kind, x, p, seed, ("train", "eval"), "float64")[0]
     draws = torch.rand(20, 30, generator=torch.Generator().manual_seed(seed)).numpy()
-    return np.array_equal(y != 0, draws >= p) and np.array_equal(evaluated, x)
+    return np.array_equal(y != 0, draws >= p)
 
 
 exercise.help(r"""
@@ -61,9 +61,9 @@ exercise.help(r"""
    $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.
 you drop an entry whose u equals p; it is dropped only where u < p
     >= self.p → > self.p
-you drop entries in evaluation mode, too; ask `self.training`, not `self.train`, which is a method
+you drop entries in evaluation mode, too; return `x` where `self.training` is false
     self.training → self.train
-you drop nothing in training, or only in evaluation mode; `self.training` is true in training
+you drop entries in evaluation mode and not in training; `self.training` is true in training
     not self.training → self.training
 you divide by p, the probability of dropping; divide by 1 − p
     / (1 - self.p) → / self.p
@@ -87,12 +87,12 @@ your mask is the same in each call; make the generator once, in `__init__`, and 
 you draw a mask in evaluation mode, too, which advances the generator for nothing; return x first
     return x\n        k
     → torch.rand(x.shape, generator=self.generator)\n            return x\n        k
-you draw in the dtype of x, which gives other numbers; draw in torch's default, without `dtype=`
+you draw in the dtype of x, which gives other numbers; draw with `torch.rand`, without `dtype=`
     x.shape, → x.shape, dtype=x.dtype,
 no gradient passes your layer; use x itself in `forward`, without `detach()`, `.data` or `no_grad`
     return x * → return x.detach() *
 your generator begins with a seed of its own; give it yours with `manual_seed(seed)`
     .manual_seed(seed) →
-your mask is in float32, and the output with it; the output has the dtype of x
+your scaled mask is in float32: it rounds the output, or changes its dtype; use the dtype of x
     x * kept / (1 - self.p) → kept.float() / (1 - self.p) * x
 """)

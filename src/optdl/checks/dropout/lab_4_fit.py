@@ -48,7 +48,7 @@ def _(rng):
         yield x, y, epochs + int(rng.integers(2)), lr, batch, int(rng.integers(1000)), stops
 
 
-@exercise.fact("at a learning rate of 0 the validation loss of each epoch is that of the network")
+@exercise.fact("at a rate of 0 each validation loss is that of the first weights, without dropout")
 def _(function, rng):
     seed, x, y = int(rng.integers(1000)), rng.normal(size=(11, 4)), rng.integers(0, 2, size=11)
     _, (_, checked), _, weights, *_ = exercise.observe(function, x, y, 3, 0.0, 3, seed, 0)
@@ -83,7 +83,8 @@ you draw the order of the examples once; draw a new one in each epoch
 you take the examples in their order; draw a new order in each epoch
     torch.randperm(len(y), generator=generator) → torch.arange(len(y))
 you shuffle the examples and not their labels; take the same rows of both
-    y[rows]) → y[: len(rows)])
+    rows in torch.split(order, batch): → rows, own in zip(order.split(batch), y.split(batch)):
+    y[rows]) → own)
 you leave out examples where `batch` does not divide their number; the last minibatch is smaller
     , batch): → , batch)[: len(y) // batch]:
 your training loss weighs a small last minibatch too much; weight each by its number of examples

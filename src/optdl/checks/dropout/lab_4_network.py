@@ -31,7 +31,7 @@ def _(rng):
         yield x, sizes, p, int(rng.integers(1000))
 
 
-@exercise.fact("in evaluation mode the rate and the seed have no effect on the scores")
+@exercise.fact("in evaluation mode the new network has the scores of the given one")
 def _(function, rng):
     x, sizes, seed = rng.normal(size=(5, 4)), [4, 6, 6, 3], int(rng.integers(1000))
     *_, scores = exercise.observe(function, x, sizes, 0.7, seed)

@@ -34,7 +34,7 @@ def _(rng):
         yield x, p, int(rng.integers(2, 6)), int(rng.integers(1000)), comes
 
 
-@exercise.fact("4000 passes come near the mean over all masks, and without dropout nothing varies")
+@exercise.fact("4000 passes have mean and deviation near those over all masks, or without dropout")
 def _(function, rng):
     x, seed = rng.normal(size=(1, 2)), int(rng.integers(1000))
     model = fill(nn.Sequential(nn.Linear(2, 2)).double(), seed)
@@ -78,7 +78,7 @@ your softmax goes over the examples; the probabilities of each example add up to
     softmax(dim=1) → softmax(dim=0)
 you compute one pass and repeat it; draw new masks for each pass
     [model(x).softmax(dim=1) for _ in range(passes)] → [model(x).softmax(dim=1)] * passes
-you divide by the number of passes; the standard deviation here divides by one less, as `std` does
+your deviation divides by T; here it divides by T − 1, as `std` does
     std(dim=0) → std(dim=0, correction=0)
 you switch on layers of other names, such as `nn.Dropout1d`; the name of the class is Dropout
     type(module).__name__ == "Dropout" → "Dropout" in type(module).__name__

@@ -60,7 +60,7 @@ def _(rng):
     yield (rng.integers(0, 40, size=12) / 4).tolist(), int(rng.integers(2, 5)), 0.5
 
 
-@exercise.fact("the best and the last epoch are those of the definition, from the whole history")
+@exercise.fact("what `update` returns and `restore` brings back is that of the definition")
 def _(kind, rng):
     patience, losses = int(rng.integers(1, 4)), rng.permutation(8).astype(float)
     best = [int(np.argmin(losses[: k + 1])) for k in range(8)]
@@ -104,7 +104,7 @@ you take NaN for a new best loss; ask whether the loss is smaller, not whether i
     if loss < → if not loss >=
 you take the first loss for the best whatever it is; one that is NaN or +∞ never is a new best loss
     if loss < → if not self.state or loss <
-an epoch whose loss is NaN is one without a new best loss; count it
+you do not count an epoch whose loss is NaN; it is one without a new best loss
     else: → elif loss == loss:
 you keep the weights once, at the first loss; keep them at each new best loss
     self.state = {name → self.state = self.state or {name
@@ -116,7 +116,7 @@ your `update` returns nothing; `return` whether training should stop
     return self.waited >= self.patience → pass
 your `restore` gives away the tensors that you keep; load copies of them, without `assign=True`
     (self.state) → (self.state, assign=True)
-an epoch whose loss is NaN or ∞ counts, too: it is one without a new best loss
+you do not count an epoch whose loss is NaN or ∞; it is one without a new best loss
     if loss < self.best → if not abs(loss) < np.inf:\n            return False\n
             if loss < self.best
 """)

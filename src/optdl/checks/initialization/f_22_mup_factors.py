@@ -23,7 +23,7 @@ def _(rng):
         yield {"widths": widths, "base": base}
 
 
-@exercise.fact("with 4 times the width the first layer keeps both, others a quarter of the rate")
+@exercise.fact("with 4 times the width the rates of three layers have 1, ¼, ¼, the deviations 1, 1, ½")
 def _(function, rng):
     n = int(rng.integers(4, 90))
     scales, rates = function([7, 4 * n, 4 * n, 3], [7, n, n, 3])
@@ -34,8 +34,10 @@ exercise.help(r"""
 1. The weights of layer $\ell$ connect $n_{\ell-1}$ inputs to $n_\ell$ units. Which of the two is
    the fan-in, and of which layer is it the same in both networks?
 2. The factor on a rate is the narrow fan-in over the wide one, layer by layer; it is 1 in the
-   first. Of the deviations only that of the last layer has a factor, a root.
-3. Leave out the last entry of both lists, and divide one by the other. The rest is ones.
+   first. Of the deviations only the last has a factor other than 1, the root of its rate's factor.
+3. For the rates divide `base[:-1]` by `widths[:-1]`. The deviations are ones, the last is a root.
+the last deviation lacks its factor, the root of the factor on its rate
+    scales[-1] = np.sqrt(rates[-1]) → pass
 you divide by the fan-out; the rate of a layer falls with its fan-in
     np.divide(base[:-1], widths[:-1]) → np.divide(base[1:], widths[1:])
 you scale the deviations of all layers; before the last layer s/√n stays as it is

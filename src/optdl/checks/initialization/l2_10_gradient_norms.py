@@ -45,7 +45,7 @@ def _(rng):
         yield {"weights": weights, "x": x, "upstream": upstream, "name": name}
 
 
-@exercise.fact("with orthogonal weights a sigmoid layer passes at most a quarter of the norm")
+@exercise.fact("with orthogonal weights and the sigmoid each norm is at most a quarter of the next")
 def _(function, rng):
     orthogonal = [np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(5)]
     norms = np.asarray(function(orthogonal, rng.normal(size=4), rng.normal(size=4), "sigmoid"))
@@ -66,7 +66,7 @@ you return the norms of ∂L/∂z; return those of ∂L/∂h
     norms.append(np.linalg.norm(upstream)) → norms.append(np.linalg.norm(delta))
 the slope of the ReLU at 0 is 0; test z > 0
     z > 0 → z >= 0
-you multiply by the slopes of a layer behind its weights; multiply by φ′(z) first, then by Wᵀ
+you multiply by W_ℓᵀ, then by φ′ of layer ℓ − 1; multiply by φ′(z_ℓ) first, then by W_ℓᵀ
     slopes[::-1], strict → [*slopes[-2::-1], 1], strict ; delta = s * upstream → delta = upstream
     W.T @ delta → s * (W.T @ delta)
 """)

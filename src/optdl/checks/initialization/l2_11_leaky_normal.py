@@ -38,7 +38,7 @@ you multiply by the factor that the layer keeps; the variance has to undo it: di
     2 / ((1 + slope**2) * fan_in) → (1 + slope**2) / 2 / fan_in
 you divide by fan_out; to keep the signal forward, divide by fan_in
     * fan_in)) → * fan_out))
-this is the variance; NumPy expects the standard deviation
+you pass the variance; `rng.normal` expects the standard deviation, its root
     np.sqrt(2 / ((1 + slope**2) * fan_in)) → 2 / ((1 + slope**2) * fan_in)
 you average the slopes; the mean square keeps (1 + a²)/2 of itself
     slope**2 → slope

@@ -34,7 +34,7 @@ exercise.help(r"""
 1. How many means and variances are there for $d$ features, and which examples do they describe?
 2. The means and the variances are arrays with $d$ entries, taken along the axis of the examples.
    Broadcasting applies them to every row of an array, so no loop is needed.
-3. Along axis 0 of `train`, take the mean and the root of variance plus `eps`, for both arrays.
+3. Along axis 0 of `train` take the mean, and the root of variance plus `eps`; use both twice.
 you normalize the other examples by their own statistics; use the training set's
     (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
 your statistics include the other examples; use the training set alone
@@ -50,7 +50,7 @@ you take one mean and one variance of all features; each feature has its own
     mean(axis=0) → mean() ; var(axis=0) → var()
 you do not subtract the mean from the other examples; subtract that of the training set
     (other - mean) → other
-you overwrite `train` before its statistics normalize `other`; compute them first
+you normalize `other` by statistics of the normalized `train`; take those of `train` as it came
     return (train - mean) / std, (other → train = (train - mean) / std\n
         mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)\n    return train, (other
 """)

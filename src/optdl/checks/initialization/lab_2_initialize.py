@@ -31,7 +31,7 @@ def _(rng):
         yield kind, sizes.tolist(), gain, int(rng.integers(1000))
 
 
-@exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")
+@exercise.fact("with ReLU's gain and the same generator, weights are as of `kaiming_normal_`")
 def _(function, rng):
     def torchs(model, gain, generator):
         for layer in model[0], model[2], model[5]:
@@ -48,7 +48,7 @@ exercise.help(r"""
    entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.
 3. Go through `model.modules()`. For each linear or convolutional layer, draw the weight in place,
    with mean 0, this deviation and the generator; then set the bias, if there is one, to zero.
-you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root
+your standard deviation is gain² / fan_in, the variance; take its root, gain / √fan_in
     gain / fan_in**0.5 → gain**2 / fan_in
 you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in
     fan_in**0.5 → fan_in
@@ -62,7 +62,7 @@ you draw from the uniform distribution on ± the standard deviation; draw from t
     normal_(0, gain / fan_in**0.5, → uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,
 you draw from torch's global generator; pass `generator=generator`, whose seed decides the weights
     , generator=generator →
-you look at the outermost modules only; `modules()` and `named_modules()` give those within, too
+you leave out the inner layer, which has no biases; go through `modules()`, and draw each
     model.modules() → model.children()
 you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too
     nn.Linear | nn.Conv2d → nn.Linear

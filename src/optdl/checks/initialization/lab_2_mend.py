@@ -46,7 +46,7 @@ def _(rng):
         yield [0.0, 0.5, rounded][number], widths, x, int(rng.integers(1000))
 
 
-@exercise.fact("all linear outputs have the standard deviation 1 afterwards")
+@exercise.fact("all linear outputs on `x` have the standard deviation 1 afterwards")
 def _(function, rng):
     case = 0.1, [8] * 6, rng.normal(size=(20, 5)), int(rng.integers(1000))
     deviations = exercise.observe(function, *case)[2]
@@ -63,11 +63,11 @@ you measure all layers before you scale any; scale a layer before you measure th
     layer.weight.div_( → layer.scale = (
     handle.remove()
     → handle.remove()\n    for layer in layers:\n        layer.weight.div_(layer.scale)
-your hook scales a layer after its output is computed, which the next one reads; use a pre-hook
+you hand on a layer's output from before you scale it; scale first, as in a pre-hook
     (layer, inputs) → (layer, inputs, output) ; forward_pre_hook → forward_hook
 you divide by the variance; divide by the standard deviation
     output.std( → output.var(
-your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`
+your standard deviation divides by N − 1; divide by the number N of values, with `correction=0`
     correction=0 → correction=1
 you measure the root of the mean square; the standard deviation is measured from the mean
     output.std(correction=0) → output.square().mean().sqrt()
@@ -82,11 +82,11 @@ you set the biases to zero after you have measured, so they enter your factor; d
     layer.weight) → layer.weight, layer.bias)\n        layer.bias.zero_()
 you scale a layer of equal weights, whose units stay alike, or become nan; draw it anew
     (layer.weight == layer.weight[0, 0]).all() → False
-you draw a layer anew if its weights are zero; units are equal wherever all weights are alike
+you draw a layer anew only if its weights are zero; do so whenever all of them are equal
     == layer.weight[0, 0] → == 0
-you ask whether the weights' deviation is 0, which rounding hides; compare the weights with one
+you miss equal weights where a mean or deviation is rounded; compare all with one, `weight[0, 0]`
     (layer.weight == layer.weight[0, 0]).all() → layer.weight.std() == 0
-you draw the weights of a layer row by row; draw all of them by one call
+you draw the weights of a layer in several calls; draw all of them by one call
     layer.weight.normal_( → _ = [row.normal_(
     generator=generator) → generator=generator) for row in layer.weight]
 you draw every layer anew; keep the weights that can be scaled

@@ -33,7 +33,7 @@ def _(rng):
         yield x, y, int(rng.integers(1000)), optimizer, last
 
 
-@exercise.fact("for gradient descent it is rate · ‖g‖ / ‖θ‖, and of weights with two axes or more")
+@exercise.fact("in a first step of gradient descent it is rate · ‖g‖ / ‖θ‖, for two axes or more")
 def _(function, rng):
     def of_gradients(model, optimizer, x, y):
         loss = nn.functional.cross_entropy(model.train()(x), y)
@@ -52,13 +52,12 @@ exercise.help(r"""
    any optimizer is the difference between the weights after the step and copies from before it.
 3. After `backward`, copy each parameter with two axes or more, and take the step. For each of them,
    divide the norm of its change by that of its copy, and return the number under its name.
-you keep the weights without a copy, and they change with the step; add `clone()`
+the weights before and after are the same numbers; copy them with `clone()` before the step
     detach().clone() → detach()
-    without `clone` or `copy`, else your weights do not differ; copy them before the step
 you never take the step; call `optimizer.step()`
     optimizer.step() → pass
-    without `.step(`, else your weights stay as they are; take a step of the optimizer between the
-     copies and the differences
+    without `.step(`, else your weights stay as they are; take the step after `backward`,
+     while its gradients are there
 you keep earlier gradients, and `backward` adds to them; call `optimizer.zero_grad()` first
     optimizer.zero_grad() → pass
 your step is taken in evaluation mode; call `model.train()` first, as for each training step

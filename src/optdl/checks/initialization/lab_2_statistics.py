@@ -48,7 +48,7 @@ def _(rng):
         yield widths, x, int(rng.integers(1000)), training
 
 
-@exercise.fact("`mean` and `std` are over all N outputs, `std` with N; `dead` is a share of units")
+@exercise.fact("`mean`, `std` of all N, and `dead` units are those of outputs in evaluation mode")
 def _(function, rng):
     def of_outputs(model, x):
         outputs = layer_outputs(model.eval(), x)
@@ -81,7 +81,7 @@ you measure after the pass, when a module in place has overwritten outputs; meas
     mean, std → found[name] = h\n        return hook\n    def measured(h):\n            mean, std
     found[name] = { → return {
     return found → return {name: measured(h) for name, h in found.items()}
-your standard deviation divides by m − 1; divide by the number m of values, with `correction=0`
+your standard deviation divides by N − 1; divide by the number N of values, with `correction=0`
     correction=0 → correction=1
 you take the mean of the units' standard deviations; take one over all examples and units
     h.std(correction=0) → h.std(dim=0, correction=0).mean()

@@ -29,7 +29,7 @@ def _(rng):
         yield objective(rng, n), random_start(rng, n), rates.tolist(), alpha, decay
 
 
-@exercise.fact("where the gradient is zero, a step multiplies θ by 1 − ηω")
+@exercise.fact("with a gradient that is zero everywhere, each step multiplies θ by 1 − ηω")
 def _(function, rng):
     start, rates = random_start(rng, 3), rng.uniform(0.05, 0.3, size=6).tolist()
     path = function(partial(constant, np.zeros(3)), start, rates, 0.9, 0.4)

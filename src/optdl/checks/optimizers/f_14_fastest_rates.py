@@ -40,6 +40,6 @@ your rates follow linear scaling at every size; it ends as η comes near 2/λ
     (sizes + critical) → critical
 your rates follow linear scaling up to 2/λ; the exact rate approaches 2/λ little by little
     sizes / (sizes + critical) → np.minimum(sizes / critical, 1)
-your rates follow the square root of n; the variance of a minibatch gradient is σ²/n
+your rates take the root of n/(n + c); they are 2/λ times the fraction itself
     sizes / (sizes + critical) → np.sqrt(sizes / (sizes + critical))
 """)

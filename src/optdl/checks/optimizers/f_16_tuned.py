@@ -38,21 +38,21 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which array may decide on the rate, and which gives a number not made too good by the choice?
-2. Take the mean of `search` over the seeds, `nan` with a diverged run: `np.nanargmin` passes it.
+2. The mean of a row of `search` with a diverged run is `nan`; `np.nanargmin` ignores such means.
 3. With the row of the rate, return the rate, its mean of `again`, and whether it is not at an end.
 you leave diverged runs out of the mean, and a rate that often diverges can win; it must not
     np.mean(search → np.nanmean(search
     with `nanmean` or `isnan` or `isfinite`, else a rate with a diverged run can win your search
-you number the rates that have not diverged; the row has to be that of all rates
+you number only the rates without a diverged run; number all of them, as the rows do
     np.nanargmin(np.mean(search, axis=1)) → np.argmin(np.mean(search[~np.isnan(search).any(1)], 1))
 you choose by the best single run; choose by the mean over the seeds
     np.mean(search → np.min(search
 you take means over the rates; each row of `search` is a rate, so take them over axis 1
     search, axis=1 → search, axis=0
-you choose a rate that diverged: np.argmin takes nan for the smallest number
+you choose the first rate that has a nan; leave such rates out, as np.nanargmin does
     np.nanargmin → np.argmin
 you leave out the rates that have diverged; inside is neither the first nor the last of all rates
     0 < best < len(rates) - 1 → 0 < sum((ok := np.isfinite(search.sum(1)))[:best]) < sum(ok) - 1
-you report the lowest error of the new runs; report that of the rate that the search has chosen
+you report the lowest mean of the new runs; report that of the rate that the search has chosen
     np.mean(again[best]) → np.min(np.mean(again, axis=1))
 """)

@@ -57,7 +57,7 @@ your β₁ and β₂ weigh the new gradient, as in the second lecture; here they
     theta, m, path = start → beta1, beta2 = 1 - beta1, 1 - beta2\n    theta, m, path = start
 you shrink the new θ; only the old one shrinks
     theta - lr * (u + decay * theta) → (1 - lr * decay) * (theta - lr * u)
-you add ωθ to the gradient, where m and the sign take it in; the decay stands outside of both
+you add λθ to the gradient, where m and the sign take it in; the decay stands outside of both
     g = gradient(theta) → g = gradient(theta) + decay * theta ; (u + decay * theta) → u
 your sign of 0 is 1; it is 0, so that such an entry moves by the decay alone: `np.sign`
     u = np.sign( → u = np.where(1, 2.0, 0) * np.heaviside(

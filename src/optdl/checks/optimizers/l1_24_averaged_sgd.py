@@ -37,7 +37,7 @@ def _(rng):
         yield gradient, random_start(rng, int(n)), batches, first, last, tau
 
 
-@exercise.fact("under a constant gradient and a constant rate the mean moves at half the speed")
+@exercise.fact("with gradient −1, η = 0.2 and τ = 4 the rows are 0, 0.2, 0.4, 0.6, 0.8, 0.9, 1, …")
 def _(function, rng):
     batches = [np.zeros((2, 1))] * 12
     path = np.asarray(function(partial(constant, -np.ones(1)), np.zeros(1), batches, 0.2, 0.2, 4))
@@ -59,7 +59,7 @@ your mean begins with the start; it begins with the iterate of step τ
     path[tau : t + 1] → path[: t + 1]
 your mean begins one iterate late; the iterate of step τ belongs to it
     path[tau : t + 1] → path[min(tau + 1, t) : t + 1]
-you average from the first step on; before step τ return the iterates themselves
+you average from the start on; keep the rows before step τ, and begin the mean at θ_τ
     path[:tau] + means → [np.mean(path[: t + 1], axis=0) for t in range(len(path))]
 you return the iterates; from step τ on return their mean
     path[:tau] + means → path

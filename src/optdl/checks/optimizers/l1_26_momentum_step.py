@@ -25,7 +25,7 @@ def _(rng):
         yield objective(rng, n), theta, v, lr, alpha, nesterov
 
 
-@exercise.fact("under a constant gradient g the velocity grows to −ηg (1 − αᵗ)/(1 − α)")
+@exercise.fact("under a constant gradient g, t steps from v = 0 give v = −ηg (1 − αᵗ)/(1 − α)")
 def _(function, rng):
     g, theta, v = rng.normal(size=3), np.zeros(3), np.zeros(3)
     for _ in range(5):

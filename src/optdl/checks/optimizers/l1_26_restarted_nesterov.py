@@ -38,7 +38,7 @@ def _(rng):
     yield gradient, rng.uniform(1, 2, size=2).round(1), lr, 12 + int(rng.integers(3))
 
 
-@exercise.fact("under a constant gradient g it never restarts, and step t is −ηg (t + 3)/4")
+@exercise.fact("under a constant gradient g step t is −ηg (t + 3)/4")
 def _(function, rng):
     g = rng.normal(size=2)
     path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 20))
@@ -53,7 +53,7 @@ exercise.help(r"""
    add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ to zero.
 you take the gradient at θ; Nesterov takes it at the interim point θ + αv
     gradient(theta + alpha * v) → gradient(theta)
-you never restart; where g·v > 0 the velocity leads uphill, and is set to zero
+you never restart; where g·v > 0 the velocity leads uphill: set v and k to zero
     if g @ v > 0:\n            v, k = np.zeros_like(v), 0 →
 you restart where g·v is 0, too; the loss is flat there, and the velocity goes on
     g @ v > 0 → g @ v >= 0
@@ -61,11 +61,11 @@ your α is one step ahead; the first step after a restart has k = 0, the second 
     k / (k + 3) → (k + 1) / (k + 4)
 your α stays large after a restart; count k from 0 again
     v, k = np.zeros_like(v), 0 → v = np.zeros_like(v)
-you take back the step that leads uphill; keep it, and drop the velocity only
+you take back the step that leads uphill; keep the new θ, and set v and k to zero
     v, k = np → theta = theta - v\n            v, k = np
 you test with the gradient at the new θ; the test uses the g of this step
     g @ v > 0 → gradient(theta) @ v > 0
-you test with the old velocity, before the step; test with the new one
+you test with the velocity from before the step; test with the new one
     g @ v > 0 → g @ (v + lr * g) > 1e-12
 you return the interim points; return θ
     path.append(theta) → path.append(theta + lr * g)

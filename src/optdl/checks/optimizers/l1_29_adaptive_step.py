@@ -24,7 +24,7 @@ def _(rng):
         yield theta, g, root**2, lr, delta, None if fraction is None else fraction * rho
 
 
-@exercise.fact("with δ = 0, r = 0 first and g constant, step t has size η/√t, or η/√(1 − ρᵗ)")
+@exercise.fact("from r = 0, δ = 0 and g constant, step t is −η sign(g) over √t, or √(1 − ρᵗ)")
 def _(function, rng):
     g = random_start(rng, 3)
     for rho in (None, rng.uniform(0.5, 0.95)):

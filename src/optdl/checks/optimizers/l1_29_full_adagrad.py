@@ -40,16 +40,17 @@ exercise.help(r"""
 3. Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, divide
    entry by entry by the roots of the eigenvalues, and multiply by $Q$.
 you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
-    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.sqrt(S), g)
+    values, vectors = np.linalg.eigh(S) → vectors = np.sqrt(S)
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(vectors, g)
 you use Cholesky's factor of S, which depends on the axes; take the symmetric root (eigenvectors)
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(np.linalg.cholesky(S), g)
-you solve with S itself; AdaGrad divides by the root of the sum
+your step is S⁻¹g; AdaGrad divides by the root of the sum: S^(−1/2) g
     / np.sqrt(values) → / values
 you multiply by the root of S; divide by it
     / np.sqrt(values) → * np.sqrt(values)
 your path is that of AdaGrad with one rate for each entry; S and its root are whole matrices
     np.outer(g, g) → np.diag(g * g)
-g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer(g, g)
+you add the number g·g to each entry of S; add the matrix g gᵀ, np.outer(g, g)
     np.outer(g, g) → g @ g
 your S has the newest product alone; add to the S of the step before
     S = S + np → S = delta * np.eye(len(g)) + np
@@ -61,6 +62,7 @@ you forget to turn back: the quotient belongs to the eigenvectors; multiply by t
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → ((vectors.T @ g) / np.sqrt(values))
 you add δI in each step; S starts at δI, and only products g gᵀ are added
     S = delta * → S = 0 * ; np.outer(g, g) → np.outer(g, g) + delta * np.eye(len(g))
-S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues
-    vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.abs(S) ** -0.5 @ g
+you take the power of each entry of S; that of a matrix acts on its eigenvalues
+    values, vectors = np.linalg.eigh(S) → vectors = S**-0.5
+    vectors @ ((vectors.T @ g) / np.sqrt(values)) → vectors @ g
 """)

@@ -30,7 +30,7 @@ def _(rng):
     return iter((first | {"alpha": 0.0}, *others))
 
 
-@exercise.fact("a constant gradient has no variance, so its last steps are −ηg/√δ")
+@exercise.fact("with α = 0, ρ = ½ and a constant g, step 80 is −ηg/√δ, as the variance is 0")
 def _(function, rng):
     g = rng.normal(size=2)
     path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 0.5, 0.04, 0.0, 80))

@@ -63,7 +63,7 @@ exercise.help(r"""
 2. Compute what depends on $\theta$ alone first. How often you halve is not known: use `while`.
 3. Let `np.linalg.solve` solve the system with the matrix $H + \mu I$ and the right-hand side $-g$.
    Set $\eta$ to 1, halve it while the inequality of the task is true, and move by $\eta d$.
-you take the whole step always; halve it until the test of the task holds
+you take the whole step always; halve η as long as the inequality of the task is true
     while value(theta + lr * d) > value(theta) + lr * (g @ d) / 4:\n            lr = lr / 2 →
 you accept a smaller decrease than the task; the loss must fall by a quarter of −η g·d
     + lr * (g @ d) / 4 →
@@ -77,7 +77,7 @@ you test with the squared length of g; the slope along d is g·d
     lr * (g @ d) / 4 → lr * (-g @ g) / 4
 your first trial is η = ½; begin with η = 1
     lr = 1.0 → lr = 0.5
-you halve once at most; halve until the test holds
+you halve once at most; halve as long as the inequality of the task is true
     while → if
 you multiply by the Hessian; solve the linear system with it
     np.linalg.solve(hessian(theta) + damping * np.eye(len(g)), g)

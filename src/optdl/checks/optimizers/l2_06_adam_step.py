@@ -23,7 +23,7 @@ def _(rng):
         yield theta, g, m, root**2, t, *rng.uniform(low, high).round(2).tolist()
 
 
-@exercise.fact("with δ = 0, from m = r = 0 and under a constant g, each entry of a step has size η")
+@exercise.fact("with δ = 0, from m = r = 0 and under a constant g, each step is −η sign(g)")
 def _(function, rng):
     g, (theta, m, r) = random_start(rng, 3), np.zeros((3, 3))
     for t in range(1, 6):

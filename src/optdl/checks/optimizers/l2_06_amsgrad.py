@@ -34,7 +34,7 @@ def _(rng):
     yield {**first, "gradient": gradient, "start": np.array([3.0, 1.0]), "steps": 10}
 
 
-@exercise.fact("with β₁ = 0 no entry's factor before g ever rises")
+@exercise.fact("with β₁ = 0 each entry's step is −g times a positive factor that never rises")
 def _(function, rng):
     gradient = objective(rng, 3)
     path = np.asarray(function(gradient, random_start(rng, 3), 0.1, 0.0, 0.6, 0.1, 12))
@@ -55,7 +55,7 @@ you correct the bias of the largest r, as torch does; correct first, and keep th
     np.sqrt(largest) → np.sqrt(largest / (1 - beta2**t))
 you keep the largest r and correct no bias of it; keep the largest r̂
     np.maximum(largest, r_hat) → np.maximum(largest, r)
-you put the largest one into the average; r goes on as in Adam, and the largest r̂ is kept beside it
+you put the largest r̂ into the average; r goes on as in Adam, and the largest r̂ stands beside it
     r = beta2 * r + → r = beta2 * largest +
 you take one maximum for all parameters; each entry has its own, with np.maximum
     np.maximum(largest, r_hat) → np.max(np.maximum(largest, r_hat))

@@ -102,7 +102,7 @@ you shrink the weights after the step, and the step with them; shrink them first
     p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
     (r.sqrt() + group["eps"]))
     → (r.sqrt() + group["eps"]))\n                p.mul_(1 - group["lr"] * group["weight_decay"])
-you keep m̂ and r̂, which the next step corrects once more; keep m and r, and name m̂ and r̂ anew
+you keep m̂ and r̂, which the next step corrects once more; keep m and r, and make new m̂ and r̂
     m = state → m = state["m"] = state ; r = state → r = state["r"] = state
 you do not correct r, which begins at 0; divide it by 1 − β₂ᵗ
     / (1 - beta2 ** state["t"]) →

@@ -64,7 +64,7 @@ your velocity is an average, with 1 − α before the gradient; here it is v ←
     * p.grad) → * (1 - group["momentum"]) * p.grad)
 you update the first group of parameters only; go through all `self.param_groups`
     in self.param_groups: → in self.param_groups[:1]:
-your velocity is forgotten from step to step; keep it in `self.state[p]`
+your steps are −η g, without a velocity; keep v in `self.state[p]`: v ← α v − η g
     state["v"].mul_(group["momentum"]).sub_(group["lr"] * p.grad)
     → state["v"] = -group["lr"] * p.grad
 your step is α v − η g with the updated velocity, as in Nesterov momentum; here the step is v
@@ -73,7 +73,7 @@ your learning rate is that of the beginning; read `group["lr"]`, which schedules
     group["lr"] → self.defaults["lr"]
 your momentum is always 0.9; take `group["momentum"]`
     group["momentum"] → 0.9
-your step is the gradient itself; multiply the gradient by the learning rate: v ← α v − η g
+your velocity takes in the whole gradient; multiply it by the learning rate: v ← α v − η g
     .sub_(group["lr"] * p.grad) → .sub_(p.grad)
 you move a parameter without a gradient by its old velocity; skip it, and its velocity stays
     continue → p.grad = torch.zeros_like(p)

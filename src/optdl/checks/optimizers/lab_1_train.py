@@ -37,7 +37,7 @@ def _(rng):
         yield x, y, int(rng.integers(1000)), momentum, given
 
 
-@exercise.fact("in training mode the first loss is the mean of −ln p of the correct classes")
+@exercise.fact("the first loss is the mean of −ln p of the correct classes, in training mode")
 def _(function, rng):
     def by_hand(model, optimizer, batches):
         [(x, y)] = batches

@@ -28,7 +28,7 @@ def _(rng):
         yield objective(rng, n), P, random_start(rng, n), lr, steps
 
 
-@exercise.fact("it begins at the start of θ, and z = P⁻¹θ takes the steps of gradient descent")
+@exercise.fact("P⁻¹ times the rows is gradient descent in z from P⁻¹ times the start of θ")
 def _(function, rng):
     *_, case = exercise.draw(rng)
     gradient, P, start, lr, steps = case.values()
@@ -49,7 +49,7 @@ your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L
     P @ P.T @ → P.T @
 you multiply by P twice; the second factor is its transpose, PPᵀ
     P @ P.T @ → P @ P @
-you solve with PPᵀ; multiply by it
+your step is (PPᵀ)⁻¹∇L; it is PPᵀ∇L
     P @ P.T @ gradient(theta) → np.linalg.solve(P @ P.T, gradient(theta))
 you return z; return θ = Pz
     np.array(path) → np.array(path) @ np.linalg.inv(P).T
