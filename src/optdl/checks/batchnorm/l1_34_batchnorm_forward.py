@@ -31,8 +31,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which entries of `x` belong to one feature, and along which axis do you therefore take the mean?
-2. The mean and the variance have one entry for each feature, shape `(d,)`. NumPy combines such an
-   array with every row of an array of shape `(m, d)`, so no loop is needed.
+2. The mean and the variance have the shape `(d,)`; NumPy combines them with every row of `x`.
 3. Subtract the mean along axis 0, average the squared differences along axis 0, add $\epsilon$ and
    take the root. The differences over this root are $\hat x$; $\gamma$ over it is the factor.
 your variance divides by m − 1; batch norm divides by m

@@ -42,8 +42,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. `cache` holds $\hat x$ and the factor. Which means does the first formula need, along which axis?
-2. It needs two means over the minibatch, each of shape `(d,)`. For $\overline{\delta\hat x}$,
-   multiply $\delta$ and $\hat x$ entry by entry before you take the mean.
+2. For $\overline{\delta\hat x}$, multiply $\delta$ and $\hat x$ entry by entry, then take the mean.
 3. Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the
    difference by the factor. The other gradients are the sums of the products and of `grad`.
 you hold mean and variance constant; both depend on each example

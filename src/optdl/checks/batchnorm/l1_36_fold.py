@@ -36,8 +36,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What is the right-hand side at $h = 0$, and what does this tell you about $\tilde b$?
 2. With $a = \gamma / \sqrt{\sigma^2 + \epsilon}$, which part of the output contains $h$?
-3. Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For the
-   bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.
+3. Turn $a$ into a column for the weight. The bias is $a$ times (`bias` − `mean`), plus `beta`.
 you scale the columns of the weight; each row belongs to one output, so scale the rows
     scale[:, None] * weight → scale * weight
 you divide by the variance; divide by its root, √(σ² + ε)

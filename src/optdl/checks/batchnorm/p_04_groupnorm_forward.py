@@ -38,8 +38,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which entries of `x` share one mean? How many means are there for $m$ examples and $G$ groups?
 2. Reshape `x` to three axes: the example, the group, and the feature within its group.
-3. Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in
-   exercise 2. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.
+3. Normalize along the last axis, restore the shape of `x`, and then apply $\gamma$ and $\beta$.
 your statistics of a group are over all examples; each example has its own
     mean(axis=2 → mean(axis=(0, 2) ; var(axis=2 → var(axis=(0, 2)
 you average across the groups; average within each group

@@ -51,8 +51,7 @@ exercise.help(r"""
    have been changed by them yet. The rest is an ordinary training loop.
 3. Switch to training mode. For each minibatch, clear the gradients, compute the mean loss, run the
    backward pass, precondition if there is a `bnp`, take the step, and append the loss as a number.
-you precondition after the optimizer's step, which has used the plain gradients by then; call
-`bnp.step()` between `backward` and `optimizer.step()`
+you call `bnp.step()` after the optimizer's step; its place is between `backward` and that
     if bnp is not None:\n            bnp.step()\n        optimizer.step()
     → optimizer.step()\n        if bnp is not None:\n            bnp.step()
 you precondition before `backward`, when there are no gradients; call `bnp.step()` right after it

@@ -33,8 +33,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which row vector, multiplied by $\hat w = [b; w]$, gives one example's output $a_j=b+w^Th_j$?
 2. An example contributes its curvature times the outer product of this row; take the mean of them.
-3. Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the
-   diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.
+3. Multiply $\hat H^T$, the diagonal matrix of the curvatures over $N$, and $\hat H$.
 the bias is a parameter too: Ĥ begins with a column of ones
     np.column_stack([np.ones(len(H)), H]) → H
 your bias comes last; in Ĥ = [e, H] it comes first

@@ -31,8 +31,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which axis of `H` runs over the examples, and how many means does a layer with $n$ features need?
 2. The mean and the standard deviation over the examples are vectors; NumPy broadcasts them.
-3. Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over axis
-   0, and put a column of ones in front of the result with `np.column_stack`.
+3. Subtract the mean over axis 0, divide by the deviation, and put a column of ones in front.
 your variance divides by N − 1; here it divides by N
     H.std(axis=0) → H.std(axis=0, ddof=1)
 you divide by the variance; divide by its square root, σ

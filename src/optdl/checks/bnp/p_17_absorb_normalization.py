@@ -31,8 +31,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. If you expand $W\,\dfrac{h-\mu_H}{\sigma_H} + b$, which terms contain $h$, and which do not?
-2. Two affine functions of $h$ agree for every $h$ if their coefficients and their constants agree.
-   So $\hat W$ is whatever multiplies $h$, and $\hat b$ is everything else.
+2. Two affine functions agree for every $h$ if their coefficients and their constants agree.
 3. Divide each column of `W` by its entry of `std`; subtract the new matrix times `mean` from `b`.
 your bias uses W; μ was divided by σ too, so it takes Ŵ
     absorbed @ mean → W @ mean

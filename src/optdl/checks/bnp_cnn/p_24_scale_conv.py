@@ -37,8 +37,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. How many numbers does one unit read at one position, if the kernel need not be square?
-2. It reads as many numbers as there are input channels times rows times columns of the kernel. This
-   product takes the place of $c\,k^2$, and `positions` is already $rs$.
+2. Input channels times rows times columns of the kernel; `positions` is already $rs$.
 3. Divide the product by the number of images, and return the larger of this and $\sqrt{rs}$.
 you use rs; take its square root
     np.sqrt(positions) → positions

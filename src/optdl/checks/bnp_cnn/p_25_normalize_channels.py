@@ -32,8 +32,7 @@ def _(function, rng):
 exercise.help(r"""
 1. How many means does $h$ need, and in what shape can they be subtracted from it directly?
 2. The statistics run over images and positions; `keepdims=True` gives the shape $(1, c, 1, 1)$.
-3. Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. Subtract
-   the mean from `h`, and divide the difference by the standard deviation.
+3. Take mean and deviation over axes 0, 2 and 3, keeping these axes; subtract, then divide.
 you normalize each pixel over the images; normalize each channel over images and positions
     (0, 2, 3) → 0
 you normalize each channel of each image; all images share a channel's mean and deviation

@@ -33,12 +33,13 @@ def _(function, rng):
 exercise.help(r"""
 1. What is the displacement from the old point to the new one, and where does the model contain it?
 2. The model changes by $g^Tv+\tfrac12\,v^THv$ with $v=-\eta d$: where does the minus sign remain?
-3. Add two terms: one contains the learning rate and an inner product of two vectors, the other
-   contains the square of the learning rate and a product of vector, matrix and vector.
+3. Add a term with $\eta$ and an inner product, and one with $\eta^2$ and vector, matrix, vector.
 your curvature term lacks its factor ½; it is ½η² dᵀHd
     0.5 * →
 your curvature term has η; it has η²
     lr**2 → lr
 you scale d to the length 1; the step is −ηd, with d as it is
     return → direction = direction / np.linalg.norm(direction)\n    return
+your curvature term is gᵀHd; the step is along d, so it is dᵀHd
+    direction @ hessian @ direction → gradient @ hessian @ direction
 """)

@@ -60,10 +60,8 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which of the five answers needs no Hessian, and which two eigenvalues decide on the others?
-2. The smallest and the largest eigenvalue are enough, because all others lie between them. Ask for
-   each of the two whether it is positive, negative or zero within the tolerance.
-3. Test the norm of the gradient first. Then compare the first and the last eigenvalue with plus or
-   minus the tolerance, in three tests for three kinds; what remains is degenerate.
+2. The smallest and the largest eigenvalue are enough: is each positive, negative or nearly zero?
+3. Test the gradient first, then the first and the last eigenvalue; what remains is degenerate.
 you look at the diagonal entries; at a saddle all may be positive, so compute the eigenvalues
     np.linalg.eigvalsh(hessian) → np.sort(np.diag(hessian))
 you look for a negative determinant; compare the smallest and the largest eigenvalue with ±tolerance

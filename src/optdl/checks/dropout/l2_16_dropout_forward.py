@@ -40,8 +40,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. What is different at inference: how the mask is made, how the output follows from it, or both?
-2. Only the mask differs: in training it is made from random draws as in exercise 1, and at
-   inference every entry is 1. The output is always the product of `x` and the mask.
+2. Only the mask differs: random in training, ones at inference. The output is `x` times the mask.
 3. In training, draw one number for each entry of `x`; set the entries with a draw below `p` to 0
    and the others to the scale. At inference, use `np.ones`. Return the product, then the mask.
 you take p for the probability of keeping; here it is the probability of dropping

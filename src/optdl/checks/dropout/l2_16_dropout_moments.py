@@ -28,8 +28,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which two values can $y_i$ take, and what is the probability of each?
 2. The mean weighs each value by its probability; the variance is $E[y_i^2] - (E\,y_i)^2$.
-3. The mean of $y_i^2$ is $x_i^2/(1 - p)$, since the value 0 contributes nothing. Subtract the
-   square of the mean, and write both terms over the denominator $1 - p$.
+3. $E[y_i^2]$ is $x_i^2/(1 - p)$; subtract the square of the mean, over one denominator.
 your variance is the mean of y²; subtract the square of the mean of y
     p / (1 - p) → 1 / (1 - p)
 """)

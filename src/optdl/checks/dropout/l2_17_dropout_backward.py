@@ -32,4 +32,6 @@ exercise.help(r"""
 3. Treat `grad` as the forward pass treats `x`: entry by entry, with the same mask.
 your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)
     * mask → * (mask > 0)
+you divide by the mask where it is not 0; multiply by it
+    grad * mask → np.divide(grad, mask, where=mask != 0, out=0 * grad)
 """)

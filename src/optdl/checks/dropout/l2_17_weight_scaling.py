@@ -24,8 +24,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. How does this prediction differ from that of the same layer without dropout?
-2. Only the inputs differ: each is multiplied by `keep` before the weight is applied. A softmax
-   divides the exponential of each score by the sum of all exponentials.
+2. Only the inputs differ: each is multiplied by `keep` before the weight is applied.
 3. Multiply the scaled inputs by the weight, add the bias, and normalize the scores' exponentials.
 you divide by `keep`, as inverted dropout does in training; multiply by it here
     keep * x → x / keep

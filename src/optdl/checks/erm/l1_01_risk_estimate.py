@@ -31,8 +31,7 @@ def _(estimate, rng):
 
 
 exercise.help(r"""
-1. The risk is an expected value. Of which random quantity is it the expected value, and how many
-   independent values of this quantity does the test set give you?
+1. Of which random quantity is the risk the expected value, and how many of its values do you have?
 2. The mean of $m$ independent losses is unbiased. Its variance is that of one loss, divided by $m$.
 3. Keep the $m$ losses in a variable. Return its mean, and its standard deviation over $\sqrt m$.
 you pass label and prediction in the wrong order; it is L(f(x, θ), y)

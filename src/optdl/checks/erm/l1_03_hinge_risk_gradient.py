@@ -41,8 +41,7 @@ def _(gradient, rng):
 
 exercise.help(r"""
 1. For which margins has $\max(0,\,1-y\,w^Tx)$ a slope, and what is the gradient there?
-2. By the chain rule this gradient is the derivative of the hinge with respect to the margin, $-1$
-   or $0$, times the gradient of the margin $y\,w^Tx$ with respect to $w$.
+2. It is the derivative in the margin, $-1$ or $0$, times the gradient of the margin in $w$.
 3. Compute all margins and compare them with the threshold. Multiply the mask by the labels, let one
    product with the transposed `x` add up the examples, and take the mean.
 you count only misclassified examples; all with a margin below 1 contribute to the hinge

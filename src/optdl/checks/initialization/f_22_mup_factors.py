@@ -23,7 +23,7 @@ def _(rng):
         yield {"widths": widths, "base": base}
 
 
-@exercise.fact("with 4 times the width the rates of three layers have 1, ¼, ¼, the deviations 1, 1, ½")
+@exercise.fact("with 4 times the width three layers have rates 1, ¼, ¼ and deviations 1, 1, ½")
 def _(function, rng):
     n = int(rng.integers(4, 90))
     scales, rates = function([7, 4 * n, 4 * n, 3], [7, n, n, 3])

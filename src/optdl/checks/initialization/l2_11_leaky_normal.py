@@ -30,8 +30,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What does the leaky ReLU leave of the mean square of the positive half, and of the negative one?
 2. A layer multiplies it by $n_{in}\,\mathrm{Var}(W)$ and by what is left; the product must be 1.
-3. Solve this equation for the variance. `rng.normal` takes the mean, the square root of the
-   variance and the shape, with one row for each output.
+3. Solve for the variance. `rng.normal` takes mean, deviation and shape, with a row per output.
 the 2 is missing; each half of the signal holds half of the mean square
     2 / ( → 1 / (
 you multiply by the factor that the layer keeps; the variance has to undo it: divide

@@ -56,8 +56,7 @@ the weights before and after are the same numbers; copy them with `clone()` befo
     detach().clone() → detach()
 you never take the step; call `optimizer.step()`
     optimizer.step() → pass
-    without `.step(`, else your weights stay as they are; take the step after `backward`,
-     while its gradients are there
+    without `.step(`, else your weights stay as they are; step after `backward`
 you keep earlier gradients, and `backward` adds to them; call `optimizer.zero_grad()` first
     optimizer.zero_grad() → pass
 your step is taken in evaluation mode; call `model.train()` first, as for each training step

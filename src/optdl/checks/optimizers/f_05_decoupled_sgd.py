@@ -42,8 +42,7 @@ exercise.help(r"""
 2. The decay changes one factor in $\theta \leftarrow \theta - \eta_k b$, that of the old $\theta$.
 3. Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by its
    new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.
-you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch calls
-weight_decay; let θ shrink outside the velocity
+you add ωθ to the gradient, an L2 penalty that the velocity remembers; let θ shrink outside of it
     gradient(theta) → gradient(theta) + decay * theta ; (1 - lr * decay) * theta → theta
 your velocity holds the rates of the old steps; it sums gradients, and the newest η multiplies it
     + gradient(theta) → + lr * gradient(theta) ; theta - lr * b → theta - b

@@ -30,16 +30,15 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The floor appears on the left, and $\eta$ stands in the numerator and in the denominator. What is
-   left of the equation once you multiply by $n\lambda(2-\eta\lambda)$?
-2. $\eta\sigma^2=n\lambda V(2-\eta\lambda)$ is linear in $\eta$. Collect the terms with $\eta$, then
-   divide by $\lambda^2V$ above and below.
-3. $\eta$ is $2/\lambda$ times a fraction of the form $n/(n+c)$. It is half of $2/\lambda$ where
-   $n=c$, so $c$ is the critical batch size.
+1. What is left of the equation once you multiply it by $n\lambda(2-\eta\lambda)$?
+2. $\eta\sigma^2=n\lambda V(2-\eta\lambda)$ is linear in $\eta$: collect the terms with $\eta$.
+3. $\eta$ is $2/\lambda$ times $n/(n+c)$; this is half of $2/\lambda$ at $n=c$, the critical size.
 your rates follow linear scaling at every size; it ends as η comes near 2/λ
     (sizes + critical) → critical
 your rates follow linear scaling up to 2/λ; the exact rate approaches 2/λ little by little
     sizes / (sizes + critical) → np.minimum(sizes / critical, 1)
 your rates take the root of n/(n + c); they are 2/λ times the fraction itself
     sizes / (sizes + critical) → np.sqrt(sizes / (sizes + critical))
+your critical size is where the straight line of small n is at half the limit; there n is c
+    (sizes + critical), critical → (sizes + critical), critical / 2
 """)

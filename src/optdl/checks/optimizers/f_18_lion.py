@@ -42,8 +42,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which lines of the pseudo-code use $m_{t-1}$? Where in the loop may you therefore overwrite it?
 2. $c_t$ and $m_t$ are two averages; only the sign of $c_t$ is used, and only $m_t$ is kept.
-3. Compute the gradient and the sign of the average with $\beta_1$. Add $\lambda$ times the old
-   $\theta$ to it, subtract $\eta$ times the sum from $\theta$, and last update $m$ with $\beta_2$.
+3. Take the sign of the average with $\beta_1$, add $\lambda\theta$, step, and then update $m$.
 you update m before the step; the sign is taken with the old m
     beta1 * m → beta1 * (beta2 * m + (1 - beta2) * g)
 your step has no sign; only the sign of the mean counts
@@ -62,4 +61,6 @@ you add λθ to the gradient, where m and the sign take it in; the decay stands 
 your sign of 0 is 1; it is 0, so that such an entry moves by the decay alone: `np.sign`
     u = np.sign( → u = np.where(1, 2.0, 0) * np.heaviside(
     (1 - beta1) * g) → (1 - beta1) * g, 1) - 1
+you average m from c; c is for the sign alone, and m is averaged from the old m
+    m = beta2 * m + → m = beta2 * (beta1 * m + (1 - beta1) * g) +
 """)

@@ -40,8 +40,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Both methods change $r$ first. Which of them adds, and which averages?
 2. AdaGrad divides by $\delta + \sqrt r$, RMSProp by $\sqrt{\delta + r}$, with the new $r$.
-3. Where `rho` is None, add `g * g` to `r`; else take `rho` times `r` and `1 - rho` times `g * g`.
-   Then subtract $\eta$ over the method's divisor, times `g`.
+3. Add `g * g` to `r`, or mix both by `rho`; subtract $\eta$ over the divisor, times `g`.
 you give the fraction ρ to the new gradient; the old average keeps ρ
     rho * r + (1 - rho) * g * g → (1 - rho) * r + rho * g * g
 your RMSProp adds the whole square; its weight is 1 − ρ

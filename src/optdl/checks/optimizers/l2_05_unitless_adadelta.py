@@ -36,8 +36,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What do $r$ and $d$ hold before the first step, and what shape does each of them have?
 2. In the first step $g$ is $g_0$ again, and an $r$ that equals $g_0 \odot g_0$ stays as it is.
-3. Update $r$ with $g\odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with
-   $\Delta\odot\Delta$, and add $\eta\Delta$ to $\theta$. The old averages keep the fraction $\rho$.
+3. Update $r$, compute $\Delta$, update $d$ with $\Delta\odot\Delta$, and add $\eta\Delta$.
 your r starts at zero, so the first step is too long; it starts at the first gradient's square
     gradient(start) ** 2 → np.zeros_like(start)
 your d is never updated; it averages the squares of the steps

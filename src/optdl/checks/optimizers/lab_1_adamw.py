@@ -66,8 +66,7 @@ exercise.help(r"""
    at 0. $\hat m$ and $\hat r$ are only needed within one step.
 3. Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. Then
    multiply `p` by $1-\eta\omega$, and subtract $\eta\,\hat m$ over $\sqrt{\hat r}+\delta$ from it.
-your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights by the
-factor 1 − η ω, and the gradient stays as it is
+your decay goes through the gradient, as an L2 penalty; AdamW shrinks the weights by 1 − η ω
     g, state = p.grad, → g, state = p.grad + group["weight_decay"] * p,
     p.mul_(1 - group["lr"] * group["weight_decay"]) → pass
 the learning rate is missing in your decay: the weights shrink by the factor 1 − η ω

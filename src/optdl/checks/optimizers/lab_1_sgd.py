@@ -57,8 +57,7 @@ a new optimizer finds no velocity in your `state_dict()`; keep it in `self.state
     self.state[p] → vars(self).setdefault("memory", {}).setdefault(p, {})
 you use the settings of the beginning; read those of each `group`, which schedules change
     group["lr"] → self.defaults["lr"] ; group["momentum"] → self.defaults["momentum"]
-the learning rate multiplies your whole velocity, as in PyTorch, so the earlier gradients change
-their weight with it; here the rate multiplies the new gradient only: v ← α v − η g
+the rate multiplies your whole velocity, as in PyTorch; here it multiplies the new gradient only
     .sub_(group["lr"] * p.grad) → .sub_(p.grad) ; p.add_( → p.add_(group["lr"] *
 your velocity is an average, with 1 − α before the gradient; here it is v ← α v − η g
     * p.grad) → * (1 - group["momentum"]) * p.grad)

@@ -33,8 +33,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Along a unit vector $u$, what are $u^TCu$ and $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
 2. They are the scores' variance and mean, weighted by the $s_i$. Centering makes the mean zero.
-3. Divide the scores by the length of $v$. `np.average(…, weights=s)` takes a weighted mean, first
-   of the scores and then of their squared distances from it. Which factor is left?
+3. With `np.average(…, weights=s)`, average scores of length 1, then squares of their distances.
 your mean of the scores is not weighted; here the weights are the sᵢ
     np.average(scores, weights=s) → np.mean(scores)
 your first part is the mean square of the scores, the whole curvature; take their variance
@@ -42,4 +41,6 @@ your first part is the mean square of the scores, the whole curvature; take thei
 your mean of the scores is not weighted; here the weights are the sᵢ
     mean = np.average(scores, weights=s) → mean = np.mean(scores)
     np.mean(s) * mean**2 → np.mean(s * scores**2) - np.mean(s) * spread
+your parts lack the mean of the sᵢ, by which weighted averages divide
+    np.mean(s) * spread, np.mean(s) * mean**2 → spread, mean**2
 """)

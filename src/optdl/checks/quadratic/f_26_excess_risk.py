@@ -48,4 +48,6 @@ your noise has the variance σ²/m in each direction; along an eigenvector it is
     (m * eigenvalues) → m
 your variance of the fit is σ²λ/m; it is σ²/(mλ), larger where the curvature is small
     sigma**2 / (m * eigenvalues) → sigma**2 * eigenvalues / m
+your noise is fresh in each step; the same labels stay, and their filter is (1 − (1 − ηλ)^τ)²
+    (1 - left) ** 2 → (1 - left**2)
 """)

@@ -35,8 +35,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Write $J(w+\eta v)$ as a polynomial in $\eta$. What are its linear and its quadratic coefficient?
 2. It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$ with $g=Hw$; set its derivative to zero.
-3. For each row of `directions`, compute the gradient at the last point of the path, then $\eta$ as
-   a quotient of two numbers, and append the point that you reach.
+3. For each row, compute $g$ at the last point, $\eta$ as a quotient, and the point that you reach.
 your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv
     -(g @ v) → (g @ g)
 your curvature is gᵀHg, that along the gradient; the line runs along v, so it is vᵀHv
