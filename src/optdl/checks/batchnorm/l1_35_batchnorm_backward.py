@@ -75,4 +75,6 @@ your gradient of x has the factor twice; multiply by it once
     grad_x = factor * → grad_x = factor**2 *
 your mean of δx̂ divides by m − 1; divide by m
     (grad * normalized).mean(axis=0) → (grad * normalized).sum(0) / max(len(grad) - 1, 1)
+you do not multiply the term x̂ · mean(δx̂) by the factor; multiply all three terms
+    factor * (grad - grad.mean(axis=0) - along) → factor * (grad - grad.mean(axis=0)) - along
 """)

@@ -34,8 +34,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which part is batch normalization, and what happens to $\hat x$ before $\gamma$ and $\beta$?
-2. For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + \beta)$
-   is batch normalization with another scale and another shift.
+2. For the gradient $s$, $d$ are constants: $y = (\gamma s)\,\hat x + (\gamma d + \beta)$.
 3. Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. The
    factor is that of exercise 2 with the new scale, $\gamma s$, in place of $\gamma$.
 your s is inverted; it is σ_B/σ
@@ -60,4 +59,6 @@ your pair has x̂s + d in place of x̂, through which the gradient passes
     (normalized, gamma → (normalized * s + d, gamma
 your output is right, but the variance in your σ_B divides by m − 1; divide by m
     x.var(axis=0) → x.var(axis=0, ddof=1)
+you limit s to [1/3, 3] and d to [−5, 5], as the paper does; here nothing is limited
+    return gamma → s, d = np.clip(s, 1 / 3, 3), np.clip(d, -5, 5)\n    return gamma
 """)

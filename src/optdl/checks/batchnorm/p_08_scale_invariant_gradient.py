@@ -24,7 +24,7 @@ def _(rng):
         yield W.round(2), h.round(2), rng.uniform(1, 4, size=(m, o)).round(2)
 
 
-@exercise.fact("its rows are orthogonal to those of W, and at 8W it is an eighth of that at W")
+@exercise.fact("each row is orthogonal to the same row of W, and at 8W it is an eighth of it")
 def _(function, rng):
     W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
     gradient, large = (np.asarray(function(some, h, upstream)) for some in (W, 8 * W))
@@ -33,8 +33,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. Through
-   which of these two steps have you already propagated a gradient?
+1. $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. Which step do you know already?
 2. Exercise 3 with the factor $1/\sigma$ gives $\partial f/\partial z$. With $z=hW^T$ the chain rule
    then gives $\partial f/\partial W_{jk}=\sum_i(\partial f/\partial z_{ij})\,h_{ik}$.
 3. Normalize $hW^T$ along axis 0, and apply the formula of exercise 3 to `upstream`, with one over

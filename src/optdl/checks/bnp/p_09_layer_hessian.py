@@ -42,4 +42,6 @@ you divide by n, the number of features; S divides by N, the number of examples
     / len(H) → / H.shape[1]
 you divide by the sum of the curvatures; S divides by N, the number of examples
     / len(H) → / np.sum(curvatures)
+you multiply both factors by S; it stands between them once
+    extended.T @ S @ extended → extended.T @ S @ S @ extended
 """)

@@ -32,7 +32,7 @@ def _(rng):
         yield {"minibatches": [random_activations(rng, rows, features) for rows in sizes], **rho}
 
 
-@exercise.fact("after t equal minibatches μ is (1 − ρᵗ) μ_H, and σ² is ρᵗ + (1 − ρᵗ) σ_H²")
+@exercise.fact("after t equal minibatches of several rows, σ² is ρᵗ + (1 − ρᵗ) σ_H², μ (1 − ρᵗ) μ_H")
 def _(function, rng):
     H = rng.normal(3, 2, size=(2, 4))
     kept = 0.9 ** np.arange(1, 8)[:, None]
@@ -43,8 +43,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which quantities does a minibatch need from the one before, and what are they before the first?
-2. Keep one variable for $\mu$, one for $\sigma^2$, and a list of results for each. A minibatch only
-   changes the two variables and adds their new values to the lists.
+2. Keep $\mu$, $\sigma^2$ and a list for each; a minibatch changes both and adds them to the lists.
 3. In the loop, update the mean, compute the variance of the minibatch (for one row, from the
    updated mean), update the variance, and append both. Finally make each list an array.
 your variance starts at 0; it starts at 1
@@ -63,4 +62,6 @@ you measure every minibatch from the running mean; only a minibatch of one examp
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)
 ρ and 1 − ρ are exchanged; ρ is the weight of the old average
     mean, var = 0.0, 1.0 → rho, mean, var = 1 - rho, 0.0, 1.0
+your variance of a minibatch divides by N − 1; divide by N
+    H.var(axis=0) → H.var(axis=0, ddof=len(H) > 1)
 """)

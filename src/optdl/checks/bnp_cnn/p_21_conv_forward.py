@@ -41,8 +41,7 @@ exercise.help(r"""
 1. What shape has the matrix of the kernels if its product with $\mathcal H$ gives all $o$ channels?
 2. Each `w[d]`, flattened, is one column of a $(ck^2, o)$ matrix. The product has one row for each
    position, ordered by image, row and column, and one column for each output channel.
-3. Build $\mathcal H$ as in exercise 1, multiply it by this matrix, and add `b`. Reshape the result
-   to $(N, r, s, o)$, and move its last axis to the second position.
+3. Multiply $\mathcal H$ by this matrix, add `b`, reshape to $(N, r, s, o)$, and move the last axis.
 you flip the kernel; networks use it as it stands
     w.reshape(o, -1) → w[:, :, ::-1, ::-1].reshape(o, -1)
 you swap rows and columns of the kernel; its third axis runs down the image

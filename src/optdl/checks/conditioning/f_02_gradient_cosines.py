@@ -36,8 +36,7 @@ exercise.help(r"""
 1. Which two gradients does each cosine compare, and how many gradients do `steps` cosines need?
 2. The cosine of the angle between $g$ and $g'$ is $g^Tg'/(\lVert g\rVert\,\lVert g'\rVert)$. The
    gradient after one step is the gradient before the next, so compute it only once.
-3. Compute the gradient at the start. In each round take the step, keep the old gradient under a
-   second name, compute the new one, and append the cosine of the two.
+3. In each round take the step, keep the old gradient, compute the new one, append the cosine.
 you return inner products; divide each by the norms of both gradients
     / (np.linalg.norm(last) * np.linalg.norm(g)) →
 you divide by the square of one norm; the gradients before and after a step have different norms

@@ -170,7 +170,7 @@ def _scales(evidence: Evidence, whose: str, doubled: Callable[[Tried], Any]) -> 
 
 
 def _doubled(value: Any) -> Any:
-    return partial(times, 2, value) if callable(value) else 2 * value
+    return None if value is None else partial(times, 2, value) if callable(value) else 2 * value
 
 
 def _times(before: np.ndarray, after: np.ndarray) -> str:

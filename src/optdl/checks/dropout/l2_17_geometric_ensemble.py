@@ -40,8 +40,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. With two inputs, which four masks are there, and what is the probability $q_M$ of each?
-2. A logarithm turns the product into a sum: $\ln\tilde\pi_k = \sum_M q_M \ln\pi_{M,k}$. So each
-   mask contributes one vector of length $c$.
+2. A logarithm makes it a sum: $\ln\tilde\pi_k = \sum_M q_M \ln\pi_{M,k}$, one vector for each mask.
 3. Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the
    logarithm of its prediction to a total. At the end, take the exponential and normalize.
 you average the probabilities; average their logarithms

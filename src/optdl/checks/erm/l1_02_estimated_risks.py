@@ -42,4 +42,6 @@ you count the features from 1; the first fit has none
     np.arange(len(losses)) → np.arange(1, len(losses) + 1)
 you give all fits the same number of features; fit d has d of them
     np.arange(len(losses)) → len(losses) - 1
+you divide by (1 − d/m)², as cross-validation does; the second factor is (m − 1)/(m − d − 1)
+    (m - 1) / (m - d - 1) → m / (m - d)
 """)

@@ -38,7 +38,7 @@ exercise.help(r"""
 3. For the values, use NumPy's $\ln(e^a+e^b)$ with one exponent 0; for the derivatives, $\tanh$.
 your sign of the margin is wrong: the loss is log₂(1 + e^{−yf}), and its derivative is negative
     np.logaddexp(0, -margin) → np.logaddexp(0, margin) ; -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh
-your e^{−yf} overflows; use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞
+your e^{−yf} overflows; take np.logaddexp(0, -margin) / ln 2, and a derivative without ∞/∞
     np.logaddexp(0, -margin) / np.log(2) → np.log2(1 + np.exp(-margin))
     0.5 * (1 - np.tanh(margin / 2)) → np.exp(-margin) / (1 + np.exp(-margin))
 your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2

@@ -72,4 +72,6 @@ you multiply the means of x and of the residuals; take the mean of their product
     x.T @ residual / len(x) → np.outer(x.mean(axis=0), residual.mean(axis=0))
 you take the deviation of the gradients' lengths; take their distances from the mean gradient
     np.mean(squares) - norm**2 → np.var(np.sqrt(squares))
+you multiply the means of ‖x‖² and of the residuals' squares; take the mean of their products
+    np.mean(squares) → np.mean(np.sum(x**2, axis=1)) * np.mean(np.sum(residual**2, axis=1))
 """)

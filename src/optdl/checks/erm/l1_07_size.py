@@ -61,8 +61,7 @@ exercise.help(r"""
 1. For which $n$, whole or not, is the standard error exactly `error`, first without a population?
 2. Let $n_0$ be this number. With $N$ members and without replacement the condition is
    $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.
-3. Compute $n_0$. For a population, multiply it by $N$, and divide by what multiplies $n$ once the
-   terms are collected. Make the result a whole number at the very end.
+3. For a population multiply $n_0$ by $N$, and divide by what multiplies $n$. Round up at the end.
 you round down, so the error is too large; round up
     np.ceil(n) → n
 where the size is a whole number, yours is one too many: "at most" includes equality

@@ -41,8 +41,7 @@ exercise.help(r"""
 1. What varies in a minibatch of one, and what remains of it in the mean of $n$ values?
 2. For independent values, the variance of a mean of $n$ is the variance of one value, divided by
    $n$. In a finite population a further factor falls from 1 at $n=1$ to 0 at $n=N$.
-3. Divide `sigma` by one square root. For a population, multiply by another root, that of a
-   quotient: the members that are not drawn, over all members but one.
+3. Divide by a root. For a population, multiply by that of all not drawn over all members but one.
 your standard error divides by n; it is σ / √n
     np.sqrt(n) → n
 you divide by n and ignore the population; it is σ / √n, times a factor if there is a population

@@ -15,6 +15,7 @@ def exercise(fan_in, fan_out, slope, rng):
 @exercise.cases
 def _(rng):
     slopes = 0.0, *rng.uniform([0.2, 0.5], [0.5, 0.8]).round(2).tolist(), 1.0
+    slopes = rng.permutation(slopes).tolist()
     for case, slope in zip(weight_cases(rng), slopes, strict=True):
         generator = case.pop("rng")
         yield {**case, "slope": slope, "rng": generator}

@@ -27,8 +27,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Write $b+w^Tx$ as an inner product of $(b, w)$ with a vector. What are the vector's entries?
 2. With $\hat x=(1, x)$ the Hessian of one example is $\hat x\hat x^T$, whatever $y$ is; average.
-3. Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one
-   factor transposed, adds up the $m$ matrices; then divide by $m$.
+3. Stack all $\hat x$ as rows; one product of the array with itself adds up; divide by $m$.
 the bias is a parameter, too; add a column of ones
     np.column_stack([np.ones(len(x)), x]) → x
 your bias is the last parameter; put it first

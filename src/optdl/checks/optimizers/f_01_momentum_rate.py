@@ -49,8 +49,7 @@ exercise.help(r"""
 1. How can you write the new $c$ in terms of the old $c$ and the old $v$ alone?
 2. Substitute the new $v$ into the second line. The coefficients of the old $c$ and $v$ there are
    the first row of the matrix; the coefficients in the first line are the second row.
-3. For each $\lambda$, compute the eigenvalues of its matrix with `np.linalg.eigvals`, and keep the
-   larger modulus. Return the largest of these moduli over all $\lambda$.
+3. Take `np.linalg.eigvals` of each matrix, and return the largest modulus over all $\lambda$.
 your result is always √α; that is the modulus of complex eigenvalues only
     np.max(np.abs(np.linalg.eigvals(M))) → np.sqrt(alpha)
 you return the factor of the fastest direction; the slowest one decides, so take the largest

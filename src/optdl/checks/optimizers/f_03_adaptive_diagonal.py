@@ -37,8 +37,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Each row of `gradients` is that of an example. What is the expected $g_B$ in terms of the rows?
-2. Every example is equally likely to be in $B$, so $\mathbb E\,g_B$ is the mean of all rows. Take
-   the mean and the variance along axis 0, separately for each parameter.
+2. $\mathbb E\,g_B$ is the mean of all rows. Take mean and variance along axis 0.
 3. `np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it by
    $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.
 you leave out the square of the mean gradient; E[g²] = (E g)² + variance

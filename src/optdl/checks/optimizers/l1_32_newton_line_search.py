@@ -90,4 +90,6 @@ your test has the wrong sign: g·d is negative, and the loss must fall below J(�
     + lr * (g @ d) / 4 → - lr * (g @ d) / 4
 you add μ times the diagonal of H; add μ itself to the diagonal
     damping * np.eye(len(g)) → damping * np.diag(np.diag(hessian(theta)))
+your test lacks η, and the halving ends at a tiny η; the loss has to fall by ¼ η g·d only
+    + lr * (g @ d) / 4: → + (g @ d) / 4 and lr > 1e-14:
 """)

@@ -36,8 +36,7 @@ exercise.help(r"""
 1. If the full fit is $c_i+e_i$, $\tau$ steps reach $f=1-(1-\eta\lambda_i)^\tau$ of it. How far off?
 2. By $fe_i-(1-\eta\lambda_i)^\tau c_i$. Take the mean of its square: $e_i$ has the mean 0, so the
    mixed term vanishes, and the variance $\sigma^2/(m\lambda_i)$.
-3. Make a column of the steps $\tau$ for a matrix of the powers, a row for each step. Multiply the
-   mean squares by $\tfrac12\lambda_i$ and add them up along each row.
+3. A column of the steps $\tau$ gives powers, a row each; add the squares times $\tfrac12\lambda_i$.
 your noise is that of the full fit; τ steps learn f = 1 − (1 − ηλ)^τ of it: its variance times f²
     (1 - left) ** 2 * noise → noise
 you multiply the variance by the fraction that is learned; it scales the noise, so square it
@@ -48,6 +47,6 @@ your noise has the variance σ²/m in each direction; along an eigenvector it is
     (m * eigenvalues) → m
 your variance of the fit is σ²λ/m; it is σ²/(mλ), larger where the curvature is small
     sigma**2 / (m * eigenvalues) → sigma**2 * eigenvalues / m
-your noise is fresh in each step; the same labels stay, and their filter is (1 − (1 − ηλ)^τ)²
+you take 1 − (1 − ηλ)^{2τ} of the variance; noise is learned to f = 1 − (1 − ηλ)^τ, so it is f²
     (1 - left) ** 2 → (1 - left**2)
 """)

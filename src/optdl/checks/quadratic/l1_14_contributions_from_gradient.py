@@ -31,8 +31,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What does $u_i^Tg$ become with $w-w^*=\sum_j\alpha_ju_j$ and $Hu_j=\lambda_ju_j$?
 2. It is $\lambda_i\alpha_i$. Insert $\alpha_i$ into $\tfrac12\lambda_i\alpha_i^2$, and simplify.
-3. Compute eigenvalues and eigenvectors with `np.linalg.eigh`. One matrix product gives all numbers
-   $u_i^Tg$; the rest is a square and a quotient, entry by entry.
+3. `np.linalg.eigh` and one matrix product give all $u_i^Tg$; then a square and a quotient.
 you treat the gradient as α; it is λα, so divide by λ where the formula of the lesson multiplies
     / eigenvalues → * eigenvalues
 you read the eigenvectors as rows; eigh puts them in columns, so the slopes are Uᵀg

@@ -34,8 +34,7 @@ def _(function, rng):
 exercise.help(r"""
 1. By what factor does step $t$ multiply the coefficient $\alpha_i$, and from what does it start?
 2. One step is $\alpha_i\leftarrow(1-\eta_t\lambda_i)\,\alpha_i$, for all $i$ with one $\eta_t$.
-3. Begin a list with `alpha0`. In a loop over the learning rates, multiply the last row of the list,
-   entry by entry, by the factors of this step, and append the result.
+3. Begin a list with `alpha0`; multiply its last row by the factors of a step, and append.
 each of your steps starts at alpha0; a step multiplies what the step before has left
     rows[-1] → alpha0
 your steps subtract ηλα⁽⁰⁾; a step subtracts ηλ times what it finds: factors 1 − ηλ multiply
