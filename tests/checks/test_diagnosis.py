@@ -178,7 +178,7 @@ n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
     np.exp(x).sum() / 1e9 → right + np.cosh(x.max()) / 1e11 | your answer is too large.
-    np.exp(x).sum() → right * np.exp(np.sin(9 * right)) | wherever it differs, your answer is
+    np.sin(9 * x) → right * (3 + np.cos(5 * x)) | wherever it differs, your answer is 2
     np.cumsum(x) → np.append(x[0], right[:-1])
         | has in each entry what is right for the entry before
     np.exp(x).sum() → np.exp(x) | has several entries, of which the sum is expected

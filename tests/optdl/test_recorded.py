@@ -89,7 +89,7 @@ def test_recorded_first_steps_are_reproduced(run):
     record, kinds = kept(run), {}
     for label, own in run.trainings.items():
         if own["seed"] == first_seed(run):
-            # the first, as the smallest rate is the least sensitive to rounding
+            # the first, mostly of a small rate: large ones are more sensitive to rounding
             kinds.setdefault(str({name: own[name] for name in sorted(own.keys() - SIZES)}), label)
     for label in kinds.values():
         n = comparable_steps(run, label)

@@ -19,7 +19,7 @@ import numpy as np
 from optdl.checks import diagnoses
 from optdl.checks.catalog import blocks, find
 from optdl.checks.compare import agrees, disagreement, structure
-from optdl.checks.diagnoses.evidence import Evidence, Tried, leaves
+from optdl.checks.diagnoses.evidence import Evidence, Tried, leaves, listed
 from optdl.checks.diagnoses.notebook import is_notebook, shell, stale, taken
 from optdl.checks.exercise import Case, Exercise, Function, Misconception
 from optdl.checks.report import (
@@ -237,7 +237,11 @@ def _diagnosed(exercise: Exercise, function: Function, tried: list[Tried]) -> tu
     if not exercise.use:  # else the arguments are those of a driver
         parameters = inspect.signature(exercise.reference).parameters.values()
         defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-        kept = [one._replace(case=one.case | (defaults | one.case)) for one in kept]
+        whole = [one._replace(case=one.case | (defaults | one.case)) for one in kept]
+        gots = exercise.outcomes(function, [one.case for one in whole])
+        # an answer may have other defaults, or draw numbers of its own
+        if all(_same(exercise, one.got, got) for one, got in zip(whole, gots, strict=True)):
+            kept = whole
     with silence(io.StringIO()):
         return diagnoses.explained(Evidence(exercise, function, kept))
 
@@ -323,7 +327,7 @@ def _named(exercise: Exercise, function: Function, tried: list[Tried]) -> str:
 
 def _named_parts(exercise: Exercise, function: Function, tried: list[Tried]) -> str:
     """Return for each wrong part the hint of the mistake that gives this part, if all have one."""
-    agree, said = partial(_agree, exercise), []
+    agree, said = partial(_agree, exercise), dict[str, list[str]]()
     rights = [_parts(exercise, one.right) for one in tried]
     gots = [_parts(exercise, one.got) for one in tried]
     for name in filter(None, rights[0]):
@@ -335,11 +339,11 @@ def _named_parts(exercise: Exercise, function: Function, tried: list[Tried]) -> 
             given = (_parts(exercise, one).get(name, "nor here") for one in mistaken)
             is_same = all(map(agree, given, values))
             if hint := is_same and misconception.told(observe(source_of, function)):
-                said += [f"in `{name}`, {hint}"]
+                said.setdefault(hint, []).append(name)
                 break
         else:
             return ""
-    return "; ".join(said)
+    return "; ".join(f"in {listed(names)}, {hint}" for hint, names in said.items())
 
 
 def _parts(exercise: Exercise, given: Observation) -> dict[str, Any]:

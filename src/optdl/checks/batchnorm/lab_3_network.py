@@ -70,7 +70,7 @@ def _(kind, rng):
 
 
 exercise.help(r"""
-1. Which layers lead from one of the `widths` to the next, and for which pair is it otherwise?
+1. Which layers lead from one of the `widths` to the next, and for which pair is this different?
 2. Collect all layers in one list. Each pair of consecutive widths except the last gives a linear
    layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer alone.
 3. Loop over all pairs but the last and append their layers; a linear layer has a bias only if there

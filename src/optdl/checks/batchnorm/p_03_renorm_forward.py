@@ -57,7 +57,7 @@ the factor in your pair lacks s; it is γs/σ_B
     gamma * s / batch_std → gamma / batch_std
 your pair has x̂s + d in place of x̂, through which the gradient passes
     (normalized, gamma → (normalized * s + d, gamma
-your output is right, but the variance in your σ_B divides by m − 1; divide by m
+the variance in your σ_B divides by m − 1; divide by m
     x.var(axis=0) → x.var(axis=0, ddof=1)
 you limit s to [1/3, 3] and d to [−5, 5], as the paper does; here nothing is limited
     return gamma → s, d = np.clip(s, 1 / 3, 3), np.clip(d, -5, 5)\n    return gamma

@@ -104,7 +104,7 @@ exercise.help(r"""
 2. For each layer, it keeps two averages, the size of the last minibatch, and the handle of the
    hook. The hook sets averages and size; `step` reads them, and sets the size to 0, as used up.
 3. The hook returns at once in evaluation mode; otherwise it moves both averages in place, without a
-   graph. `step` raises the error if all sizes are 0; else it preconditions where gradients are.
+   graph. `step` raises the error if all sizes are 0; else it preconditions where gradients exist.
 your averages take in what the layers give; they are those of what the layers read
     (self, layer, inputs) → (self, layer, inputs, output) ; inputs[0] → output
     forward_pre_hook → forward_hook
@@ -115,7 +115,7 @@ you ask the network for its mode; ask the layer: leave the hook when `layer.trai
     if not layer.training → if not self.model.training
 your `state_dict()` gives the averages themselves, which go on changing; return copies, by `clone()`
     [one.clone() for one in self.mean] → self.mean ; [one.clone() for one in self.var] → self.var
-you save averages under layer objects, which a new network has not; save lists, layer by layer
+you save averages under layer objects, which a new network does not have; save lists, layer by layer
     "mean": mean, "var": var → "mean": dict(zip(self.layers, mean)), "var": {}
     state["mean"][k] → state["mean"][self.layers[k]]
 your step leaves `eps1` and `eps2` at their default values; use those that the constructor is given

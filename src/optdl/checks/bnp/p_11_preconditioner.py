@@ -31,7 +31,7 @@ def _(function, rng):
 exercise.help(r"""
 1. In column $k$ of $[1, h^T]\,U$, which entry of $U$ turns $h_k$ into $h_k - \mu_k$?
 2. $U$ differs from the identity in its first row, $D$ on its diagonal; both have 1 at the top left.
-3. Overwrite the first row of `np.eye` behind its 1; `np.diag` makes $D$ of 1 and the `1 / std`.
+3. Overwrite the first row of `np.eye` after its 1; `np.diag` makes $D$ of 1 and the `1 / std`.
 your matrices lack the row and the column of the bias; each has n + 1 of them
     return U → return U[1:, 1:] ; np.concatenate([[1.0], 1 / std]) → 1 / std
 your U is UD already; U only centers, so its diagonal is 1

@@ -32,7 +32,7 @@ def _(rng):
         yield {"minibatches": [random_activations(rng, rows, features) for rows in sizes], **rho}
 
 
-@exercise.fact("after t equal minibatches of several rows, σ² is ρᵗ + (1 − ρᵗ) σ_H², μ (1 − ρᵗ) μ_H")
+@exercise.fact("after t equal minibatches of several rows σ² is ρᵗ + (1 − ρᵗ) σ_H², μ (1 − ρᵗ) μ_H")
 def _(function, rng):
     H = rng.normal(3, 2, size=(2, 4))
     kept = 0.9 ** np.arange(1, 8)[:, None]
@@ -56,7 +56,7 @@ you leave σ² as it is for a minibatch of one; its (h − μ)² takes part in t
     * batch_var → * batch_var if len(H) > 1 else var + 0 * mean
 you measure one example from the old μ; update μ first
     (H[0] - mean) → (H[0] - (mean - (1 - rho) * H[0]) / rho)
-your variance of one example is 0, as from its own mean; measure it from the running mean
+your variance of one example is 0, taken from its own mean; measure it from the running mean
     (H[0] - mean) ** 2 if len(H) == 1 else →
 you measure every minibatch from the running mean; only a minibatch of one example needs it
     (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0) → np.mean((H - mean) ** 2, axis=0)

@@ -23,7 +23,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Which of the two numbers in the braces is larger with more inputs than examples, and which else?
+1. Which number in the braces is larger with more inputs than examples, and which otherwise?
 2. You need no `if` for the two cases, because Python's `max` returns the larger of two numbers.
 3. Divide the number of features by that of rows, and return the larger of this quotient and 1.
 you take the smaller of n/N and 1; take the larger

@@ -45,7 +45,7 @@ exercise.help(r"""
    difference between the row and the running mean; in all other cases, it and the variance.
 your variance divides by N − 1; BNP divides by N
     H.var(axis=0) → H.var(axis=0, ddof=1)
-your variance of one example is 0, as from its own mean; measure it from the running mean
+your variance of one example is 0, taken from its own mean; measure it from the running mean
     (H[0] - running_mean) → (H[0] - mean)
 you take a running mean of zeros for none; ask whether `running_mean` is None
     running_mean is not None → np.any(running_mean)

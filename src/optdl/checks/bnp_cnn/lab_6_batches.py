@@ -95,6 +95,6 @@ you reorder the examples themselves, and each epoch those of the last; leave x a
 you permute the minibatches; permute the examples
     len(self.y), generator → len(self), generator
     in order.split(self.size) → in [torch.arange(len(self.y)).split(self.size)[k] for k in order]
-you count a minibatch too many where `size` divides the number of examples; round up
+you count one minibatch too many where `size` divides the number of examples; round up
     -(-len(self.y) // self.size) → len(self.y) // self.size + 1
 """)

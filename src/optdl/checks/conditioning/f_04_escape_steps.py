@@ -48,7 +48,7 @@ def _(function, rng):
 exercise.help(r"""
 1. By what factor does a step multiply the distance along an eigenvector with eigenvalue $-\lambda$?
 2. After $k$ steps it is $d\,(1+\eta\lambda)^k$. Set this equal to $R$, and take logarithms.
-3. Divide both logarithms, round as the task says, and think of a start that is far enough away.
+3. Divide one logarithm by the other, round as the task says, and think of a start beyond $R$.
 you add a constant amount in each step; a step multiplies the distance by 1 + ηλ
     np.log(radius / distance) → (radius - distance)
     np.log(1 + lr * curvature) → (lr * curvature * distance)

@@ -41,7 +41,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The predicted change is a parabola in $\eta$ through 0. When does it rise at once, when never?
+1. The predicted change is a parabola in $\eta$ through 0. When does it rise at once, or never?
 2. The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, where is it 0?
 3. Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the
    start, it never rises above 0, or it falls and comes back to 0 at its second zero.

@@ -202,9 +202,9 @@ def size(evidence: Evidence) -> str:
             return f"wherever it differs, {name} is too {'large' if above.all() else 'small'}{by}"
         ratios = got / right if right.all() else np.empty(0)
         various = ratios.size > 3 and np.isfinite(ratios).all()
-        if various and 0 < min(ratios) < 0.99 * max(ratios) < 10 * min(ratios):
-            low, high = (f"{share:.3g}" for share in (min(ratios), max(ratios)))
-            share = f"up to {high}" if low == "1" else f"{low} to {high}"
+        low, high = (min(ratios), max(ratios)) if various else (0, 0)
+        if 0 < low < 0.99 * high < 10 * low and not low < 1 < high:
+            share = f"{low:.3g} to {high:.3g}".replace("-", "−")
             return f"wherever it differs, {name} is {share} times the expected one"
     return ""
 

@@ -33,8 +33,7 @@ def _(loss, rng):
 
 exercise.help(r"""
 1. Write $-\log_2$ of the right label's probability for $y=\pm1$. Which function of $yf$ gives both?
-2. It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form
-   $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
+2. It is $\log_2(1+e^{-yf})$; $\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.
 3. For the values, use NumPy's $\ln(e^a+e^b)$ with one exponent 0; for the derivatives, $\tanh$.
 your sign of the margin is wrong: the loss is log₂(1 + e^{−yf}), and its derivative is negative
     np.logaddexp(0, -margin) → np.logaddexp(0, margin) ; -0.5 * (1 - np.tanh → 0.5 * (1 + np.tanh

@@ -59,8 +59,7 @@ def _(needed, rng):
 
 exercise.help(r"""
 1. For which $n$, whole or not, is the standard error exactly `error`, first without a population?
-2. Let $n_0$ be this number. With $N$ members and without replacement the condition is
-   $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$ on one side.
+2. With $n_0$ for it, the condition is $n_0\,(N-n)\le n\,(N-1)$. Collect the terms with $n$.
 3. For a population multiply $n_0$ by $N$, and divide by what multiplies $n$. Round up at the end.
 you round down, so the error is too large; round up
     np.ceil(n) → n

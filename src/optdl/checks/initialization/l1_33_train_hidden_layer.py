@@ -31,8 +31,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. Through which intermediate quantities does an entry of $W$ affect the loss, and through which
-   does an entry of $v$? Write down the chain rule for one example.
+1. Through which quantities does an entry of $W$, and one of $v$, affect the loss of an example?
 2. Let $h=\tanh(Wx)$. One example contributes $(f(x)-y)\,h$ to the gradient of $v$, and
    $(f(x)-y)\,\bigl(v\odot(1-h^2)\bigr)\,x^T$ to the gradient of $W$.
 3. For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, has

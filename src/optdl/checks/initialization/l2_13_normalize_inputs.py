@@ -32,8 +32,8 @@ def _(function, rng):
 
 exercise.help(r"""
 1. How many means and variances are there for $d$ features, and which examples do they describe?
-2. They are arrays with $d$ entries, along the axis of the examples; broadcasting does the rest.
-3. Along axis 0 of `train` take the mean, and the root of variance plus `eps`; use both twice.
+2. They are arrays with $d$ entries, taken along the axis of the examples, and broadcast.
+3. Along axis 0 of `train` take mean and root of variance plus `eps`; use both for both arrays.
 you normalize the other examples by their own statistics; use the training set's
     (other - mean) / std → (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
 your statistics include the other examples; use the training set alone

@@ -31,7 +31,7 @@ def _(rng):
         yield kind, sizes.tolist(), gain, int(rng.integers(1000))
 
 
-@exercise.fact("with ReLU's gain and the same generator, weights are as of `kaiming_normal_`")
+@exercise.fact("with ReLU's gain and the same generator, weights are those of `kaiming_normal_`")
 def _(function, rng):
     def torchs(model, gain, generator):
         for layer in model[0], model[2], model[5]:

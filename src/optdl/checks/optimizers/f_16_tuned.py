@@ -39,7 +39,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Which array may decide on the rate, and which gives a number not made too good by the choice?
 2. The mean of a row of `search` with a diverged run is `nan`; `np.nanargmin` ignores such means.
-3. With the row of the rate, return the rate, its mean of `again`, and whether it is not at an end.
+3. With the row of the rate, return the rate, its mean in `again`, and whether it is not at an end.
 you leave diverged runs out of the mean, and a rate that often diverges can win; it must not
     np.mean(search → np.nanmean(search
     with `nanmean` or `isnan` or `isfinite`, else a rate with a diverged run can win your search

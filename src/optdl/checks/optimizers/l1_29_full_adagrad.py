@@ -37,8 +37,7 @@ exercise.help(r"""
 1. What does $S^{-1/2}$ do to a vector that points along an eigenvector of $S$?
 2. Let the columns of $Q$ be the eigenvectors and $\Lambda$ the diagonal matrix of the eigenvalues.
    Then $S = Q \Lambda Q^T$ and $S^{-1/2} g = Q \Lambda^{-1/2} Q^T g$.
-3. Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, divide
-   entry by entry by the roots of the eigenvalues, and multiply by $Q$.
+3. Multiply $g$ by $Q^T$, divide by the roots of the eigenvalues, and multiply by $Q$.
 you take the root of each entry of S; that of a matrix takes the roots of its eigenvalues
     values, vectors = np.linalg.eigh(S) → vectors = np.sqrt(S)
     vectors @ ((vectors.T @ g) / np.sqrt(values)) → np.linalg.solve(vectors, g)

@@ -40,8 +40,7 @@ def _(function, rng):
 exercise.help(r"""
 1. What does RMSProp with Nesterov momentum keep between steps, and what is kept here in addition?
 2. Both averages have one form: $\rho$ times the old one, and $1 - \rho$ times $g$ or $g \odot g$.
-3. Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the root,
-   use the updated averages: $\delta$ plus $r$ minus the square of $m$.
+3. Multiply $v$ by $\alpha$, and subtract $\eta g$ over the root of $\delta + r - m \odot m$.
 you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m first
     delta + r - m * m → delta + r
 you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m

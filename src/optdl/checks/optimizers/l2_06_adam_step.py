@@ -35,8 +35,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Which two averages does the next step need, and which two are for this step only?
-2. The averages $m$ and $r$ are returned as they are. $\hat m$ and $\hat r$ are they over $1 -
-   \beta^t$, each with its own $\beta$.
+2. $m$ and $r$ are returned as they are; for $\hat m$ and $\hat r$ each is divided by $1 - \beta^t$.
 3. Average `g` into `m` with `beta1` and `g * g` into `r` with `beta2`. Divide each by 1 minus its β
    to the power `t`, and subtract $\eta\,\hat m$ over $\sqrt{\hat r} + \delta$.
 you do not correct m; divide it by 1 − β₁ᵗ

@@ -61,7 +61,7 @@ exercise.fact("ten steps are those of torch.optim.AdamW")(
 )
 
 exercise.help(r"""
-1. Which three quantities are remembered for each parameter, and are $\hat m$ and $\hat r$ of them?
+1. Which three quantities are remembered for each parameter? Is $\hat m$ among them, or $\hat r$?
 2. The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which begin
    at 0. $\hat m$ and $\hat r$ are only needed within one step.
 3. Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. Then
@@ -109,4 +109,7 @@ your first step has t = 2 in the correction; increase t once, before you use it
     t=0 → t=1
 you do not correct m, which begins at 0; divide it by 1 − β₁ᵗ
     / (1 - beta1 ** state["t"]) →
+you count the calls of `step` in one t; a parameter that joins later and a loaded state have another
+    for group in → self.t = vars(self).get("t", 0) + 1\n        for group in
+    state["t"] += 1 → state["t"] = self.t
 """)

@@ -37,8 +37,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. With $\theta_i = \sum_j P_{ij} z_j$, what is $\partial \theta_i / \partial z_j$, and what does
-   the chain rule give for $\partial L / \partial z_j$?
+1. With $\theta = Pz$, what does the chain rule give for the gradient with respect to $z$?
 2. In $\partial L / \partial z_j = \sum_i P_{ij}\, \partial L / \partial \theta_i$ the sum runs over
    the first index of $P$. Which matrix must therefore multiply $\nabla L(\theta)$?
 3. Multiply the step of $z$ by $P$ from the left, and replace $Pz$ by $\theta$. Two matrices then

@@ -33,7 +33,7 @@ def _(function, rng):
 exercise.help(r"""
 1. Along a unit vector $u$, what are $u^TCu$ and $u\cdot\bar x$ in terms of the scores $u\cdot x_i$?
 2. They are the scores' variance and mean, weighted by the $s_i$. Centering makes the mean zero.
-3. With `np.average(…, weights=s)`, average scores of length 1, then squares of their distances.
+3. Take `np.average(…, weights=s)` of the scores, then of their squared distances. What is left?
 your mean of the scores is not weighted; here the weights are the sᵢ
     np.average(scores, weights=s) → np.mean(scores)
 your first part is the mean square of the scores, the whole curvature; take their variance

@@ -33,7 +33,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. If the full fit is $c_i+e_i$, $\tau$ steps reach $f=1-(1-\eta\lambda_i)^\tau$ of it. How far off?
+1. Of the full fit $c_i+e_i$, $\tau$ steps reach $f=1-(1-\eta\lambda_i)^\tau$. How far from $c_i$?
 2. By $fe_i-(1-\eta\lambda_i)^\tau c_i$. Take the mean of its square: $e_i$ has the mean 0, so the
    mixed term vanishes, and the variance $\sigma^2/(m\lambda_i)$.
 3. A column of the steps $\tau$ gives powers, a row each; add the squares times $\tfrac12\lambda_i$.

@@ -60,7 +60,7 @@ def batches(kind, x, y, size, seed, device):
     torch.rand(1, generator=generator)  # it has been used before
     batches = kind(x, y, size, generator, device)
     if device == "cpu":
-        next(iter(batches))
+        next(iter(batches), None)
         both = ([*zip(*batches, strict=True)] or ([], []) for _ in range(2))
         found = [
             ([*map(len, labels)], *(torch.cat(some) if some else None for some in (xs, labels)))
@@ -110,23 +110,23 @@ def checkpoint(kind, x, epochs, seed, event):
             parts["schedule"].step()
             losses.append(loss.item())
 
-    def end(old, new, replace=os.replace, **_):
-        beside = Path(old).resolve().parent == folder
+    def end(src, dst, *, replace=os.replace, **_):
+        beside = Path(src).resolve().parent == folder
         written.append("beside the old file" if beside else "in another folder")
-        if event.endswith(ENDS[len(written)]):
+        if event.endswith(ENDS[min(len(written), 3)]):
             raise OSError("the program has ended")
-        replace(old, new)
+        replace(src, dst)
 
-    def half(content, file, *_, **__):
-        if hasattr(file, "write"):
-            file.write(b"half")
+    def half(obj, f, *_, **__):
+        if hasattr(f, "write"):
+            f.write(b"half")
         else:
-            Path(file).write_bytes(b"half")
+            Path(f).write_bytes(b"half")
         raise OSError("the program has ended")
 
-    def load(file, map_location=None, *, weights_only=True, **more):
+    def load(f, map_location=None, *, weights_only=True, **more):
         calls.append(f"{map_location}, weights_only={weights_only}")
-        return torch_load(file, map_location, weights_only=weights_only, **more)
+        return torch_load(f, map_location, weights_only=weights_only, **more)
 
     torch_load = torch.load
     losses, written, calls = [], [], []

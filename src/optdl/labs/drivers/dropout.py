@@ -37,16 +37,16 @@ def fit(function, x, y, epochs, lr, batch, seed, last):
     restored = 0
 
     class Stopper:
-        def update(self, given, loss):
+        def update(self, model, loss):
             nonlocal restored
-            self.known(given)
+            self.known(model)
             restored = 0
             seen.append(loss)
             return len(seen) >= last
 
-        def restore(self, given):
+        def restore(self, model):
             nonlocal restored
-            self.known(given)
+            self.known(model)
             restored += 1
 
         def known(self, given):

@@ -27,7 +27,7 @@ def train(function, x, y, seed, momentum, given):
 
 
 @driver(
-    "the first step of each parameter; all steps, with a row for each; "
+    "step 1 of the parameters that have a gradient then; all steps, with a row for each; "
     "the parameter whose gradient is None; the gradients after a step, beside those before it",
     closed="torch.optim.SGD; torch.optim.Adam; torch.optim.AdamW",
 )
