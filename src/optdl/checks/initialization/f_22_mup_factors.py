@@ -31,8 +31,7 @@ def _(function, rng):
 
 
 exercise.help(r"""
-1. The weights of layer $\ell$ connect $n_{\ell-1}$ inputs to $n_\ell$ units. Which of the two is
-   the fan-in, and of which layer is it the same in both networks?
+1. Is $n_{\ell-1}$ or $n_\ell$ the fan-in of layer $\ell$, and in which layer is it the same?
 2. The factor on a rate is the narrow fan-in over the wide one, layer by layer; it is 1 in the
    first. Of the deviations only the last has a factor other than 1, the root of its rate's factor.
 3. For the rates divide `base[:-1]` by `widths[:-1]`. The deviations are ones, the last is a root.

@@ -32,8 +32,7 @@ def _(function, rng):
 
 exercise.help(r"""
 1. Through which quantities does an entry of $W$, and one of $v$, affect the loss of an example?
-2. Let $h=\tanh(Wx)$. One example contributes $(f(x)-y)\,h$ to the gradient of $v$, and
-   $(f(x)-y)\,\bigl(v\odot(1-h^2)\bigr)\,x^T$ to the gradient of $W$.
+2. With $e=f(x)-y$ one example gives $e\,h$ for $v$, and $e\,(v\odot(1-h^2))\,x^T$ for $W$.
 3. For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, has
    one row for each example. Its transpose times `x`, divided by $m$, is the gradient.
 you compute the gradient of W after v was updated; compute both gradients first

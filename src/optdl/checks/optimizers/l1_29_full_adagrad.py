@@ -21,7 +21,9 @@ def exercise(gradient, start, lr, delta, steps):
 
 @exercise.cases
 def _(rng):
-    return random_paths(rng, lr=(0.1, 0.3), delta=(0.1, 0.4))
+    # with four parameters δ is an eigenvalue twice, and rounding chooses its eigenvectors
+    for _ in range(2):
+        yield from [*random_paths(rng, lr=(0.1, 0.3), delta=(0.1, 0.4))][:2]
 
 
 @exercise.fact("a rotation of the surface rotates the path, and changes nothing else")

@@ -25,7 +25,7 @@ def random_start(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def random_paths(rng: np.random.Generator, **ranges: tuple[float, float]) -> Iterator[Case]:
     """Yield a short path of one parameter and two longer ones, with settings from their ranges."""
-    sizes, steps = (1, 2, 3), rng.integers([3, 5, 8], [5, 8, 11]).tolist()
+    sizes, steps = rng.integers([[1, 2, 4], [3, 5, 8]], [[2, 4, 6], [5, 8, 11]]).tolist()
     for n, count in zip(sizes, steps, strict=True):
         drawn = {name: round(rng.uniform(*limits), 2) for name, limits in ranges.items()}
         case = {"gradient": objective(rng, n), "start": random_start(rng, n)}
