@@ -13,9 +13,9 @@ def exercise(search, test, other_search, other_test):
 
 @exercise.cases
 def _(rng):
-    for rates, seeds in ((2, 2), (4, 3), (3, 5)):
-        case = {}
-        for name, row in zip(("", "other_"), rng.permutation(rates)[:2], strict=True):
+    for sizes, seeds in (((2, 2), 2), ((4, 5), 3), ((3, 3), 5)):
+        case, rows = {}, rng.permutation(min(sizes))[:2]
+        for name, rates, row in zip(("", "other_"), sizes, rows, strict=True):
             search = rng.uniform(0.3, 0.5, size=rates).round(3)
             test = rng.uniform(0.2, 0.3, size=(rates, seeds)).round(3)
             search[row] = round(rng.uniform(0.2, 0.29), 3)

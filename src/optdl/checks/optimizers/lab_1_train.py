@@ -62,7 +62,7 @@ you never clear the gradients, to which `backward` adds; call `optimizer.zero_gr
     optimizer.zero_grad() →
 you clear the gradients once; `backward` adds to them, so call `optimizer.zero_grad()` in each step
     optimizer.zero_grad() → ; model.train() → model.train()\n    optimizer.zero_grad()
-your weights stay as they are: call `step()` after `backward`, and clear the gradients before it
+your weights stay as they are: call `step()` after `backward`, and clear gradients before `backward`
     optimizer.zero_grad() → ; optimizer.step() → optimizer.zero_grad(), optimizer.step()
 your step has the gradients of the minibatch before; the order is zero_grad, loss, backward, step
     optimizer.step() → ; optimizer.zero_grad() → optimizer.step(), optimizer.zero_grad()
