@@ -519,6 +519,7 @@ def test_phone_shows_the_result_of_a_long_answer(tab: Tab) -> None:
     figure = tab.cell(FREE, ".exercise-figures img").bounding_box()
     tab.write(FIRST, "# long\n" * 60 + "print('x\\n' * 500)\n" + answers()[FIRST].right)
     tab.open(FIRST).press("Control+Home")
+    tab.page.evaluate("new Promise(requestAnimationFrame)")  # the editor scrolls in a frame
     tab.run(FIRST)
     status = tab.cell(FIRST, ".exercise-status").bounding_box()
     output = tab.cell(FIRST, ".exercise-output").bounding_box()
