@@ -1,7 +1,8 @@
 """Every exercise: its reference passes, each usual mistake fails and is named, here and elsewhere.
 
 References pass in both processes, facts included. Of the mistakes every third one is
-in another process, where a NumPy exercise says the same.
+in another process, where a NumPy exercise says the same. The seeds take turns by exercise: what
+mistakes give in the cases of a seed is computed once.
 """
 
 import inspect
@@ -35,10 +36,10 @@ def test_reference_passes_in_both_processes(exercise):
 
 @each_exercise
 def test_each_mistake_fails_and_is_named(exercise):
-    unnamed = {}
+    unnamed, is_lab = {}, exercise.key in LABS
+    seed = SEEDS[[*ALL].index(exercise.key) % 3]
     for number, mistake in enumerate(exercise.misconceptions):
-        seed, function, elsewhere = SEEDS[number % 3], mistake.function, not number % 3
-        is_lab = exercise.key in LABS
+        function, elsewhere = mistake.function, not number % 3
         text = outcome(
             exercise.key, Stub(function) if is_lab and elsewhere else function, seed=seed
         )
@@ -46,7 +47,7 @@ def test_each_mistake_fails_and_is_named(exercise):
             unnamed[mistake.hint] = text
         if elsewhere and not is_lab:
             assert outcome(exercise.key, Stub(function), seed=seed) == text
-            for fact in exercise.properties:
+            for fact in exercise.properties if number == 0 else ():
                 assert held(fact, Stub(function)) == held(fact, function)
     assert unnamed == {}
 
