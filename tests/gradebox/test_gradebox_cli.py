@@ -189,7 +189,7 @@ def test_disk_error_ends_the_run(course, capsys):
     def kept_while_there_is_room(*values: Any) -> None:
         if kept:
             raise full
-        kept.append(values[2])
+        kept.append(values[2].student.id)
         write(*values)
 
     for number in (errno.ENOSPC, errno.EROFS):

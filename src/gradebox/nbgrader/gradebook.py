@@ -168,17 +168,22 @@ def _opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
 
 
+def _submitted(book: Any, resources: Any) -> Any:
+    """Return the entry of a notebook, which a run has put there, or find it."""
+    place = (resources["nbgrader"][name] for name in ("notebook", "assignment", "student"))
+    return resources.get("submitted") or book.find_submission_notebook(*place)
+
+
 class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
     """nbgrader's step that takes points off for being late."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Ask the course's plugin for the penalty, and enter it."""
-        context = resources["nbgrader"]
-        assignment, student = context["assignment"], context["student"]
+        student, notebook = (resources["nbgrader"][name] for name in ("student", "notebook"))
         self.init_plugin()
         with _opened(resources) as book:
-            late = book.find_submission(assignment, student).total_seconds_late
-            entry = book.find_submission_notebook(context["notebook"], assignment, student)
+            entry = _submitted(book, resources)
+            late = entry.assignment.total_seconds_late
             entry.late_submission_penalty = penalty = None
             if late > 0:
                 book.db.flush()  # the database sums the score when it is first asked for, here
@@ -190,7 +195,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
             entry.late_submission_penalty = penalty
             if penalty:  # one for each notebook, of those that have points to lose
                 fields = {"points": penalty}
-                self.log.warning(Event("late-penalty", context["notebook"], fields=fields))
+                self.log.warning(Event("late-penalty", notebook, fields=fields))
             book.db.commit()
         return nb, resources
 
@@ -216,11 +221,9 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Enter the scores of a notebook, and the comments of answers that were left as given."""
-        context = resources["nbgrader"]
         scores = resources.get("gradebox", {}).get("scores", {})
-        place = context["notebook"], context["assignment"], context["student"]
         with _opened(resources) as book:
-            submitted = book.find_submission_notebook(*place)
+            submitted = _submitted(book, resources)
             with book.db.no_autoflush:
                 cells = book.db.query(BaseCell.id, BaseCell.name)
                 names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))

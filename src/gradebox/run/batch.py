@@ -226,7 +226,7 @@ class Batch(Executor):
                 with book.transaction():
                     submission = self._enter(book, student, missing, fields)
                     # before the mark: a run killed in between finds none, and writes all again
-                    self._write(book, student, result.notebooks, folder)
+                    self._write(book, submission, result.notebooks, folder)
                     found = [*result.events, *events]
                     found += [Event("missing-notebook", name) for name in missing]
                     found += [Event("no-time")] if fields and not submission.timestamp else []
@@ -247,17 +247,19 @@ class Batch(Executor):
                 grade.auto_score, grade.needs_manual_grade = 0, False
         return submission
 
-    def _write(self, book: Book, student: str, notebooks: Any, folder: Path) -> None:
-        chain, assignment = self._writer, self.course.assignment
+    def _write(self, book: Book, submission: Any, notebooks: Any, folder: Path) -> None:
+        chain, assignment, student = self._writer, self.course.assignment, submission.student.id
+        entries = {entry.name: entry for entry in submission.notebooks}
         for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(student, assignment, name, folder, book)
-            resources["gradebox"] = verdicts
+            resources |= {"gradebox": verdicts, "submitted": entries[name]}
             for step in chain.after:
                 # a step that opens the gradebook by itself would not see what is pending here
                 if chain.has_strangers:
                     book.settle()
                 nb, resources = step(nb, resources)
-            nbformat.validate(nb, relax_add_props=True)
+            if chain.has_strangers:
+                nbformat.validate(nb, relax_add_props=True)
             # on the disk before the gradebook says that it was graded: power may fail in between;
             # nbformat's own writer takes as long as all the scores
             files.write(folder / f"{name}.ipynb", json.dumps(nb, ensure_ascii=False))
