@@ -155,9 +155,8 @@ def test_changed_file_is_named_in_wasm(tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / "data.txt").write_text("4")
     test = cell("test", "assert open('data.txt').read() == '0'", 1)
-    own = "open('data.txt', 'w').write('0')"
-    run = executed(tmp_path, own, test, in_process=["test"], sandbox="wasm")[1]
-    assert run.changed == ["data.txt"]
+    _, result = run(tmp_path, "open('data.txt', 'w').write('0')", test, in_process=["test"])
+    assert result.changed == ["data.txt"]
 
 
 def test_clock_interrupts_each_side_once_before_ending():
