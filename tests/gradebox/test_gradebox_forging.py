@@ -97,7 +97,8 @@ def test_forging_notebook_gets_the_expected_result(tmp_path, monkeypatch, name):
 
 
 def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
-    prepared = {"prepare": "import json"}  # so there is a server of the tests
+    # so there is a server of the tests, that of a notebook above
+    prepared = {"prepare": "answer = 'forty-' + 'two'"}
 
     def server() -> psutil.Process:
         [begun] = [each for key, each in pool._servers.items() if key[-1] == prepared["prepare"]]
@@ -134,7 +135,8 @@ def test_process_stopped_before_sealing_is_given_up(tmp_path, monkeypatch):
 
 
 def test_heavy_memory_use_ends_no_other_students_tests(tmp_path):
-    test = cell("test", "import time\nkept = [f(i) for i in range(3)]\ntime.sleep(1)", 1)
+    # two looks at the memory
+    test = cell("test", "import time\nkept = [f(i) for i in range(3)]\ntime.sleep(0.6)", 1)
     write_source(tmp_path, [answer("def f(i): ..."), test])
 
     def run(student: str, size: int) -> dict[str, float]:

@@ -167,10 +167,10 @@ def test_tests_read_original_files_despite_overwriting(tmp_path):
     for folder in ("source/toy", "work"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "expected.txt").write_text("16")
-    student = "open('expected.txt', 'w').write('0')\nopen('colorsys.py', 'w').write('x = 1')\n"
+    student = "open('expected.txt', 'w').write('0')\nopen('sched.py', 'w').write('x = 1')\n"
     tests = {
         "import os\nassert str(square(4)) == open('expected.txt').read()": 0,
-        "import os, colorsys\nassert os.listdir() == ['expected.txt'] and colorsys.rgb_to_hsv": 1,
+        "import os, sched\nassert os.listdir() == ['expected.txt'] and sched.scheduler": 1,
     }
     own = student + "def square(x): return 0"
     assert scores(tmp_path, own, *(cell(test, test, 1) for test in tests)) == tests
@@ -266,7 +266,8 @@ def test_the_reference_cannot_be_imported(tmp_path, package):
 
 def test_banned_modules_import_only_in_tests(tmp_path, package):
     handed_in = [IMPORTS, SQUARE, "import course.toy", "check(square)", CHECK]
-    cells, run = executed(tmp_path, *handed_in, **BARRED)
+    options = {"source": [IMPORTS, answer(SQUARE), CHECK]} | BARRED
+    cells, run = executed(tmp_path, *handed_in, **options)
     assert run.scores == {"test": 1}
     assert shown(cells[0]) == ""
     assert "course.toy cannot be imported while your work is graded" in shown(cells[2])
