@@ -85,7 +85,7 @@ def test_custom_steps_may_open_the_gradebook(course, monkeypatch):
         file.write("import gradebox\ngradebox.configure(c)\n")
         for place, name in ((5, "Bonus"), (9, "Again")):
             file.write(f"c.Autograde.autograde_preprocessors.insert({place}, 'own_step.{name}')\n")
-    hand_in(course, "ada")
+    hand_in(course, "ada", both=True)
     assert Course(course, "toy").chain().has_strangers
     assert grade() == 0
     bonus = {row[2]: (row[3], row[5]) for row in rows(url(course))["grades"]}

@@ -137,11 +137,13 @@ def is_due(address: str, day: str) -> None:
         book.update_or_create_assignment("toy", duedate=f"{day} 00:00:00 UTC")
 
 
-def hand_in(root: Path, student: str, body: str | None = "return 2 * x", **cells: str) -> Path:
-    """Hand in the released notebooks with the body of the answer, and cells by their names."""
+def hand_in(
+    root: Path, student: str, body: str | None = "return 2 * x", both: bool = False, **cells: str
+) -> Path:
+    """Hand in a released notebook, or both, with the body of the answer, and cells by names."""
     folder = root / "submitted" / student / "toy"
     answers = {} if body is None else {"answer": f"def double(x):\n    {body}"}
-    for name in ("toy.ipynb", "two.ipynb"):
+    for name in ("toy.ipynb", "two.ipynb")[: 1 + both]:
         fill_in(folder / name, root / "release/toy" / name, answers | cells)
     return folder
 
@@ -181,9 +183,9 @@ def pages(root: Path) -> dict[str, Any]:
 
 def a_class(root: Path) -> None:
     """Hand in what a class hands in; only who is late hands in both notebooks."""
-    late = hand_in(root, "late", words="Because.")
+    late = hand_in(root, "late", both=True, words="Because.")
     (late / "timestamp.txt").write_text("2026-01-02 01:00:00 UTC")
-    blank = hand_in(root, "blank", None)  # its answer raises an error
+    hand_in(root, "blank", None)  # its answer raises an error
     edits = hand_in(root, "edits", "return x", test="print('all is well')")
     own = {"timestamp": "2026-01-01 01:00:00 UTC", "own": "mine", "data": "not the data"}
     for name, text in own.items():
@@ -191,8 +193,6 @@ def a_class(root: Path) -> None:
     nb = nbformat.read(edits / "toy.ipynb", as_version=4)
     nb.cells = [node for node in nb.cells if name_of(node) != "part"]
     nbformat.write(nb, edits / "toy.ipynb")
-    for folder in (blank, edits):
-        (folder / "two.ipynb").unlink()
 
 
 def stumbling(root: Path) -> None:
@@ -225,7 +225,7 @@ sys.exit(gradebox.cli.main(["grade", "toy", "-j", "2"]))
 
 def five(root: Path) -> None:
     for number, body in enumerate(("return 2 * x", "return x", "return 2 * x", "1 / 0", "pass")):
-        hand_in(root, f"s{number}", body)
+        hand_in(root, f"s{number}", body, both=number == 1)
 
 
 def killed(root: Path, place: str, name: str, call: int) -> list[int]:
