@@ -72,8 +72,6 @@ TESTS = {
     "helper": "assert square.__globals__\nhelped = square(2)\nassert helped == 4",
     "helped": "assert helped == 4 and square(2) == 4",
     "deletes": "squares = square(2)\ndel squares\nassert square(2) == 4",
-    "draws": "import matplotlib.pyplot as plt\nassert square.__globals__ and square(2) == 4\n"
-    "plt.plot([1, 2])",
     "ends": "import os\nif not hasattr(square, '__code__'):\n    os._exit(1)\n"
     "assert square(3) == 9",
     "after the end": "assert square(2) == 4",
@@ -82,19 +80,19 @@ TESTS = {
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    shows = "import matplotlib.pyplot as plt\nplt.show = lambda: None\n"
+    shows = "import numpy as np\nnp.show_config = lambda: None\n"
     return runs(tmp_path_factory.mktemp("course"), "import math", answer(shows + SQUARE), TESTS)
 
 
 def test_dry_run_plans_how_each_test_runs(found):
     toy = planned(found.values())["toy"]
-    in_process = ["inside", "blind", "helper", "helped", "draws", "ends"]  # helper makes helped
+    in_process = ["inside", "blind", "helper", "helped", "ends"]  # helper makes helped
     assert [n for n, how in toy.items() if how.way == IN_PROCESS] == in_process
     again = ["plain", "free", "deletes", "after the end"]
     assert [n for n, how in toy.items() if how.again] == again
     assert [name for name, run in found.items() if run.fails] == ["wrong", "wrong inside"]
     assert [name for name, run in found.items() if run.blank > 0] == ["free"]
-    assert "matplotlib.pyplot.show" in toy["inside"].usual
+    assert "numpy.show_config" in toy["inside"].usual
 
 
 def test_check_reports_why_tests_need_attention(found):
