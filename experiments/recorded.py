@@ -31,16 +31,15 @@ from optdl.training import Schedule, State, order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS, FIVE, OTHERS = range(3), range(5), range(5, 10)  # the last ones: other than a search's
-BOTH_CURVES = ("train_loss", "validation_error")
+LOSS, ERROR = ("train_loss",), ("validation_error",)
 TEN_EPOCHS = {"batch_size": 32, "epochs": 10}
 RUNS = []
 
 
 def product(label, rows=({},), seeds=SEEDS, **axes):
     """Return the trainings of each row with all combinations of values, each with its label."""
-    axes |= {"seed": seeds}
-    combined = itertools.product(rows, *axes.values())
-    found = [row | dict(zip(axes, values, strict=True)) for row, *values in combined]
+    combined = itertools.product(rows, *axes.values(), seeds)
+    found = [row | dict(zip((*axes, "seed"), each, strict=True)) for row, *each in combined]
     return {label.format(**one): one for one in found}
 
 
@@ -54,7 +53,7 @@ def by_rate(grids, *names):
     return [dict(zip(names or ["method"], key, strict=True)) | {"lr": lr} for key, lr in rows]
 
 
-def recorded(name, settings, trainings, curves=BOTH_CURVES, digits=6):
+def recorded(name, settings, trainings, curves=LOSS + ERROR, digits=6):
     """Record trainings by the function below: see :class:`RecordedRun`."""
 
     def register(train):
@@ -144,13 +143,11 @@ def in_random_order(seed, data="digits"):
     return x[order], y[order]
 
 
-@recorded(
-    "erm-after-zero",
-    {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
-    product("seed {seed}", seeds=range(10))
-    | product("{data}, seed {seed}", data=["tumors"], seeds=range(10)),
-    ("train_error", "validation_error", "normalized_margin"),
-)
+@recorded("erm-after-zero",
+          {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
+          product("seed {seed}", seeds=range(10))
+          | product("{data}, seed {seed}", data=["tumors"], seeds=range(10)),
+          ("train_error", "validation_error", "normalized_margin"))  # fmt: skip
 def train_past_zero(seed, few, hidden, lr, hooks, data="digits", **loop):
     """Train on few examples, far past the last training error, and watch the margins."""
     x, y = in_random_order(seed, data)
@@ -160,12 +157,9 @@ def train_past_zero(seed, few, hidden, lr, hooks, data="digits", **loop):
     return fitted(network, lr, parts, hooks, seed=seed, **loop)
 
 
-@recorded(
-    "erm-without-halt",
-    {"hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
-    product("seed {seed}", wrong=[100]) | product("right labels, seed {seed}", wrong=[0]),
-    ("train_error", "validation_error", "batch_gradient_norm"),
-)
+@recorded("erm-without-halt", {"hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
+          product("seed {seed}", wrong=[100]) | product("right labels, seed {seed}", wrong=[0]),
+          ("train_error", "validation_error", "batch_gradient_norm"))  # fmt: skip
 def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
     """Train on 500 digits of which some have wrong labels, without a halt."""
     (x, y), rng = in_random_order(seed), np.random.default_rng(seed)
@@ -180,12 +174,9 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
 # --- Ill-conditioning and the landscape -------------------------------------------------------
 
 
-@recorded(
-    "conditioning-students",
-    {"epochs": 30},
-    product("teacher {seed}, {units} units", seeds=range(8), units=(3, 5, 8)),
-    ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"),
-)
+@recorded("conditioning-students", {"epochs": 30},
+          product("teacher {seed}, {units} units", seeds=range(8), units=(3, 5, 8)),
+          ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"))  # fmt: skip
 @stepwise
 def fit_students(seed, units, epochs):
     """Fit students to one teacher, each epoch from another start, and describe where each ends."""
@@ -203,13 +194,10 @@ def fit_students(seed, units, epochs):
         }
 
 
-@recorded(
-    "conditioning-saddles",
-    {"epochs": 300},
-    product("teacher {seed}", seeds=range(8))
-    | product("teacher {seed}, {units} units", seeds=range(8), units=[4]),
-    ("loss", "negative_eigenvalues"),
-)
+@recorded("conditioning-saddles", {"epochs": 300},
+          product("teacher {seed}", seeds=range(8))
+          | product("teacher {seed}, {units} units", seeds=range(8), units=[4]),
+          ("loss", "negative_eigenvalues"))  # fmt: skip
 @stepwise
 def search_critical_points(seed, epochs, units=3):
     """Solve ∇J = 0 for a student network, each epoch from another point of a descent."""
@@ -239,14 +227,12 @@ LOSSES = {"squared": conditioning.squared_error, "cross-entropy": cross_entropy}
 
 
 @recorded(
-    "conditioning-minibatches",
-    {"epochs": 60},
+    "conditioning-minibatches", {"epochs": 60},
     product("{lr}, seed {seed}", SMALL_BATCHES, lr=(0.02, 0.05, 0.2))
     | product("0.05 and 0.005, seed {seed}", [{"batch_size": 10, "drop": [40]}], lr=[0.05])
     | product("{loss} {lr}, seed {seed}", SMALL_BATCHES, loss=["cross-entropy"], lr=(0.01, 0.05))
     | product("{batch_size} examples, seed {seed}", [{"lr": 0.05, "drop": []}], batch_size=[50]),
-    ("train_loss", "gradient_norm", "slope", "curvature"),
-)
+    ("train_loss", "gradient_norm", "slope", "curvature"))  # fmt: skip
 def train_with_curvature(seed, lr, drop, hooks, loss="squared", **loop):
     """Train by minibatches, and predict the effect of each step on the loss of all digits."""
     network, examples = tanh_network(seed)
@@ -257,12 +243,10 @@ def train_with_curvature(seed, lr, drop, hooks, loss="squared", **loop):
 
 
 @recorded(
-    "conditioning-edge",
-    {"epochs": 50},
+    "conditioning-edge", {"epochs": 50},
     product("{lr}, seed {seed}", lr=(0.05, 0.15, 0.25))
     | product("{loss} {lr}, seed {seed}", lr=(0.3, 1.2), loss=["cross-entropy"]),
-    ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"),
-)
+    ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"))  # fmt: skip
 @stepwise
 def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
     """Train by full-batch gradient descent, and describe each stretch of a few steps."""
@@ -288,48 +272,42 @@ def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
 GRID = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 
 
-def five_rates(**least):
+def five_rates(least):
     """Return for each method its least rate and the next four of the grid."""
-    starts = {method: GRID.index(rate) for method, rate in least.items()}
-    return {method: GRID[start : start + 5] for method, start in starts.items()}
+    return {method: GRID[GRID.index(rate) :][:5] for method, rate in least.items()}
 
 
-METHOD_RATES = five_rates(
-    SGD=0.03, Momentum=0.01, Nesterov=0.01, AdaGrad=0.01, RMSProp=0.001, RMSPropNesterov=0.0003,
-    AdaDelta=0.3, Adam=0.003, AdamW=0.003, Lion=0.0003, Muon=0.003
-)  # fmt: skip
-CHOSEN_RATES = {  # the lowest mean validation error in optimizers-rates
-    "SGD": 0.3, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.1, "RMSProp": 0.01,
-    "AdaDelta": 3, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.003, "Muon": 0.01,
+RATES = {  # by the inputs: the least that is tried, and that of the lowest mean validation error
+    "raw": {
+        "SGD": (0.03, 0.3), "Momentum": (0.01, 0.1), "Nesterov": (0.01, 0.1),
+        "AdaGrad": (0.01, 0.1), "RMSProp": (0.001, 0.01), "RMSPropNesterov": (0.0003, None),
+        "AdaDelta": (0.3, 3), "Adam": (0.003, 0.01), "AdamW": (0.003, 0.01),
+        "Lion": (0.0003, 0.003), "Muon": (0.003, 0.01),
+    },
+    "normalized": {
+        "SGD": (0.03, 1), "Momentum": (0.003, 0.1), "Nesterov": (0.003, 0.1),
+        "AdaGrad": (0.01, 0.03), "RMSProp": (0.001, 0.01), "AdaDelta": (0.3, 10),
+        "Adam": (0.001, 0.03), "AdamW": (0.001, 0.01), "Lion": (0.0003, 0.001),
+        "Muon": (0.001, 0.01),
+    },
 }  # fmt: skip
-NORMALIZED_RATES = five_rates(
-    SGD=0.03, Momentum=0.003, Nesterov=0.003, AdaGrad=0.01, RMSProp=0.001, AdaDelta=0.3,
-    Adam=0.001, AdamW=0.001, Lion=0.0003, Muon=0.001
-)  # fmt: skip
-CHOSEN_NORMALIZED = {  # the lowest mean validation error in optimizers-normalized
-    "SGD": 1, "Momentum": 0.1, "Nesterov": 0.1, "AdaGrad": 0.03, "RMSProp": 0.01,
-    "AdaDelta": 10, "Adam": 0.03, "AdamW": 0.01, "Lion": 0.001, "Muon": 0.01,
-}  # fmt: skip
+TRIED = {at: five_rates({m: rate for m, (rate, _) in rows.items()}) for at, rows in RATES.items()}
+CHOSEN = {at: {m: rate for m, (_, rate) in rows.items() if rate} for at, rows in RATES.items()}
 NORMALIZED, RAW_OR_NOT = ["normalized"], ("raw", "normalized")
-TURNED_RATES = five_rates(SGD=0.03, Adagrad=0.01, RMSprop=0.0003, Adam=0.001)
+TURNED_RATES = five_rates({"SGD": 0.03, "Adagrad": 0.01, "RMSprop": 0.0003, "Adam": 0.001})
 BY_METHOD, ONE_SEED = "{method}, {lr:g}, {seed}", "{method}, seed {seed}"
 BY_INPUTS = "{inputs} {method}, {lr:g}, seed {seed}"
 
 
-@recorded("optimizers-rates", TEN_EPOCHS, product(BY_METHOD, by_rate(METHOD_RATES), FIVE), digits=4)
+@recorded("optimizers-rates", TEN_EPOCHS, product(BY_METHOD, by_rate(TRIED["raw"]), FIVE), digits=4)
+@recorded("optimizers-normalized", TEN_EPOCHS, digits=4, trainings=product(
+    "{inputs} " + BY_METHOD, by_rate(TRIED["normalized"]), inputs=NORMALIZED))  # fmt: skip
 @recorded(
-    "optimizers-normalized",
-    TEN_EPOCHS,
-    product("{inputs} " + BY_METHOD, by_rate(NORMALIZED_RATES), inputs=NORMALIZED),
-    digits=4,
-)
-@recorded(
-    "optimizers-curves",
-    TEN_EPOCHS,
-    product(ONE_SEED, by_rate(CHOSEN_RATES), OTHERS)
+    "optimizers-curves", TEN_EPOCHS,
+    product(ONE_SEED, by_rate(CHOSEN["raw"]), OTHERS)
     | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), OTHERS)
-    | product("{inputs} " + ONE_SEED, by_rate(CHOSEN_NORMALIZED), OTHERS, inputs=NORMALIZED),
-)
+    | product("{inputs} " + ONE_SEED, by_rate(CHOSEN["normalized"]), OTHERS, inputs=NORMALIZED),
+    LOSS + ERROR)  # fmt: skip
 def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
     """Train one hidden layer on digits by an optimizer of the course."""
     network = fully_connected((64, 32, 10), seed=seed)
@@ -340,19 +318,12 @@ def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
 MATRIX_RATES = dict.fromkeys(("AdamW", "Muon"), (0.0003, 0.001, 0.003, 0.01, 0.03))
 
 
-@recorded(
-    "optimizers-matrices",
-    TEN_EPOCHS | {"decay": 0.1},
-    product(BY_INPUTS, by_rate(MATRIX_RATES), inputs=RAW_OR_NOT),
-    digits=4,
-)
+@recorded("optimizers-matrices", TEN_EPOCHS | {"decay": 0.1}, digits=4, trainings=product(
+    BY_INPUTS, by_rate(MATRIX_RATES), inputs=RAW_OR_NOT))  # fmt: skip
 # at the rate with the lowest mean validation error there: the same for all four
-@recorded(
-    "optimizers-muon",
-    TEN_EPOCHS | {"decay": 0.1},
-    product(BY_INPUTS, by_rate(dict.fromkeys(MATRIX_RATES, 0.003)), OTHERS, inputs=RAW_OR_NOT),
-    digits=4,
-)
+@recorded("optimizers-muon", TEN_EPOCHS | {"decay": 0.1}, digits=4, trainings=product(
+    BY_INPUTS, by_rate(dict.fromkeys(MATRIX_RATES, 0.003)), OTHERS,
+    inputs=RAW_OR_NOT))  # fmt: skip
 def train_hidden_matrices(seed, method, lr, decay, hooks, inputs, **loop):
     """Train three hidden layers: the matrices between them by a method, all else by AdamW."""
     network = fully_connected((64, 64, 64, 64, 10), seed=seed)
@@ -378,20 +349,13 @@ LONGER = {("cosine", 4): 1, ("WSD", 4): 0.3}
 
 
 @recorded(
-    "optimizers-falls",
-    TEN_EPOCHS,
-    product(BY_FALL, by_rate(FALL_RATES), hidden=(4, 32)),
-    ["train_loss"],
-    digits=4,
+    "optimizers-falls", TEN_EPOCHS, product(BY_FALL, by_rate(FALL_RATES), hidden=(4, 32)), LOSS, 4
 )
 @recorded(
-    "optimizers-schedules",
-    {"batch_size": 32},
+    "optimizers-schedules", {"batch_size": 32},
     product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), OTHERS, epochs=[10])
     | product(BY_FALL + ", longer", by_rate(LONGER, "method", "hidden"), OTHERS, epochs=[20]),
-    ["train_loss"],
-    digits=4,
-)
+    LOSS, digits=4)  # fmt: skip
 def train_by_schedule(seed, method, lr, hidden, hooks, **loop):
     """Train one hidden layer on digits by SGD with a schedule that ends with the training."""
     network = fully_connected((64, hidden, 10), seed=seed)
@@ -410,12 +374,10 @@ def random_turn(n, seed):
 
 
 @recorded(
-    "optimizers-rotation",
-    TEN_EPOCHS,
+    "optimizers-rotation", TEN_EPOCHS,
     product("{method}, straight, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[False])
-    | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True]),
-    ["train_loss"],
-)
+    | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True]), LOSS,
+)  # fmt: skip
 def train_turned(seed, method, lr, turned, hooks, **loop):
     """Train one hidden layer on digits, in its own coordinates or in those of the seed's turn."""
     network = fully_connected((64, 32, 10), seed=seed)
@@ -425,34 +387,30 @@ def train_turned(seed, method, lr, turned, hooks, **loop):
     return train(network, digits()[0], opt, hooks=hooks, seed=seed, **loop)
 
 
-def gradient_noise(model, x, y, batch_size):
-    """Return ‖∇J‖ over all examples, and the root mean square of ‖g − ∇J‖ for a minibatch."""
-    parameters = {name: p.detach() for name, p in model.named_parameters()}
-
-    def loss(parameters, x, y):
-        return cross_entropy(torch.func.functional_call(model, parameters, x[None]), y[None])
-
-    each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, x, y)
-    gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
-    noise = erm.standard_error(erm.gradient_spread(gradients), batch_size, len(y))
-    return {"batch_gradient_norm": np.linalg.norm(gradients.mean(0)), "gradient_noise": noise}
-
-
 @recorded(
-    "optimizers-interpolation",
-    {"batch_size": 32, "epochs": 200},
+    "optimizers-interpolation", {"batch_size": 32, "epochs": 200},
     product("{hidden} hidden units, seed {seed}", hidden=(32, 4), lr=[0.2])
     | product("{hidden} hidden units, seed {seed}", hidden=(64, 2), lr=[0.2], seeds=[0])
     | product("{hidden} hidden units at {lr}, seed {seed}", hidden=(32, 4), lr=[0.1], seeds=[0]),
-    ("train_loss", "batch_gradient_norm", "gradient_noise"),
-)
+    ("train_loss", "batch_gradient_norm", "gradient_noise"))  # fmt: skip
 def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
-    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise."""
+    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise.
+
+    That is ‖∇J‖ over all examples, and the root mean square of ‖g − ∇J‖ for a minibatch.
+    """
     examples, _ = digits("normalized")
     network = fully_connected((64, hidden, 10), seed=seed)
 
+    def loss(parameters, x, y):
+        return cross_entropy(torch.func.functional_call(network, parameters, x[None]), y[None])
+
     def watch(state):
-        state.append(**gradient_noise(state.model, *tensors(examples), loop["batch_size"]))
+        parameters = {name: p.detach() for name, p in network.named_parameters()}
+        each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, *tensors(examples))
+        gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
+        spread, sizes = erm.gradient_spread(gradients), (loop["batch_size"], len(examples))
+        state.append(batch_gradient_norm=np.linalg.norm(gradients.mean(0)))
+        state.append(gradient_noise=erm.standard_error(spread, *sizes))
 
     hooks = [SimpleNamespace(after_epoch=watch), *hooks]
     return fitted(network, lr, (examples, None), hooks, seed=seed, **loop)
@@ -464,12 +422,10 @@ BY_BATCH = "{method}, {batch_size}, seed {seed}"
 
 
 @recorded(
-    "optimizers-batches",
-    {"target": 0.1, "limit": 3000},
+    "optimizers-batches", {"target": 0.1, "limit": 3000},
     product(BY_BATCH, STEP_COUNTS, batch_size=(1, 2, 4, 8, 16, 32, 128, 512), epochs=[7])
     | product("normalized " + BY_BATCH, NORMALIZED_COUNTS, batch_size=(1, 4, 32, 512), epochs=[8]),
-    ("rate", "steps"),
-)
+    ("rate", "steps"))  # fmt: skip
 @stepwise
 def count_steps(seed, method, batch_size, target, limit, smallest, epochs, inputs="raw"):
     """Count the steps to a training loss, at each of several rates; an "epoch" is a rate.
@@ -541,26 +497,18 @@ BY_ACTIVATION, BY_FACTOR = "{activation}, " + BY_RATE, "{activation}, {factor}, 
 NORMALIZED_BATCHES = {"batch_size": 32, "inputs": "normalized"}
 
 
-@recorded(
-    "initialization-factors",
-    NORMALIZED_BATCHES | {"epochs": 8, "depth": 3},
-    product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), FIVE),
-)
+@recorded("initialization-factors", NORMALIZED_BATCHES | {"epochs": 8, "depth": 3},
+          product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), FIVE))  # fmt: skip
 @recorded("initialization-deep", NORMALIZED_BATCHES | {"depth": 10}, product(BY_FACTOR, DEEP, FIVE))
 @recorded(
-    "initialization-rates",
-    {"factor": 1, "batch_size": 32, "epochs": 8},
+    "initialization-rates", {"factor": 1, "batch_size": 32, "epochs": 8},
     product(BY_ACTIVATION, by_rate(ACTIVATION_RATES, "activation"), FIVE, inputs=NORMALIZED)
-    | product("{activation}, {problem}, " + BY_RATE, OTHER_PROBLEMS, FIVE),
-)
+    | product("{activation}, {problem}, " + BY_RATE, OTHER_PROBLEMS, FIVE))  # fmt: skip
 @recorded(
-    "initialization-inputs",
-    {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
+    "initialization-inputs", {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
     product("{inputs}, " + BY_RATE, seeds=FIVE, inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2))
-    | product(
-        "{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1), lr=doubled(0.1, 8)
-    ),
-)
+    | product("{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1),
+              lr=doubled(0.1, 8)))  # fmt: skip
 def train_hidden_layers(
     seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
 ):
@@ -590,13 +538,8 @@ SCALINGS = [
 ]
 
 
-@recorded(
-    "initialization-widths",
-    {"batch_size": 32, "epochs": 4, "depth": 2},
-    product(BY_WIDTH, SCALINGS, FIVE, activation=("tanh", "ReLU")),
-    ["train_loss"],
-    digits=4,
-)
+@recorded("initialization-widths", {"batch_size": 32, "epochs": 4, "depth": 2},
+          product(BY_WIDTH, SCALINGS, FIVE, activation=("tanh", "ReLU")), LOSS, 4)  # fmt: skip
 def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, base=32, **loop):
     """Train hidden layers whose weights and rates are the usual ones, or scaled by the width."""
     function, gain = HIDDEN[activation]
@@ -634,19 +577,12 @@ FEW = 1024  # without a last minibatch of one
 
 
 @recorded(
-    "batchnorm-sizes",
-    {"inputs": "raw", "epochs": 5},
+    "batchnorm-sizes", {"inputs": "raw", "epochs": 5},
     product(BY_SIZE, **MULTIPLES, batch_size=(2, 8, 32))
     | product(BY_SIZE, normalization=RELATIVES, batch_size=(4, 16, 64), times=[1])
-    | product(BY_SIZE, normalization=OF_ONE, batch_size=[1], times=[1]),
-    ["validation_error"],
-)
-@recorded(
-    "batchnorm-normalized",
-    {"inputs": "normalized", "epochs": 5},
-    product(BY_SIZE, **MULTIPLES, batch_size=(8, 32)),
-    ["validation_error"],
-)
+    | product(BY_SIZE, normalization=OF_ONE, batch_size=[1], times=[1]), ERROR)  # fmt: skip
+@recorded("batchnorm-normalized", {"inputs": "normalized", "epochs": 5},
+          product(BY_SIZE, **MULTIPLES, batch_size=(8, 32)), ERROR)  # fmt: skip
 def train_by_size(seed, normalization, inputs, batch_size, times, hooks, **loop):
     """Train two hidden layers at multiples of a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
@@ -664,13 +600,10 @@ BY_START = ONE_NETWORK + "factor {factor:g}, seed {seed}"
 
 
 @recorded(
-    "batchnorm-rates",
-    {"batch_size": 32, "epochs": 5},
+    "batchnorm-rates", {"batch_size": 32, "epochs": 5},
     product(ONE_NETWORK + BY_RATE, **ALL_FOUR, lr=(0.01, 0.03, 0.1, 0.3, 1, 3), factor=[1])
     | product(BY_START, **ALL_FOUR, lr=[0.1], factor=(0.03, 0.1, 0.3, 1, 3, 10))
-    | product(BY_OWN, OWN_RATES, FIVE, inputs=RAW_OR_NOT, factor=[1]),
-    ["validation_error"],
-)
+    | product(BY_OWN, OWN_RATES, FIVE, inputs=RAW_OR_NOT, factor=[1]), ERROR)  # fmt: skip
 def train_by_rate(
     seed, normalization, inputs, lr, factor, hooks, part="hidden layers", own=None, **loop
 ):
@@ -700,13 +633,11 @@ LARGE_WEIGHTS = {"inputs": RAW_OR_NOT, "epochs": [10], "factor": [10], "own": (1
 
 
 @recorded(
-    "batchnorm-weights",
-    {"batch_size": 32},
+    "batchnorm-weights", {"batch_size": 32},
     product(BY_WEIGHTS + "seed {seed}", [{"factor": 1, "epochs": 10}], inputs=RAW_OR_NOT)
     | product(BY_WEIGHTS + "seed {seed}", [{"factor": 10, "epochs": 40}], inputs=RAW_OR_NOT)
     | product(BY_WEIGHTS + "hidden layers at {own:g}, seed {seed}", **LARGE_WEIGHTS),
-    ("validation_error", "longer", "turned 1", "turned 2", "turned 3"),
-)
+    ("validation_error", "longer", "turned 1", "turned 2", "turned 3"))  # fmt: skip
 def train_and_turn(seed, inputs, factor, hooks, **loop):
     """Train with batch normalization, and watch the weight vectors."""
     data = tensors(digits(inputs, FEW)[0])
@@ -715,12 +646,10 @@ def train_and_turn(seed, inputs, factor, hooks, **loop):
 
 
 @recorded(
-    "batchnorm-smoothness",
-    TEN_EPOCHS,
+    "batchnorm-smoothness", TEN_EPOCHS,
     product(ONE_NETWORK + BY_RATE, seeds=FIVE, normalization=BOTH, inputs=INPUTS, lr=[0.1])
     | product(ONE_NETWORK + BY_RATE, normalization=BOTH, inputs=INPUTS, lr=[0.3]),
-    [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD],
-)
+    [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD])  # fmt: skip
 def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
     """Train two hidden layers, and look along the gradient after the first step of each epoch."""
     network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
@@ -743,12 +672,8 @@ SHIFTS = [
 ]
 
 
-@recorded(
-    "batchnorm-shifts",
-    {"batch_size": 32, "epochs": 5},
-    product(SHIFTED, SHIFTS, FIVE),
-    (*BOTH_CURVES, "moved"),
-)
+@recorded("batchnorm-shifts", {"batch_size": 32, "epochs": 5}, product(SHIFTED, SHIFTS, FIVE),
+          (*LOSS, *ERROR, "moved"))  # fmt: skip
 def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
     """Train with random shifts of what the hidden layers hand on, and watch the last of them.
 
@@ -786,62 +711,41 @@ def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
 # --- Dropout ----------------------------------------------------------------------------------
 
 
-def relabelled_digits(seed, count, wrong):
-    """Return some digits, a part with a random label, those that are wrong, and all others.
-
-    The first half of the others chooses the epoch, and the second half measures the error.
-    """
-    data = load("digits")
-    split, rng = data.split(len(data.y_train) - count, seed=seed), np.random.default_rng(seed)
-    labels = np.where(rng.random(count) < wrong, rng.integers(10, size=count), split.train.y)
-    wrong, others = labels != split.train.y, split.validation
-    half = len(others) // 2
-    return (
-        Examples(split.train.x, labels),
-        Examples(split.train.x[wrong], labels[wrong]),
-        others.first(half),
-        Examples(others.x[half:], others.y[half:]),
-    )
-
-
 PROBLEMS = {
-    "30 % random": {"wrong": 0.3},
-    "none random": {"wrong": 0.0},
-    "600 digits": {"count": 600},
+    "30 % random": {"wrong": 0.3}, "none random": {"wrong": 0.0}, "600 digits": {"count": 600},
     **{f"rate {lr:g}": {"lr": lr} for lr in (0.02, 0.2, 0.4, 0.8)},
-}
+}  # fmt: skip
 VARIED = [{"problem": name, "lr": 0.1} | own for name, own in PROBLEMS.items()]
 
 
-@recorded(
-    "dropout-digits",
-    {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
-    product("p = {p:g}, seed {seed}", p=(0.0, 0.25, 0.5, 0.75, 0.95), seeds=range(8)),
-    ("train_loss", "wrong_error", "validation_loss", "validation_error", "test_error"),
-)
-@recorded(
-    "dropout-problems",
-    {"batch_size": 20, "epochs": 60},
-    product("{problem}, p = {p:g}, seed {seed}", VARIED, range(8), p=(0.0, 0.5)),
-    ("validation_error", "test_error"),
-    digits=4,
-)
-@recorded(
-    "dropout-masks",
-    {"masks": 20, "p": 0.5, "lr": 0.1, "batch_size": 20, "epochs": 16},
-    product("seed {seed}", seeds=range(8)),
-    ("validation_loss", "train_loss"),
-    digits=4,
-)
+@recorded("dropout-digits", {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
+          product("p = {p:g}, seed {seed}", p=(0.0, 0.25, 0.5, 0.75, 0.95), seeds=range(8)),
+          (*LOSS, "wrong_error", "validation_loss", *ERROR, "test_error"))  # fmt: skip
+@recorded("dropout-problems", {"batch_size": 20, "epochs": 60},
+          product("{problem}, p = {p:g}, seed {seed}", VARIED, range(8), p=(0.0, 0.5)),
+          (*ERROR, "test_error"), digits=4)  # fmt: skip
+@recorded("dropout-masks", {"masks": 20, "p": 0.5, "lr": 0.1, "batch_size": 20, "epochs": 16},
+          product("seed {seed}", seeds=range(8)), ("validation_loss", *LOSS), digits=4)  # fmt: skip
 @stepwise
 def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
-    """Train with dropout, and measure the whole network on several sets of digits."""
-    examples, *parts = relabelled_digits(seed, count, wrong)
-    if not len(parts[0]):
-        parts[0] = parts[1]  # no label is wrong
-    first = dropout.train_with_dropout(examples, parts[0], p, seed, epochs=9, **network)
+    """Train with dropout on digits of which a part has a random label, and measure the network.
+
+    On those with a wrong label, and on all other digits: the first half chooses the epoch, and
+    the second half measures the error.
+    """
+    data, rng = load("digits"), np.random.default_rng(seed)
+    split = data.split(len(data.y_train) - count, seed=seed)
+    (x, y), others = (split.train.x, split.train.y), split.validation
+    labels = np.where(rng.random(count) < wrong, rng.integers(10, size=count), y)
+    half, is_wrong, examples = len(others) // 2, labels != y, Examples(x, labels)
+    parts = {
+        "wrong": Examples(x[is_wrong], labels[is_wrong]) if is_wrong.any() else others.first(half),
+        "validation": others.first(half),
+        "test": Examples(others.x[half:], others.y[half:]),
+    }
+    first = dropout.train_with_dropout(examples, parts["wrong"], p, seed, epochs=9, **network)
     yield from first.train_loss  # what the hooks see: the loss before each epoch
-    for name, part in zip(("wrong", "validation", "test"), parts, strict=True):
+    for name, part in parts.items():
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
         losses, errors = curves.validation_loss[1:], curves.validation_error[1:]
         for loss, error in zip(losses, errors, strict=True):
@@ -867,13 +771,9 @@ AVERAGES = [
 ]
 
 
-@recorded(
-    "bnp-averages",
-    {"method": "BNP"},
-    product("{form}, ρ = {rho}, {batch_size}, {lr:g}, {seed}", AVERAGES),
-    ("minibatch_loss", "validation_error"),
-    digits=4,
-)
+@recorded("bnp-averages", {"method": "BNP"},
+          product("{form}, ρ = {rho}, {batch_size}, {lr:g}, {seed}", AVERAGES),
+          ("minibatch_loss", *ERROR), digits=4)  # fmt: skip
 def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
     """Train three hidden layers of 100 units on digits by one of the methods."""
     layers = {"BN": "bn", "LN": "ln"}.get(method)
@@ -886,7 +786,7 @@ def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
 for size, rates in DENSE_RATES.items():
     trainings = product(BY_METHOD, by_rate(rates), range(4 if size == 1 else 6))
     own = {"batch_size": size, "epochs": EPOCHS[size]}
-    recorded(f"bnp-minibatch-{size}", own, trainings, ["validation_error"])(train_dense)
+    recorded(f"bnp-minibatch-{size}", own, trainings, ERROR)(train_dense)
 
 
 def whole_hessian(net, x, y):
@@ -917,15 +817,10 @@ def unit_blocks(net, x):
         x = part(x)
 
 
-@recorded(
-    "bnp-hessians",
-    {"epochs": 3},
-    product(
-        "{widths}, {inputs}, seed {seed}", seeds=range(6), widths=((6, 6), (12,)), inputs=RAW_OR_NOT
-    ),
-    ("steepness", "directions", "steepness with P", "directions with P"),
-    digits=4,
-)
+@recorded("bnp-hessians", {"epochs": 3},
+          product("{widths}, {inputs}, seed {seed}", seeds=range(6), widths=((6, 6), (12,)),
+                  inputs=RAW_OR_NOT),
+          ("steepness", "directions", "steepness with P", "directions with P"), 4)  # fmt: skip
 @stepwise
 def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
     """Train a small network on digits, and describe the Hessian of all parameters three times.
@@ -980,24 +875,16 @@ CNN_RUNS = [
 BY_MULTIPLE = "{method}, {batch_size}, {times:g} times the rate, seed {seed}"
 
 
-def large_digits():
-    """Return 400 digits to train on and the test digits, of 24 × 24 pixels."""
+@recorded("bnp_cnn-minibatches", {},
+          product(BY_MULTIPLE, CNN_RUNS, range(2), times=(0.3, 1, 3)), ERROR)  # fmt: skip
+def train_convolutions(method, lr, times, hooks, **loop):
+    """Train the network of five layers by one of the methods, on 400 digits of 24 × 24 pixels."""
     data = load("digits").subset(400)
     parts = (data.x_train, data.y_train), (data.x_test, data.y_test)
-    return [Examples(x.reshape(-1, 1, 8, 8).repeat(3, 2).repeat(3, 3), y) for x, y in parts]
-
-
-@recorded(
-    "bnp_cnn-minibatches",
-    {},
-    product(BY_MULTIPLE, CNN_RUNS, range(2), times=(0.3, 1, 3)),
-    ["validation_error"],
-)
-def train_convolutions(method, lr, times, hooks, **loop):
-    """Train the network of five layers by one of the methods."""
+    large = [Examples(x.reshape(-1, 1, 8, 8).repeat(3, 2).repeat(3, 3), y) for x, y in parts]
     network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
     hooks = [bnp.BNP(network), *hooks] if method == "BNP" else hooks
-    return fitted(network, lr * times, large_digits(), hooks, **loop)
+    return fitted(network, lr * times, large, hooks, **loop)
 
 
 if __name__ == "__main__":

@@ -106,18 +106,15 @@ def test_files_match_runs_and_are_small():
 
 @pytest.mark.row("F-16")
 @pytest.mark.parametrize(
-    ("search", "grids", "choice", "label", "count"),
-    [
-        ("rates", "METHOD_RATES", "CHOSEN_RATES", "", 5),
-        ("normalized", "NORMALIZED_RATES", "CHOSEN_NORMALIZED", "normalized ", 3),
-    ],
+    ("inputs", "search", "label", "count"),
+    [("raw", "rates", "", 5), ("normalized", "normalized", "normalized ", 3)],
 )
-def test_chosen_rates_minimize_validation_error_of_other_seeds(search, grids, choice, label, count):
+def test_chosen_rates_minimize_validation_error_of_other_seeds(inputs, search, label, count):
     tried, drawn = RUNS[f"optimizers-{search}"], RUNS["optimizers-curves"]
-    curves = kept(tried).curves
-    for method, chosen in PROGRAM[choice].items():
+    curves, choice = kept(tried).curves, PROGRAM["CHOSEN"][inputs]
+    for method, chosen in choice.items():
         errors = {}
-        for lr in PROGRAM[grids][method]:
+        for lr in PROGRAM["TRIED"][inputs][method]:
             names = [f"{label}{method}, {lr:g}, {s}: validation_error" for s in range(count)]
             errors[lr] = np.mean([curves[name][-1] for name in names])
         best = min(errors, key=errors.get)
@@ -125,7 +122,7 @@ def test_chosen_rates_minimize_validation_error_of_other_seeds(search, grids, ch
         assert best not in (min(errors), max(errors)), f"{method}: at an end of the grid"
     seeds = [{own["seed"] for own in r.trainings.values()} for r in (tried, drawn)]
     assert not seeds[0] & seeds[1]
-    assert {own["lr"] for own in drawn.trainings.values()} >= {*PROGRAM[choice].values()}
+    assert {own["lr"] for own in drawn.trainings.values()} >= {*choice.values()}
 
 
 # --- The pages --------------------------------------------------------------------------------
