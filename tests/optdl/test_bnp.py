@@ -155,23 +155,6 @@ def test_centering_strictly_helps_on_digits(rows, layer):
 
 
 @pytest.mark.row("P-12")
-@pytest.mark.parametrize("seed", range(20))
-def test_centering_improves_condition_number_for_any_mean(seed):
-    rng = np.random.default_rng(seed)
-    spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
-    spread -= spread.mean(0)
-    principal = np.linalg.svd(spread)[2][0]
-    centered = bnp.condition_numbers(spread)
-    assert_close(centered[0], centered[1], 1e-9)
-    for size in (1e-3, 1.0, 100.0):
-        mean = size * rng.normal(size=4)
-        assert mean @ principal != 0
-        plain, shifted, _ = bnp.condition_numbers(spread + mean)
-        assert shifted < plain
-        assert_close(shifted, centered[1], 1e-8)
-
-
-@pytest.mark.row("P-12")
 @pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
 def test_searched_diagonal_scalings_respect_the_bound(case):
     rng = np.random.default_rng(5)
@@ -231,29 +214,6 @@ def test_expected_norm_is_bounded_for_any_width(draw):
             assert 1 - 1e-12 <= ratio < 2.05
             if share == 32:  # without q the norm follows √n
                 assert ratio * q > 5
-
-
-@pytest.mark.row("P-13")
-def test_longest_row_exceeds_the_mean_row():
-    """The paper's proof takes the expected maximum for the expected value of each row."""
-    rng = np.random.default_rng(0)
-    rows = (rng.normal(size=(2000, 60, 4)) ** 2).sum(2)
-    assert rows.mean() == pytest.approx(4, rel=0.01)
-    assert rows.max(1).mean() == pytest.approx(13.5, abs=0.2)  # stated in the chapter
-
-
-@pytest.mark.row("P-13")
-def test_heavy_tails_leave_the_norm_unbounded():
-    """Rare large entries: mean zero, variance one, and a norm that grows like √n at n = N."""
-    rng = np.random.default_rng(0)
-    ratios = []
-    for n, draws in ((16, 200), (64, 60), (256, 16)):
-        large = rng.random((draws, n, n)) < 1 / n**2
-        norms = [np.linalg.norm(n * G * rng.choice([-1, 1], size=(n, n)), 2) for G in large]
-        ratios.append(np.mean(norms) / np.sqrt(n))
-    assert ratios[0] == pytest.approx(2.8, abs=0.5)
-    assert ratios[1] == pytest.approx(5.0, abs=0.7)
-    assert ratios[2] == pytest.approx(10.0, abs=3.0)
 
 
 @pytest.mark.row("P-16")

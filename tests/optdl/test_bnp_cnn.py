@@ -74,15 +74,6 @@ def test_conv_hessian_matches_autograd(rng, pool):
     assert np.abs(alone - expected.numpy()).max() > 0.01, "pixels must meet in the loss"
 
 
-@pytest.mark.row("P-22")
-def test_diagonal_curvature_gives_dense_layer_hessian(rng):
-    """A loss that adds up over the pixels has diagonal blocks: rs dense examples an image."""
-    h, slopes = images(rng, (2, 2, 3, 4)), rng.uniform(1, 2, size=(2, 12))
-    blocks = np.stack([np.diag(one) for one in slopes])
-    dense = bnp.layer_hessian(convolution_matrix(h, 3), slopes.ravel())
-    assert_close(bnp_cnn.conv_layer_hessian(h, 3, blocks), 12 * dense)
-
-
 # --- Statistics ------------------------------------------------------------------------------
 
 

@@ -35,9 +35,7 @@ from optdl.experiments import (
     spread,
     tuning,
 )
-from optdl.experiments import (
-    experiment as performing,
-)
+from optdl.experiments import experiment as performing
 from optdl.experiments.examples import generated_images, parts, standardized
 from optdl.experiments.hooks import PartOfP
 from optdl.experiments.models import build, preconditioner

@@ -205,18 +205,6 @@ def test_normalized_pair_condition_number_matches_closed_form(correlation):
     assert np.linalg.cond(init.least_squares_hessian(normalized)) == pytest.approx(expected)
 
 
-@pytest.mark.row("L2-13")
-def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
-    """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""
-    x = np.column_stack([rng.uniform(1000, 2000, 200_000), rng.uniform(0.1, 0.2, 200_000)])
-    mean = np.array([1, 1500, 0.15])
-    population = np.outer(mean, mean) + np.diag([0, 1e6 / 12, 0.01 / 12])
-    measured = np.linalg.cond(init.least_squares_hessian(x))
-    assert measured == pytest.approx(np.linalg.cond(population), rel=0.02)
-    normalized, _ = init.normalize_inputs(x, x, 0.0)
-    assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
-
-
 def network(*modules):
     return torch.nn.Sequential(*modules).double()
 
