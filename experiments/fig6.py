@@ -29,10 +29,8 @@ def large(title):
         ("BNP+GN", 0.1, {"init_scale": scale, "weight_decay": weight_decay, "warmup_epochs": 2}),
     )
     last = epochs, "momentum", "standardized"
-    return Panel(
-        title,
-        [Run(name, data, network, name, 128, lr, *last, common | own) for name, lr, own in rows],
-    )
+    runs = [Run(name, data, network, name, 128, lr, *last, common | own) for name, lr, own in rows]
+    return Panel(title, runs)
 
 
 def small(name, rate, label, **own):

@@ -13,15 +13,11 @@ METHODS = {
     "GN": COMMON | {"group_size": 32},
     "BNP+GN": COMMON | {"group_size": 32, "weight_decay": 8.5e-4},
 }
-PANELS = [
-    Panel(
-        "ResNet-18 on ImageNet",
-        [
-            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", "standardized", own)
-            for name, own in METHODS.items()
-        ],
-    )
+RUNS = [
+    Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", "standardized", own)
+    for name, own in METHODS.items()
 ]
+PANELS = [Panel("ResNet-18 on ImageNet", RUNS)]
 
 if __name__ == "__main__":
     main(__file__, PANELS, __doc__)

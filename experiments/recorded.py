@@ -268,7 +268,6 @@ def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
 
 # --- Optimizers -------------------------------------------------------------------------------
 
-
 GRID = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 
 
@@ -456,7 +455,6 @@ def count_steps(seed, method, batch_size, target, limit, smallest, epochs, input
 
 # --- Initialization ---------------------------------------------------------------------------
 
-
 HIDDEN = {  # with the gain that the equations of the chapter ask for
     "sigmoid": (torch.nn.Sigmoid, 4.0),
     "tanh": (torch.nn.Tanh, 1.0),
@@ -475,12 +473,11 @@ FACTOR_RATES = {  # the first has the weights of tanh
     ("ReLU", 2): doubled(0.025), ("ReLU", 4): doubled(0.005),
 }  # fmt: skip
 DEEP_RATES = {
-    ("sigmoid", 1): doubled(0.2),
-    **{("tanh", factor): doubled(0.05) for factor in (1, 2, 4)},
+    ("sigmoid", 1): doubled(0.2), **{("tanh", factor): doubled(0.05) for factor in (1, 2, 4)},
     ("ReLU", 1): doubled(0.025),
     ("ReLU", 2): doubled(0.00025, 3),  # at twice the largest rate all runs diverge
     ("ReLU", 4): (1e-8, 1e-7, 1e-6),
-}
+}  # fmt: skip
 DEEP = [
     row | {"epochs": 30 if row["factor"] == 1 else 8}
     for row in by_rate(DEEP_RATES, "activation", "factor")
@@ -558,7 +555,6 @@ def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, b
 
 
 # --- Batch normalization ----------------------------------------------------------------------
-
 
 RELATIVES = {
     "none": None,
@@ -660,10 +656,9 @@ def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
 
 SHIFTED = "{normalization}, {inputs}, {depth} hidden, shifts {size:g}, " + BY_RATE
 SHIFT_RATES = {
-    ("normalized", 2): (0.1, 0.3, 1),
-    ("normalized", 4): (0.03, 0.1, 0.3, 1),
+    ("normalized", 2): (0.1, 0.3, 1), ("normalized", 4): (0.03, 0.1, 0.3, 1),
     ("raw", 2): (0.1, 0.3, 1),
-}
+}  # fmt: skip
 SHIFTS = [
     row | {"normalization": name, "size": size}
     for row in by_rate(SHIFT_RATES, "inputs", "depth")
@@ -710,7 +705,6 @@ def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
 
 # --- Dropout ----------------------------------------------------------------------------------
 
-
 PROBLEMS = {
     "30 % random": {"wrong": 0.3}, "none random": {"wrong": 0.0}, "600 digits": {"count": 600},
     **{f"rate {lr:g}": {"lr": lr} for lr in (0.02, 0.2, 0.4, 0.8)},
@@ -755,7 +749,6 @@ def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
 
 
 # --- Batch normalization preconditioning ------------------------------------------------------
-
 
 DENSE_RATES = {  # the rates that are compared, by the size of the minibatch
     60: {"vanilla": (0.1, 0.3, 1), "BN": (0.1, 0.3, 1, 3), "BNP": (0.1, 0.3, 1, 3)},
@@ -854,13 +847,10 @@ def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
 
 # --- Its convolutions -------------------------------------------------------------------------
 
-
 CNN_METHODS = {
-    "vanilla": None,
-    "BN": "bn",
+    "vanilla": None, "BN": "bn", "BNP": None,
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
-    "BNP": None,
-}
+}  # fmt: skip
 CNN_RATES = {  # by the size of the minibatch; thrice and 0.3 times as much are tried as well
     32: {"vanilla": 0.1, "BN": 0.3, "BN, groups": 0.1, "BNP": 1.0},
     2: {"vanilla": 0.03, "BN": 0.03, "BN, groups": 0.01, "BNP": 0.3},
