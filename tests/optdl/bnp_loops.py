@@ -75,17 +75,13 @@ def one(kind, **options):
     return lambda net: [kind(net.parameters(), **options)]
 
 
-def same_batch(times):
-    return [batch()] * times
-
-
 def trained(form, make, model=dense, batches=None, **options):
     """Return the parameters after a step of optimizers, in one of the forms, on each batch."""
     net = model()
     preconditioner, optimizers = BNP(net, **{"rho": 0.0} | options), make(net)
     if form in ("attach", "closure"):
         preconditioner.attach(*optimizers)
-    for x in batches or same_batch(3):
+    for x in batches or [batch()] * 3:
 
         def closure(x=x):
             net.zero_grad()
@@ -162,7 +158,7 @@ def on_z(make, model=dense, batches=None, rho=0.0):
             moved += parameters_of(own, [*map(torch.matmul, each, columns(own))])
         return dict(zip(dict(z.named_parameters()), moved, strict=True))
 
-    for x in batches or same_batch(3):
+    for x in batches or [batch()] * 3:
         with torch.no_grad():
             theta(x)
             for at, (layer, own) in enumerate(zip(layers, twins, strict=True)):

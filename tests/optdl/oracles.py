@@ -14,6 +14,10 @@ def with_spectrum(rng, eigenvalues):
     return (H + H.T) / 2
 
 
+def assert_close(actual, expected, tolerance=1e-12):
+    assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
 def assert_derivatives(problem, loss, p):
     """Compare the value, the gradient and the Hessian with those that autograd finds."""
     point = torch.tensor(p, requires_grad=True)

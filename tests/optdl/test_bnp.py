@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from bnp_loops import batch
+from oracles import assert_close
 from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
@@ -16,13 +17,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from optdl import bnp
 from optdl.bnp import BNP
 from optdl.data import load
-
-torch.set_num_threads(1)
-
-
-def assert_close(actual, expected, tolerance=1e-12):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
-
 
 # --- One step --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from oracles import assert_close
 from torch.nn import functional
 
 from optdl import bnp, bnp_cnn, data
@@ -16,10 +17,6 @@ def images(rng, shape, mean=2.0):
 def digits(count):
     """Return real images, 8 × 8, with one channel."""
     return data.load("digits").x_train[:count].astype(np.float64).reshape(-1, 1, 8, 8)
-
-
-def assert_close(actual, expected, tolerance=1e-12):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 # --- A convolution is a matrix product -------------------------------------------------------

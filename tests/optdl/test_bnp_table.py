@@ -34,7 +34,6 @@ from bnp_loops import (
     on_z,
     one,
     preconditioned,
-    same_batch,
     stepped,
     take_step,
     trained,
@@ -58,7 +57,6 @@ from optdl.optimizers import Nesterov
 from optdl.optimizers.in_torch import Stepped
 from optdl.training import train
 
-torch.set_num_threads(1)
 pytestmark = [
     pytest.mark.row("F-11"),
     # of Dynamo itself, wherever it meets an autograd.Function
@@ -396,7 +394,7 @@ def test_inner_optimizer_of_sam_is_split():
             parameter.add_(0.1)
     backward(moved)
     right = [v - 0.05 * g for v, g in zip(start, preconditioned(moved, batch()), strict=True)]
-    assert_same(trained("closure", around, batches=same_batch(1)), right)
+    assert_same(trained("closure", around, batches=[batch()]), right)
 
 
 @line("A step in a hook of each parameter")

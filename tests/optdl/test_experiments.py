@@ -52,13 +52,6 @@ FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTH
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py"}
 
 
-def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> Path:
-    """Run an experiment as the command line does, and return where its results are."""
-    monkeypatch.setattr(sys, "argv", [name, "--results", str(folder), *arguments])
-    runpy.run_path(str(FOLDER / name), run_name="__main__")
-    return folder / Path(name).stem
-
-
 def program(name, *arguments):
     """Return the experiment of a file, with its committed results."""
     file = str(FOLDER / name)
@@ -70,13 +63,14 @@ def program(name, *arguments):
     "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
 )
 def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
-    results = run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
-    panels = runpy.run_path(str(FOLDER / name))
+    monkeypatch.setattr(sys, "argv", [name, f"--results={tmp_path}", "--smoke", "--seeds=1"])
+    panels = runpy.run_path(str(FOLDER / name), run_name="__main__")["PANELS"]
+    results = tmp_path / Path(name).stem
     found = [Record.load(file) for file in results.glob("*.json")]
     # on the same small data, two panels may ask for the same run
     wanted = {
         (one.label, one.network, min(one.batch, 32), one.inputs, rate)
-        for panel in panels["PANELS"]
+        for panel in panels
         for one in panel.runs
         for rate in (panel.tuning and panel.tuning.rates[:1]) or [one.rate]
     }
@@ -91,7 +85,7 @@ def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
         assert drawn
         assert all(file.stat().st_size > 5000 for file in drawn)
     times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
-    Experiment(str(FOLDER / name), panels["PANELS"]).perform()  # with the same arguments
+    Experiment(str(FOLDER / name), panels).perform()  # with the same arguments
     assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
 
 

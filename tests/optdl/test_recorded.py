@@ -21,15 +21,6 @@ RUNS = {run.name: run for run in PROGRAM["RUNS"]}
 each = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Let torch use one thread, as the recorded runs do; two are slow on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def kept(run: RecordedRun) -> Record:
     """Return the record that is committed."""
     return Record.load(PROGRAM["FOLDER"] / f"{run.name}.json")
