@@ -15,7 +15,6 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from optdl import bnp
-from optdl.bnp import BNP
 from optdl.data import load
 
 # --- One step --------------------------------------------------------------------------------
@@ -46,21 +45,6 @@ def test_first_adam_step_matches_torch_on_z(outputs, rng):
     expected = (parameter.detach().numpy() - z) @ P.T
     weight, bias = bnp.split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
     assert_close(np.column_stack([bias, weight]), expected)
-
-
-@pytest.mark.row("P-14", "P-15")
-@pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
-def test_running_statistics_match_the_module(sizes):
-    layer = nn.Linear(5, 1, dtype=torch.float64)
-    preconditioner = BNP(layer, rho=0.7)
-    batches = [batch(size, seed) for seed, size in enumerate(sizes)]
-    means, variances = bnp.running_statistics([x.numpy() for x in batches], 0.7)
-    for x, mean, var in zip(batches, means, variances, strict=True):
-        layer(x).sum().backward()
-        preconditioner.step()
-        state = preconditioner.state_dict()[""]
-        assert_close(mean, state["mean"][0].numpy())
-        assert_close(var, state["var"][0].numpy())
 
 
 # --- The theory ------------------------------------------------------------------------------

@@ -22,19 +22,7 @@ from torch import nn
 from optdl.batchnorm import BatchNorm, PopulationStatisticsHook
 from optdl.bnp import running_statistics
 from optdl.data import Examples, load
-from optdl.experiments import (
-    Experiment,
-    Panel,
-    Run,
-    Tuning,
-    draw_curves,
-    draw_panel,
-    draw_rates,
-    models,
-    report,
-    spread,
-    tuning,
-)
+from optdl.experiments import Experiment, Panel, Run, Tuning, models, report, tuning
 from optdl.experiments import experiment as performing
 from optdl.experiments.examples import generated_images, parts, standardized
 from optdl.experiments.hooks import PartOfP
@@ -203,7 +191,7 @@ def test_diverged_run_is_recorded_and_not_repeated(tmp_path, capsys, network):
     output = capsys.readouterr()
     assert stop in output.out
     assert "try a smaller learning rate" in output.err.lower()
-    assert draw_curves(one) == []
+    assert report.draw_curves(one) == []
     times = [file.stat().st_mtime_ns for file in files]
     experiment(tmp_path, **change).perform()
     assert [file.stat().st_mtime_ns for file in files] == times
@@ -235,7 +223,7 @@ def test_panel_draws_loss_and_accuracy_of_chosen_rates(name, number, seeds, meth
     figure = program(name, f"--seeds={seeds}")
     panel = figure.panels[number]
     axes = None if methods else plt.subplots(1, 2)[1]
-    draw_panel(figure, panel, axes, methods)
+    report.draw_panel(figure, panel, axes, methods)
     fig = plt.gcf()
     drawn = [run for run in panel.runs if methods is None or run.label in methods]
     chosen = [figure.chosen(panel, run) for run in drawn]
@@ -259,8 +247,8 @@ def test_panel_draws_loss_and_accuracy_of_chosen_rates(name, number, seeds, meth
 def test_rate_search_is_drawn_in_panel_style():
     fig3 = program("fig3.py")
     panel, ax = fig3.panels[3], plt.figure().subplots()
-    draw_rates(fig3, [panel], [ax], 10, DRAWN)
-    draw_panel(fig3, panel, methods=DRAWN)
+    report.draw_rates(fig3, [panel], [ax], 10, DRAWN)
+    report.draw_panel(fig3, panel, methods=DRAWN)
     drawn = [run for run in panel.runs if run.label in DRAWN]
     for line, curve, run in zip(ax.lines, plt.gcf().axes[0].lines, drawn, strict=True):
         assert line.get_label() == curve.get_label() == run.label
@@ -300,7 +288,7 @@ def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsy
     assert not searched.tuning_file(searched.panels[0].runs[0]).exists()  # it has no score
     file = one.file(one.panels[0].runs[0], 0)
     assert Record.load(file).stop.startswith(outcome)
-    assert draw_curves(one) == []
+    assert report.draw_curves(one) == []
     monkeypatch.undo()
     experiment(tmp_path).perform()
     assert Record.load(file).stop == "all 4 epochs"
@@ -531,9 +519,9 @@ def test_diverged_seed_counts_as_a_guess():
 def test_spread_excludes_diverged_runs_unless_all_diverged():
     fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
     bad = Record({"loss": [9.0]}, stop="diverged at step 3")
-    mean, low, high = spread([*fine, bad], "loss")
+    mean, low, high = report.spread([*fine, bad], "loss")
     assert (mean.tolist(), low.tolist(), high.tolist()) == ([3.0, 1.5], [2.0, 1.0], [4.0, 2.0])
-    assert spread([bad], "loss")[0].tolist() == [9.0]
+    assert report.spread([bad], "loss")[0].tolist() == [9.0]
 
 
 def test_method_colors_agree_across_figures():

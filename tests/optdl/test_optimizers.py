@@ -28,8 +28,6 @@ from optdl.optimizers import (
     AdamW,
     CosineDecay,
     DeltaBarDelta,
-    ExponentialDecay,
-    LinearDecay,
     Lion,
     Momentum,
     Muon,
@@ -39,14 +37,8 @@ from optdl.optimizers import (
     RMSProp,
     RMSPropNesterov,
     StableDecay,
-    Warmup,
     momentum_coefficients,
-    momentum_eigenvalues,
-    noise_floor,
-    optimal_momentum,
     run,
-    torch_equivalent,
-    with_l2_penalty,
 )
 from optdl.optimizers.in_torch import Stepped
 
@@ -248,7 +240,7 @@ def our_path(opt, grad, start, steps):
     ids=repr,
 )
 def test_paths_match_torch_over_120_steps(opt, decay):
-    name, settings = torch_equivalent(opt)
+    name, settings = optimizers.torch_equivalent(opt)
     settings |= {"weight_decay": decay} if decay else {}
 
     def in_groups(parameters):  # of ours, where one group has another rate and no gradients
@@ -256,7 +248,7 @@ def test_paths_match_torch_over_120_steps(opt, decay):
         return Stepped(groups, dataclasses.replace(opt, lr=1.0))
 
     for objective in OBJECTIVES[:3]:
-        penalized = with_l2_penalty(objective.gradient, decay)
+        penalized = optimizers.with_l2_penalty(objective.gradient, decay)
         ours = our_path(opt, penalized, objective.start, 120)
         make = partial(getattr(torch.optim, name), foreach=False, **settings)
         theirs = in_torch(make, objective.gradient, objective.start, 120)
@@ -348,7 +340,7 @@ def test_run_obeys_stop_criterion_and_rate_schedule():
         path = run(SGD(0.5), identity, np.array([8.0]), steps, stop=stop)
         assert_array_equal(path.ravel(), expected)
     # g = 1, rates 1, 0.5, 0.25
-    path = run(SGD(ExponentialDecay(1.0, 0.5)), np.ones_like, np.zeros(1), 3)
+    path = run(SGD(optimizers.ExponentialDecay(1.0, 0.5)), np.ones_like, np.zeros(1), 3)
     assert_array_equal(path.ravel(), [0, -1, -1.5, -1.75])
 
 
@@ -374,11 +366,11 @@ def in_turn(optimizer, step, *schedulers):
 
 
 SCHEDULES = [  # and those of torch: the rate begins at ½
-    (LinearDecay(0.5, tau=40), lambda o: of.LinearLR(o, 1.0, 0.01, total_iters=40)),
+    (optimizers.LinearDecay(0.5, tau=40), lambda o: of.LinearLR(o, 1.0, 0.01, total_iters=40)),
     (PowerDecay(0.5, 0.75, tau=4), lambda o: of.LambdaLR(o, lambda k: (1 + k / 4) ** -0.75)),
-    (ExponentialDecay(0.5, 0.9), lambda o: of.ExponentialLR(o, 0.9)),
+    (optimizers.ExponentialDecay(0.5, 0.9), lambda o: of.ExponentialLR(o, 0.9)),
     (CosineDecay(0.5, tau=40), lambda o: of.CosineAnnealingLR(o, 40)),
-    (Warmup(CosineDecay(0.5, tau=36, last=0.001), steps=5),
+    (optimizers.Warmup(CosineDecay(0.5, tau=36, last=0.001), steps=5),
      lambda o: in_turn(o, 5, of.LinearLR(o, 1 / 5, total_iters=4),
                        of.CosineAnnealingLR(o, 36, eta_min=0.001))),
     (StableDecay(0.5, stable=10, tau=20),
@@ -398,7 +390,7 @@ def test_schedules_match_torch():
             scheduler.step()
         assert_allclose([schedule(k) for k in range(41)], rates, rtol=1e-13, atol=1e-15)
     assert CosineDecay(0.5, tau=40, last=0.01)(1000) == 0.01  # torch's rises again
-    assert [Warmup(0.4, steps=2)(k) for k in range(4)] == [0.2, 0.4, 0.4, 0.4]
+    assert [optimizers.Warmup(0.4, steps=2)(k) for k in range(4)] == [0.2, 0.4, 0.4, 0.4]
 
 
 @pytest.mark.row("F-20")
@@ -548,7 +540,7 @@ def radius(matrices):
 def test_momentum_eigenvalues_match_iteration_matrix(lr):
     # oracle: LAPACK on the matrix written out, and its determinant and trace
     for alpha, lam in itertools.product((0.0, 0.1, 0.5, 0.9, 0.99), (0.01, 0.5, 1.0, 2.0)):
-        M, z = heavy_ball(lr, alpha, lam), momentum_eigenvalues(lr, alpha, lam)
+        M, z = heavy_ball(lr, alpha, lam), optimizers.momentum_eigenvalues(lr, alpha, lam)
         assert_array_equal(optimizers.momentum_matrix(lr, alpha, lam), M)
         assert_allclose(np.poly(z), np.poly(np.linalg.eigvals(M)), atol=1e-12)
         assert np.prod(z).real == pytest.approx(alpha, abs=1e-14)
@@ -569,7 +561,7 @@ def test_momentum_coefficients_match_runs_along_eigenvectors():
 def test_critical_momentum_has_one_root(alpha):
     root = math.sqrt(alpha)
     low, high = (1 - root) ** 2, (1 + root) ** 2  # between them the pair is complex
-    assert_allclose(momentum_eigenvalues(high / 4, alpha, 4.0), -root, atol=1e-7)
+    assert_allclose(optimizers.momentum_eigenvalues(high / 4, alpha, 4.0), -root, atol=1e-7)
     # c_k = (1 + slope · k) √αᵏ, with the slope that c₀ = 1 and c₁ = 1 − ηλ ask for
     k = np.arange(41)
     expected = (1 + ((1 - low) / root - 1) * k) * root**k
@@ -599,7 +591,7 @@ def test_momentum_samples_a_damped_oscillator(product, alpha):
 @pytest.mark.parametrize(("smallest", "largest"), [(1.0, 9.0), (0.3, 4.0), (0.01, 5.0)])
 def test_optimal_momentum_beats_grid_search(smallest, largest):
     # oracle: a search over (η, α), with eigenvalues from LAPACK
-    best, ends = optimal_momentum(smallest, largest), (smallest, largest)
+    best, ends = optimizers.optimal_momentum(smallest, largest), (smallest, largest)
     # a double root is ill-conditioned
     found = radius(heavy_ball(best.lr, best.alpha, end) for end in ends)
     assert found == pytest.approx(best.rate, abs=1e-6)
@@ -703,7 +695,7 @@ def test_averaged_variance_matches_covariance_recursion(lr, curvature):
     # whose variance solves s² = (1 − ηλ)² s² + η²σ²
     sigma, a = 1.5, 1 - lr * curvature
     M, push = np.array([[a, 0.0], [a, 1.0]]), lr * sigma * np.ones((2, 1))
-    C = np.diag([noise_floor(lr, curvature, sigma), 0.0])
+    C = np.diag([optimizers.noise_floor(lr, curvature, sigma), 0.0])
     assert C[0, 0] == pytest.approx(a**2 * C[0, 0] + (lr * sigma) ** 2, rel=1e-12)
     for steps in range(1, 200):
         C = M @ C @ M.T + push @ push.T

@@ -11,17 +11,8 @@ from oracles import assert_derivatives, slopes
 from scipy.optimize import check_grad, minimize
 from scipy.stats import norm
 
-from optdl.problems import (
-    Problem,
-    TwoGaussians,
-    beale,
-    mixture,
-    quadratic,
-    rosenbrock,
-    rotated,
-    saddle,
-    valley,
-)
+from optdl import problems
+from optdl.problems import TwoGaussians, beale, mixture, quadratic, rosenbrock, saddle, valley
 
 WELLS = np.array([[-1.5, 0.0], [1.2, 1.0], [1.0, -1.6]])
 PAIR = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
@@ -53,7 +44,7 @@ PROBLEMS = {
 
 @pytest.mark.row("L1-12", "L1-16", "L1-21", "L2-02")
 @pytest.mark.parametrize(("problem", "oracle"), PROBLEMS.values(), ids=PROBLEMS.keys())
-def test_value_gradient_and_hessian_match_autograd(problem: Problem, oracle, rng):
+def test_value_gradient_and_hessian_match_autograd(problem, oracle, rng):
     for x in rng.normal(size=(10, len(problem.start))):
         assert_derivatives(problem, oracle, x)
         assert_array_equal(problem.hessian(x), problem.hessian(x).T)
@@ -75,7 +66,7 @@ def test_rotated_problem_matches_complex_rotation(problem, rng):
         z = complex(*w) * np.exp(1j * math.radians(35))
         return np.array([z.real, z.imag])
 
-    other, point = rotated(problem, 35), rng.normal(size=2)
+    other, point = problems.rotated(problem, 35), rng.normal(size=2)
     w = turned(point)
     assert other.value(w) == pytest.approx(problem.value(point), rel=1e-12)
     assert_allclose(other.gradient(w), turned(problem.gradient(point)), atol=1e-9)
