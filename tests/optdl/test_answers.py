@@ -15,7 +15,7 @@ WRITTEN_OUT = {key: e for key, e in exercises().items() if e._answer is not e.re
 @pytest.mark.row("L1-34", "L1-35", "L1-36", "L2-01", "L2-10", "L2-11", "L2-13", "L2-14", "L2-16")
 @pytest.mark.row("L2-17", "L2-18", "P-01", "P-03", "P-04", "P-05", "P-07", "P-08", "P-09", "P-11")
 @pytest.mark.row("P-12", "P-14", "P-15", "P-17", "P-21", "P-23", "P-24", "P-25", "F-01", "F-03")
-@pytest.mark.row("F-04", "F-11", "F-26", "L1-01", "L1-11")
+@pytest.mark.row("F-04", "F-11", "F-22", "F-26", "L1-01", "L1-11")
 @pytest.mark.parametrize("key", WRITTEN_OUT)
 def test_library_agrees_with_written_out_answer(key):
     for seed in (0, 7, 123):

@@ -142,34 +142,6 @@ def test_moments_of_unequal_layers_match_hand_calculation():
     assert_allclose(forward, halves, rtol=1e-10)
 
 
-@pytest.mark.row("F-22")
-def test_first_step_of_adam_is_independent_of_width():
-    """Its first step is η times the sign of the gradient."""
-
-    def moved(width, base, rng):
-        widths = [8, width, width, 3]
-        scales, rates = init.mup_factors(widths, [8, base, base, 3])
-        weights = [
-            torch.tensor(scale * rng.normal(size=(o, n)) / np.sqrt(n), requires_grad=True)
-            for (n, o), scale in zip(pairwise(widths), scales, strict=True)
-        ]
-        before, after = [torch.from_numpy(np.ones(8))], [torch.from_numpy(np.ones(8))]
-        for W in weights:
-            before.append(torch.tanh(W @ before[-1]))
-        gradients = torch.autograd.grad(before[-1].sum(), weights)
-        for W, g, rate in zip(weights, gradients, rates, strict=True):
-            after.append(torch.tanh((W - 1e-5 * rate * g.sign()) @ after[-1]))
-        pairs = zip(before[1:], after[1:], strict=True)
-        return [(b - a).square().mean().sqrt().item() for b, a in pairs]
-
-    def mean(*sizes):
-        return np.mean([moved(*sizes, np.random.default_rng(s)) for s in range(12)], axis=0)
-
-    narrow = mean(64, 64)
-    assert_allclose(mean(1024, 64) / narrow, 1, atol=0.15)
-    assert_allclose((mean(1024, 1024) / narrow)[:2], [1, 16], rtol=0.15)  # with one rate for all
-
-
 @pytest.mark.row("L2-13")
 def test_normalization_matches_scikit_learn(rng):
     first, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
