@@ -130,6 +130,22 @@ def assert_step(bnp, model, right):
 # --- Optimizers -------------------------------------------------------------------------------
 
 SIZES = [batch(count, seed=count) for count in (6, 3, 9, 6)]
+
+
+def halving(net, early):
+    """Return AdamW whose rate is halved by each step, with the schedule made early or late."""
+    adamw, schedule = torch.optim.AdamW(net.parameters(), lr=0.1), []
+    make = partial(torch.optim.lr_scheduler.ExponentialLR, adamw, 0.5)
+    schedule += [make()] * early
+
+    def halve(*_):
+        schedule.extend([make()] * (not schedule))
+        schedule[0].step()
+
+    adamw.register_step_post_hook(halve)
+    return [adamw]
+
+
 MAKERS = {
     "decay": one(torch.optim.SGD, lr=0.3, weight_decay=0.1),
     "momentum": one(torch.optim.SGD, lr=0.1, momentum=0.9, weight_decay=0.01),
@@ -148,10 +164,12 @@ MAKERS = {
     "RAdam": one(torch.optim.RAdam, lr=0.1),
     "Rprop": one(torch.optim.Rprop),
     "Nesterov of optdl": one(Stepped, opt=Nesterov(0.1, alpha=0.9)),
+    "schedule made early": partial(halving, early=True),
+    "schedule made late": partial(halving, early=False),
 }
 
 
-@line("`attach(optimizer)`", "`foreach=True`, `fused=True`")
+@line("`attach(optimizer)`", "`foreach=True`, `fused=True`", "Learning rate schedules")
 def test_optimizers_step_on_z():
     """With the P of running averages, which moves from step to step."""
     for make in MAKERS.values():
@@ -235,8 +253,12 @@ def test_split_block_refuses_forward_pass_and_nested_block():
     refused_in_block(lambda _, bnp: bnp.split().__enter__(), "found no forward pass")
 
 
-@line("An optimizer that is not attached, beside one that is")
-def test_unattached_optimizer_is_refused_beside_attached():
+@line("An optimizer that is not attached, beside one that is", "An optimizer of another model")
+def test_attached_optimizers_are_all_of_the_model_and_no_others():
+    other = torch.optim.SGD(network().parameters(), 0.1)
+    refused(lambda _, bnp: bnp.attach(other), "moves no parameter of the layers", ValueError)
+    model = nn.Sequential(nn.Embedding(4, 5), network())
+    BNP(model).attach(*(torch.optim.SGD(part.parameters(), 0.1) for part in model))
     model, bnp = with_bnp()
     weights, biases = ([p for p in model.parameters() if p.ndim == n] for n in (2, 1))
     sgd, adam = torch.optim.SGD(weights, lr=0.1), torch.optim.Adam(biases)
@@ -302,25 +324,6 @@ def test_several_optimizers_share_a_model():
             assert_same(values(parts[turn]), right)
 
 
-@line("Learning rate schedules")
-def test_schedules_work_made_early_or_late():
-    def halving(net, early):
-        """Return AdamW whose rate is halved by each step, with the schedule made early or late."""
-        adamw, schedule = torch.optim.AdamW(net.parameters(), lr=0.1), []
-        make = partial(torch.optim.lr_scheduler.ExponentialLR, adamw, 0.5)
-        schedule += [make()] * early
-
-        def halve(*_):
-            schedule.extend([make()] * (not schedule))
-            schedule[0].step()
-
-        adamw.register_step_post_hook(halve)
-        return [adamw]
-
-    for early in (True, False):
-        assert_on_z(partial(halving, early=early), ("attach",))
-
-
 class Lightning:
     """Stands for the wrapper of Lightning, and by ``step`` for its automatic optimization."""
 
@@ -375,14 +378,11 @@ class Sharpness(torch.optim.SGD):
             parameter.lerp_(start, 0.5)
 
 
-@line("An optimizer that moves before its closure")
-def test_moving_before_the_closure_is_refused():
+@line("An optimizer that moves before its closure", "SAM, Lookahead around an optimizer")
+def test_moving_before_the_closure_needs_an_inner_optimizer():
     with pytest.raises(RuntimeError, match="Sharpness moves the parameters before it calls its"):
         trained("closure", one(Sharpness))
 
-
-@line("SAM, Lookahead around an optimizer")
-def test_inner_optimizer_of_sam_is_split():
     def around(net):
         optimizer = Sharpness(net.parameters())
         optimizer.base = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -413,14 +413,6 @@ def test_step_in_parameter_hook_is_refused():
     right = model.bias - model.bias.grad
     sgd.step()
     assert_same(model.bias, right)
-
-
-@line("An optimizer of another model")
-def test_optimizer_of_another_model_is_refused():
-    other = torch.optim.SGD(network().parameters(), 0.1)
-    refused(lambda _, bnp: bnp.attach(other), "moves no parameter of the layers", ValueError)
-    model = nn.Sequential(nn.Embedding(4, 5), network())
-    BNP(model).attach(*(torch.optim.SGD(part.parameters(), 0.1) for part in model))
 
 
 class Interrupted(torch.optim.SGD):
@@ -596,14 +588,6 @@ def test_evaluation_leaves_no_trace(model, bnp):
 @same("A forward pass without a backward pass")
 def test_undifferentiated_pass_leaves_no_trace(model, bnp):
     return [model(batch(seed=seed)) for seed in range(1, 4)]  # it is kept until after the step
-
-
-def test_step_requires_forward_and_backward():
-    for loop, reason in (
-        (lambda _, bnp: bnp.step(), "found no forward pass since the last step"),
-        (lambda model, bnp: (model(batch()), bnp.step()), r"call loss\.backward\(\) before bnp"),
-    ):
-        refused(loop, reason)
 
 
 @same("A gradient that is thrown away", True, False)
@@ -928,13 +912,16 @@ def test_derivative_penalties_are_preconditioned():
 
 
 @line("`functional.linear(x, layer.weight)`")
-def test_weight_used_without_its_layer_is_refused():
+def test_step_without_passes_of_its_layers_is_refused():
     def loop(model, bnp):
         hidden = model[1](functional.linear(batch(), model[0].weight, model[0].bias))
         backward(model[2], hidden)
         bnp.step()
 
     refused(loop, r"the weights of \['0'\] have a gradient, but none")
+    refused(lambda _, bnp: bnp.step(), "found no forward pass since the last step")
+    reason = r"call loss\.backward\(\) before bnp"
+    refused(lambda model, bnp: (model(batch()), bnp.step()), reason)
 
 
 @same("Checkpointing, reentrant or not", True, False)
