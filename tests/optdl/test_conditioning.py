@@ -377,24 +377,19 @@ def test_critical_points_have_autograds_derivatives_and_indices(rng):
 
 
 @pytest.mark.row("L1-37")
-def test_students_recover_teacher_and_wide_ones_fail_less():
+def test_students_recover_their_teacher_or_end_in_bad_minima():
     """Sussmann (1992): a tanh network is identifiable up to these symmetries, and no others."""
-    (x, y, teacher), rng, at_zero = conditioning.student_teacher(0), np.random.default_rng(1), {}
-    for units in (3, 8):
-        problem = conditioning.tanh_regression(x, y, units)
-        ends = conditioning.fit_from(x, y, rng.normal(size=(40, 4 * units)))
-        losses = np.array([problem.value(end) for end in ends])
-        at_zero[units] = np.mean(losses < 1e-10)
-        if units == 3:
-            for end in ends[losses < 1e-10]:
-                rows = np.column_stack([end[:9].reshape(3, 3), end[9:]])
-                assert conditioning.nearest_order(teacher, rows)[2] < 1e-6
-            bad = ends[(losses > 1e-6) & (np.abs(ends).max(axis=1) < 30)]
-            kinds = [
-                critical_point_kind(problem.gradient(p), problem.hessian(p), 1e-10) for p in bad
-            ]
-            assert kinds.count("minimum") >= 3
-    assert at_zero[8] > at_zero[3] + 0.2 > 0.2
+    x, y, teacher = conditioning.student_teacher(0)
+    problem = conditioning.tanh_regression(x, y, units=3)
+    ends = conditioning.fit_from(x, y, np.random.default_rng(1).normal(size=(40, 12)))
+    losses = np.array([problem.value(end) for end in ends])
+    assert np.any(losses < 1e-10)
+    for end in ends[losses < 1e-10]:
+        rows = np.column_stack([end[:9].reshape(3, 3), end[9:]])
+        assert conditioning.nearest_order(teacher, rows)[2] < 1e-6
+    bad = ends[(losses > 1e-6) & (np.abs(ends).max(axis=1) < 30)]
+    kinds = [critical_point_kind(problem.gradient(p), problem.hessian(p), 1e-10) for p in bad]
+    assert kinds.count("minimum") >= 3
 
 
 @pytest.mark.row("L2-02")
