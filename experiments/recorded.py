@@ -523,16 +523,12 @@ def train_hidden_layers(
 
 
 BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, " + BY_RATE
-WIDTH_RATES = {"Adam": doubled(0.001, 6), "SGD": doubled(0.1, 5)}
-WIDTHS = {  # with 32 units μP is the usual scaling
-    "Adam": [("usual", 32), ("usual", 128), ("usual", 512), ("μP", 128), ("μP", 512)],
-    "SGD": [("usual", 32), ("usual", 512)],
+WIDTH_RATES = {  # with 32 units μP is the usual scaling
+    **{("Adam", "usual", width): doubled(0.001, 6) for width in (32, 128, 512)},
+    **{("Adam", "μP", width): doubled(0.001, 6) for width in (128, 512)},
+    **{("SGD", "usual", width): doubled(0.1, 5) for width in (32, 512)},
 }
-SCALINGS = [
-    {"method": method, "scaling": scaling, "width": width, "lr": lr}
-    for method, pairs in WIDTHS.items()
-    for (scaling, width), lr in itertools.product(pairs, WIDTH_RATES[method])
-]
+SCALINGS = by_rate(WIDTH_RATES, "method", "scaling", "width")
 
 
 @recorded("initialization-widths", {"batch_size": 32, "epochs": 4, "depth": 2},
