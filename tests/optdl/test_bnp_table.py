@@ -254,7 +254,7 @@ def test_split_block_refuses_forward_pass_and_nested_block():
 
 
 @line("An optimizer that is not attached, beside one that is", "An optimizer of another model")
-def test_attached_optimizers_are_all_of_the_model_and_no_others():
+def test_attached_optimizers_are_all_of_the_model():
     other = torch.optim.SGD(network().parameters(), 0.1)
     refused(lambda _, bnp: bnp.attach(other), "moves no parameter of the layers", ValueError)
     model = nn.Sequential(nn.Embedding(4, 5), network())

@@ -352,7 +352,7 @@ def test_critical_point_kind_follows_the_spectrum(kind, spectrum, rng):
 
 
 @pytest.mark.row("F-02", "F-04")
-def test_two_weights_have_autograds_derivatives_and_a_strict_saddle(rng):
+def test_two_weights_match_autograd_around_strict_saddle(rng):
     network, origin = conditioning.two_weights(), np.zeros(2)
     for p in rng.normal(size=(4, 2)):
         assert_derivatives(network, lambda q: (q[0] * q[1] - 1) ** 2 / 2, p)
@@ -377,7 +377,7 @@ def test_critical_points_have_autograds_derivatives_and_indices(rng):
 
 
 @pytest.mark.row("L1-37")
-def test_students_recover_their_teacher_or_end_in_bad_minima():
+def test_students_recover_teacher_or_reach_bad_minima():
     """Sussmann (1992): a tanh network is identifiable up to these symmetries, and no others."""
     x, y, teacher = conditioning.student_teacher(0)
     problem = conditioning.tanh_regression(x, y, units=3)
