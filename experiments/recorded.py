@@ -847,15 +847,14 @@ CNN_METHODS = {
     "vanilla": None, "BN": "bn", "BNP": None,
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
 }  # fmt: skip
-CNN_RATES = {  # by the size of the minibatch; thrice and 0.3 times as much are tried as well
-    32: {"vanilla": 0.1, "BN": 0.3, "BN, groups": 0.1, "BNP": 1.0},
-    2: {"vanilla": 0.03, "BN": 0.03, "BN, groups": 0.01, "BNP": 0.3},
-    1: {"vanilla": 0.03, "BN, groups": 0.003, "BNP": 1.0},
+CNN_RATES = {  # by the minibatch and the epochs; thrice and 0.3 times as much are tried as well
+    (32, 10): {"vanilla": 0.1, "BN": 0.3, "BN, groups": 0.1, "BNP": 1.0},
+    (2, 5): {"vanilla": 0.03, "BN": 0.03, "BN, groups": 0.01, "BNP": 0.3},
+    (1, 4): {"vanilla": 0.03, "BN, groups": 0.003, "BNP": 1.0},
 }
-CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
 CNN_RUNS = [
-    row | {"batch_size": size, "epochs": CNN_EPOCHS[size]}
-    for size, rates in CNN_RATES.items()
+    row | {"batch_size": size, "epochs": epochs}
+    for (size, epochs), rates in CNN_RATES.items()
     for row in by_rate(rates)
 ]
 BY_MULTIPLE = "{method}, {batch_size}, {times:g} times the rate, seed {seed}"

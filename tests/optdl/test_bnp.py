@@ -49,12 +49,6 @@ def test_first_adam_step_matches_torch_on_z(outputs, rng):
 # --- The theory ------------------------------------------------------------------------------
 
 
-def kappa(matrix):
-    """Return largest over smallest nonzero singular value."""
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return values[0] / values[values > values[0] * 1e-12][-1]
-
-
 def activations(rng, rows=40, features=6):
     """Return ReLU activations with very different sizes and means away from zero."""
     H = rng.normal(size=(rows, features)) * np.logspace(0, 2, features) + rng.normal(size=features)
@@ -99,7 +93,9 @@ def test_hessian_condition_number_is_bounded_by_factors(case):
     curvatures = rng.uniform(0.01, 1, size=len(H))
     eigenvalues = np.linalg.eigvalsh(bnp.layer_hessian(H, curvatures))
     eigenvalues = eigenvalues[-min(len(H), H.shape[1] + 1) :]
-    bound = kappa(bnp.extended_activations(H)) ** 2 * curvatures.max() / curvatures.min()
+    values = np.linalg.svd(bnp.extended_activations(H), compute_uv=False)
+    kappa = values[0] / values[values > values[0] * 1e-12][-1]
+    bound = kappa**2 * curvatures.max() / curvatures.min()
     assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
 
 
