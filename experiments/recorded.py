@@ -778,19 +778,6 @@ for size, rates in DENSE_RATES.items():
     recorded(f"bnp-minibatch-{size}", own, trainings, ERROR)(train_dense)
 
 
-def whole_hessian(net, x, y):
-    """Return the Hessian of the mean loss with respect to all parameters."""
-    named = dict(net.named_parameters())
-    start = torch.nn.utils.parameters_to_vector(named.values()).detach()
-
-    def loss(theta):
-        parts = theta.split([p.numel() for p in named.values()])
-        moved = {n: v.reshape(p.shape) for (n, p), v in zip(named.items(), parts, strict=True)}
-        return cross_entropy(torch.func.functional_call(net, moved, x), y)
-
-    return torch.autograd.functional.hessian(loss, start, vectorize=True).numpy()
-
-
 def unit_blocks(net, x):
     """Yield the place of each unit's block in the Hessian, the bias first, and its P / q."""
     first = 0
@@ -818,12 +805,19 @@ def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
     """
     X, Y = tensors(digits(inputs, validation=238, dtype=float)[0])
     net = fully_connected((64, *widths, 10), seed=seed).double()
-    drawn = torch.Generator().manual_seed(seed)
+    drawn, named = torch.Generator().manual_seed(seed), dict(net.named_parameters())
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def mean_loss(theta):
+        parts = theta.split([p.numel() for p in named.values()])
+        moved = {n: v.reshape(p.shape) for (n, p), v in zip(named.items(), parts, strict=True)}
+        return cross_entropy(torch.func.functional_call(net, moved, X[:120]), Y[:120])
+
     for step in range(max(steps) + 1):
         if step in steps[:epochs]:
-            M, blocks = whole_hessian(net, X[:120], Y[:120]), list(unit_blocks(net, X[:120]))
-            P = np.zeros_like(M)
+            theta = torch.nn.utils.parameters_to_vector(named.values()).detach()
+            M = torch.autograd.functional.hessian(mean_loss, theta, vectorize=True).numpy()
+            P, blocks = np.zeros_like(M), list(unit_blocks(net, X[:120]))
             for place, own in blocks:
                 P[np.ix_(place, place)] = own
             for name, A in (("", M), (" with P", P.T @ M @ P)):
