@@ -9,6 +9,7 @@ import pytest
 import torch
 from bnp_loops import batch
 from oracles import assert_close
+from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -125,6 +126,51 @@ def test_centering_strictly_helps_on_digits(rows, layer):
     assert_close([plain, shifted, scaled], [np.linalg.cond(one) for one in expected], 1e-8)
     assert shifted < 0.9 * plain
     assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("seed", range(20))
+def test_centering_improves_condition_number_for_any_mean(seed):
+    rng = np.random.default_rng(seed)
+    spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
+    spread -= spread.mean(0)
+    principal = np.linalg.svd(spread)[2][0]
+    centered = bnp.condition_numbers(spread)
+    assert_close(centered[0], centered[1], 1e-9)
+    for size in (1e-3, 1.0, 100.0):
+        mean = size * rng.normal(size=4)
+        assert mean @ principal != 0
+        plain, shifted, _ = bnp.condition_numbers(spread + mean)
+        assert shifted < plain
+        assert_close(shifted, centered[1], 1e-8)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
+def test_searched_diagonal_scalings_respect_the_bound(case):
+    rng = np.random.default_rng(5)
+    if isinstance(case, str):
+        H = digit_activations(200, case)[:, :5]
+    else:  # features that lean on each other, where D is not the best
+        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
+        H = rng.normal(size=(30, 4)) @ mixing
+    n = H.shape[1]
+    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
+    centered = bnp.extended_activations(H) @ U
+
+    def logarithm(exponents):
+        return math.log(np.linalg.cond(centered * np.exp(exponents)))
+
+    ours = np.concatenate([[0.0], -np.log(H.std(0))])
+    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
+    best = min(starts[1:], key=logarithm)
+    found = min(
+        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
+        for start in (ours, best)
+    )
+    scaled = bnp.condition_numbers(H)[2]
+    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
+    assert scaled <= math.sqrt(n + 1) * math.exp(found)
 
 
 @pytest.mark.row("P-12")

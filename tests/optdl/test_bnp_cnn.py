@@ -110,6 +110,20 @@ def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
     assert np.linalg.cond(near) < np.linalg.cond(H)
 
 
+@pytest.mark.row("P-25")
+def test_one_image_can_be_normalized_unlike_one_row(rng):
+    h, k = images(rng, (1, 2, 8, 8), mean=20.0), 3
+    dense = bnp.extended_activations(h.reshape(1, -1))
+    assert np.linalg.matrix_rank(dense) == 1
+    assert np.all(bnp.batch_statistics(h.reshape(1, -1))[1] == 0)
+    H = bnp.extended_activations(convolution_matrix(h, k))
+    assert np.linalg.matrix_rank(H) == 19
+    mean, var = channel_statistics(h)
+    assert np.all(var > 0)
+    P = np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, np.sqrt(var), k))
+    assert np.linalg.cond(H @ P) < np.linalg.cond(H) / 5
+
+
 # --- Curvature: what the root of rs estimates ---------------------------------------------------
 
 

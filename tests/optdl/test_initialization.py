@@ -142,6 +142,25 @@ def test_moments_of_unequal_layers_match_hand_calculation():
     assert_allclose(forward, halves, rtol=1e-10)
 
 
+@pytest.mark.row("L2-11")
+@pytest.mark.parametrize(
+    ("name", "draw", "gain"), [("relu", init.he_normal, 2.0), ("tanh", init.lecun_normal, 1.0)]
+)
+def test_moments_through_fifty_layers_match_prediction(name, draw, gain):
+    rng, width, depth = np.random.default_rng(5), 400, 50
+    weights, variances = [draw(width, width, rng) for _ in range(depth)], [gain / width] * depth
+    x, upstream = rng.normal(size=(200, width)), rng.normal(size=(200, width))
+    forward = init.measured_second_moments(x, weights, name)
+    backward = init.measured_backward_moments(x, upstream, weights, name)
+    widths = [width] * (depth + 1)
+    # each layer's random weights miss the prediction by a few √(5/n); that adds up as a walk
+    allowed = 4 * np.sqrt(5 / width * np.arange(depth + 1)) + 0.05
+    predicted = init.second_moments(1.0, widths[1:], variances, name)
+    assert np.all(np.abs(np.log(forward / predicted)) < allowed)
+    predicted = init.backward_second_moments(1.0, widths, variances, name)
+    assert np.all(np.abs(np.log(backward / predicted)) < allowed[::-1])
+
+
 @pytest.mark.row("L2-13")
 def test_normalization_matches_scikit_learn(rng):
     first, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
@@ -161,6 +180,18 @@ def test_normalized_pair_condition_number_matches_closed_form(correlation):
     normalized, _ = init.normalize_inputs(x, x, 0.0)
     expected = (1 + abs(correlation)) / (1 - abs(correlation))
     assert np.linalg.cond(init.least_squares_hessian(normalized)) == pytest.approx(expected)
+
+
+@pytest.mark.row("L2-13")
+def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
+    """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""
+    x = np.column_stack([rng.uniform(1000, 2000, 200_000), rng.uniform(0.1, 0.2, 200_000)])
+    mean = np.array([1, 1500, 0.15])
+    population = np.outer(mean, mean) + np.diag([0, 1e6 / 12, 0.01 / 12])
+    measured = np.linalg.cond(init.least_squares_hessian(x))
+    assert measured == pytest.approx(np.linalg.cond(population), rel=0.02)
+    normalized, _ = init.normalize_inputs(x, x, 0.0)
+    assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
 
 
 def network(*modules):

@@ -468,6 +468,16 @@ def test_newton_solves_to_rounding_where_inverse_loses_digits():
 
 
 @pytest.mark.row("L1-32", "F-17")
+def test_newton_converges_quadratically_at_positive_definite_minimum():
+    objective, start = problems.rosenbrock(), np.array([1.1, 1.1])
+    path = run(Newton(hessian=objective.hessian), objective, start, 6)
+    error = np.linalg.norm(path - 1, axis=1)
+    # each error is about the square of the one before
+    assert error[-1] < 1e-12
+    assert np.all(error[4:] < 10 * error[3:-1] ** 2)
+
+
+@pytest.mark.row("L1-32", "F-17")
 def test_damping_frees_newton_from_saddle_and_singularity():
     saddle = problems.saddle()
     [_, first] = run(Newton(hessian=saddle.hessian), saddle, saddle.start, 1)
