@@ -174,6 +174,8 @@ x=np.array([float(k), 2.0, 5.0]) for k in "nan", 1.0, "nan", -1.0
         | wrong exactly when `x[0]` is nan, right otherwise
 x=rng.normal(size=3), flag=k for k in True, False
     x**2 if flag else x → x if flag else x**2 | what is right for not `flag` in place of `flag`
+n=k for k in 3, 7
+    n → -n | your answer has the opposite sign.
 n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5

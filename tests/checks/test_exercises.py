@@ -1,8 +1,7 @@
 """Every exercise: its reference passes, each usual mistake fails and is named, here and elsewhere.
 
-References pass in both processes, facts included. Of the mistakes every third one is
-in another process, where a NumPy exercise says the same. The seeds take turns by exercise: what
-mistakes give in the cases of a seed is computed once.
+References pass in both processes, facts included. Of the mistakes every third one is in another
+process, where a NumPy exercise says the same. Each exercise has one seed, whose cases they share.
 """
 
 import inspect
