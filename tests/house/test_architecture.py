@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
@@ -61,6 +60,7 @@ LAYERS = {
     "cluster": {"files", "nbgrader", "run"},
     "cli": {"sandbox", "workers", "nbgrader", "run", "cluster"},
 }
+RULES = {"optdl": MAY_IMPORT, "gradebox": LAYERS}
 PRIVATE = tuple(
     f"nbgrader.{part}"
     for part in ("apps", "converters", "coursedir", "nbgraderformat", "preprocessors", "utils")
@@ -72,8 +72,6 @@ PRIVATE = tuple(
 
 EXISTING = [topic for topic in TOPICS if (ROOT / "book" / topic).is_dir()]
 LABS = {path.parent.name for path in (ROOT / "solutions").glob("*/lab.ipynb")}
-MACHINERY = {"catalog", "compare", "diagnoses", "exercise", "hints", "labs"}
-MACHINERY |= {"report", "runner", "summary"}
 
 
 def test_numbered_pages_are_the_chapters() -> None:
@@ -102,19 +100,9 @@ def test_topic_has_one_name_everywhere(topic: str) -> None:
     assert not (ROOT / "exercises" / topic / "record.json").exists(), "it would solve the run"
     for part in (f"src/optdl/checks/{topic}/lab_record.py", f"solutions/{topic}/record.json"):
         assert (ROOT / part).exists() == (topic in LABS), part
-    pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "book" / topic).glob("*.md")}
-    first, text = pages["index"], "".join(pages.values())
+    first = (ROOT / "book" / topic / "index.md").read_text("utf-8")
     assert f"\n({topic})=\n# " in first, f"book/{topic}/index.md needs ({topic})= before its title"
-    assert f"../../exercises/{topic}/{topic}.ipynb" in first
-    assert (f"../../exercises/{topic}/lab.ipynb" in first) == (topic in LABS)
     assert len(re.findall(r"^(?:##|```\{admonition\}) Assignment$", first, re.MULTILINE)) == 1
-    assert len(re.findall(r"^## Sources$", text, re.MULTILINE)) == 1
-
-
-@pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
-def test_topic_folders_hold_only_topics(folder: str) -> None:
-    names = {path.stem for path in (ROOT / folder).glob("[!._]*")}
-    assert names <= {*EXISTING, *(MACHINERY if folder.endswith("checks") else ())}
 
 
 # --- Imports go one way -----------------------------------------------------------------------
@@ -145,13 +133,15 @@ def layer(module: str) -> str:
 def broken_rule(package: str, here: str, module: str) -> str:
     """Return which rule an import breaks, if any, by a module of this package and layer."""
     top, there = module.split(".")[0], layer(module)
-    rules = LAYERS if package == "gradebox" else MAY_IMPORT
+    rules = RULES.get(package, {})
     if not top:
         return "write imports in full, so that their direction can be read"
     if top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
         return f"src imports nothing of {top}"
     if package == "optdl" and top.startswith("gradebox"):
         return "optdl knows nothing of gradebox"
+    if package == "gradebox" and top == "optdl":
+        return "what a course of its own needs, it says in nbgrader_config.py"
     if package == "gradebox" and top == "gradebox_wasm":
         return "gradebox finds a sandbox by its entry point"
     if package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
@@ -166,34 +156,12 @@ def test_imports_follow_the_layer_rules() -> None:
     for path in sorted((ROOT / "src").rglob("*.py")):
         package, *inner = path.relative_to(ROOT / "src").with_suffix("").parts
         here = layer(".".join([package, *inner]))
+        if package in RULES and here not in {*RULES[package], "__init__", "__main__"}:
+            broken.append(f"{path}: say in RULES what the new module may import")
         for line, module in imported(path.read_text("utf-8")):
             if rule := broken_rule(package, here, module):
                 broken.append(f"{path}:{line} imports {module}: {rule}")
     assert broken == []
-
-
-@pytest.mark.parametrize(("package", "rules"), [("optdl", MAY_IMPORT), ("gradebox", LAYERS)])
-def test_each_module_has_its_rule(package: str, rules: dict[str, set[str]]) -> None:
-    inside = [
-        path
-        for path in (ROOT / "src" / package).iterdir()
-        if path.suffix == ".py" or (path / "__init__.py").exists()
-    ]
-    layers = {layer(f"{package}.{path.stem}") for path in inside} - {"__init__", "__main__"}
-    assert layers <= {*rules}, "say what the new module may import"
-
-
-def test_gradebox_names_no_course() -> None:
-    files = [file for file in text_files() if file.is_relative_to(ROOT / "src" / "gradebox")]
-    mentions = [file.name for file in files if "optdl" in file.read_text("utf-8").lower()]
-    assert not mentions, "what a course of its own needs, it says in nbgrader_config.py"
-
-
-def test_gradebox_layers_have_no_circle() -> None:
-    below: set[str] = set()
-    for name, allowed in LAYERS.items():  # each of them only on those before it
-        assert allowed <= below, f"{name} stands below {', '.join(sorted(allowed - below))}"
-        below.add(name)
 
 
 # A notebook starts at once: its first cell imports the checks. Most of SciPy takes longer to import
@@ -226,22 +194,15 @@ FORBIDDEN = {
     "the host of a package registry": "|".join(
         ["files\\.python" + "hosted", "py" + "pi\\.org", "registry\\.npm" + "js", "proxy\\.golang"]
     ),
-    "a script of another site": "|".join(
-        ["cdn\\.js" + "delivr", "unp" + "kg\\.com", "cdn" + "js\\."]
-    ),
-    "a test name of more than eight words, shorten it": r"def test(?:_[^\W_]+){9}",
 }
 BINARY = {".png", ".jpg", ".gif", ".ico", ".woff", ".woff2", ".gz", ".npz", ".pdf"}
-
-
-def text_files() -> list[Path]:
-    return [file for file in project_files() if file.suffix not in BINARY]
 
 
 def test_no_line_holds_what_is_forbidden() -> None:
     problems = [
         f"{file.relative_to(ROOT)}:{number}: {what}"
-        for file in text_files()
+        for file in project_files()
+        if file.suffix not in BINARY
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
         for what, pattern in FORBIDDEN.items()
         if re.search(pattern, line)
