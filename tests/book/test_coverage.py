@@ -5,14 +5,10 @@ import inspect
 import json
 import pydoc
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from tools.layout import ROOT
 from tools.site import coverage
@@ -43,8 +39,6 @@ def plain():
     LAB_TASKS: 'check("LAB-1, P-01:net", Net, seed=7)',
     "book/valleys/index.md": "# Valleys\n",  # which the contents do not name
     "_toc.yml": "chapters:\n- file: book/bowls/index\n",
-    "index.md": "# Course\n\n```{toctree}\nbook/bowls/index\nbook/coverage\n```\n",
-    "book/coverage.md": "# Coverage\n\n```{coverage-table}\n```\n",
 }  # fmt: skip
 
 
@@ -66,36 +60,25 @@ ASKED, LAB = ("L1-01", "exercise", TASKS), ("LAB-1", "exercise", LAB_TASKS)
 UNTESTED = [(row, "test", TESTS) for row in ("L1-01", "L1-02, P-01")]
 EDITS = [
     (PAGE, "(L1-01)=\n", "", [("L1-01", "section", "book/bowls")]),
-    (PAGE, "(P-01)=\n", "", [("L1-02, P-01", "section", "book/bowls")]),
-    (PAGE, "(LAB-1)=\n", "", [("LAB-1", "section", "book/bowls")]),
     (CODE, "L1-02, ", "", [("L1-02, P-01", "code", CODE)]),
     (LAB_CODE, "Source", "See", [("LAB-1", "code", LAB_CODE.replace("net", "*"))]),
     (TESTS, ', "P-01"', "", UNTESTED[1:]),
     (TESTS, '"LAB-1"', '"L1-01"', [("LAB-1", "test", "tests/checks/test_lab_records.py")]),
     (TASKS, "L1-01:depth", "P-01:depth", [ASKED]),
     (LAB_TASKS, "LAB-1, ", "", [LAB]),
-    # what proves nothing, and where a mark counts
+    # what proves nothing
     (TESTS, MARK, f"@pytest.mark.skip\n{MARK}", UNTESTED),
-    (TESTS, MARK, f"@pytest.mark.xfail(reason='no')\n{MARK}", UNTESTED),
-    (TESTS, MARK, 'pytestmark = [pytest.mark.row("L1-01", "L1-02")]\n', []),
-    (TESTS, "def test_bowl(): pass", "class TestBowl: pass", []),
-    (TESTS, MARK, "class TestBowl:\n    " + MARK.replace("\n", "\n    ") + "\n", []),
-    (TESTS, MARK, f"@parametrize({MARK[1:33]})\ndef test_x(x): pass\n", []),
     # what is no row, or stands in a wrong place
     (PAGE, "(L1-01)=", "(L1-01)=\n(L9-01)=", [("L9-01", "id", PAGE)]),
     (CODE, "L1-02, ", "L1-02, L9-01, ", [("L9-01", "id", CODE)]),
     (TESTS, '"P-01"', '"P-01", "L9-01"', [("L9-01", "id", TESTS)]),
     (TASKS, "depth)", 'depth)\ncheck("L9-01:x", depth)', [("L9-01", "id", TASKS)]),
     (PAGE, "## Lab", "## Lab\n\n(L2-01)=\n## A valley", [("L2-01", "id", PAGE)]),
-    (PAGE, "## Lab", "## Lab\n\n(L1-01)=\n## Again", [("L1-01", "id", PAGE)]),
     (PAGE, "## Lab", "A sentence.", [("LAB-1", "id", PAGE), ("LAB-1", "section", "book/bowls")]),
-    (PAGE, "## Lab\n", "", [("LAB-1", "id", PAGE), ("LAB-1", "section", "book/bowls")]),
 ]  # fmt: skip
 REFUSED = [
     (ROWS, "id: L2-01", "id: P-01", "P-01 twice"),
     (TESTS, '"L1-01"', "f'L1-{1}'", "not a string"),
-    (CODE, "class", "klass", "is not Python"),
-    (TASKS, "(", "((", "is not Python"),
 ]
 
 
@@ -128,9 +111,6 @@ def test_each_hole_names_the_file_to_edit(tmp_path: Path) -> None:
     assert wrong == []
     ungraded = coverage.gather(write(tmp_path / "ungraded", grade=False)).problems
     assert [(item.row, item.kind, item.file) for item in ungraded] == [ASKED, LAB]
-    untested = coverage.gather(write(tmp_path / "untested", TESTS, MARK)).problems
-    expected = f'L1-01 has no test; in {TESTS} mark a test with @pytest.mark.row("L1-01")'
-    assert untested[0].message == expected
     for number, (file, old, new, message) in enumerate(REFUSED):
         with pytest.raises(ToolError, match=message):
             coverage.gather(write(tmp_path / f"refused-{number}", file, old, new))
@@ -149,39 +129,6 @@ def test_a_complete_course_has_places_and_no_problem(tmp_path: Path) -> None:
     assert (table.problems, bowls.exists, bowls.complete, valleys.exists) == ([], True, 3, False)
     (tmp_path / "_toc.yml").write_text("chapters:\n- file: book/valleys\n- file: book/bowls\n")
     assert [chapter.topic for chapter in coverage.read_rows(tmp_path)] == ["valleys", "bowls"]
-
-
-def test_page_shows_rows_and_follows_other_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    monkeypatch.setattr(importlib.import_module("coverage_table"), "ROOT", write(tmp_path))
-    settings = {
-        "extensions": ["myst_parser", "coverage_table"],
-        "source_suffix": {".md": "markdown"},  # else Sphinx changes its default for all apps
-        "myst_enable_extensions": ["dollarmath"],
-        "exclude_patterns": ["out"],
-    }
-
-    def build() -> Callable[[str, str], BeautifulSoup]:
-        out = tmp_path / "out"
-        with docutils_namespace(), patch_docutils():
-            Sphinx(tmp_path, None, out, out / "trees", "html", settings, None, None).build()
-        page = BeautifulSoup((out / "book" / "coverage.html").read_text(), "html.parser")
-        captions = [caption.text for caption in page.select("caption")]
-        assert [caption.partition(":")[0] for caption in captions] == ["Bowls"]
-        rows = {header.text: header.parent for header in page.select("tbody th")}
-        return lambda row, column: rows[row].select_one(f'[data-label="{column}"]')
-
-    cell = build()
-    assert cell("L1-01", "Section").a["href"] == "bowls/index.html#l1-01"
-    assert [name.text for name in cell("L1-01", "Code").select("code")] == ["Bowl", "Bowl.value"]
-    assert cell("L1-01", "Tests").summary.text == "1 test"
-    assert cell("LAB-1", "Exercise").a["href"] == "bowls/index.html#bowls"
-    (tmp_path / TESTS).write_text(COURSE[TESTS] + MARK.replace("bowl", "second"))
-    assert build()("L1-01", "Tests").summary.text == "2 tests"
-    (tmp_path / TESTS).write_text("")
-    assert build()("L1-01", "Tests").text == "missing"
 
 
 def names_in_code() -> list[str]:

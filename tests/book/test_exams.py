@@ -14,7 +14,6 @@ from optdl.optimizers import AdaGrad, Adam, Momentum, Nesterov, RMSProp, momentu
 from tools.classroom import handout
 from tools.layout import ROOT, Course, contents
 from tools.site import exams, syllabus
-from tools.terminal import ToolError
 
 FILES = sorted((ROOT / "exams").glob("exam-*.md"))
 TEXTS = {int(file.stem[-1]): exams.computed(file.read_text("utf-8")) for file in FILES}
@@ -120,12 +119,6 @@ def test_numbers_agree_with_simulations(question: tuple[int, int]) -> None:
     np.testing.assert_allclose(printed, oracle(), rtol=0.006, atol=1e-6)
 
 
-def test_numbers_are_printed_as_an_exam_has_them() -> None:
-    cell = "```{code-cell}\nx = -2e-7\n```\n\n"
-    text = cell + "{number}`x:.2e`, {number}`x:.1f`, **{number}`1 - 3:.0f`**"
-    assert exams.computed(text) == r"$−2.00\cdot10^{-7}$, 0.0, **−2**"
-
-
 def test_points_are_minutes_and_lessons_exist() -> None:
     lessons = syllabus.lessons()
     for exam in TEXTS:
@@ -140,8 +133,6 @@ def test_points_are_minutes_and_lessons_exist() -> None:
 def test_sheets_have_no_solutions_and_students_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ToolError, match="no exams"):
-        exams.main(course=Course(tmp_path))
     (tmp_path / "exams").symlink_to(ROOT / "exams")
     exams.main(course=Course(tmp_path))
     pages = [(tmp_path / name).read_text("utf-8") for name in capsys.readouterr().out.split()]

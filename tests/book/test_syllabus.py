@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from test_exams import QUESTIONS, lessons_of
 
 from tools.layout import ROOT
 from tools.site import syllabus
 from tools.site.syllabus import LINK, assignment
-from tools.terminal import ToolError
 
 BOOK = ROOT / "book"
 PAGE = (BOOK / "syllabus.md").read_text("utf-8")
@@ -38,22 +36,12 @@ def test_lesson_has_label_minutes_needs_and_cards() -> None:
 
 def test_numbers_follow_from_the_lessons() -> None:
     assert syllabus.written(PAGE) == PAGE, "run python -m tools.site.syllabus"
-    for name in ("erm-risk>", "LAB-1>", "| erm"):
-        with pytest.raises(ToolError, match=r"a table of book/syllabus\.md has what"):
-            syllabus.written(PAGE.replace(name, f"{name[:-1]}x{name[-1]}"))
 
 
-def test_own_weeks_are_filled_and_keep_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_weeks_are_filled_and_keep_words() -> None:
     own = PAGE.replace("exam 1 |", "exam 1; a plan |")
     blank = re.sub(r"(\| Week[^|]*\|[^|]*\|) \d+ (\|[^|]*\|) [\d.]+ \|", r"\1 \2 |", own)
     assert syllabus.written(blank) == own
-    # a chapter without an assignment
-    notebook = syllabus._notebook
-    monkeypatch.setattr(
-        syllabus, "_notebook", lambda t, root: notebook(t.replace("dropout", "no"), root)
-    )
-    less = syllabus.written(re.sub(r"(?m)^\| dropout .*\n", "", PAGE))
-    assert [line for line in less.splitlines() if line.endswith("dropout |")] == []
 
 
 def test_lessons_come_once_and_after_what_they_need() -> None:
