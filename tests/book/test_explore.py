@@ -1,13 +1,10 @@
 """Every figure to explore is used by keys alone, says what is seen, and knows its solved task."""
 
-import importlib
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from docutils.parsers.rst import DirectiveError
 from figures import Figures
 
 from tools.layout import ROOT
@@ -22,7 +19,6 @@ PAGES = {
     )
     for path in (ROOT / "book").rglob("*.md")
 }
-SHARED_KILOBYTES, PAGE_KILOBYTES = 34, 60
 
 FOCUSED = """(name) => {
   const control = document.activeElement;
@@ -86,23 +82,6 @@ def test_plots_and_points_have_names(figures: Figures) -> None:
     assert all(len(label or "") >= 4 for label in labels)
     ids = figures.page.eval_on_selector_all("[id]", values, "id")
     assert len(ids) == len(set(ids))
-
-
-def test_every_point_is_dragged(figures: Figures) -> None:
-    mouse, failures = figures.page.mouse, []
-    for name in NAMES:
-        for handle in figures.fresh(name).locator("[role=slider]").all():
-            before = handle.get_attribute("transform")
-            handle.scroll_into_view_if_needed()
-            box = handle.bounding_box()
-            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-            mouse.move(x, y)
-            mouse.down()
-            mouse.move(x - 70, y - 45, steps=2)
-            mouse.up()
-            if handle.get_attribute("transform") == before:
-                failures.append(f"{name}: {handle.get_attribute('aria-label')}")
-    assert failures == []
 
 
 def test_finger_and_click_move_a_point(figures: Figures) -> None:
@@ -274,40 +253,3 @@ def test_each_figure_has_a_page() -> None:
     placed = [figure for figures in PAGES.values() for figure in figures]
     assert sorted({name for name, _ in placed}) == NAMES, "put each figure on a page by `explore`"
     assert len(placed) == len(set(placed)), "on a second page a figure has another task"
-
-
-def test_figure_scripts_stay_within_size_limits() -> None:
-    def kilobytes(*files: str) -> float:
-        return sum((static_figures.FOLDER / file).stat().st_size for file in files) / 1000
-
-    shared = kilobytes("explore.css", "explore.js")
-    assert shared <= SHARED_KILOBYTES
-    for page, placed in PAGES.items():
-        assert shared + kilobytes(*(f"{name}.js" for name, _ in placed)) <= PAGE_KILOBYTES, page
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "options", "message"),
-    [
-        ("explore", "quadratic-bowl", {}, "needs the option :alt:"),
-        ("explore", "no-such-figure", {"alt": "A picture."}, r"no-such-figure\.js: write"),
-        ("explore", "quadratic-bowl", {"alt": "A picture."}, "needs a caption of one paragraph"),
-        ("guess", "rises", {"truth": "{number}`x`"}, "a curve and its frame, or choices"),
-        ("guess", "number", {}, "needs the option :truth:"),
-    ],
-)
-def test_incomplete_figure_or_guess_is_refused(
-    monkeypatch: pytest.MonkeyPatch, kind: str, name: str, options: dict[str, str], message: str
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    name_of = {"explore": "Explore", "guess": "GuessDirective"}
-    made = getattr(importlib.import_module(kind), name_of[kind])
-    monkeypatch.setattr(made, "parse_content_to_nodes", lambda self: [])
-    env = SimpleNamespace(srcdir=ROOT, docname="book/x", temp_data={}, note_dependency=print)
-    document = SimpleNamespace(settings=SimpleNamespace(env=env))
-    state = SimpleNamespace(document=document, nested_parse=lambda *_: None)
-    machine = SimpleNamespace(reporter=None)
-    directive = made(kind, [name], options, [], 1, 0, "", state, machine)
-    with pytest.raises(DirectiveError) as refused:
-        directive.run()
-    assert re.search(message, refused.value.msg)

@@ -40,17 +40,6 @@ def derivatives(f: Any, points: Any) -> list[np.ndarray]:
     return [v.detach().numpy() for v in (f(p), g, torch.stack(H, dim=1))]
 
 
-@figure("capacity", seed=[0, 1, 59, 2**31 + 7, 2**32 - 1])
-def test_random_numbers_match_numpy(shown, seed):
-    """{u: Array.from({length: 99}, Explore.random(seed)),
-    n: Array.from({length: 4000}, Explore.random(seed).normal)}"""
-    assert shown["u"] == uniforms(seed, 99).tolist()
-    sample = normals(seed, 4000)
-    assert abs(sample.mean()) < 4 / math.sqrt(4000)
-    assert abs(sample.var() - 1) < 4 * math.sqrt(2 / 4000)
-    return {"n": sample}
-
-
 # --- empirical risk minimization ---
 
 
