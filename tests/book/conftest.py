@@ -70,11 +70,18 @@ def toy_server(toy_site: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def tabs(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Return a function that gives a page on which nothing is kept; errors on it are refused.
+    """Return a function that gives a page on which nothing is kept.
+
+    Errors on it, and what it loads from elsewhere, are refused.
 
     Tests have it one after the other: a context of its own costs as much as four visits.
     """
     used, errors = {}, []
+
+    def load(request: Any) -> None:
+        own = "http://127.0.0.1:", "file:", "data:", "blob:", "about:", "chrome"
+        if not (request.is_navigation_request() or request.url.startswith(own)):
+            errors.append(request.url)
 
     def tab(
         viewport: Any = None, color_scheme: str = "light", script: str = "", **more: Any
@@ -87,6 +94,7 @@ def tabs(browser: Any) -> Iterator[Callable[..., Any]]:
             LASTING[key].context.set_default_timeout(60_000)  # only what hangs takes so long
             LASTING[key].context.add_init_script(script)
         used[key] = page = LASTING[key]
+        page.context.on("request", load)
         page.context.on("weberror", lambda event: errors.append(event.error.stack or event.error))
         page.set_viewport_size(viewport or {"width": 1280, "height": 720})
         page.emulate_media(media="screen", color_scheme=color_scheme)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +21,12 @@ def page(tabs: Callable[..., Any], toy_server: Server) -> Any:
     return opened
 
 
-def test_explanations_come_before_code(page: Any) -> None:
+def test_explanations_come_before_code(tabs: Callable[..., Any], toy_site: Path) -> None:
+    page = tabs(viewport={"width": 320, "height": 844})
+    page.goto((toy_site / "search.html").as_uri())  # it searches in a file on the disk, too
     addresses = [href for href, _ in results(page, "adam")[1]]
     assert addresses[0] == LESSON[0]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     # a page that has the word in its text only comes after the entry of that name
     entry = addresses.index("api.html#optdl.Adam")
     assert addresses.index("tasks.html#exercise-adam") < entry < addresses.index("index.html")
