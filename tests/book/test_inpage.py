@@ -22,7 +22,7 @@ from optdl.checks.catalog import find
 from optdl.checks.exercise import Exercise, Misconception
 from tools.classroom import grade, release, results
 from tools.layout import ROOT, Course
-from tools.site.inpage import parts, wasi
+from tools.site.inpage import parts, wasi, wasm
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from exercises import exercises
@@ -673,3 +673,20 @@ def test_python_download_stays_below_15_megabytes(page: Path, site: Path) -> Non
     # with all functions and their names it would be 29 MB
     sizes = json.loads((site / "_static" / "python" / "parts.json").read_text("utf-8"))
     assert sum(sizes[name]["bytes"] for name in ("python", "library", "course")) < 15e6
+
+
+def test_calls_are_followed_directly_and_through_pointers() -> None:
+    # five functions () -> (): 0 calls 1 and has a pointer to 3; 1 calls 2; nobody calls 4
+    far = lambda number: bytes([number | 0x80, 0x80, 0x80, 0x80, 0])  # noqa: E731
+    bodies = [b"\0\x10" + far(2) + b"\x41" + far(1) + b"\x1a\x0b", b"\0\x10" + far(3) + b"\x0b"]
+    code = [bytes([len(body)]) + body for body in (*bodies, *[b"\0\x0b"] * 3)]
+    sections = {
+        2: bytes([1, 1, 97, 1, 98, 0, 0]),  # one imported function: the others are 1 to 5
+        9: bytes([1, 0, 0x41, 1, 0x0B, 1, 4]),  # place 1 of the table: function 3
+        10: bytes([5]) + b"".join(code),
+    }
+    data = (bytes([number, len(part)]) + part for number, part in sections.items())
+    made = wasm.Module(b"\0asm\1\0\0\0" + b"".join(data))
+    assert made.called([0], never=()) == {0, 1, 2, 3}
+    assert made.called([0], never={1}) == {0, 3}
+    assert made.called([4], never=()) == {4}

@@ -489,25 +489,19 @@ def test_table_of_rows_leads_to_what_each_has(pages: Pages) -> None:
 API = yaml.safe_load((ROOT / "book" / "api.yml").read_text("utf-8"))
 
 
-def members(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a module offers, and what a module among that offers."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.ismodule(value):
-            yield from ((f"{name}.{inner}", one) for inner, one in members(value))
-        else:
-            yield name, value
+def public(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a name stands for: an object, or all that a module offers."""
+    value = pydoc.locate(name)
+    if not inspect.ismodule(value):
+        yield name, value
+    for inner in getattr(value, "__all__", ()):
+        yield from public(f"{name}.{inner}")
 
 
 @pytest.fixture(scope="module")
 def offered() -> list[tuple[str, str, Any]]:
     """Return the page, the name and the object of each public name, as Python tells them."""
-    found = []
-    for page, listed in API.items():
-        for name in listed:
-            value = pydoc.locate(name)
-            inner = members(value) if inspect.ismodule(value) else [("", value)]
-            found += [(page, f"{name}.{own}".rstrip("."), one) for own, one in inner]
+    found = [(page, *one) for page, names in API.items() for name in names for one in public(name)]
     return [entry for entry in found if not entry[1].endswith("cli.parser")]
 
 
