@@ -1,8 +1,8 @@
 """The page of conventions: each cell of its tables is a claim, and each claim is tried on a rule.
 
 A rule is a source's update, written out from its box or its documentation; only those of this
-course and of torch are the real thing. What a cell says must be true of its rule, and what the
-other cells of its column say must be false.
+course and of torch are the real thing. The cells of a row, put into the formula of the method, must
+take the same steps.
 """
 
 import ast
@@ -11,7 +11,6 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +22,6 @@ from optdl import optimizers
 from tools.layout import ROOT
 
 PAGE = (ROOT / "book" / "conventions.md").read_text("utf-8")
-TINY = 1e-300
-"""A δ that changes nothing."""
 Gradient = Callable[[int, float], float]
 """The number of the step, from 0, and the parameter → the derivative there."""
 
@@ -125,44 +122,92 @@ for method, body in re.findall(r"^= (.+)\n((?:.+\n)+)", TABLES, re.MULTILINE):
 
 # --- What a cell can say ----------------------------------------------------------------------
 
-ONES = [1.0, 1.0]
+CELLS: dict[str, dict[str, str]] = {
+    "Step": {r"$\theta \leftarrow \theta - \eta g$": "move = -rate*g"},
+    "First velocity": {"0": "", "an input": "v = start if t == 0 else v"},
+    "Factor of the gradient": {
+        "1": "",
+        r"1, then $1 - \alpha$": "h = g if t == 0 else (1 - alpha)*g",
+    },
+    "Velocity": {
+        r"$v \leftarrow \alpha v - \eta g$": "v = alpha*v - rate*h; moved = v",
+        r"$b \leftarrow \alpha b + g$": "v = alpha*v + h; moved = -rate*v",
+    },
+    "Gradient at": {
+        r"the interim point $\theta + \alpha v$": "move = moved",
+        "its own θ, which is our interim point": "move = alpha*moved - rate*h",
+        r"$\theta$": "move = moved",
+    },
+    "First r": {
+        "0": "",
+        "0.1": "r = 0.1 if t == 0 else r",
+        "an input": "r = start if t == 0 else r",
+    },
+    "δ": {
+        "no δ": "",
+        r"inside: $\sqrt{\delta + r}$": "inside = delta",
+        "inside both roots": "within = delta",
+        r"outside: $\delta + \sqrt r$": "outside = delta",
+        r"beside $\sqrt{\hat r}$": "beside = delta",
+        r"beside $\sqrt r$": "beside = delta/sqrt(1 - old**n)",  # by which r̂ is larger
+    },
+    "ρ or β weighs": {"the old average": "old = share", "the new gradient": "old = 1 - share"},
+    "Averages steps": {"before the rate": "e = d", "after the rate": "e = rate*d"},
+    "The shares weigh": {
+        "the old average": "older, old = beta1, beta2",
+        "the new gradient": "older, old = 1 - beta1, 1 - beta2",
+    },
+    "θ shrinks by": {
+        r"$1 - \eta\omega$": "shrink = rate*decay*theta",
+        r"$1 - \omega$": "shrink = decay*theta",
+        r"nothing of its own: ωθ is added to $g$": "g = g + decay*theta",
+    },
+}
+"""What each cell of a column stands for in the formula of its method."""
+AVERAGED = "r = old*r + (1 - old)*g*g if t >= first else r"
+ROOT = "root = outside + sqrt(inside + r)"
+ADAM = [
+    *("The shares weigh", "m = older*m + (1 - older)*g if t >= first else m", AVERAGED),
+    *("n = t + 1 - first", "δ", "r_hat = r/(1 - old**n)"),
+    "move = -rate*m/(1 - older**n)/(beside + sqrt(r_hat)) - shrink",
+]
+FORMS = {
+    "SGD": ["Step"],
+    "Momentum": ["First velocity", "h = g", "Factor of the gradient", "Velocity", "move = moved"],
+    "Nesterov momentum": ["h = g", "Velocity", "Gradient at"],
+    "AdaGrad": ["First r", "r = r + g*g if t >= first else r", "δ", ROOT, "move = -rate*g/root"],
+    "RMSProp": ["ρ or β weighs", AVERAGED, "δ", ROOT, "move = -rate*g/root"],
+    "RMSProp with momentum": [
+        *("old = share", AVERAGED, "δ", ROOT, "h = g/root", "Velocity", "Gradient at"),
+    ],
+    "AdaDelta": [
+        *("D = first*start if t == 0 else D", "ρ or β weighs", AVERAGED, "δ"),
+        *("d = -sqrt(within + D)/sqrt(within + r)*g; move = rate*d", "Averages steps"),
+        "D = old*D + (1 - old)*e*e if t >= first else D",
+    ],
+    "Adam": ADAM,
+    "AdamW": ["θ shrinks by", *ADAM],
+}
+"""The formula of each method, with the names of columns where the sources differ."""
+LETTERS = {"rate": "η", "alpha": "α", "share": "ρ", "beta1": "β₁", "beta2": "β₂", "delta": "δ"}
+LETTERS |= {"decay": "ω"}
+OPTIONS = ", ".join(f"{name}=None" for name in [*LETTERS, "start"])
+VALUES = {"alpha": 0.6, "share": 0.8, "beta1": 0.7, "beta2": 0.9, "delta": 0.1, "decay": 0.3}
 
 
-def near(got: float | Sequence[float], expected: float | Sequence[float]) -> bool:
-    return bool(np.allclose(got, expected, rtol=1e-12, atol=0))
-
-
-def places(rule: Rule) -> tuple[list[float], list[float]]:
-    """Return where the rule is in each step, and where it takes the gradient."""
-    asked = {}
-
-    def gradient(t: int, theta: float) -> float:
-        asked[t] = theta
-        return theta - 1.0
-
-    moves = rule(gradient, [0.2] * 6, alpha=0.5, share=0.75, delta=TINY)
-    return [0.0, *np.cumsum(moves)[:-1]], [*asked.values()]
-
-
-def gradient_at(rule: Rule) -> str:
-    """Return where the gradient is taken: ahead by the last move, or where the rule is."""
-    here, asked = places(rule)
-    if near(asked[1:], [b + 0.5 * (b - a) for a, b in pairwise(here)]):
-        return r"the interim point $\theta + \alpha v$"
-    assert near(asked, here)
-    own = "RMSProp with momentum" if "share" in rule.defaults else "Nesterov momentum"
-    same = near(here, places(RULES[own]["ours"])[1])
-    return "its own θ, which is our interim point" if same else r"$\theta$"
-
-
-def velocity(rule: Rule) -> str:
-    """Say whether a velocity goes on when the rate has become 0."""
-    goes_on = rule(ONES, [1.0, 0.0], alpha=0.5)[1] < 0
-    return r"$v \leftarrow \alpha v - \eta g$" if goes_on else r"$b \leftarrow \alpha b + g$"
+def from_cells(method: str, cells: dict[str, str], first: int) -> Rule:
+    """Return the rule that the cells of a row tell."""
+    code = [CELLS[part][cells[part]] if part in CELLS else part for part in FORMS[method]]
+    begin = f"first = {first}; shrink = inside = outside = within = beside = 0"
+    ahead = cells.get("Gradient at", "").startswith("the interim point")
+    at = "theta + alpha*v" if ahead else "theta"
+    return from_formulas(OPTIONS, "; ".join(filter(None, [begin, *code])), "move", f"at {at}")
 
 
 def first_step(rule: Rule) -> str:
     """Return the size of the first step in words of η, at the gradient 1 and all defaults."""
+    if "alpha" in rule.defaults and "share" not in rule.defaults:
+        return r"$\eta g$" if rule([1.0], [1.0], alpha=0.5)[0] == -1 else r"$(1 + \alpha)\,\eta g$"
     for name, letter in (("share", "ρ"), ("start", "r")):
         if rule.defaults.get(name, 0) is None and not rule.first:
             low, high = (rule([1.0], [1.0], **{name: value}) for value in (0.5, 0.9))
@@ -175,147 +220,6 @@ def defaults(rule: Rule) -> str:
     given = {k: v for k, v in rule.defaults.items() if k in LETTERS and v is not None}
     values = [f"{LETTERS[k]} {value:g}".replace("e-0", "e-") for k, value in given.items()]
     return ", ".join(values) or "none"
-
-
-Column = Callable[[Rule], str]
-"""What the cells of a column say of a rule."""
-
-
-def says(probe: Callable[[Rule], Any], claims: dict[str, Any]) -> Column:
-    """Return a column: the text, or the texts, whose value the probe gives."""
-
-    def column(rule: Rule) -> str:
-        return " | ".join(text for text, value in claims.items() if near(probe(rule), value))
-
-    return column
-
-
-def second(**options: float) -> Callable[[Rule], float]:
-    """Return the move with the gradient 2 after one of 0."""
-    return lambda rule: rule([0.0, 2.0], ONES, **options)[1]
-
-
-def first_r(rule: Rule) -> float:
-    """Return the move with the gradient 2 after one of 0; a first r that must be given is 5."""
-    start = {"start": 5.0} if rule.defaults.get("start", 0) is None else {}
-    return second(delta=TINY, **start)(rule)
-
-
-def with_delta(claims: dict[str, float], **options: float) -> Column:
-    """Return what the place of δ = ½ makes of the move with the gradient 2 after one of 0."""
-    column = says(second(delta=0.5, **options), claims)
-    return lambda rule: column(rule) if "delta" in rule.defaults else "no δ"
-
-
-def adadelta_r(rule: Rule) -> float:
-    """Return the average r after the gradients 0 and 2; D is 0 with δ = ½, or 1 without δ."""
-    remembered, small = (0.5, 0.5) if "delta" in rule.defaults else (1.0, 0.0)
-    return 4 * remembered / second(share=0.75, delta=0.5, start=1.0)(rule) ** 2 - small
-
-
-def averaged_steps(rule: Rule) -> float:
-    """Return by what the steps are multiplied that D averages, when the rate is ½."""
-    if rule.first:  # L2: D begins with 1, and ρ weighs the new
-        move = rule([2.0] * 3, [0.5] * 3, share=0.75, start=1.0)[2]
-        return math.sqrt((move**2 * 3.75 - 0.25) / 0.75 * 3) / 2
-    move = rule([2.0] * 2, [0.5] * 2, share=0.75, delta=0.5)[1]
-    return math.sqrt((move**2 * 2.25 - 0.5) / 0.25 * 3) / 2
-
-
-def adam_shares(claims: dict[str, tuple[float, float]]) -> Column:
-    """Return to which of the averages β₁ = 0.9 and β₂ = 0.8 leave these shares."""
-
-    def column(rule: Rule) -> str:
-        g = [3.0, 3.0, -1.0]
-        move = rule(g, [1.0] * 3, beta1=0.9, beta2=0.8, delta=TINY, decay=0.0)[2]
-        seen = g[rule.first :]
-        true = []
-        for text, old in claims.items():
-            # freed of its bias, an average is a weighted mean of what it has seen
-            first, last = (share ** np.arange(len(seen))[::-1] for share in old)
-            m, r = np.average(seen, weights=first), np.average(np.square(seen), weights=last)
-            true += [text] * near(move, -m / math.sqrt(r))
-        return " | ".join(true)
-
-    return column
-
-
-LETTERS = {"rate": "η", "alpha": "α", "share": "ρ", "beta1": "β₁", "beta2": "β₂", "delta": "δ"}
-LETTERS |= {"decay": "ω"}
-IN, OUT = r"inside: $\sqrt{\delta + r}$", r"outside: $\delta + \sqrt r$"
-OLD, NEW = "the old average", "the new gradient"
-STEP = {"First step": first_step}
-DELTA = with_delta({IN: -2 / math.sqrt(0.5 + 1), OUT: -2 / (0.5 + 1)}, share=0.75, alpha=0.0)
-M_HAT, R_HAT = 1 / (1 - 0.5**2), 1 / (1 - 0.75**2)  # after the gradients 0 and 2: m = 1, r = 1
-COLUMNS: dict[str, dict[str, Column]] = {
-    "SGD": {
-        "Step": says(
-            lambda rule: rule([3.0, -1.0], [0.5, 0.25]),
-            {r"$\theta \leftarrow \theta - \eta g$": [-1.5, 0.25]},
-        )
-    },
-    "Momentum": {
-        "Velocity": velocity,
-        "Factor of the gradient": says(
-            lambda rule: rule(ONES, ONES, alpha=0.5),
-            {"1": [-1.0, -1.5], r"1, then $1 - \alpha$": [-1.0, -1.0]},
-        ),
-        "First velocity": says(
-            lambda rule: rule([1.0], [1.0], alpha=0.5, start=3.0), {"0": -1.0, "an input": 0.5}
-        ),
-    },
-    "Nesterov momentum": {
-        "Gradient at": gradient_at,
-        "Velocity": velocity,
-        "First step": says(
-            lambda rule: rule([1.0], [1.0], alpha=0.5),
-            {r"$\eta g$": -1.0, r"$(1 + \alpha)\,\eta g$": -1.5},
-        ),
-    },
-    "AdaGrad": {
-        "δ": with_delta({IN: -2 / math.sqrt(0.5 + 4), OUT: -2 / (0.5 + 2)}, start=0.0),
-        "First r": says(
-            first_r, {"0": -2 / math.sqrt(4), "0.1": -2 / math.sqrt(4.1), "an input": -2 / 3}
-        ),
-        **STEP,
-    },
-    "RMSProp": {
-        "δ": DELTA,
-        "ρ or β weighs": says(second(share=0.75, delta=TINY), {OLD: -2.0, NEW: -2 / math.sqrt(3)}),
-        **STEP,
-    },
-    "RMSProp with momentum": {"Gradient at": gradient_at, "Velocity": velocity, "δ": DELTA},
-    "AdaDelta": {
-        "δ": with_delta({"inside both roots": -2 * math.sqrt(0.5 / (0.5 + 1))}, share=0.75),
-        "ρ or β weighs": says(adadelta_r, {OLD: 1.0, NEW: 3.0}),
-        "Averages steps": says(averaged_steps, {"before the rate": 1.0, "after the rate": 0.5}),
-        **STEP,
-    },
-    "Adam": {
-        "δ": with_delta(
-            {
-                r"beside $\sqrt{\hat r}$": -M_HAT / (math.sqrt(R_HAT) + 0.5),
-                r"beside $\sqrt r$": -M_HAT / ((1 + 0.5) * math.sqrt(R_HAT)),
-            },
-            beta1=0.5, beta2=0.75,
-        ),
-        "The shares weigh": adam_shares({OLD: (0.9, 0.8), NEW: (0.1, 0.2)}),
-        **STEP,
-    },
-}  # fmt: skip
-COLUMNS["AdamW"] = {
-    # θ = 1, the gradient is 0, the rate ½ and ω 0.1; where ωθ is added to g, the average r is ½
-    # after the gradient −1, then ½ r + ½ 0.1², and Adam's r̂ divides by 1 − ½²
-    "θ shrinks by": says(
-        lambda rule: rule([-1.0, 0.0], [1.0, 0.5], beta1=0.0, beta2=0.5, delta=TINY, decay=0.1),
-        {
-            r"$1 - \eta\omega$": [1.0, -0.5 * 0.1],
-            r"$1 - \omega$": [1.0, -0.1],
-            r"nothing of its own: ωθ is added to $g$": [1.0, -0.05 / math.sqrt(0.255 / 0.75)],
-        },
-    ),
-    **COLUMNS["Adam"],
-}
 
 
 # --- The tables of the page -------------------------------------------------------------------
@@ -332,10 +236,23 @@ def table(caption: str) -> tuple[list[str], list[list[str]]]:
     "L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06", "F-05"
 )
 @pytest.mark.parametrize("method", RULES)
-def test_table_matches_the_rules_of_each_source(method: str) -> None:
-    columns = COLUMNS[method] | {"Defaults": defaults}
-    true = [[s, *(says(rule) for says in columns.values())] for s, rule in RULES[method].items()]
-    assert table(method) == (["Source", *columns], true)
+def test_cells_of_a_row_are_the_rule_of_its_source(method: str) -> None:
+    head, rows = table(method)
+    assert [row[0] for row in rows] == [*RULES[method]]
+    rates, listed = [0.5, 0.4, 0.3, 0.2], [1.0, 2.0, -1.5, 0.5]
+    for rule, row in zip(RULES[method].values(), rows, strict=True):
+        cells = dict(zip(head, row, strict=True))
+        assert cells.pop("First step", first_step(rule)) == first_step(rule), row
+        assert cells.pop("Defaults") == defaults(rule), row
+        assert {*cells} - {"Source"} == {*FORMS[method]} & {*CELLS}
+        assert (cells.get("δ", "") == "no δ") == ("δ" in cells and "delta" not in rule.defaults)
+        # a start is an input where it has no default; no cell tells Nesterov's first velocity
+        asked = rule.defaults.get("start", 0) is None and method != "Nesterov momentum"
+        # the first step of L2 may be infinite, and then there is no gradient at θ
+        slope = listed if rule.first else lambda t, theta: theta - listed[t]
+        expected = rule(slope, rates, **VALUES, **({"start": 5.0} if asked else {}))
+        moves = from_cells(method, cells, rule.first)(slope, rates, **VALUES, start=5.0)
+        np.testing.assert_allclose(moves, expected, rtol=1e-9, err_msg=str(row))
 
 
 # --- The table of conversions -----------------------------------------------------------------
@@ -343,7 +260,6 @@ def test_table_matches_the_rules_of_each_source(method: str) -> None:
 WORDS = {"rho": "share", "decay": "share", "eps": "delta", "epsilon": "delta", "momentum": "alpha"}
 WORDS |= {"beta_1": "beta1", "beta_2": "beta2", "b1": "beta1", "b2": "beta2", "lr": "rate"}
 WORDS |= {"initial_accumulator_value": "start", "weight_decay": "decay"}
-VALUES = {"alpha": 0.6, "rho": 0.8, "beta1": 0.7, "beta2": 0.9, "delta": 0.1, "decay": 0.3, "lr": 1}
 METHODS = {"Nesterov": "Nesterov momentum", "RMSPropNesterov": "RMSProp with momentum"}
 CONVERSIONS = [
     (own.strip("`"), library, text)
@@ -363,7 +279,7 @@ def both_paths(
     own: str, library: str, code: str, rates: Sequence[float], small: float
 ) -> tuple[list[float], list[float]]:
     """Return where the two rules go: ours, seen at its interim point if theirs is, and theirs."""
-    values = VALUES | {"delta": small}
+    values = VALUES | {"rho": VALUES["share"], "delta": small, "lr": 1}
     (name, arguments), (_, theirs) = call(own), call(code)
     ahead, given = theirs.pop("nesterov", "False") == "True", {}
     for argument, value in theirs.items():
