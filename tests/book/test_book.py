@@ -99,9 +99,6 @@ def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     assert toy.outputs()
     toy.write(index=code + cell("1"))
     assert not toy.outputs()
-    toy.write(index="{number}`x`\n\n" + code)
-    with pytest.raises(ToolError, match="before its first code cell"):
-        _ = toy.page().key
     toy.write(index=cell("---", 'tags: "of', "---", "1"))
     with pytest.raises(ToolError, match=r"index\.md: Code cell 1 at line"):
         toy.page()
