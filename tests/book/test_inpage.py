@@ -52,7 +52,6 @@ class Answer(NamedTuple):
     """What is written into an answer cell, and its check; all keep signature and docstring."""
 
     check: Exercise
-    blank: str
     wrong: str
     cause: str
     right: str
@@ -60,7 +59,7 @@ class Answer(NamedTuple):
 
 @functools.cache
 def answers() -> dict[str, Answer]:
-    """Return for each answer cell a blank, a usual mistake with its cause, and the right answer."""
+    """Return for each answer cell a usual mistake with its cause, and the right answer."""
     result = {}
     for exercise in (e for name in TOPICS for e in exercises(COURSE.released(name)).values()):
         blanks = {cell: source for _, cell, source in exercise.cells}
@@ -72,7 +71,7 @@ def answers() -> dict[str, Answer]:
                 for each in (mistake, Misconception("", check._answer))
             )
             cause = mistake.hint.replace("`", "")
-            result[cell] = Answer(check, f"{blanks[cell]}  # later", wrong, cause, right)
+            result[cell] = Answer(check, wrong, cause, right)
     return result
 
 
@@ -250,25 +249,24 @@ def tab(new_tab: Callable[..., Tab]) -> Tab:
 
 @pytest.fixture(scope="module")
 def solved(tab: Tab) -> list[str]:
-    """Leave a blank, make a mistake, and solve each exercise; return which status is wrong.
+    """Make a mistake in each exercise, and solve it; return which status is wrong.
 
     The answers come from notebooks: an editor for each would cost five times what the checks do.
     """
     failures = []
-    blank = "not written yet. Replace raise NotImplementedError(). Hints are below the cell."
-    for topic, kind in itertools.product(TOPICS, ("blank", "wrong", "right")):
+    for topic, kind in itertools.product(TOPICS, ("wrong", "right")):
         own = {cell: each for cell, each in answers().items() if cell.startswith(f"{topic}-")}
         tab.check(topic, {cell: getattr(each, kind) for cell, each in own.items()})
         statuses = tab.page.evaluate(STATUSES)
         for cell, each in own.items():
             mistaken = f"✗ Not yet. Likely cause: {each.cause}."
-            message = {"blank": blank, "wrong": mistaken, "right": RIGHT}[kind]
+            message = {"wrong": mistaken, "right": RIGHT}[kind]
             if not statuses[cell].endswith(message) or each.check.key in statuses[cell]:
                 failures.append(f"{cell}: expected {message}, not {statuses[cell]}")
     return failures
 
 
-def test_blank_mistake_and_right_answer_are_told_apart(solved: list[str]) -> None:
+def test_mistake_and_right_answer_are_told_apart(solved: list[str]) -> None:
     assert solved == [], "\n".join(solved)
 
 
@@ -366,7 +364,8 @@ def test_a_solution_follows_three_different_mistakes(tab: Tab) -> None:
     tab.open(FIRST)
     tab.page.evaluate(f"localStorage.removeItem('optdl:answer:{FIRST}')")
     tab.press(FIRST, "Start again")
-    assert tab.run(FIRST).endswith("Hints are below the cell.")
+    blank = "not written yet. Replace raise NotImplementedError(). Hints are below the cell."
+    assert tab.run(FIRST).endswith(blank)
     for attempt in (wrong[0], wrong[0], wrong[1], wrong[2]):
         assert not solution.is_visible()
         status = tab.run(FIRST, attempt)
