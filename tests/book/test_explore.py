@@ -130,8 +130,6 @@ def test_numbers_are_written_for_readers(figures: Figures) -> None:
 PRESSES: list[tuple[str, dict[str, Any], list[tuple[str, str]], str, Any]] = [
     ("quadratic-bowl", {"kappa": 9}, [("button Take the best", "Enter")], "fig.rate()", 0.8),
     ("quadratic-bowl", {}, [("button One step back", "Enter")], "fig.state.step", 39),
-    ("momentum-plane", {}, [("slider Setting of momentum", "ArrowRight ArrowDown")],
-     "[fig.state.x, fig.state.alpha]", [0.32, 0.79]),
     ("momentum-plane", {}, [("button Take the best setting", "Enter")],
      "fig.rate() / fig.best().rate", 1),
     ("optimizer-race", {"surface": "saddle"}, [("slider Start of all methods", "ArrowUp")],
@@ -142,8 +140,6 @@ PRESSES: list[tuple[str, dict[str, Any], list[tuple[str, str]], str, Any]] = [
      "fig.state.side * fig.state.d * Math.SQRT2", -0.05),
     ("saddle", {"side": 0}, [("slider Distance d from the line a = −b", "ArrowLeft")],
      "fig.state.side", 1),
-    ("uphill", {}, [("slider Point θ", "ArrowRight"), ("slider Rate on the curve", "ArrowRight")],
-     "[...fig.point(), fig.state.lr]", [1.55, 0.4, 0.31]),
     ("uphill", {}, [("button Take the best step", "Enter")],
      "fig.state.lr / fig.model(fig.point(), 0.8).best", 1),
     ("uphill", {"c": 0}, [("button Go on from there", "Enter")], "fig.point()", [1.05, -0.2]),

@@ -551,6 +551,8 @@ def test_chapters_and_the_api_lead_to_each_other(pages: Pages, entries: dict[str
         assert set(names) <= set(entries), topic
         for anchor, text in names.items():
             assert anchor.endswith(f".{text.removesuffix('()').split('.')[-1]}"), (topic, text)
+    signature = entries["optdl.erm.standard_error"].get_text()
+    assert "standard_error(sigma: float, n: int, population: int | None = None, )" in signature
     entry = entries["optdl.erm.empirical_risk"].find_next_sibling("dd")
     assert entry.select('a[href="../coverage.html#row-l1-01"]')
     assert entry.select("div.math")

@@ -173,6 +173,7 @@ FORBIDDEN = {
     "the host of a package registry": "|".join(
         ["files\\.python" + "hosted", "py" + "pi\\.org", "registry\\.npm" + "js", "proxy\\.golang"]
     ),
+    "a test name of more than eight words, shorten it": r"def test(?:_[^\W_]+){9}",
 }
 BINARY = {".png", ".jpg", ".gif", ".ico", ".woff", ".woff2", ".gz", ".npz", ".pdf"}
 
