@@ -236,7 +236,7 @@ def table(caption: str) -> tuple[list[str], list[list[str]]]:
     "L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06", "F-05"
 )
 @pytest.mark.parametrize("method", RULES)
-def test_cells_of_a_row_are_the_rule_of_its_source(method: str) -> None:
+def test_cells_of_a_row_tell_its_rule(method: str) -> None:
     head, rows = table(method)
     assert [row[0] for row in rows] == [*RULES[method]]
     rates, listed = [0.5, 0.4, 0.3, 0.2], [1.0, 2.0, -1.5, 0.5]
