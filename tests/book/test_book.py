@@ -147,6 +147,27 @@ def test_verdicts_are_asked_at_each_knob_value(
         vary.variants(toy.page())
 
 
+def test_variations_go_on_from_the_page(toy: Toy) -> None:
+    """What stands before a knob is run once; a variation that fails spares the page and others."""
+    code = ONCE + cell("n = 1  # vary: 2 3", "import os", "if n == 3: os._exit(3)")
+    code += cell("above = 3  # vary: 0 4") + cell(":tags: [verdict]", "assert n < above, 'below'")
+    toy.write(index=code)
+    _, *varied = every = [toy.page(), *vary.variants(toy.page())]
+    done: list[int] = []
+    [failure] = execution.execute(
+        every, toy.store, lambda number, *_: done.append(number), threading.Event()
+    )
+    assert failure.page.setting == "n = 3"
+    assert re.search(r", with n = 3, cell 2: n = 3 .*\n.* ended with status 3\n", str(failure))
+    assert done[-1] == len(every)
+    kept = {page.setting: toy.store.load(page) for page in every if page is not failure.page}
+    assert kept.keys() == {"", "n = 2", "above = 0", "above = 4"}
+    shared = {str(one.outputs[0]) for one in kept.values() if one}
+    assert (len(shared) == 1) == execution.FORKS
+    verdicts = [vary.verdicts(kept[page.setting]) for page in varied if page.setting in kept]
+    assert verdicts == [{"below": holds} for holds in (True, False, True)]
+
+
 def test_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
     data = toy.root / "data"
     data.mkdir()

@@ -68,6 +68,16 @@ def test_methods_at_one_rate_have_a_recorded_search():
                 assert len(tried[name.split("-")[0], method]) > 2, f"{name}: {method}"
 
 
+def test_pages_that_lean_on_one_seed_say_so():
+    for run in runpy.run_path(str(ROOT / "experiments" / "recorded.py"))["RUNS"]:
+        if len({own["seed"] for own in run.trainings.values()}) > 1:
+            continue
+        for page in (ROOT / "book" / run.topic).glob("*.md"):
+            if re.search(rf"""["/]{run.name}[".]""", text := page.read_text("utf-8")):
+                print(f"{page.relative_to(ROOT)} leans on one seed of {run.name}")
+                assert re.search(r"\b(one|single|this) (run|seed|start)\b", text), page
+
+
 @pytest.mark.row("L1-27")
 def test_nesterov_and_momentum_overlap_on_raw_inputs_only():
     heavy, nesterov, *normalized = (

@@ -465,14 +465,23 @@ def test_name_of_a_row_leads_to_its_row(pages: Pages) -> None:
 
 
 def test_list_of_lessons_says_what_each_needs(pages: Pages) -> None:
-    """A lesson of the same list by its number, another one by its title."""
-    needs = {
-        topic: [item.get_text().partition(" · needs ")[2] for item in items]
-        for topic in TOPICS
-        if (items := select(pages, topic, "ol.lessons > li"))
-    }
-    assert needs["erm"] == ["", "1", "1", "3", "1", "5", "5", "5, 2"]
-    assert needs["optimizers"][1] == "Find the best learning rate, and how fast it converges, 1"
+    """The line below a lesson's title has the same links."""
+    lists = [(page.file, ol) for page in pages.values() for ol in page.classed["lessons"]]
+    assert len(lists) > 5
+    of_file = {page.file.resolve(): page for page in pages.values()}
+
+    def followed(file: Path, link: Any) -> Path:
+        return (file.parent / link["href"].split("#")[0]).resolve()
+
+    for file, listed in lists:
+        items = listed("li", recursive=False)
+        places = {followed(file, item.a): str(number) for number, item in enumerate(items, 1)}
+        for lesson, item in zip(places, items, strict=True):
+            line = str(of_file[lesson].classed["lesson-line"][0])
+            needed = re.split(" · needs | · teaches ", line)[1:2] if "needs" in line else []
+            links = [link for part in needed for link in BeautifulSoup(part, "html.parser")("a")]
+            expected = [places.get(followed(lesson, link), link.get_text()) for link in links]
+            assert item.get_text().partition(" · needs ")[2] == ", ".join(expected), lesson
 
 
 def test_table_of_rows_leads_to_what_each_has(pages: Pages) -> None:

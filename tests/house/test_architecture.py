@@ -165,6 +165,16 @@ def test_checks_import_nothing_heavy() -> None:
     assert set(done.stdout.split()).isdisjoint(HEAVY), "import it in the function that needs it"
 
 
+def test_pages_and_experiments_import_no_checks() -> None:
+    files = [*(ROOT / "experiments").rglob("*.py"), *(ROOT / "book").rglob("*.py")]
+    code = {path: path.read_text("utf-8") for path in files}
+    for path in (ROOT / "book").rglob("*.md"):
+        cells = re.findall(r"(?ms)^```{code-cell}[^\n]*\n(.*?)^```", path.read_text("utf-8"))
+        code[path] = "\n".join(cells)
+    imports = r"(?m)^\s*(?:from|import) optdl(?:\.checks| import .*\bchecks)\b"
+    assert [path.name for path, text in code.items() if re.search(imports, text)] == []
+
+
 # --- Text files -------------------------------------------------------------------------------
 
 # Parts are joined here so that this file does not hold what it looks for.

@@ -1,8 +1,10 @@
 """The wheels work without the repository: files, dependencies, a training loop, a class."""
 
+import contextlib
 import functools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -77,7 +79,18 @@ for step in range(20):
     optimizer.step()
     losses.append(loss.item())
 assert losses[-1] < losses[0] / 2
+loaded = {name for name in sys.modules if name.startswith("optdl")}
+assert all(f"{name}.".startswith("optdl.bnp.") for name in loaded - {"optdl"}), loaded
 print("trained")
+"""
+CHECKING = """
+from optdl.checks import CheckFailed, check
+
+check("P-14:scale", lambda features, rows: max(features / rows, 1))
+try:
+    check("P-14:scale", lambda features, rows: features / rows)
+except CheckFailed as error:
+    print(str(error).splitlines()[0])
 """
 
 
@@ -155,6 +168,18 @@ def environment(folder: Path, wheel: Path, name: str, *extras: str) -> Path:
     return python
 
 
+@pytest.fixture(scope="module")
+def grader(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment for gradebox, with the templates of nbconvert."""
+    made = environment(tmp_path_factory.mktemp("grader"), wheels["gradebox"], "gradebox")
+    shutil.copytree(Path(sys.prefix, "share", "jupyter"), made.parent.parent / "share" / "jupyter")
+    # the command that nbgrader makes its database with
+    alembic = made.parent / "alembic"
+    alembic.write_text(f"#!{made}\nfrom alembic.config import main\nmain()\n")
+    alembic.chmod(0o755)
+    return made
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [NAME, BNP, "gradebox"])
 def test_wheel_holds_all_modules_and_nothing_else(wheels: dict[str, Path], name: str) -> None:
@@ -182,18 +207,55 @@ def test_model_is_trained_with_bnp_from_the_wheel(
     assert run(python, "-c", TRAINING, cwd=tmp_path) == "trained\n"
 
 
-# --- gradebox alone ------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_exercise_is_checked_from_the_wheel(wheels: dict[str, Path], tmp_path: Path) -> None:
+    python = environment(tmp_path / "chapters", wheels[NAME], NAME, "chapters")
+    right, wrong = run(python, "-c", CHECKING, cwd=tmp_path).splitlines()
+    assert right.startswith("✓ scale_dense")
+    assert wrong.startswith("✗ scale_dense")
+
+
+# --- gradebox alone -------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_gradebox_starts_from_its_wheel(wheels: dict[str, Path], tmp_path: Path) -> None:
-    """That it grades nbgrader's example course, tests/gradebox shows."""
+def test_gradebox_installs_without_torch_book_and_course(grader: Path, tmp_path: Path) -> None:
     absent = {"torch", "jupyter-book", "sphinx", "pandas", "matplotlib", "distributed"}
     assert not absent & needed("gradebox")
-    python = environment(tmp_path / "grader", wheels["gradebox"], "gradebox")
-    where = run(python, "-c", "import gradebox; print(gradebox.__file__)", cwd=tmp_path)
-    assert Path(where).is_relative_to(tmp_path)
-    assert run(python.parent / "gradebox", "--help", cwd=tmp_path).startswith("usage: gradebox")
+    names = "gradebox.__file__, gradebox.Rebuild.__module__, importlib.util.find_spec('optdl')"
+    script = f"import gradebox, importlib.util; print({names})"
+    where, module, optdl = run(grader, "-c", script, cwd=tmp_path).split()
+    assert (module, optdl) == ("gradebox.nbgrader.rebuild", "None")
+    assert Path(where).is_relative_to(grader.parent.parent)
+    assert run(grader.parent / "gradebox", "--help", cwd=tmp_path).startswith("usage: gradebox")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork")
+def test_gradebox_alone_grades_the_example_course_of_nbgrader(
+    grader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(grader.parent), prepend=os.pathsep)
+    nbgrader = (grader, "-W", "ignore", "-m", "nbgrader")
+    run(*nbgrader, "quickstart", "course101", cwd=tmp_path)
+    course = tmp_path / "course101"
+    run(*nbgrader, "generate_assignment", "ps1", cwd=course)
+    shutil.copytree(course / "source" / "ps1", course / "submitted" / "ada" / "ps1")
+    shutil.copytree(course / "release" / "ps1", course / "submitted" / "ben" / "ps1")
+    output = run(grader.parent / "gradebox", "grade", "ps1", cwd=course)
+    assert "Graded 2, unchanged 0, to look at 0, failed 0" in output
+    # it deletes a function of the student's
+    assert "1 of 4 scores (0.5 points) come from tests in the student's process" in output
+    query = (
+        "SELECT submitted_assignment.student_id, sum(grade.auto_score) FROM grade "
+        "JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id "
+        "JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id "
+        "GROUP BY 1"
+    )
+    with contextlib.closing(sqlite3.connect(course / "gradebook.db")) as book:
+        points = dict(book.execute(query).fetchall())
+    # 1 + 1 + 0.5 + 0.5 for the tests of problem1; what is read by a person has no automatic score
+    assert points == {"ada": 3, "ben": 0}
 
 
 # --- Declared dependencies --------------------------------------------------------------------
