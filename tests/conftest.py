@@ -21,13 +21,16 @@ sys.dont_write_bytecode = False
 # side, and threads that wait for each other on a busy machine wait long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from pathlib import Path  # noqa: E402
+
 from jaxtyping import install_import_hook  # noqa: E402
 
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
-install_import_hook("optdl", "typechecking.check")
+# Checks and labs have none of these, and call small functions a million times.
+_PARTS = {p.stem for p in Path(__file__).parents[1].glob("src/optdl/*")} - {"checks", "labs"}
+install_import_hook([f"optdl.{name}" for name in sorted(_PARTS)], "typechecking.check")
 
 from collections.abc import Generator, Iterator  # noqa: E402
-from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
