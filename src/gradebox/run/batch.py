@@ -258,8 +258,7 @@ class Batch(Executor):
                 if chain.has_strangers:
                     book.settle()
                 nb, resources = step(nb, resources)
-            if chain.has_strangers:
-                nbformat.validate(nb, relax_add_props=True)
+            nbformat.validate(nb, relax_add_props=True)
             # on the disk before the gradebook says that it was graded: power may fail in between;
             # nbformat's own writer takes as long as all the scores
             files.write(folder / f"{name}.ipynb", json.dumps(nb, ensure_ascii=False))
