@@ -17,7 +17,8 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from gc import get_referents
+from itertools import chain, starmap
 from pathlib import Path
 from traceback import walk_stack
 from types import FunctionType
@@ -94,21 +95,30 @@ class Pristine:
             for label, owner in owners.items()
             for name, value, function in _parts(owner)
         ]
-        self._known = {function for *_, function, _ in self._parts if function}
+        self._functions = [function for *_, function, _ in self._parts if function]
+        self._known, self._held = {*self._functions}, get_referents(*self._functions)
+        keywords = (function.__kwdefaults__ for function in self._functions)
+        self._keywords = [(found, {**found}) for found in keywords if found]
         self._packages = {name.partition(".")[0] for name in self._modules}
 
     def changed(self) -> list[str]:
         """Return what is not as it was, such as ``numpy.allclose``; put back what is gradebox's."""
         changed = [n for n, module in self._modules.items() if sys.modules.get(n) is not module]
+        # all at once: to ask a function for a part of it is an event, which audit hooks hear
+        held = get_referents(*self._functions)
+        are_same = len(held) == len(self._held) and all(map(operator.is_, held, self._held))
+        are_same = are_same and all(starmap(operator.eq, self._keywords))
         for label, owner, name, value, function, state in self._parts:
             now = owner.__dict__.get(name)
             is_other = now is not value and not self._is_of_package(now, name)
-            if is_other or (function and _STATE(function) != state):
+            if is_other or (function and not are_same and _STATE(function) != state):
                 changed.append(label)
                 if label.startswith("gradebox."):
                     setattr(owner, name, value)
                     if function:
                         _put_back(function, state)
+        if not changed:  # what a function had not been asked for before, such as its __dict__
+            self._held = held
         for label, names, known in self._owners:
             if len(names) != len(known):
                 added = [name for name in names.keys() - known if _is_of_notebook(names[name])]
@@ -137,7 +147,7 @@ class Pristine:
             return False
         functions = [value]
         for each in functions:  # and what a wrapper such as ``numpy.errstate()(f)`` calls
-            held = gc.get_referents(*each.__closure__ or ())
+            held = get_referents(*each.__closure__ or ())
             functions += {f for f in held if type(f) is FunctionType} - {*functions}
             module, file = (str(each.__globals__.get(n)) for n in ("__name__", "__file__"))
             is_in_place = each is not value or (name in value.__name__ and not value.__closure__)
