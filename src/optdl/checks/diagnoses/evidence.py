@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optdl.checks.compare import agrees, holds_arrays
+from optdl.checks.compare import agrees, close, holds_arrays
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.observation import Observation, outcome
 
@@ -140,10 +140,7 @@ class Part:
     def obeys(self, change: Callable[[np.ndarray], Any]) -> bool:
         """Return whether a change of the expected values gives the values got in every case."""
         with np.errstate(all="ignore"):
-            for right, got, _ in self.hardest:
-                if not near(change(right), got):
-                    return False
-        return True
+            return all(near(change(right), got) for right, got, _ in self.hardest)
 
     @cached_property
     def narrowed(self) -> list["Part"]:
@@ -195,12 +192,12 @@ def near(right: Any, got: Any) -> bool:
     """Return whether two arrays have one shape and agree up to rounding."""
     right, got = np.asarray(right), np.asarray(got)
     comparable = right.shape == got.shape and {right.dtype.kind, got.dtype.kind} <= {*"biuf"}
-    return comparable and np.allclose(got, right, NEAR, 1e-11, equal_nan=True)
+    return comparable and not differing(right, got).any()
 
 
 def differing(right: np.ndarray, got: np.ndarray) -> np.ndarray:
     """Return which entries of two arrays of one shape differ by more than rounding."""
-    return np.asarray(~np.isclose(got, right, NEAR, 1e-11, equal_nan=True))
+    return np.asarray(~close(got, right, NEAR, 1e-11))
 
 
 def ratio(right: np.ndarray, got: np.ndarray) -> float | None:
