@@ -26,7 +26,7 @@ from gradebox.nbgrader.names import Borrowed, borrowed, bound_outside_tests, nam
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, WAYS, NotebookPlan, PlannedTest, TestRun
 from gradebox.nbgrader.source_notebook import AUTOMATIC, instructions, released_by, written_tests
-from gradebox.workers.syntax import PYTHONS
+from gradebox.workers.syntax import PYTHONS, body_of
 
 
 def dry_run(
@@ -201,7 +201,7 @@ class _Notebook:
         texts = {cell.source for cell in code if is_test(cell) or of(cell).get("locked")}
         texts |= {part.source for part in self._source.given}
         found = words(self._tests[test].source)
-        while used := {text for text in texts if names_of(text)[0] & found}:
+        while used := {text for text in texts if names_of(body_of(text))[0] & found}:
             texts -= used
             found = found.union(*map(words, used))
         return found

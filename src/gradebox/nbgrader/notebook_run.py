@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
-from gradebox.nbgrader.names import absent, borrowed, names_of, words
+from gradebox.nbgrader.names import absent, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTest
 from gradebox.nbgrader.source_notebook import Instructions, released_by
 from gradebox.workers.notebook import Ended, Notebook
@@ -73,7 +73,10 @@ class Run:
         # what a cell says that it does is found above
         self._said = {*REACHES.findall(own), *words(own)}
         of_tests = {n for c in filter(is_test, code) for n in names_of(c.source)[0]}
-        of_tests &= words(" ".join(_GLOBAL.findall(own))) - self._source.defined
+        of_tests -= self._source.defined | {each.name for each in found}
+        free = {n for c in code if not is_test(c) for n in names_of(c.source)[1]}
+        free -= {n for c in self._source.cells.values() if not is_test(c) for n in words(c.source)}
+        of_tests &= words(" ".join(_GLOBAL.findall(own))) | free - bound_outside_tests(cells)
         self._reaches |= {f"global {name}" for name in of_tests}
         for cell in cells:
             if cell.cell_type == "code" and cell.source.strip():

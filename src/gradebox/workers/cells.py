@@ -40,12 +40,14 @@ class Cell:
         self._error: BaseException | None = None
         self.parts: list[CodeType] = []  # its statements, and apart the last if it is an expression
         self.texts = set[str]()  # the texts in it
+        self.statements: list[ast.stmt] = []
         try:
             source = python_of(source)
             linecache.cache[self._file] = len(source), None, source.splitlines(True), self._file
             trees: list[Any] = [parse(source, self._file)]
             values = (getattr(node, "value", None) for node in ast.walk(trees[0]))
             self.texts = {value.strip() for value in values if isinstance(value, str)}
+            self.statements = [*trees[0].body]
             if trees[0].body and isinstance(trees[0].body[-1], ast.Expr):
                 trees.append(ast.Expression(trees[0].body.pop().value))
             modes = zip(trees, ("exec", "eval"), strict=False)
@@ -53,6 +55,11 @@ class Cell:
             self.parts = [_compile(tree, self._file, mode, flags) for tree, mode in modes]
         except Exception as error:
             self._error = error
+
+    def line(self, error: BaseException | None) -> int:
+        """Return the line that raised an error; 0 where none is known."""
+        frames = traceback.walk_tb(getattr(error, "__traceback__", None))
+        return sum(line for frame, line in frames if frame.f_code in self.parts)
 
     def run(self, names: dict[str, Any]) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""

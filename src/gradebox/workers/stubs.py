@@ -14,6 +14,8 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from traceback import walk_stack
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,11 @@ from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.cells import MESSAGE
 from gradebox.workers.shell import text_of
+from gradebox.workers.syntax import DECIDES
 
 Received = tuple[dict[str, Any], list[bytes]]
 RAISED = 1000  # exceptions of answers that a test may see
-_SPECIAL = ("__eq__", "__ne__", "__bool__", "__len__", "__iter__", "__getitem__", "__contains__")
+_SPECIAL = re.compile(rf"{DECIDES}|__(?:len|iter|next|getitem|r?add|r?mul|pow|neg|round)__")
 
 
 class StudentGone(RuntimeError):
@@ -80,6 +83,7 @@ class Answers:
         self._stubs: dict[int, Stub] = {}
         self._unseen = types.TracebackType(None, sys._getframe(), 0, 1)
         self.names: dict[str, Any] = {}  # the tests' own
+        self.cell: list[Any] = []  # the code of the one that runs
         self.gone = ""  # why there is nobody to ask; empty while there is
         self.begin(False)
 
@@ -92,8 +96,7 @@ class Answers:
         self.late = self.waits = False
         # what could not cross during this test, or ended: no points, whatever the test caught
         self.refused: list[str] = []
-        # what the tests' names meant when an answer first failed in this test, if one did
-        self.known: dict[str, Any] | None = None
+        self.failed_in = 0  # the line of the cell in which an answer first failed
 
     def look(self, name: str, default: Any = None) -> Any:
         """Return the value of a name, or a stub; the default if the student has no such name."""
@@ -131,8 +134,8 @@ class Answers:
         return NotAValue(why)
 
     def _fails(self) -> None:
-        if self.known is None:  # no override of the dict takes part
-            self.known = dict(dict.items(self.names))
+        frames = walk_stack(None) if not self.failed_in else ()
+        self.failed_in += sum(line for frame, line in frames if frame.f_code in self.cell)
 
     def _seeds(self, writer: Writer) -> Any:
         """Write the states of the test's random generators that have changed since the last call.
@@ -155,7 +158,8 @@ class Answers:
         # one that no handler has seen keeps the traceback that it was given, or ends, from Python
         # 3.12 on, in the last frame that it has left
         for name, error in self._raised_by:
-            if error.__traceback__ is self._unseen or not _was_handled(error):
+            is_end = isinstance(error, StopIteration | StopAsyncIteration)  # to whoever catches it
+            if is_end or error.__traceback__ is self._unseen or not _was_handled(error):
                 why = f"`{name}` raised {type(error).__name__}, which ended a loop or a lookup"
                 return self.refused.append(why)
         return None
@@ -216,6 +220,8 @@ class Answers:
             self._refuse(f"a function of the test returns {error}: only values cross")
             return {"raised": ["TypeError", str(error)]}, []
         except Exception as error:
+            if isinstance(error, AssertionError):  # the answer may go on as if nothing was
+                self._refuse(f"a function of the test failed when it was called: {error}")
             return {"raised": raised(error)}, []
 
     def _read(self, answer: dict[str, Any], parts: list[bytes], name: str, verb: str) -> Any:
@@ -263,14 +269,14 @@ class Answers:
         return ["callback", len(self._callbacks) - 1]
 
     def _class_of(self, module: str, name: str) -> Any:
-        if module == "__main__":
-            return dict.get(self.names, name)
-        kind = None if within(module, self._barred) else resolve(module, name)
+        kind: Any = dict.get(self.names, name) if module == "__main__" else None
+        if module != "__main__" and not within(module, self._barred):
+            kind = resolve(module, name)
         if not isinstance(kind, type):
             return None
         # one that compares and counts as Python's own do: others may be equal to everything
-        owners = (next((c for c in kind.__mro__ if name in vars(c)), object) for name in _SPECIAL)
-        return kind if {owner.__module__ for owner in owners} <= {"builtins", "enum"} else None
+        own = [each for each in kind.__mro__ if each.__module__ not in ("builtins", "enum")]
+        return None if any(map(_SPECIAL.fullmatch, chain.from_iterable(map(vars, own)))) else kind
 
     def _of_student(self, tree: list[Any], reader: Reader, name: str = "a function") -> Any:
         """Return the stub of a function, or a function of the test's own that comes back."""
@@ -289,8 +295,13 @@ def _was_handled(error: Exception) -> bool:
         return True
     frame = trace.tb_frame
     code, last = frame.f_code, frame.f_lasti
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    if package in sys.stdlib_module_names - {"unittest", "doctest", "concurrent", "asyncio"}:
+    module = str(frame.f_globals.get("__name__"))
+    package = module.partition(".")[0]
+    gives_on = package in ("unittest", "doctest", "concurrent", "asyncio")
+    gives_on &= code.co_name not in ("_invoke_callbacks", "_run")
+    swallows = package in sys.stdlib_module_names or module == "IPython.core.formatters"
+    swallows |= package == "numpy" and not module.startswith("numpy.testing")
+    if swallows and not gives_on:
         return False  # to a Mapping it is "not there", to heapq.merge the end
     called = ("__init__", "__call__", "__enter__", "__exit__")
     if re.fullmatch("__.*__", code.co_name) and code.co_name not in called:

@@ -127,7 +127,7 @@ class Pristine:
 
     def deciding(self) -> set[str]:
         """Return by which names classes of the notebook decide how their objects compare."""
-        found, own = set[str](), self._shell.user_ns
+        found, own, here = set[str](), self._shell.user_ns, str(Path.cwd())
         # what was there before the first cell is frozen, and not among these
         for kind in gc.get_objects():
             parts = _PARTS_OF(kind) if issubclass(type(kind), type) else {}
@@ -136,6 +136,7 @@ class Pristine:
                 if type(value) is FunctionType:  # not of functools, nor made by dataclasses
                     made_by = value.__code__.co_filename, value.__code__.co_name
                     is_own = value.__globals__ is own and made_by != ("<string>", name)
+                    is_own |= str(value.__globals__.get("__file__")).startswith(here)
                 if is_own and isinstance(name, str) and _DECIDES.fullmatch(name):
                     found.add(name)
         return found
@@ -205,7 +206,7 @@ def _added(shell: Any) -> Iterator[str]:
 
 def watch_calls(names: dict[str, Any]) -> set[str]:
     """Return a set that gets what cells with these names reach from now on, by calls and texts."""
-    calls = "compile", "sys._getframe", "gc.get_objects", "gc.get_referrers"
+    calls = "compile", "sys._getframe", "sys._current_frames", "gc.get_objects", "gc.get_referrers"
     found = set[str]()
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -1,5 +1,6 @@
 """The process of the tests: it holds the instructor's cells, and of the student's only values."""
 
+import ast
 import builtins
 import contextlib
 import dis
@@ -7,10 +8,11 @@ import os
 import re
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,9 +24,11 @@ from gradebox.workers.cells import Cell, Interrupts, error_output, reason, resul
 from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
 from gradebox.workers.stubs import Answers, Stub
-from gradebox.workers.syntax import PYTHONS, body_of
+from gradebox.workers.syntax import PYTHONS, base_of, body_of, changed_by
 
 _NOTHING = object()
+_CONTAINERS = (list, dict, set, bytearray, deque, np.ndarray)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SEEDS = re.compile(r"seed\w*\(")  # a test sets a random generator, which an answer may draw from
 
 
@@ -50,6 +54,7 @@ class Names(dict[str, Any]):
         self._of_ipython = {**shell.user_ns, "display": display}  # magics use more of them
         answers.names = shell.user_ns = self
         self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
+        self.lost: set[str] = set()  # what a cell has left half made
         self.begin(())
         shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
 
@@ -66,6 +71,9 @@ class Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         value = self._look(name)
+        is_asked = name in self.of_student and name not in self._pythons
+        if name in self.lost or (value is _NOTHING and is_asked):  # a KeyError: Python's own
+            raise NameError(f"name {name!r} is not defined")
         return self._of_ipython[name] if value is _NOTHING else value
 
     def __contains__(self, name: object) -> bool:
@@ -95,6 +103,7 @@ class Tester:
         # also where gradebox.observe looks for the student's names
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
+        self._functions: dict[str, ast.AST] = {}  # and classes, which the cells have defined
         # those in the cells and in modules beside the notebook: a test may evaluate them
         files = filter(Path.is_file, Path().rglob("*.py*"))  # what is compiled follows 16 bytes
         texts = (file.read_bytes()[16 * (file.suffix == ".pyc") :] for file in files)
@@ -118,7 +127,9 @@ class Tester:
     def _may_be_an_answer(self, file: Any = None) -> bool:
         """Return whether a test evaluates it, or it stands in a file that a cell may write."""
         frame = sys._getframe(2)
-        if not dict.get(frame.f_globals, "__spec__"):  # the frame is of no module
+        name = str(dict.get(frame.f_globals, "__name__"))
+        # the frame is of no module; or of IPython, which runs what it is given
+        if not dict.get(frame.f_globals, "__spec__") or name.startswith("IPython."):
             return True
         path = Path(os.fsdecode(file or frame.f_locals.get("bytecode_path") or ""))
         if not path.is_file():  # before all that takes longer
@@ -134,10 +145,13 @@ class Tester:
         cell = Cell(message.source)
         is_magic = message.source.lstrip().startswith("%%")
         body = Cell(body_of(message.source)) if is_magic else cell
-        self._texts |= body.texts
+        self._texts |= cell.texts | body.texts
+        named = (each for each in body.statements if isinstance(each, _DEFINITIONS))
+        self._functions |= {each.name: each for each in named}
         # never the student's: an answer that raises before it is bound would choose what it means
         first = dict(reversed(_operations(body.parts)))
         names.of_student -= {name for name, operation in first.items() if operation in _BINDS}
+        answers.cell = cell.parts
         answers.begin(seeds=bool(_SEEDS.search(message.source)))
 
         def run() -> Any:
@@ -153,25 +167,45 @@ class Tester:
         for name in message.answers:  # whatever a test calls so is the student's again
             names.pop(name, None)
         names.of_student |= {*message.answers}
+        names.lost -= {*message.answers}
         answers.refuse_swallowed()
+        if error is not None or answers.refused:
+            line = answers.failed_in if answers.refused else cell.line(error)
+            self._forget([each for each in body.statements if (each.end_lineno or 0) >= line])
         if answers.refused:  # even if the test caught it: it did not expect this
             score = 0.0
-            self._forget(cell, error is None and not message.points)
             if not why:
                 why = answers.refused[0]
                 outputs.add("error", **error_output(RuntimeError(why)))
         late = answers.late or answers.waits
         return Tested(score, outputs.items, why, answers.refused[:5], late, answers.gone)
 
-    def _forget(self, cell: Cell, may_have_filled: bool) -> None:
-        """Take away what a cell has made of an answer that failed, or may have filled with some."""
-        known = self._answers.known or {}
-        for name, operation in _operations(cell.parts):
+    def _forget(self, statements: Sequence[ast.stmt]) -> None:
+        """Take away what statements change that have failed, or were not reached: it is half made.
+
+        A loop that ends with an answer's error has counted no mistakes. Data that it only reads
+        stay; who has not written one answer keeps the points of the others.
+        """
+        for kind, name in changed_by(statements, self._functions, self._fills):
             value = dict.get(self._names, name)
-            is_filled = may_have_filled and isinstance(value, list | dict | set)
-            if operation in _BINDS and (is_filled or known.get(name, self) is not value):
+            is_kept = isinstance(value, FunctionType | ModuleType | type | Stub)
+            may_be_filled = isinstance(value, _CONTAINERS) or type(value).__module__ == "__main__"
+            is_half_made = kind in ("binds", "changes") and not is_kept
+            is_half_made |= kind == "fills" and may_be_filled
+            if is_half_made or isinstance(value, Iterator):
                 self._names.pop(name, None)
-                self._names.of_student.discard(name)
+                self._names.lost.add(name)
+
+    def _fills(self, function: ast.expr) -> bool:
+        """Return whether a call whose value is thrown away may change its arguments.
+
+        Python's functions may, NumPy's, and those of the cells; ``print`` and assertions do not.
+        """
+        value: Any = dict.get(self._names, base_of(function))
+        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        package = str(name).partition(".")[0]
+        is_one = package in ("__main__", "numpy", *sys.stdlib_module_names - {"builtins"})
+        return is_one and "assert" not in ast.unparse(function)
 
 
 _BINDS = ("STORE_NAME", "STORE_GLOBAL")
