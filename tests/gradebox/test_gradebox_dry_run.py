@@ -166,6 +166,8 @@ def test_redefined_builtin_comes_from_student_where_needed(tmp_path):
     assert [run.pythons for run in found.values()] == [("sum",), ("sum",), ()]
     assert {(run.way, run.answers, run.blank) for run in found.values()} == {(ISOLATED, 2, 0)}
     assert "`square`, `sum`" in checked(found)[-1]
+    # who leaves it out does not get Python's
+    assert graded(tmp_path, found, answer(SQUARE), "pass", tests)[1].scores["free"] == 0
 
 
 GAUGE = """gauge = [1, 5, 2]

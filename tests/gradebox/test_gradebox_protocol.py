@@ -145,10 +145,11 @@ def test_unsafe_named_tuple_class_becomes_plain_tuple(ends, monkeypatch):
     module = SimpleNamespace(pair=pair, equal=equal, number=3)
     monkeypatch.setitem(sys.modules, "installed", module)
     monkeypatch.setitem(sys.modules, "barred", module)
-    answers.names = {"own": equal}
+    answers.names = {"own": pair, "equal": equal}
     for place, kind in {
         ("installed", "pair"): pair,
-        ("__main__", "own"): equal,
+        ("__main__", "own"): pair,
+        ("__main__", "equal"): tuple,
         ("installed", "equal"): tuple,
         ("installed", "number"): tuple,
         ("barred", "pair"): tuple,

@@ -336,6 +336,7 @@ MESSAGES = lines(sections("tables/messages.txt")["damaged values"])
 DAMAGED: dict[str, Any] = {
     **{name: json.loads(text) for name, text in MESSAGES.items()},
     "deep": nested(10_000, lambda inner=(): ["list", *inner]),
+    "before its state": ["Generator", ["dict", "bit_generator", "Philox", "buffer_pos", -64]],
     "long dtype": ["dtype", "<f8" + " " * 50],
     **{
         f"{kind} beyond its state": [kind, ["dict", "bit_generator", "MT19937", "state", BEYOND]]

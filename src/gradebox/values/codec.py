@@ -137,8 +137,9 @@ def _of_random(value: Any) -> dict[str, Any]:
 def _bits(state: Any) -> Any:
     if state["bit_generator"] not in _BIT_GENERATORS:
         raise Damaged("no bit generator")
-    place = state["state"]["pos"] if "MT19937" in state.values() else state.get("buffer_pos", 0)
-    if not 0 <= place <= (624 if "MT19937" in state.values() else 4):
+    is_twister = state["bit_generator"] == "MT19937"
+    place = state["state"]["pos"] if is_twister else state.get("buffer_pos", 0)
+    if not 0 <= place <= (624 if is_twister else 4):
         raise Damaged("a generator that reads beyond its state")
     bits = getattr(random, state["bit_generator"])(0)
     bits.state = state
