@@ -12,6 +12,7 @@ import copy
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -151,14 +152,16 @@ class Surroundings:
         self.positions, self.group = positions, group
         self.inside, self.masked = False, False
         """Whether θ is elsewhere, and whether a pass since the last step had a mask."""
+        self.running: set[int] = set()
+        """The backward passes under way: one that runs another one waits for it."""
         self.mask: Mask | None = None
         self.anchor, self.differentiated = self._new_anchor(), 0
         """What compiled passes are attached to, and how many were differentiated."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a file can hold: no group of processes, and no hook."""
-        kept = self.group if self.group is None else "auto"
-        return vars(self) | {"group": kept, "inside": False, "mask": None, "anchor": None}
+        kept: dict[str, Any] = {"inside": False, "mask": None, "anchor": None, "running": set()}
+        return vars(self) | kept | {"group": self.group if self.group is None else "auto"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Be a copy."""
@@ -186,6 +189,8 @@ class Surroundings:
                 "Run the model before or after the block; for optimizers that run it in their "
                 "step, such as LBFGS: bnp.attach(optimizer) in the place of the block"
             )
+        if torch._C._current_graph_task_id() == -1:
+            self.running.clear()  # one of them was interrupted
         # DistributedDataParallel notes itself there for the time of its forward pass
         active = getattr(DistributedDataParallel, "_active_ddp_module", None)
         if active is None:
@@ -198,6 +203,18 @@ class Surroundings:
             )
         if self.group == "auto":
             self.group = active.process_group
+
+    def backward(self) -> int:
+        """Return the number of the backward pass under way; of nested ones that of the outermost.
+
+        A reentrant checkpoint or an adjoint runs one inside; until it ends, ``grad`` is None.
+        """
+        number = torch._C._current_graph_task_id()
+        if number not in self.running:
+            self.running.add(number)
+            engine = torch.autograd.Variable._execution_engine
+            engine.queue_callback(partial(self.running.discard, number))
+        return min(self.running)
 
     def processes(self) -> Any:
         """Return the group to exchange statistics with, None for a process by itself."""
@@ -287,7 +304,7 @@ class Layer:
             identity: Any = Counted
             return identity.apply(output, self.surroundings.anchor)
         else:
-            self._wait(rows, output, module.weight)
+            self._wait(rows, output, module.weight, inputs[0] if inputs else named["input"])
         return None
 
     def _rows(self, module: Any, given: torch.Tensor, shape: torch.Size) -> Rows | None:
@@ -312,15 +329,31 @@ class Layer:
             mask = Mask(mask.flags.reshape(-1), mask.rows, mask.rows)
         return statistics(given.reshape(-1, given.shape[-1]), (), mask)
 
-    def _wait(self, rows: Rows, output: Any, weight: torch.Tensor) -> None:
-        """Count a pass when its gradient comes."""
+    def _wait(self, rows: Rows, output: Any, weight: torch.Tensor, given: Any) -> None:
+        """Count a pass when its gradient comes, or that of the gradient of its input."""
         if not weight.is_leaf:  # pruned since: the next step refuses it
             return
         unmasked = self.surroundings.masked and self.surroundings.mask is None
         late = unmasked and torch._C._current_graph_task_id() != -1
         view: Any = weight.view_as(weight)
         node = view.grad_fn.next_functions[0][0]
-        output.register_hook(lambda _: self._count(rows, weight, node, late))
+
+        def count(_: torch.Tensor) -> None:
+            self._count(rows, weight, node, late)
+
+        def count_both(_: torch.Tensor) -> None:
+            self._count(rows, weight, node, late)
+            if given.requires_grad and torch.is_grad_enabled():
+                # with create_graph=True the gradient of the input is a function of the weight, and
+                # a loss may reach the weight through it alone, as a penalty on slopes does
+                def once(gradient: Any) -> None:
+                    handle.remove()
+                    if gradient.requires_grad:
+                        gradient.register_hook(count)
+
+                handle = given.register_hook(once)
+
+        output.register_hook(count_both)
 
     def _count(self, rows: Rows, weight: torch.Tensor, node: Any, late: bool) -> None:
         """Count a pass, now that a gradient comes back through it on its way to the weight."""
@@ -332,11 +365,12 @@ class Layer:
         added = _executes(node) if weight.requires_grad else None  # frozen since
         if added is None:
             return
-        backward = torch._C._current_graph_task_id()
+        backward = self.surroundings.backward()
         # with retain_graph=True one pass can be differentiated several times: its rows count once
         kept = [one for one in self.passes if one.rows is not rows]
         if weight.grad is None:  # what was added there is thrown away; what was returned may not be
-            kept = [one for one in kept if one.backward == backward or not (one.added or added)]
+            now = (backward, -1)  # compiled passes do not tell theirs
+            kept = [one for one in kept if one.backward in now or not (one.added or added)]
         if not kept or kept[0] is not self.passes[0]:
             self.merged = {}
         self.passes = kept

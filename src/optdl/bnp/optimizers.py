@@ -70,6 +70,8 @@ class Attachment:
         self.optimizers, self._bnp = optimizers, bnp
         self._entered, self._depth = False, 0
         """Whether θ is z, and how many steps are under way: that of a subclass calls another."""
+        self._asked = False
+        """Whether the step under way has come by :meth:`_before`, and has called its closure."""
         self._closure: Any = None
         """What a step calls in the place of its closure."""
         self._undo: list[Callable[[], Any]] = []
@@ -88,7 +90,10 @@ class Attachment:
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Enter z; a closure is to make the gradients first, at θ."""
-        closure = next((each for each in (*args[1:], *kwargs.values()) if callable(each)), None)
+        self._asked = True
+        named = kwargs.get("closure")
+        others = (each for each in (*args[1:], *kwargs.values()) if callable(each))
+        closure = named if callable(named) else next(others, None)
         if self._bnp._surroundings.inside or closure is self._closure is not None:
             self._depth += 1
             return None  # in bnp.split(), or of the step of a subclass
@@ -100,17 +105,19 @@ class Attachment:
 
         weights = [layer.module.weight for layer in self._bnp._layers]
         before = [weight._version for weight in weights]
+        self._asked = False
 
-        def evaluated() -> Any:
+        def evaluated(*given: Any, **named: Any) -> Any:
+            self._asked = True
             if self._entered:  # once more in the same step, as LBFGS does
-                return self._bnp._visit(closure)
+                return self._bnp._visit(functools.partial(closure, *given, **named))
             if before != [weight._version for weight in weights]:
                 raise RuntimeError(
                     f"{type(optimizer).__name__} moves the parameters before it calls its closure, "
                     "as SAM does, when they are not yet z: detach() it, call bnp.step() at the end "
                     "of its closure, and leave a warning aside if it steps with SGD in the end"
                 )
-            result = closure()
+            result = closure(*given, **named)
             self._entered = self._bnp._enter_attached(optimizer)
             return result
 
@@ -162,8 +169,18 @@ class Attachment:
             if before in optimizer._optimizer_step_pre_hooks:  # not detached behind a schedule
                 optimizer._optimizer_step_pre_hooks.move_to_end(before)
                 optimizer._optimizer_step_post_hooks.move_to_end(after, last=False)
+            self._asked = False
+            weights = [layer.module.weight for layer in self._bnp._layers]
+            versions = [weight._version for weight in weights]
             try:
-                return plain(*args, **kwargs)
+                result = plain(*args, **kwargs)
+                if not self._asked and versions != [weight._version for weight in weights]:
+                    raise RuntimeError(
+                        f"the step of {type(optimizer).__name__} moved the parameters without its "
+                        "hooks, or without calling its closure, so that it was no step of BNP. "
+                        "Leave out attach, and write: with bnp.split(): optimizer.step()"
+                    )
+                return result
             except BaseException:
                 self._leave("restore")
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
+import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils.parametrize import is_parametrized
@@ -38,7 +39,7 @@ def supported_layers(
         if not isinstance(module, Dense | Convolution):
             continue
         for kind, parameter in module._parameters.items():
-            _require_alone(name, module, kind, users.get(id(parameter), []))
+            _require_alone(name, module, kind, users.get(_place(parameter), []))
         count += 1
         yield name, module
     if not count:
@@ -51,8 +52,14 @@ def _users(model: nn.Module) -> dict[int, list[tuple[str, nn.Module]]]:
     for name, module in model.named_modules():
         for parameter in module._parameters.values():
             if parameter is not None:
-                users.setdefault(id(parameter), []).append((name, module))
+                users.setdefault(_place(parameter), []).append((name, module))
     return users
+
+
+def _place(parameter: Any) -> int:
+    """Return where the numbers of a parameter lie: two may share them, as ``.data`` can be set."""
+    plain = type(parameter) is nn.Parameter and type(parameter.data) is torch.Tensor
+    return (parameter.data_ptr() if plain else 0) or id(parameter)
 
 
 def _require_alone(
