@@ -33,20 +33,6 @@ def test_dense_step_matches_matrix_form(rng, outputs, features, rows, eps):
     assert_close(np.column_stack([bias, weight]) * max(features / rows, 1), expected)
 
 
-@pytest.mark.row("F-11")
-@pytest.mark.parametrize("outputs", [1, 4])
-def test_first_adam_step_matches_torch_on_z(outputs, rng):
-    G, z = rng.normal(size=(outputs, 6)), rng.normal(size=(outputs, 6))
-    mean, std, q = rng.normal(2, 1, size=5), rng.uniform(0.1, 3, size=5), 1.7
-    P = np.linalg.multi_dot(bnp.preconditioner(mean, std)) / q
-    parameter = torch.from_numpy(z.copy()).requires_grad_()
-    parameter.grad = torch.from_numpy(G @ P)
-    torch.optim.Adam([parameter], lr=0.3, eps=0.05).step()
-    expected = (parameter.detach().numpy() - z) @ P.T
-    weight, bias = bnp.split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
-    assert_close(np.column_stack([bias, weight]), expected)
-
-
 # --- The theory ------------------------------------------------------------------------------
 
 
@@ -219,16 +205,6 @@ def test_flops_match_counted_operations():
 
 
 @pytest.mark.row("P-17")
-def test_normalization_is_absorbed_by_plain_layer(rng):
-    W, b, h = rng.normal(size=(3, 5)), rng.normal(size=3), 4 + 3 * rng.normal(size=(9, 5))
-    mean, var = rng.normal(size=5), rng.uniform(0.1, 9, size=5)
-    normalized = functional.batch_norm(*map(torch.from_numpy, (h, mean, var)), eps=0.0)
-    expected = functional.linear(normalized, torch.from_numpy(W), torch.from_numpy(b)).numpy()
-    absorbed, bias = bnp.absorb_normalization(W, b, mean, np.sqrt(var))
-    assert_close(h @ absorbed.T + bias, expected)
-
-
-@pytest.mark.row("P-17")
 @pytest.mark.parametrize(
     "loss", [functional.cross_entropy, lambda a, y: (a[:, 0] - y).pow(2).sum()]
 )
@@ -274,12 +250,10 @@ def test_condition_number_after_matches_normalized_inputs(seed):
     np.testing.assert_allclose(bnp.hessian_condition_numbers(H, curvatures), expected, rtol=1e-7)
 
 
-BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "bench_bnp.py"
-
-
 @pytest.mark.row("P-20")
 def test_benchmark_compares_networks_of_table_1(monkeypatch, capsys):
-    bench = runpy.run_path(str(BENCHMARK))
+    root = Path(__file__).resolve().parents[2]
+    bench = runpy.run_path(str(root / "benchmarks" / "bench_bnp.py"))
     plain, normalized = (
         sum(p.numel() for p in bench["network"](kind).parameters()) for kind in (False, True)
     )
