@@ -106,7 +106,7 @@ def test_products_and_largest_eigenpair_match_dense_hessian(network):
 
 
 @pytest.mark.row("L1-19")
-def test_difference_product_converges_to_hessian():
+def test_difference_product_and_power_iteration_match_hessian():
     problem, w, v = problems.rosenbrock(), np.array([0.3, -0.5]), np.array([1.0, 2.0])
     difference = conditioning.difference_hessian_vector_product
     coarse, fine = (
@@ -114,6 +114,9 @@ def test_difference_product_converges_to_hessian():
         for step in (0.1, 0.05)
     )
     assert coarse / fine == pytest.approx(4, rel=1e-6)
+    estimates = conditioning.power_iteration(problem.gradient, w, v, 1e-4, 30)
+    values = np.linalg.eigvalsh(problem.hessian(w))
+    assert estimates[-1] == pytest.approx(values[np.abs(values).argmax()], rel=1e-6)
 
 
 @pytest.mark.row("L1-19")
@@ -156,6 +159,14 @@ def test_equivalent_networks_share_outputs_and_canonical_form(seed):
     for other in (rescaled, permuted, canonical):
         assert_allclose(outputs(x, *other), outputs(x, W, b, v), rtol=1e-9, atol=1e-12)
         assert not np.allclose(other[0], W)
+
+    # weight decay cannot make the sum of squares smaller without changing the function
+    def squares(logarithms):
+        parts = conditioning.rescale_hidden_units(W, b, v, np.exp(logarithms))
+        return sum((part**2).sum() for part in parts)
+
+    least = scipy.optimize.minimize(squares, np.zeros(5)).fun
+    assert sum((part**2).sum() for part in canonical) == pytest.approx(least, rel=1e-8)
 
 
 def one_layer(x, y, units, activation):
