@@ -537,8 +537,6 @@ def test_split_form_neither_warns_nor_leaves_hooks(monkeypatch):
     sgd.step()
     model.zero_grad()
     take_step("split", bnp, partial(backward, model), adam)
-    with pytest.raises(RuntimeError, match="Move it into the block"):
-        sgd.step()  # which was in order before
     assert optimizers._hook is not None
     bnp.remove()
     assert optimizers._hook is None
