@@ -99,31 +99,21 @@ def test_group_and_rms_normalization_match_torch(rng):
 
 
 @pytest.mark.row("L1-41")
-def test_random_shift_moves_whole_minibatches_in_training(rng):
+def test_random_shift_moves_whole_minibatches_in_training():
     torch.manual_seed(0)
-    layer, x = bn.RandomShift(400, size=0.5), rng.normal(size=(5, 400))
+    layer, x = bn.RandomShift(400, size=0.5), torch.arange(5.0).double()[:, None].expand(5, 400)
     slopes = []
     for _ in range(2):
-        y = layer(torch.from_numpy(x)).numpy()
-        lines = [np.polyfit(*pair, 1, full=True)[:2] for pair in zip(x.T, y.T, strict=True)]
-        (slope, shift), rest = np.transpose([line for line, _ in lines]), [r for _, r in lines]
-        assert np.concatenate(rest).max() < 1e-12  # one line for all examples
+        y = layer(x)
+        shift, slope = y[0], y[1] - y[0]
+        assert_close(y, shift + slope * x)  # one line for all examples
         assert_allclose([slope.min(), slope.max()], [1, 1.25], atol=0.01)
         assert_allclose([shift.min(), shift.max()], [-0.5, 0.5], atol=0.02)
         slopes.append(slope)
-    assert np.abs(slopes[0] - slopes[1]).max() > 0.1
-    assert_close(layer.eval()(torch.from_numpy(x)), x)
+    assert (slopes[0] - slopes[1]).abs().max() > 0.1
+    assert_close(layer.eval()(x), x)
     images = bn.RandomShift(3, size=0.5)(torch.ones(2, 3, 3, 3))  # of each channel alone
     assert_close(images, images[:1, :, :1, :1].expand_as(images))
-
-
-@pytest.mark.row("P-08")
-def test_scale_invariant_gradient_matches_autograd(rng):
-    W, h, upstream = rng.normal(size=(3, 4)), rng.normal(size=(6, 4)), rng.normal(size=(6, 3))
-    [leaf] = tensors(W)
-    y = functional.batch_norm(torch.from_numpy(h) @ leaf.T, None, None, training=True, eps=1e-300)
-    y.backward(torch.from_numpy(upstream))
-    assert_close(bn.scale_invariant_gradient(W, h, upstream), leaf.grad)
 
 
 @pytest.mark.row("L1-34", "L1-36", "L2-14", "P-01")
@@ -190,8 +180,8 @@ def test_renormalization_in_training_matches_previous_inference(rng, shape):
 @pytest.mark.row("P-03")
 @pytest.mark.parametrize(
     ("mean", "std", "s", "d"),
-    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5), (0.25, 1.5, 1.5, 0.25)],
-    ids=["above both limits", "below both limits", "between them"],
+    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5)],
+    ids=["above both limits", "below both limits"],
 )
 def test_renormalization_limits_hold_on_both_sides(mean, std, s, d):
     # the averages are 0 and 1, so that s is the deviation and d the mean of the minibatch

@@ -10,10 +10,6 @@ from optdl import bnp, bnp_cnn, data
 from optdl.bnp_cnn import channel_statistics, convolution_matrix, exact_column_statistics
 
 
-def images(rng, shape, mean=2.0):
-    return mean + rng.normal(size=shape)
-
-
 def digits(count):
     """Return real images, 8 × 8, with one channel."""
     return data.load("digits").x_train[:count].astype(np.float64).reshape(-1, 1, 8, 8)
@@ -42,7 +38,7 @@ def test_convolution_matrix_is_a_permutation_of_papers():
 def test_conv_hessian_matches_autograd(rng, pool):
     """The rest of the network: tanh, pooling perhaps, a dense layer, cross-entropy."""
     n, c, r, s, k, classes = 3, 2, 4, 4, 3, 3
-    h = torch.from_numpy(images(rng, (n, c, r, s), mean=0.5))
+    h = torch.from_numpy(rng.normal(0.5, size=(n, c, r, s)))
     dense = torch.from_numpy(rng.normal(size=(classes, 4 if pool else r * s)))
     y = torch.tensor([0, 2, 1])
 
@@ -98,7 +94,7 @@ def test_constant_map_attains_the_papers_bound(r, s, k):
 
 @pytest.mark.row("P-24")
 def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
-    h, k = images(rng, (2, 2, 16, 16), mean=0.5), 3
+    h, k = rng.normal(0.5, size=(2, 2, 16, 16)), 3
     H = bnp.extended_activations(convolution_matrix(h, k))
     mean, var = exact_column_statistics(h, k)
     exact = H @ np.linalg.multi_dot(bnp.preconditioner(mean, np.sqrt(var)))
@@ -112,7 +108,7 @@ def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
 
 @pytest.mark.row("P-25")
 def test_one_image_can_be_normalized_unlike_one_row(rng):
-    h, k = images(rng, (1, 2, 8, 8), mean=20.0), 3
+    h, k = rng.normal(20.0, size=(1, 2, 8, 8)), 3
     dense = bnp.extended_activations(h.reshape(1, -1))
     assert np.linalg.matrix_rank(dense) == 1
     assert np.all(bnp.batch_statistics(h.reshape(1, -1))[1] == 0)

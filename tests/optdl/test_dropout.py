@@ -75,23 +75,19 @@ def test_training_and_losses_match_torch(p, rng):
     assert_allclose(ours, [*losses, error], rtol=1e-9)
 
 
-def halves():
-    split = load("digits").subset(200).split(100)
-    return split.train, split.validation
-
-
 @pytest.mark.row("L2-18")
 def test_curves_omit_dropout_and_follow_the_seed():
     """With a learning rate of 0 nothing moves: every value is that of the first network."""
-    curves = drop.train_with_dropout(*halves(), 0.5, lr=0.0, epochs=3)
+    split = load("digits").subset(200).split(100)
+    halves = split.train, split.validation
+    curves = drop.train_with_dropout(*halves, 0.5, lr=0.0, epochs=3)
     for curve in (curves.train_loss, curves.validation_loss, curves.validation_error):
         assert curve.shape == (4,)
         assert np.ptp(curve) == 0
-    other = drop.train_with_dropout(*halves(), 0.0, lr=0.0, epochs=1)
+    other = drop.train_with_dropout(*halves, 0.0, lr=0.0, epochs=1)
     assert other.validation_loss[0] == curves.validation_loss[0]
     first, again, other = (
-        drop.train_with_dropout(*halves(), 0.5, seed, epochs=2).validation_loss
-        for seed in (1, 1, 2)
+        drop.train_with_dropout(*halves, 0.5, seed, epochs=2).validation_loss for seed in (1, 1, 2)
     )
     assert_array_equal(first, again)
     assert np.all(first != other)

@@ -194,14 +194,10 @@ def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
 
 
-def network(*modules):
-    return torch.nn.Sequential(*modules).double()
-
-
 @pytest.mark.row("F-06")
 def test_layer_outputs_match_calls_by_hand(rng):
     inner = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
-    model = network(inner, torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 2))
+    model = torch.nn.Sequential(inner, torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 2)).double()
     x = torch.from_numpy(rng.normal(size=(5, 4)))
     outputs, z = init.layer_outputs(model, x), inner[0](x).detach().numpy()
     assert list(outputs) == ["0.0", "0.1", "1", "2"]
@@ -218,15 +214,15 @@ def test_layer_outputs_match_calls_by_hand(rng):
 @pytest.mark.parametrize("dead", [0, 3, 8])
 def test_dead_units_are_counted_and_learn_nothing(dead, rng):
     """A bias of −1000 keeps a unit of the ReLU at zero."""
-    x, model = torch.from_numpy(rng.normal(size=(50, 4))), network(torch.nn.Linear(4, 8))
+    x, model = torch.from_numpy(rng.normal(size=(50, 4))), torch.nn.Linear(4, 8).double()
     with torch.no_grad():
-        model[0].weight *= 0.1
-        model[0].bias[:] = 1000.0
-        model[0].bias[:dead] = -1000.0
+        model.weight *= 0.1
+        model.bias[:] = 1000.0
+        model.bias[:dead] = -1000.0
     outputs = model(x).relu()
     assert init.dead_share(outputs.detach().numpy()) == dead / 8
     outputs.sum().backward()
-    assert (model[0].weight.grad.norm(dim=1) == 0).sum().item() == dead
+    assert (model.weight.grad.norm(dim=1) == 0).sum().item() == dead
 
 
 @pytest.mark.row("F-06")

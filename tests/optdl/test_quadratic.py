@@ -17,14 +17,13 @@ from optdl.quadratic import QuadraticModel, approximation_order, gradient_descen
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
 
-def positive_definite(rng, n):
-    """A full matrix with equally spaced eigenvalues from 0.3 to 4."""
-    return with_spectrum(rng, np.linspace(0.3, 4.0, n))
-
-
 @pytest.mark.row("L1-12", "L1-13", "L1-39")
 def test_model_has_autograds_derivatives_and_scipys_minimum(rng):
-    H, g, center = positive_definite(rng, 4), rng.normal(size=4), rng.normal(size=4)
+    H, g, center = (
+        with_spectrum(rng, np.linspace(0.3, 4.0, 4)),
+        rng.normal(size=4),
+        rng.normal(size=4),
+    )
     w = torch.tensor(rng.normal(size=4), requires_grad=True)
     d = w - torch.tensor(center)
     expected = 2.0 + d @ torch.tensor(g) + 0.5 * d @ torch.tensor(H) @ d
@@ -48,7 +47,7 @@ def test_approximation_error_is_what_taylors_formula_leaves():
 
 @pytest.mark.row("L1-14")
 def test_eigenbasis_agrees_with_numpy(rng):
-    H = positive_definite(rng, 6)
+    H = with_spectrum(rng, np.linspace(0.3, 4.0, 6))
     eigenvalues, U = quadratic.eigenbasis(H)
     expected_values, expected_vectors = np.linalg.eigh(H)
     assert_allclose(eigenvalues, expected_values, rtol=1e-12)
@@ -59,7 +58,7 @@ def test_eigenbasis_agrees_with_numpy(rng):
 @pytest.mark.row("L1-15")
 @pytest.mark.parametrize("share", [0.1, 0.9, 1.0, 1.05])
 def test_closed_forms_match_torchs_gradient_descent(rng, share):
-    H, start = positive_definite(rng, 5), rng.normal(size=5)
+    H, start = with_spectrum(rng, np.linspace(0.3, 4.0, 5)), rng.normal(size=5)
     eigenvalues, U = np.linalg.eigh(H)
     lr, w = share * 2 / eigenvalues[-1], torch.tensor(start, requires_grad=True)
     loss = lambda: 0.5 * w @ torch.tensor(H) @ w  # noqa: E731
@@ -70,29 +69,22 @@ def test_closed_forms_match_torchs_gradient_descent(rng, share):
 
 
 @pytest.mark.row("F-26")
-def test_filter_and_contributions_follow_a_least_squares_fit(rng):
-    x, y, lr, w = rng.normal(size=(30, 6)), rng.normal(size=30), 0.1, np.zeros(6)
+def test_filter_contributions_and_risk_follow_least_squares_fit(rng):
+    x, y, lr, w = rng.normal(size=(30, 6)), rng.normal(size=30), 0.1, np.zeros((6, 31))
+    # the fit is linear in the labels: of column 0 it is w, of each other column a unit of noise
+    labels, sigma = np.column_stack([y, np.eye(30)]), 1.7
     fit = np.linalg.lstsq(x, y, rcond=None)[0]
     eigenvalues, U = np.linalg.eigh(x.T @ x / 30)
     learned = quadratic.spectral_filter(eigenvalues, lr, steps=40)
     terms = quadratic.loss_contributions(U.T @ fit, eigenvalues, lr, steps=40)
+    risks = quadratic.excess_risk(U.T @ fit, eigenvalues, lr, 40, sigma, 30)
     loss = lambda v: np.mean((x @ v - y) ** 2) / 2  # noqa: E731
-    for fractions, parts in zip(learned, terms, strict=True):
-        assert_allclose(U @ (fractions * (U.T @ fit)), w, atol=1e-12)
-        assert parts.sum() == pytest.approx(loss(w) - loss(fit), rel=1e-9)
-        w = w - lr * x.T @ (x @ w - y) / 30
-
-
-@pytest.mark.row("F-26")
-def test_excess_risk_follows_a_fit_to_each_label(rng):
-    x, true, sigma = rng.normal(size=(12, 4)), rng.normal(size=4), 1.7
-    eigenvalues, U = np.linalg.eigh(x.T @ x / 12)
-    # the fit is linear in the labels: column 0 has the true ones, each other a unit of noise
-    labels, w = np.column_stack([x @ true, np.eye(12)]), np.zeros((4, 13))
-    for risk in quadratic.excess_risk(U.T @ true, eigenvalues, 0.2, 15, sigma, 12):
-        missing, noise = x @ (w[:, 0] - true), sigma * x @ w[:, 1:]
-        assert risk == pytest.approx((missing @ missing + (noise**2).sum()) / 24, rel=1e-9)
-        w = w - 0.2 * x.T @ (x @ w - labels) / 12
+    for fractions, parts, risk in zip(learned, terms, risks, strict=True):
+        assert_allclose(U @ (fractions * (U.T @ fit)), w[:, 0], atol=1e-12)
+        assert parts.sum() == pytest.approx(loss(w[:, 0]) - loss(fit), rel=1e-9)
+        missing, noise = x @ (w[:, 0] - fit), sigma * x @ w[:, 1:]
+        assert risk == pytest.approx((missing @ missing + (noise**2).sum()) / 60, rel=1e-9)
+        w = w - lr * x.T @ (x @ w - labels) / 30
 
 
 @pytest.mark.row("L1-12", "L1-15")
@@ -112,28 +104,15 @@ def test_logistic_derivatives_and_minimum_match_libraries():
 
 
 @pytest.mark.row("F-08")
-def test_second_moment_matches_autograd_hessians(rng):
-    x, y = torch.tensor(rng.normal(size=(20, 4)) + 2), torch.tensor(rng.choice([-1.0, 1.0], 20))
-    w = torch.tensor(rng.normal(size=4))
-    squared = lambda v: ((x @ v - y) ** 2).mean() / 2  # noqa: E731
-    logistic = lambda v: softplus(-y * (x @ v)).mean()  # noqa: E731
-    slope = torch.sigmoid(x @ w)
-    for loss, weights in ((squared, None), (logistic, (slope * (1 - slope)).numpy())):
-        expected = torch.func.hessian(loss)(w).numpy()
-        moment = quadratic.second_moment(x.numpy(), weights)
-        assert_allclose(moment, expected, atol=1e-12)
-
-
-@pytest.mark.row("F-08")
 def test_hessian_is_numpys_covariance_plus_rank_one(rng):
     x, weights = rng.normal(size=(30, 5)) + 3, rng.uniform(0, 2, size=30)
-    for s in (None, weights):
+    for s, share in ((None, 1.0), (weights, weights.mean())):
         mean, covariance = quadratic.mean_and_covariance(x, s)
         assert_allclose(mean, np.average(x, axis=0, weights=s), rtol=1e-12)
         expected = np.cov(x, rowvar=False, ddof=0, aweights=s)
         assert_allclose(covariance, expected, rtol=1e-10, atol=1e-12)
-    remainder = quadratic.second_moment(x, weights) / weights.mean() - covariance
-    assert_allclose(remainder, np.outer(mean, mean), rtol=1e-10)
+        remainder = quadratic.second_moment(x, s) / share - covariance
+        assert_allclose(remainder, np.outer(mean, mean), rtol=1e-10)
     expected = abs(1 - scipy.spatial.distance.cosine(x[0], mean))
     assert quadratic.alignment(-3 * x[0], mean) == pytest.approx(expected, rel=1e-12)
 
@@ -151,7 +130,11 @@ def test_zigzag_matches_line_search_and_optimal_fixed_step(b):
 
 @pytest.mark.row("L1-16")
 def test_line_searches_match_kantorovich_and_gauss_seidel(rng):
-    H, start, search_along = positive_definite(rng, 3), rng.normal(size=3), quadratic.search_along
+    H, start, search_along = (
+        with_spectrum(rng, np.linspace(0.3, 4.0, 3)),
+        rng.normal(size=3),
+        quadratic.search_along,
+    )
     path = quadratic.exact_line_search(H, start, 6)
     gradients, losses = path @ H, np.einsum("ti,ij,tj->t", path, H, path)
     assert_allclose((gradients[1:] * gradients[:-1]).sum(axis=1), 0, atol=1e-12)

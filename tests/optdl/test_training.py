@@ -313,9 +313,6 @@ class Warm:
         for group in state.optimizer.param_groups:
             group["lr"] *= 1.3 if self.count < 4 else 0.9
 
-    def after_epoch(self, state):
-        state.curves.setdefault("count", []).append(self.count)
-
     def state_dict(self):
         return {"count": self.count}
 
