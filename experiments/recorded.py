@@ -8,6 +8,7 @@
 """
 
 import copy
+import inspect
 import itertools
 import sys
 from functools import lru_cache, partial
@@ -54,10 +55,11 @@ def by_rate(grids, *names):
 
 
 def recorded(name, settings, trainings, curves=LOSS + ERROR, digits=6):
-    """Record trainings by the function below: see :class:`RecordedRun`."""
+    """Record trainings by the function below, or by its steps: see :class:`RecordedRun`."""
 
     def register(train):
-        RUNS.append(RecordedRun(name, train, settings, trainings, curves, digits))
+        run = stepwise(train) if inspect.isgeneratorfunction(train) else train
+        RUNS.append(RecordedRun(name, run, settings, trainings, curves, digits))
         return train
 
     return register
@@ -95,8 +97,8 @@ def fitted(network, opt, parts, hooks, **loop):
     try:
         return train(network, parts[0], opt, validation=parts[1], hooks=hooks, **loop)
     except FloatingPointError:
-        guesses = {"train_loss": np.log(10), "minibatch_loss": np.log(10), "moved": 0.0}
-        guesses["validation_error"] = 0.9
+        guesses = dict.fromkeys(("train_loss", "minibatch_loss"), np.log(10))
+        guesses |= {"moved": 0.0, "validation_error": 0.9}
         return Record({name: [value] * loop["epochs"] for name, value in guesses.items()})
 
 
@@ -177,7 +179,6 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
 @recorded("conditioning-students", {"epochs": 30},
           product("teacher {seed}, {units} units", seeds=range(8), units=(3, 5, 8)),
           ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"))  # fmt: skip
-@stepwise
 def fit_students(seed, units, epochs):
     """Fit students to one teacher, each epoch from another start, and describe where each ends."""
     x, y, _ = conditioning.student_teacher(seed)
@@ -186,19 +187,15 @@ def fit_students(seed, units, epochs):
         early = conditioning.fit_from(x, y, start[None], evaluations=5)
         yield problem.value(early[0])  # what the hooks see
         [end] = conditioning.fit_from(x, y, early, evaluations=3000)
-        yield {
-            "loss": problem.value(end),
-            "gradient_norm": np.linalg.norm(problem.gradient(end)),
-            "smallest_eigenvalue": np.linalg.eigvalsh(problem.hessian(end))[0],
-            "largest_weight": np.abs(end).max(),
-        }
+        yield {"loss": problem.value(end), "largest_weight": np.abs(end).max()}
+        yield {"gradient_norm": np.linalg.norm(problem.gradient(end))}
+        yield {"smallest_eigenvalue": np.linalg.eigvalsh(problem.hessian(end))[0]}
 
 
 @recorded("conditioning-saddles", {"epochs": 300},
           product("teacher {seed}", seeds=range(8))
           | product("teacher {seed}, {units} units", seeds=range(8), units=[4]),
           ("loss", "negative_eigenvalues"))  # fmt: skip
-@stepwise
 def search_critical_points(seed, epochs, units=3):
     """Solve ∇J = 0 for a student network, each epoch from another point of a descent."""
     x, y, _ = conditioning.student_teacher(seed)
@@ -247,7 +244,6 @@ def train_with_curvature(seed, lr, drop, hooks, loss="squared", **loop):
     product("{lr}, seed {seed}", lr=(0.05, 0.15, 0.25))
     | product("{loss} {lr}, seed {seed}", lr=(0.3, 1.2), loss=["cross-entropy"]),
     ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"))  # fmt: skip
-@stepwise
 def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
     """Train by full-batch gradient descent, and describe each stretch of a few steps."""
     network, examples = tanh_network(seed)
@@ -255,15 +251,10 @@ def descend_to_the_edge(seed, lr, epochs, every=30, loss="squared"):
     for _ in range(epochs):
         run = conditioning.track_descent(network, *data, lr, steps=every, every=every)
         yield from run.losses[:-1]
-        yield {
-            "loss": run.losses[-1],
-            "rises": np.mean(np.diff(run.losses) > 0),
-            "sharpness": run.sharpness[0],
-            "gradient_norm": run.gradient_norms[0],
-            "curvature": run.curvatures[0],
-            "opposed": np.mean(run.cosines < 0),
-            "cosine": np.median(run.cosines),
-        }
+        yield {"loss": run.losses[-1], "rises": np.mean(np.diff(run.losses) > 0)}
+        yield {"gradient_norm": run.gradient_norms[0], "sharpness": run.sharpness[0]}
+        yield {"opposed": np.mean(run.cosines < 0), "cosine": np.median(run.cosines)}
+        yield {"curvature": run.curvatures[0]}
 
 
 # --- Optimizers -------------------------------------------------------------------------------
@@ -425,7 +416,6 @@ BY_BATCH = "{method}, {batch_size}, seed {seed}"
     product(BY_BATCH, STEP_COUNTS, batch_size=(1, 2, 4, 8, 16, 32, 128, 512), epochs=[7])
     | product("normalized " + BY_BATCH, NORMALIZED_COUNTS, batch_size=(1, 4, 32, 512), epochs=[8]),
     ("rate", "steps"))  # fmt: skip
-@stepwise
 def count_steps(seed, method, batch_size, target, limit, smallest, epochs, inputs="raw"):
     """Count the steps to a training loss, at each of several rates; an "epoch" is a rate.
 
@@ -494,6 +484,17 @@ BY_ACTIVATION, BY_FACTOR = "{activation}, " + BY_RATE, "{activation}, {factor}, 
 NORMALIZED_BATCHES = {"batch_size": 32, "inputs": "normalized"}
 
 
+def activated(seed, activation, widths, deviations):
+    """Return a network with one activation and normal weights, of a deviation for each layer."""
+    torch.manual_seed(seed)
+    parts = []
+    for sizes, deviation in zip(itertools.pairwise(widths), deviations, strict=True):
+        parts += [torch.nn.Linear(*sizes), HIDDEN[activation][0]()]
+        torch.nn.init.normal_(parts[-2].weight, std=deviation)
+        torch.nn.init.zeros_(parts[-2].bias)
+    return torch.nn.Sequential(*parts[:-1])
+
+
 @recorded("initialization-factors", NORMALIZED_BATCHES | {"epochs": 8, "depth": 3},
           product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), FIVE))  # fmt: skip
 @recorded("initialization-deep", NORMALIZED_BATCHES | {"depth": 10}, product(BY_FACTOR, DEEP, FIVE))
@@ -510,15 +511,10 @@ def train_hidden_layers(
     seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
 ):
     """Train hidden layers of one width, with the weights of their activation times a factor."""
-    function, gain = HIDDEN[activation]
-    torch.manual_seed(seed)
-    parts, widths = [], [64, *[width] * depth, 10]
-    for number, sizes in enumerate(itertools.pairwise(widths)):
-        layer = torch.nn.Linear(*sizes)
-        torch.nn.init.xavier_normal_(layer.weight, gain * factor if number < depth else 1.0)
-        torch.nn.init.zeros_(layer.bias)
-        parts += [layer, function()]
-    network = torch.nn.Sequential(*parts[:-1])
+    widths = np.array([64, *[width] * depth, 10])
+    gains = np.array([HIDDEN[activation][1] * factor] * depth + [1])
+    deviations = gains * np.sqrt(2 / (widths[:-1] + widths[1:]))  # Glorot's
+    network = activated(seed, activation, widths.tolist(), deviations)
     return fitted(network, lr, digits(inputs), hooks, seed=seed, **loop)
 
 
@@ -535,18 +531,14 @@ SCALINGS = by_rate(WIDTH_RATES, "method", "scaling", "width")
           product(BY_WIDTH, SCALINGS, FIVE, activation=("tanh", "ReLU")), LOSS, 4)  # fmt: skip
 def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, base=32, **loop):
     """Train hidden layers whose weights and rates are the usual ones, or scaled by the width."""
-    function, gain = HIDDEN[activation]
-    torch.manual_seed(seed)
     widths, narrow = ((64, *[units] * depth, 10) for units in (width, base))
-    factors = mup_factors(widths, narrow if scaling == "μP" else widths)
-    parts, groups, gains = [], [], [gain] * depth + [1]
-    for n, o, s, scale, rate in zip(widths[:-1], widths[1:], gains, *factors, strict=True):
-        layer = torch.nn.Linear(n, o)
-        torch.nn.init.normal_(layer.weight, std=s * scale / n**0.5)
-        torch.nn.init.zeros_(layer.bias)
+    scales, rates = mup_factors(widths, narrow if scaling == "μP" else widths)
+    gains = np.array([HIDDEN[activation][1]] * depth + [1])
+    deviations = gains * scales / np.sqrt(widths[:-1])
+    network, groups = activated(seed, activation, widths, deviations), []
+    for layer, rate in zip(network[::2], rates, strict=True):
         groups += [{"params": layer.weight, "lr": lr * rate}, {"params": layer.bias}]
-        parts += [layer, function()]
-    network, opt = torch.nn.Sequential(*parts[:-1]), getattr(torch.optim, method)(groups, lr=lr)
+    opt = getattr(torch.optim, method)(groups, lr=lr)
     return fitted(network, opt, digits("normalized"), hooks, seed=seed, **loop)
 
 
@@ -716,7 +708,6 @@ VARIED = [{"problem": name, "lr": 0.1} | own for name, own in PROBLEMS.items()]
           (*ERROR, "test_error"), digits=4)  # fmt: skip
 @recorded("dropout-masks", {"masks": 20, "p": 0.5, "lr": 0.1, "batch_size": 20, "epochs": 16},
           product("seed {seed}", seeds=range(8)), ("validation_loss", *LOSS), digits=4)  # fmt: skip
-@stepwise
 def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
     """Train with dropout on digits of which a part has a random label, and measure the network.
 
@@ -797,7 +788,6 @@ def unit_blocks(net, x):
           product("{widths}, {inputs}, seed {seed}", seeds=range(6), widths=((6, 6), (12,)),
                   inputs=RAW_OR_NOT),
           ("steepness", "directions", "steepness with P", "directions with P"), 4)  # fmt: skip
-@stepwise
 def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
     """Train a small network on digits, and describe the Hessian of all parameters three times.
 
@@ -823,10 +813,8 @@ def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
             for name, A in (("", M), (" with P", P.T @ M @ P)):
                 values = np.linalg.eigvalsh(A)
                 steepest = max(np.linalg.norm(A[np.ix_(k, k)], 2) for k, _ in blocks)
-                yield {
-                    f"steepness{name}": values[-1] / steepest,
-                    f"directions{name}": np.sum(values > values[-1] / 100),
-                }
+                yield {f"steepness{name}": values[-1] / steepest}
+                yield {f"directions{name}": np.sum(values > values[-1] / 100)}
         batch = torch.randint(len(X), (60,), generator=drawn)
         sgd.zero_grad()
         loss = cross_entropy(net(X[batch]), Y[batch])

@@ -9,54 +9,53 @@ for one. With Adam it has BN as a control, and parts of P and a longer run follo
     python experiments/split.py --only=resnet14 --seeds 2
 """
 
-from dataclasses import replace
-
 from optdl.experiments import Panel, Run, Tuning, main
 
-SPLIT = {"split": True}
-HIDDEN = {"split": True, "first": False}
-METHODS = {
-    "cnn5": {"vanilla": {}, "BN": {}, "LN": {}, "BNP": SPLIT, "hidden BNP": HIDDEN},
-    "resnet14": {"GN": {}, "BNP+GN": SPLIT, "hidden BNP+GN": HIDDEN},
-}
-EPOCHS = {"cnn5": 3, "resnet14": 1}
+SPLIT, HIDDEN = {"split": True}, {"split": True, "first": False}
+FIVE_LAYERS = {"vanilla": {}, "BN": {}, "LN": {}, "BNP": SPLIT, "hidden BNP": HIDDEN}
+RESIDUAL = {"GN": {}, "BNP+GN": SPLIT, "hidden BNP+GN": HIDDEN}
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
+PARTS = {"centering": "center", "scaling": "scale", "rates": "rate"}
 
 
-def panel(network: str, name: str) -> Panel:
-    """Return the methods of a network with one optimizer."""
-    rates, last, runs = RATES[name], (EPOCHS[network], name, "standardized"), []
-    for label, own in METHODS[network].items():
-        method = label.removeprefix("hidden ")
-        runs.append(Run(f"{label}, {name}", "cifar10", network, method, 8, rates[1], *last, own))
-    tuning = Tuning(rates, epochs=1, seeds=2, examples=15_000, paper=0)
-    return Panel(f"{network}, {name}", runs, tuning)
+def run(label, method, optimizer, own, rate=None, epochs=1, network="resnet14"):
+    """Return a run; where the rate is searched, the middle one of the grid names it."""
+    last = rate or RATES[optimizer][1], epochs, optimizer, "standardized", own
+    return Run(label, "cifar10", network, method, 8, *last)
 
 
-RESIDUAL, ADAM = panel("resnet14", "momentum"), panel("resnet14", "adam")
-GN, BOTH, _ = ADAM.runs
-BN = replace(GN, label="BN, adam", method="BN")
-ADAM.runs.insert(1, BN)
-OTHER_RATES = Panel(  # the search hardly tells the rates of GN apart
-    "resnet14, other rates",
-    [replace(RESIDUAL.runs[0].at(rate), label=f"GN, rate {rate:g}") for rate in (0.01, 0.03)]
-    + [replace(GN.at(rate), label=f"GN, adam, rate {rate:g}") for rate in (3e-4, 3e-3)],
-)
-PARTS = Panel(  # what of P the lead comes from
-    "resnet14, adam, parts of P",
-    [
-        replace(BOTH, label=f"{name} + GN, adam", settings=SPLIT | {"part": part})
-        for part, name in (("center", "centering"), ("scale", "scaling"), ("rate", "rates"))
-    ],
-    ADAM.tuning,
-)
-LONGER = [  # whether the lead lasts
-    replace(run.at(rate), label=f"{run.method}, adam, four epochs", epochs=4,
-            settings=run.settings | {"decay": (3,)})
-    for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
-]  # fmt: skip
-PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum")]
-PANELS += [RESIDUAL, OTHER_RATES, ADAM, PARTS, Panel("resnet14, adam, four epochs", LONGER)]
+def panel(title, optimizer, methods, *last):
+    """Return runs whose rates are searched, from labels to settings."""
+    runs = []
+    for label, own in methods.items():
+        method = label.removeprefix("hidden ") if "part" not in own else "BNP+GN"
+        runs.append(run(f"{label}, {optimizer}", method, optimizer, own, None, *last))
+    tuning = Tuning(RATES[optimizer], epochs=1, seeds=2, examples=15_000, paper=0)
+    return Panel(title, runs, tuning)
+
+
+PANELS = [
+    *(panel(f"cnn5, {name}", name, FIVE_LAYERS, 3, "cnn5") for name in RATES),
+    panel("resnet14, momentum", "momentum", RESIDUAL),
+    Panel(  # the search hardly tells the rates of GN apart
+        "resnet14, other rates",
+        [run(f"GN, rate {rate:g}", "GN", "momentum", {}, rate) for rate in (0.01, 0.03)]
+        + [run(f"GN, adam, rate {rate:g}", "GN", "adam", {}, rate) for rate in (3e-4, 3e-3)],
+    ),
+    panel("resnet14, adam", "adam", {"GN": {}, "BN": {}} | RESIDUAL),
+    panel(  # what of P the lead comes from
+        "resnet14, adam, parts of P",
+        "adam",
+        {f"{name} + GN": SPLIT | {"part": part} for name, part in PARTS.items()},
+    ),
+    Panel(  # whether the lead lasts
+        "resnet14, adam, four epochs",
+        [
+            run(f"{name}, adam, four epochs", name, "adam", own | {"decay": (3,)}, rate, 4)
+            for name, own, rate in (("GN", {}, 1e-3), ("BN", {}, 1e-3), ("BNP+GN", SPLIT, 3e-3))
+        ],
+    ),
+]
 
 if __name__ == "__main__":
     main(__file__, PANELS, __doc__)
