@@ -22,14 +22,13 @@ def large(title):
     """Return the runs of one network, as the paper has them."""
     data, network, epochs, decay, rate, (weight_decay, scale) = LARGE[title]
     common = {"augment": True, "decay": decay, "weight_decay": 1e-4}
-    rows = (
-        ("BN", 0.1, {"warmup_steps": 400}),
-        ("GN", 0.1, {"warmup_epochs": 1}),
-        ("BNP", rate, {"init_scale": scale}),
-        ("BNP+GN", 0.1, {"init_scale": scale, "weight_decay": weight_decay, "warmup_epochs": 2}),
-    )
+    both = {"init_scale": scale, "weight_decay": weight_decay, "warmup_epochs": 2}
+    owns = {"warmup_steps": 400}, {"warmup_epochs": 1}, {"init_scale": scale}, both
     last = epochs, "momentum", "standardized"
-    runs = [Run(name, data, network, name, 128, lr, *last, common | own) for name, lr, own in rows]
+    runs = [
+        Run(name, data, network, name, 128, rate if name == "BNP" else 0.1, *last, common | own)
+        for name, own in zip(METHODS, owns, strict=True)
+    ]
     return Panel(title, runs)
 
 
@@ -52,17 +51,13 @@ WEIGHTS = {
 }
 # two epochs hardly told the rates of GN apart
 OTHER_RATES = [("GN", 0.1), ("GN", 0.3), ("BNP", 0.1), ("BNP+GN", 0.3)]
+THEIRS = [small(label, **own) for label, own in WEIGHTS.items()]
+OTHERS = [small(f"{name}, rate {rate:g}", rate) for name, rate in OTHER_RATES]
 PANELS = [
     Panel("ResNet-14, one drop of the rate", [*map(small, METHODS)], SEARCH),
     *map(large, LARGE),
-    Panel(
-        "ResNet-14, the paper's rate and weights",
-        [small(label, **own) for label, own in WEIGHTS.items()],
-    ),
-    Panel(
-        "ResNet-14, other rates",
-        [small(f"{name}, rate {rate:g}", rate) for name, rate in OTHER_RATES],
-    ),
+    Panel("ResNet-14, the paper's rate and weights", THEIRS),
+    Panel("ResNet-14, other rates", OTHERS),
 ]
 
 if __name__ == "__main__":

@@ -40,23 +40,24 @@ def perform_in_turns(experiment):
     """
     panels = [] if experiment.options.draw else experiment.panels
     for panel, seed in itertools.product(panels, experiment.seeds):
-        files = {run: experiment.file(run, seed) for run in panel.runs}
-        if all(is_done(file, run) for run, file in files.items()):
+        if all(is_done(experiment.file(run, seed), run) for run in panel.runs):
             continue
         parts, device, first = experiment.parts(panel.runs[0]), experiment.device, panel.runs[0]
         x, y = (torch.from_numpy(each).to(device) for each in (parts.train.x, parts.train.y))
-        epochs = [plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in files]
-        seconds = [[] for _ in files]
+        epochs = {
+            run: plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in panel.runs
+        }
+        times = {run: [] for run in epochs}
         for number in tqdm(range(first.epochs), desc=f"{first.batch}, seed {seed}"):
             order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
             rows = torch.split(order.to(device), first.batch)
-            for epoch, times in zip(epochs, seconds, strict=True):
+            for run, epoch in epochs.items():
                 if number == 0:
                     epoch(rows[:3])  # libraries start
-                times.append(epoch(rows))
-        for (run, file), times in zip(files.items(), seconds, strict=True):
-            stop = f"all {len(times)} epochs"
-            experiment.save_record(Record({"epoch_seconds": times}, run.config(), seed, stop), file)
+                times[run].append(epoch(rows))
+        for run, each in times.items():
+            record = Record({"epoch_seconds": each}, run.config(), seed, f"all {len(each)} epochs")
+            experiment.save_record(record, experiment.file(run, seed))
 
 
 def network(run, parts, seed):
@@ -119,16 +120,13 @@ def draw_times(experiment, axes):
     """Draw the time since the start, mean and range, for each size of the minibatch."""
     records = experiment.records()
     for ax, panel in zip(axes, experiment.panels, strict=True):
-        curves, bands = {}, {}
+        ax.set_prop_cycle(color=(COLORS[1], COLORS[3]), linestyle=(DASHES[1], DASHES[3]))
         for run in panel.runs:
             times = np.cumsum([r.curves["epoch_seconds"] for r in records[run.name]], axis=1)
-            curves[run.label] = times.mean(axis=0)
-            bands[run.label] = (times.min(axis=0), times.max(axis=0))
-        ax.set_prop_cycle(color=(COLORS[1], COLORS[3]), linestyle=(DASHES[1], DASHES[3]))
-        plot_curves(curves, ax, bands=bands, ylabel="seconds")
-        ax.set_title(panel.title)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.set_ylim(0, None)
+            bands = {run.label: (times.min(axis=0), times.max(axis=0))}
+            plot_curves({run.label: times.mean(axis=0)}, ax, bands=bands, ylabel="seconds")
+        ax.locator_params(axis="x", integer=True)
+        ax.set(title=panel.title, ylim=(0, None))
 
 
 if __name__ == "__main__":

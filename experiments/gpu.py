@@ -2,8 +2,8 @@
 
 The machine; the tests that need CUDA; Table 1, an epoch in three ways of running it, and a step of
 ResNet-110; the lab on a GPU; Figure 6 with ResNet-110 in full depth, on a schedule that is cut to
-the epochs that fit. Each result is a file of its own in ``results/gpu``, written at once, beside
-one log; what did not fit is listed. No network is needed, but Linux or macOS::
+the epochs that fit. Records are files of their own in ``results/gpu``, written at once, beside one
+log with all the rest; what did not fit is listed. No network is needed, but Linux or macOS::
 
     python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 58 MB
     python experiments/gpu.py --minutes 10          # OPTDL_DATA has CIFAR-10, or that part of it
@@ -13,14 +13,12 @@ one log; what did not fit is listed. No network is needed, but Linux or macOS::
 import argparse
 import logging
 import math
-import os
-import platform
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from itertools import pairwise, product
 from pathlib import Path
@@ -34,6 +32,7 @@ import fig9
 import numpy as np
 import pytest
 import torch
+from torch.utils.collect_env import get_pretty_env_info
 
 from optdl.data import load, pack
 from optdl.experiments import Experiment, accuracy, draw_curves, models
@@ -56,12 +55,17 @@ class Loan:
 
     def __init__(self, options):
         self.tiny, self.device = options.tiny, "cpu" if options.tiny else "cuda"
-        self.folder = Path(options.results or HERE / "results" / "gpu").resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.began, self.seconds = time.monotonic(), 60 * options.minutes
+        self.folder = options.results.resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
         log = logging.FileHandler(self.folder / "gpu.log", "w", "utf-8")
         kept = {"handlers": [log, logging.StreamHandler(sys.stdout)], "level": "INFO"}
         logging.basicConfig(format="%(relativeCreated)7d ms  %(message)s", **kept)
+        signal.signal(signal.SIGALRM, self.ring)
+
+    def ring(self, *_):
+        """End the present part."""
+        raise OutOfTime
 
     def left(self):
         """Return the seconds that the present part has left."""
@@ -69,7 +73,7 @@ class Loan:
 
     def done(self, name, text):
         """Take a result off the plan."""
-        self.planned = [each for each in self.planned if each != name]
+        self.planned.remove(name)
         say(f"{name}: {text}")
 
     def experiment(self, module, panels):
@@ -95,14 +99,8 @@ class Loan:
 
 
 def machine(loan):
-    """Keep what computes: the GPU, its driver, the versions."""
-    about = {"platform": platform.platform(), "processors": os.cpu_count()}
-    if not loan.tiny:
-        query = "nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader"
-        about |= {"GPU": subprocess.getoutput(query), "CUDA": torch.version.cuda}
-    record = Record({}, about)
-    record.save(loan.folder / "machine.json")
-    loan.done("machine", f"{about}, {record.versions}")
+    """Tell what computes: the GPU, its driver, the versions."""
+    say(get_pretty_env_info())
 
 
 def cuda_tests(loan):
@@ -121,7 +119,7 @@ def table_1(loan):
     torch._dynamo.config.skip_nnmodule_hook_guards = False  # BNP has hooks
     backend, depth = ("eager", 8) if loan.tiny else ("inductor", None)
     ways = {"": lambda given: given, ", CUDA graph": graphed,
-            ", compiled": lambda given: torch.compile(given, backend=backend)}  # fmt: skip
+            ", compiled": partial(torch.compile, backend=backend)}  # fmt: skip
     dense, deep = loan.experiment(fig9, fig9.PANELS), loan.experiment(fig6, [fig6.large(RESNET)])
     groups = [
         product(ways, [*panel.runs, replace(panel.runs[0], label="vanilla", method="vanilla")])
@@ -159,8 +157,7 @@ def table_1(loan):
                     del epochs[run]
                     continue
                 config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
-                curves = {"epoch_seconds": times[run]}
-                record = Record(curves, config, 0, f"all {turn + 1} epochs")
+                record = Record({"epoch_seconds": times[run]}, config, 0, f"all {turn + 1} epochs")
                 dense.save_record(record, dense.file(run, 0))
         for run in epochs:
             once = float(np.median(times[run]))
@@ -170,23 +167,15 @@ def table_1(loan):
 
 def lab_on_gpu(loan):
     """Do the lab with its sections for a GPU: images a second, then an epoch of each run."""
-    full, speeds = lab.SMALL if loan.tiny else lab.FULL, {}
-    loan.planned = ["images a second", "lab.json"]
+    full, loan.planned = lab.SMALL if loan.tiny else lab.FULL, ["lab.json"]
     modules = (import_module(f"optdl.checks.bnp_cnn.lab_6_{name}") for name in LAB.split())
     parts = {name: value for module in modules for name, value in vars(module).items()}
-
-    def told(name, speed):
-        speeds[name] = [speed]
-        Record(speeds, {"network": full.kinds[-1]}).save(loan.folder / "lab-speeds.json")
-        say(f"{name}: {speed:.0f} images a second")
-
+    told = partial(say, "%s: %.0f images a second")
     lab.measure(parts, full, steps=1 if loan.tiny else 10, told=told)
-    loan.done("images a second", "measured")
     path, size = loan.folder / "lab.json", replace(full, epochs=1, drops=())
     path.unlink(missing_ok=True)
-    who = {"user": "gpu", "predictions": {}, "path": path}
-    with tempfile.TemporaryDirectory() as checkpoints:
-        lab.perform_full(parts, **who, folder=checkpoints, size=size)
+    with tempfile.TemporaryDirectory() as folder:
+        lab.perform_full(parts, user="gpu", predictions={}, path=path, folder=folder, size=size)
     loan.done("lab.json", lab.full_report(path))
 
 
@@ -239,23 +228,16 @@ def main():
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="for everything")
     parser.add_argument("--tiny", action="store_true", help="on a CPU, small data and networks")
-    parser.add_argument("--results", metavar="FOLDER", help="instead of results/gpu")
-    parser.add_argument("--pack", metavar="FOLDER", help="write a part of CIFAR-10 there, and end")
-    parser.add_argument("--images", type=int, nargs=2, default=(30_000, 5_000), metavar="M",
-                        help="for training and for the test, in the part")  # fmt: skip
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "gpu")
+    parser.add_argument("--pack", type=Path, help="write a part of CIFAR-10 there, and end")
     options = parser.parse_args()
     if options.pack:
-        part = pack(load("cifar10"), Path(options.pack) / "cifar10-part.npz", *options.images)
+        part = pack(load("cifar10"), options.pack / "cifar10-part.npz", 30_000, 5_000)
         sys.exit(print(f"{part}: {part.stat().st_size / 1e6:.1f} MB"))
     if not options.tiny and not torch.cuda.is_available():
         sys.exit(f"no GPU that torch {torch.__version__} can use; --tiny tries all on the CPU")
     if not options.tiny:
         load("cifar10")  # where it is missing, the error tells what to do
-
-    def ring(*_):
-        raise OutOfTime
-
-    signal.signal(signal.SIGALRM, ring)
     loan = Loan(options)
     # each with the share of the time at which it ends: what one leaves, the next has
     parts = {machine: 0.03, cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}

@@ -15,7 +15,10 @@ SPLIT, HIDDEN = {"split": True}, {"split": True, "first": False}
 FIVE_LAYERS = {"vanilla": {}, "BN": {}, "LN": {}, "BNP": SPLIT, "hidden BNP": HIDDEN}
 RESIDUAL = {"GN": {}, "BNP+GN": SPLIT, "hidden BNP+GN": HIDDEN}
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
-PARTS = {"centering": "center", "scaling": "scale", "rates": "rate"}
+PARTS = {  # what of P the lead comes from
+    f"{name} + GN": SPLIT | {"part": part}
+    for name, part in (("centering", "center"), ("scaling", "scale"), ("rates", "rate"))
+}
 
 
 def run(label, method, optimizer, own, rate=None, epochs=1, network="resnet14"):
@@ -43,11 +46,7 @@ PANELS = [
         + [run(f"GN, adam, rate {rate:g}", "GN", "adam", {}, rate) for rate in (3e-4, 3e-3)],
     ),
     panel("resnet14, adam", "adam", {"GN": {}, "BN": {}} | RESIDUAL),
-    panel(  # what of P the lead comes from
-        "resnet14, adam, parts of P",
-        "adam",
-        {f"{name} + GN": SPLIT | {"part": part} for name, part in PARTS.items()},
-    ),
+    panel("resnet14, adam, parts of P", "adam", PARTS),
     Panel(  # whether the lead lasts
         "resnet14, adam, four epochs",
         [
