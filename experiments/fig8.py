@@ -3,13 +3,12 @@
 The Hessian is that of the first output unit's bias and weights, 101 × 101, at every 100th step:
 over the minibatch of the step, and over 2,000 training examples. P is made of the running averages,
 which a step of BNP uses, with ε₁ = 0.01 and ε₁ = 0, or of the statistics of the same examples.
+The book draws the condition numbers on its page about equivalence; here are the training curves.
 """
 
 import numpy as np
-from matplotlib import pyplot as plt
 
-from optdl.experiments import Panel, Run, draw_curves, main
-from optdl.plotting import plot_curves
+from optdl.experiments import Panel, Run, main
 
 RUNS = [
     Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20, watch_every=100),
@@ -42,18 +41,5 @@ def table(experiment):
     return rows
 
 
-def draw(experiment):
-    """Draw training curves, and the gain of the P of the step with the first seed."""
-    draw_curves(experiment)
-    axes = plt.subplots(1, len(RUNS), sharey=True, figsize=(8, 4))[1]
-    for ax, run in zip(axes, experiment.panels[0].runs, strict=False):  # with --only, fewer
-        records = experiment.records()[run.name][:1]
-        shown = {f"gain, {n} examples": measured(records, at)[1][0] for at, n in WHERE.items()}
-        shown |= {"κ(D)": (D := measured(records, "")[2][0]), "κ(D)²": D**2}
-        plot_curves(shown, ax, x=records[0].curves["watched_step"], xlabel="step", ylabel=run.label)
-        ax.set_yscale("log")
-    experiment.save(axes[0].figure, "fig8-condition-numbers")
-
-
 if __name__ == "__main__":
-    main(__file__, PANELS, __doc__, draw)
+    main(__file__, PANELS, __doc__)

@@ -724,10 +724,9 @@ def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
         "validation": others.first(half),
         "test": Examples(others.x[half:], others.y[half:]),
     }
-    first = dropout.train_with_dropout(examples, parts["wrong"], p, seed, epochs=9, **network)
-    yield from first.train_loss  # what the hooks see: the loss before each epoch
     for name, part in parts.items():
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
+        yield from curves.train_loss  # what the hooks see: the loss before each epoch
         losses, errors = curves.validation_loss[1:], curves.validation_error[1:]
         for loss, error in zip(losses, errors, strict=True):
             yield {f"{name}_loss": loss, f"{name}_error": error}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "main", "spread"]
 
 
-def main(
-    file: str,
-    panels: Sequence[Panel],
-    description: str,
-    draw: Callable[[Experiment], object] | None = None,
-) -> None:
+def main(file: str, panels: Sequence[Panel], description: str) -> None:
     """Do what a figure lacks, as the command line asks, say how accurate each run is, and draw."""
     experiment = Experiment(file, panels, description=description)
     for name, records in experiment.perform().items():
         print(f"{name}: {accuracy(records, 'test_error')}")
-    (draw or draw_curves)(experiment)
+    draw_curves(experiment)
 
 
 def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
