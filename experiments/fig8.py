@@ -10,10 +10,8 @@ import numpy as np
 
 from optdl.experiments import Panel, Run, main
 
-RUNS = [
-    Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20, watch_every=100),
-    Run("BNP", "cifar10", "fc2", "BNP", 60, 0.1, epochs=20, watch_every=100),
-]
+RATES = {"vanilla": 0.01, "BNP": 0.1}
+RUNS = [Run(name, "cifar10", "fc2", name, 60, RATES[name], 20, watch_every=100) for name in RATES]
 PANELS = [Panel("", RUNS)]
 WHERE = {"": "60", "examples ": "2,000"}
 

@@ -330,7 +330,6 @@ FALLS = {
     "linear": partial(optimizers.LinearDecay, last=0.0),
     "WSD": lambda lr, steps: optimizers.StableDecay(lr, steps - steps // 5, steps // 5),
 }
-FALL_RATES = dict.fromkeys(FALLS, (0.1, 0.3, 1, 3))
 CHOSEN_FALLS = {  # the lowest mean training loss in optimizers-falls
     ("constant", 4): 0.3, ("cosine", 4): 1, ("linear", 4): 1, ("WSD", 4): 0.3,
 } | dict.fromkeys(itertools.product(FALLS, [32]), 1)  # fmt: skip
@@ -338,9 +337,8 @@ BY_FALL = "{hidden} units, {method}, {lr:g}, seed {seed}"
 LONGER = {("cosine", 4): 1, ("WSD", 4): 0.3}
 
 
-@recorded(
-    "optimizers-falls", TEN_EPOCHS, product(BY_FALL, by_rate(FALL_RATES), hidden=(4, 32)), LOSS, 4
-)
+@recorded("optimizers-falls", TEN_EPOCHS, product(
+    BY_FALL, by_rate(dict.fromkeys(FALLS, (0.1, 0.3, 1, 3))), hidden=(4, 32)), LOSS, 4)  # fmt: skip
 @recorded(
     "optimizers-schedules", {"batch_size": 32},
     product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), OTHERS, epochs=[10])
@@ -364,9 +362,9 @@ def random_turn(n, seed):
 
 
 @recorded(
-    "optimizers-rotation", TEN_EPOCHS,
+    "optimizers-rotation", TEN_EPOCHS, curves=LOSS, trainings=
     product("{method}, straight, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[False])
-    | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True]), LOSS,
+    | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True])
 )  # fmt: skip
 def train_turned(seed, method, lr, turned, hooks, **loop):
     """Train one hidden layer on digits, in its own coordinates or in those of the seed's turn."""
@@ -398,23 +396,23 @@ def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
         parameters = {name: p.detach() for name, p in network.named_parameters()}
         each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, *tensors(examples))
         gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
-        spread, sizes = erm.gradient_spread(gradients), (loop["batch_size"], len(examples))
-        state.append(batch_gradient_norm=np.linalg.norm(gradients.mean(0)))
-        state.append(gradient_noise=erm.standard_error(spread, *sizes))
+        spread, norm = erm.gradient_spread(gradients), np.linalg.norm(gradients.mean(0))
+        noise = erm.standard_error(spread, loop["batch_size"], len(examples))
+        state.append(batch_gradient_norm=norm, gradient_noise=noise)
 
     hooks = [SimpleNamespace(after_epoch=watch), *hooks]
     return fitted(network, lr, (examples, None), hooks, seed=seed, **loop)
 
 
 STEP_COUNTS = {"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}
-NORMALIZED_COUNTS = [row | {"inputs": "normalized"} for row in STEP_COUNTS]
 BY_BATCH = "{method}, {batch_size}, seed {seed}"
 
 
 @recorded(
     "optimizers-batches", {"target": 0.1, "limit": 3000},
     product(BY_BATCH, STEP_COUNTS, batch_size=(1, 2, 4, 8, 16, 32, 128, 512), epochs=[7])
-    | product("normalized " + BY_BATCH, NORMALIZED_COUNTS, batch_size=(1, 4, 32, 512), epochs=[8]),
+    | product("{inputs} " + BY_BATCH, STEP_COUNTS, inputs=NORMALIZED, batch_size=(1, 4, 32, 512),
+              epochs=[8]),
     ("rate", "steps"))  # fmt: skip
 def count_steps(seed, method, batch_size, target, limit, smallest, epochs, inputs="raw"):
     """Count the steps to a training loss, at each of several rates; an "epoch" is a rate.
@@ -588,12 +586,10 @@ BY_START = ONE_NETWORK + "factor {factor:g}, seed {seed}"
     product(ONE_NETWORK + BY_RATE, **ALL_FOUR, lr=(0.01, 0.03, 0.1, 0.3, 1, 3), factor=[1])
     | product(BY_START, **ALL_FOUR, lr=[0.1], factor=(0.03, 0.1, 0.3, 1, 3, 10))
     | product(BY_OWN, OWN_RATES, FIVE, inputs=RAW_OR_NOT, factor=[1]), ERROR)  # fmt: skip
-def train_by_rate(
-    seed, normalization, inputs, lr, factor, hooks, part="hidden layers", own=None, **loop
-):
+def train_by_rate(seed, normalization, inputs, lr, factor, hooks, part=None, own=None, **loop):
     """Train two hidden layers, all initial weights times a factor; who diverges guesses.
 
-    A part of the parameters may have its own rate.
+    A part of the parameters, the hidden layers if none is named, may have its own rate.
     """
     make = {"none": None, "bn": lambda features: batchnorm.BatchNorm(features, 0.9, 1e-3)}
     network = fully_connected((64, 50, 50, 10), make[normalization], seed=seed)
@@ -602,10 +598,10 @@ def train_by_rate(
     with torch.no_grad():
         for layer in (*hidden, last):
             layer.weight *= factor
-    parts = {"hidden layers": hidden, "last layer": [last], "γ and β": norms}
+    own_part = {"last layer": [last], "γ and β": norms}.get(part, hidden)
 
     def scale_gradients(state):  # the same as a rate of its own
-        for parameter in torch.nn.ModuleList(parts[part]).parameters():
+        for parameter in torch.nn.ModuleList(own_part).parameters():
             parameter.grad *= own / lr
 
     hooks = [SimpleNamespace(after_backward=scale_gradients), *hooks] if own else hooks

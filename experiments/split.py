@@ -15,10 +15,8 @@ SPLIT, HIDDEN = {"split": True}, {"split": True, "first": False}
 FIVE_LAYERS = {"vanilla": {}, "BN": {}, "LN": {}, "BNP": SPLIT, "hidden BNP": HIDDEN}
 RESIDUAL = {"GN": {}, "BNP+GN": SPLIT, "hidden BNP+GN": HIDDEN}
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
-PARTS = {  # what of P the lead comes from
-    f"{name} + GN": SPLIT | {"part": part}
-    for name, part in (("centering", "center"), ("scaling", "scale"), ("rates", "rate"))
-}
+PARTS = ("centering", "center"), ("scaling", "scale"), ("rates", "rate")
+PARTS_OF_P = {f"{name} + GN": SPLIT | {"part": part} for name, part in PARTS}
 
 
 def run(label, method, optimizer, own, rate=None, epochs=1, network="resnet14"):
@@ -46,7 +44,7 @@ PANELS = [
         + [run(f"GN, adam, rate {rate:g}", "GN", "adam", {}, rate) for rate in (3e-4, 3e-3)],
     ),
     panel("resnet14, adam", "adam", {"GN": {}, "BN": {}} | RESIDUAL),
-    panel("resnet14, adam, parts of P", "adam", PARTS),
+    panel("resnet14, adam, parts of P", "adam", PARTS_OF_P),  # what the lead comes from
     Panel(  # whether the lead lasts
         "resnet14, adam, four epochs",
         [
