@@ -598,10 +598,10 @@ def train_by_rate(seed, normalization, inputs, lr, factor, hooks, part=None, own
     with torch.no_grad():
         for layer in (*hidden, last):
             layer.weight *= factor
-    own_part = {"last layer": [last], "γ and β": norms}.get(part, hidden)
+    parts = {None: hidden, "hidden layers": hidden, "last layer": [last], "γ and β": norms}
 
     def scale_gradients(state):  # the same as a rate of its own
-        for parameter in torch.nn.ModuleList(own_part).parameters():
+        for parameter in torch.nn.ModuleList(parts[part]).parameters():
             parameter.grad *= own / lr
 
     hooks = [SimpleNamespace(after_backward=scale_gradients), *hooks] if own else hooks
