@@ -17,7 +17,7 @@ import weakref
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 
 import pytest
 import torch
@@ -410,6 +410,60 @@ def test_step_in_parameter_hook_is_refused():
     right = model.bias - model.bias.grad
     sgd.step()
     assert_same(model.bias, right)
+
+
+def closure_of(model):
+    """Return a closure as those of line searches, which may ask for the loss alone."""
+
+    def closure(backward=True):
+        with torch.enable_grad():
+            loss = loss_of(model(batch()))
+        if backward:
+            model.zero_grad()
+            loss.backward()
+
+    return closure
+
+
+class Searching(torch.optim.Optimizer):
+    """Steps by hand, and asks for the loss again where it is."""
+
+    def __init__(self, parameters, asks=True):
+        super().__init__(parameters, {})
+        self.asks = asks
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        if self.asks:
+            closure()
+        for parameter in self.param_groups[0]["params"]:
+            parameter.sub_(0.1 * parameter.grad)
+        if self.asks:
+            closure(backward=False)
+
+
+@line("An optimizer whose step was replaced, or which calls no closure")
+def test_step_past_its_hooks_is_refused():
+    def loop(model, bnp, asks=False):
+        optimizer = Searching(model.parameters(), asks)
+        if asks:
+            optimizer.step = MethodType(Searching.step.__wrapped__, optimizer)
+        bnp.attach(optimizer)
+        backward(model)
+        optimizer.step(closure_of(model))
+
+    refused(loop, r"the step of Searching moved .* write: with bnp\.split\(\)")
+    refused(
+        partial(loop, asks=True), "the step of Searching moved the parameters without its hooks"
+    )
+
+
+def test_closure_takes_arguments():
+    model, bnp = with_bnp(dense(), rho=0.0)
+    bnp.attach(optimizer := Searching(model.parameters()))
+    optimizer.step(closure_of(model))
+    right = trained("split", one(torch.optim.SGD, lr=0.1), batches=[batch()])
+    assert_same(values(model), right)
 
 
 class Interrupted(torch.optim.SGD):
@@ -884,6 +938,14 @@ def test_derivative_penalties_are_preconditioned():
         hidden = model[:2](batch()).detach()
         right = preconditioned(model[0], batch()) + preconditioned(model[2], hidden)
         assert_step(bnp, model, right)
+    # a critic's penalty reaches the last weight through the gradient of its input alone
+    model, bnp = with_bnp(rho=0.0)
+    x, real = batch().requires_grad_(), batch(5, seed=1)
+    (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    (loss_of(model(real)) + slope.square().sum()).backward()
+    both = torch.cat([real, batch()])
+    right = preconditioned(model[0], both)
+    assert_step(bnp, model, right + preconditioned(model[2], model[:2](both).detach()))
 
 
 @line("`functional.linear(x, layer.weight)`")
@@ -905,6 +967,14 @@ def test_checkpointed_rows_count_once(model, bnp, reentrant):
     loss_of(checkpoint(model, x, use_reentrant=reentrant)).backward()
     for layer in bnp._layers:
         assert [one.rows.rows for one in layer.passes] == [8]
+
+
+def test_rows_count_beside_nested_backward_pass():
+    layer, bnp = with_bnp(nn.Linear(5, 5).double(), rho=0.0)
+    hidden = layer(batch().requires_grad_())
+    loss_of(layer(checkpoint(layer, hidden, use_reentrant=True))).backward()
+    rows = torch.cat([batch(), hidden, layer(hidden)]).detach()
+    assert_step(bnp, layer, preconditioned(layer, rows))
 
 
 # --- A model that changes, and a second BNP
@@ -1227,6 +1297,11 @@ def test_compiled_passes_count_after_reset():
         stepped(model, bnp, batch(), forward=compiled)
     torch.compiler.reset()
     assert_same(stepped(model, bnp, batch(), forward=compiled), expected())
+    (
+        loss_of(compiled(batch())) + loss_of(model(batch(3, seed=1)))
+    ).backward()  # beside an eager one
+    assert [sum(one.rows.rows for one in layer.passes) for layer in bnp._layers] == [11, 11]
+    bnp.reset()
     model[2].eval()  # compiled code does not tell whether it is differentiated
     torch.compiler.reset()
     with pytest.raises(RuntimeError, match=r"the weights of \['2'\] have a gradient"):
@@ -1578,6 +1653,9 @@ def test_tied_and_computed_weights_are_refused():
         for skip in skips:  # of one of the two alone
             with pytest.raises(ValueError, match=r"it shares its weight with '(embed|head)'"):
                 BNP(model, skip=skip)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight.data = model[0].weight.data
+    assert_refused(model, "'0': it shares its weight with '1'")
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     model[1].bias = model[0].bias
     assert_refused(model, "'0': it shares its bias with '1'")
