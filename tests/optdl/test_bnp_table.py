@@ -435,7 +435,7 @@ class Searching(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure=None):
         if self.asks:
-            closure()
+            closure(True)
         for parameter in self.param_groups[0]["params"]:
             parameter.sub_(0.1 * parameter.grad)
         if self.asks:
