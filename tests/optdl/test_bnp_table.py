@@ -415,7 +415,7 @@ def test_step_in_parameter_hook_is_refused():
 def closure_of(model):
     """Return a closure as those of line searches, which may ask for the loss alone."""
 
-    def closure(backward=True):
+    def closure(backward=False):
         with torch.enable_grad():
             loss = loss_of(model(batch()))
         if backward:
@@ -439,7 +439,7 @@ class Searching(torch.optim.Optimizer):
         for parameter in self.param_groups[0]["params"]:
             parameter.sub_(0.1 * parameter.grad)
         if self.asks:
-            closure(backward=False)
+            closure()
 
 
 @line("An optimizer whose step was replaced, or which calls no closure")
@@ -1297,9 +1297,9 @@ def test_compiled_passes_count_after_reset():
         stepped(model, bnp, batch(), forward=compiled)
     torch.compiler.reset()
     assert_same(stepped(model, bnp, batch(), forward=compiled), expected())
-    (
-        loss_of(compiled(batch())) + loss_of(model(batch(3, seed=1)))
-    ).backward()  # beside an eager one
+    model.zero_grad()
+    beside = loss_of(model(batch(3, seed=1)))  # eager
+    (loss_of(compiled(batch())) + beside).backward()
     assert [sum(one.rows.rows for one in layer.passes) for layer in bnp._layers] == [11, 11]
     bnp.reset()
     model[2].eval()  # compiled code does not tell whether it is differentiated
