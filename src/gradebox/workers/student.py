@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
+import numpy as np
+
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer, described
 from gradebox.workers import protocol
@@ -23,6 +25,11 @@ from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Message, Remember, RunCell, RunTest, Shown, Tested, failed
 from gradebox.workers.stubs import GENERATORS, raised, resolve
 from gradebox.workers.tampering import Builtins, Helpers, watch_calls, watch_folder
+
+_FUNCTIONS = (  # what crosses as a handle: functions, and classes, which can be called too
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType),
+    *(functools.partial, np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
+)
 
 
 def _line(error: BaseException) -> str:
@@ -141,7 +148,7 @@ class Student:
     def _function(self, function: Any, writer: Writer) -> Any:
         if type(function) is types.FunctionType and function in self._callbacks:
             return ["yours", self._callbacks[function]]
-        if not callable(function):
+        if not isinstance(function, _FUNCTIONS):
             raise NotAValue(described(type(function).__name__))
         number = self._numbers.setdefault(id(function), len(self._handles))
         if number == len(self._handles):
