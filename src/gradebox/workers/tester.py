@@ -187,7 +187,7 @@ class Tester:
         stay; who has not written one answer keeps the points of the others.
         """
         for kind, name in changed_by(statements, self._functions, self._fills):
-            value = dict.get(self._names, name)
+            value = dict.get(self._names, name, Stub)  # of what is not bound nothing is left
             is_kept = isinstance(value, FunctionType | ModuleType | type | Stub)
             may_be_filled = isinstance(value, _CONTAINERS) or type(value).__module__ == "__main__"
             is_half_made = kind in ("binds", "changes") and not is_kept
