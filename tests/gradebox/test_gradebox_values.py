@@ -332,11 +332,14 @@ def test_oversized_list_is_refused_without_copying(item, monkeypatch):
 
 BYTES = ["bytes", 0]
 BEYOND = ["dict", *("key", ["list", *[1] * 624]), "pos", 10**9]
+COUNTS = ["dict", "counter", ["list", *[1] * 4], "key", ["list", 1, 1]]
+PHILOX = ["dict", *("bit_generator", "Philox", "state", COUNTS, "buffer", ["list", *[1] * 4])]
+PHILOX += ["buffer_pos", -64, "has_uint32", 0, "uinteger", 0]
 MESSAGES = lines(sections("tables/messages.txt")["damaged values"])
 DAMAGED: dict[str, Any] = {
     **{name: json.loads(text) for name, text in MESSAGES.items()},
     "deep": nested(10_000, lambda inner=(): ["list", *inner]),
-    "before its state": ["Generator", ["dict", "bit_generator", "Philox", "buffer_pos", -64]],
+    "before its state": ["Generator", PHILOX],
     "long dtype": ["dtype", "<f8" + " " * 50],
     **{
         f"{kind} beyond its state": [kind, ["dict", "bit_generator", "MT19937", "state", BEYOND]]

@@ -269,10 +269,8 @@ class Answers:
         return ["callback", len(self._callbacks) - 1]
 
     def _class_of(self, module: str, name: str) -> Any:
-        kind: Any = dict.get(self.names, name) if module == "__main__" else None
-        if module != "__main__" and not within(module, self._barred):
-            kind = resolve(module, name)
-        if not isinstance(kind, type):
+        kind: Any = dict.get(self.names, name) if module == "__main__" else resolve(module, name)
+        if within(module, self._barred) or not isinstance(kind, type):
             return None
         # one that compares and counts as Python's own do: others may be equal to everything
         own = [each for each in kind.__mro__ if each.__module__ not in ("builtins", "enum")]
