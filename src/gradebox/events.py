@@ -15,6 +15,9 @@ LOOK = {
     "not-a-value": "{why}; {score}: look at the answer",
     "fails-in-process": "the test passes isolated and fails in the student's process ({why}); "
     "its points stay: look at the answer",
+    "passes-in-process": "the test fails isolated ({why}) and passes in the student's process: "
+    "look at the answer",
+    "doubt": "the test uses {what}, which a cell that failed may have left half made",
     "not-sealed": "not sealed: this notebook can do whatever you can",
     "changed": "the {what} of cell {cell} {verb} changed; it was put back",
     "renamed": "the {what} `{name}` was not found; was it renamed to `{guess}`?",

@@ -81,7 +81,9 @@ class FeedbackPage(HTMLExporter):
         # of the settings those of nbgrader's steps, which do not know those of an exporter
         steps = {name: self.config[name] for name in ("ClearHiddenTests", "ClearMarkScheme")}
         released = released_by(LoggingConfigurable(config=Config(steps)))
-        hidden = [name_of(c) for c in nb.cells if released(c.source) != c.source.rstrip()]
+        # an answer may quote the marks of hidden parts, and not all of them
+        given = (cell for cell in nb.cells if not of(cell).get("solution"))
+        hidden = [name_of(c) for c in given if released(c.source) != c.source.rstrip()]
         names = headings(nb)
         shown = str if self.show_hidden_tests else released
         context = resources.get("nbgrader", {})

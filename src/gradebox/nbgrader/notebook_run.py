@@ -184,6 +184,8 @@ class Run:
         if name not in self._refused:
             if result.score < self.scores[name]:
                 self._tell("fails-in-process", name, why=late or result.error)
+            elif result.score > self.scores[name]:
+                self._tell("passes-in-process", name, why=self.reasons.get(name, ""))
             return False
         in_process = "the points are those of the test in the student's process"
         self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
@@ -199,6 +201,8 @@ class Run:
         elif self._how(name).is_number and not tested.error:  # a text would be worth all points
             tested = failed("expected a number as the value of this cell")
         self.isolated[name] = self.scores[name] = tested.score
+        if tested.doubts:
+            self._tell("doubt", name, what=", ".join(f"`{each}`" for each in tested.doubts[:5]))
         _keep(cell, tested.outputs)
         if tested.error:
             self.reasons[name] = (tested.refused or [tested.error])[0]

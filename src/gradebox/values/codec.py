@@ -123,7 +123,16 @@ def _array(dtype: Any, shape: Any, content: Any) -> np.ndarray:
     if not kind.itemsize:
         return np.ndarray(shape, kind)
     # a copy: a test may change it, and bytes cannot be
-    return np.frombuffer(content, kind).reshape(shape).copy()
+    array = np.frombuffer(content, kind).reshape(shape).copy()
+    # a number that is compared with it is rounded to its precision: infinite from 65520 on
+    return array.astype(float) if kind.char == "e" and np.isinf(array).any() else array
+
+
+def _scalar(plain: Any) -> Any:
+    value = _array(plain[0], (), plain[1])[()]
+    # so is one that is compared with these: there 2049 is 2048
+    is_coarse = value.dtype.char == "e" or (value.dtype.kind == "f" and np.isinf(value))
+    return np.float64(value) if is_coarse else value
 
 
 def _of_random(value: Any) -> dict[str, Any]:
@@ -155,7 +164,7 @@ def _of_tensor(value: Any) -> tuple[Any, ...]:
     torch, name = sys.modules["torch"], _of_torch_dtype(value.dtype)
     if value.layout is not torch.strided or value.device.type != "cpu" or name not in _TENSORS:
         raise NotAValue(f"a tensor ({value.layout}, {value.device}, {value.dtype})")
-    plain = value.detach().contiguous()
+    plain = value.detach().resolve_conj().resolve_neg().contiguous()
     content = plain.reshape(-1).view(torch.uint8).numpy().tobytes()
     return name, tuple(plain.shape), value.requires_grad, content
 
@@ -164,6 +173,8 @@ def _tensor(name: Any, shape: Any, learns: Any, content: Any) -> Any:
     dtype = _torch_dtype(name)
     _require_size(shape, dtype.itemsize, content)
     tensor = _bytes(content).view(dtype).reshape(shape).clone()
+    if name == "float16" and tensor.isinf().any():  # as in arrays
+        tensor = tensor.double()
     return tensor.requires_grad_() if learns is True else tensor
 
 
@@ -198,6 +209,7 @@ def _namespace(attributes: Any) -> SimpleNamespace:
 _FACTORIES = {
     kind.__name__: kind for kind in (int, float, complex, str, bool, list, tuple, dict, set)
 }
+_NAMED: dict[Any, str] = {kind: name for name, kind in _FACTORIES.items()}
 _PASSING: tuple[Any, ...] = (  # each can be gone through once
     *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
     *((number for number in range(0)), map(abs, ()), zip(), filter(None, ()), enumerate("")),
@@ -221,8 +233,8 @@ KINDS: dict[str, Kind] = {  # by the tag of a value that is made of simpler ones
     "OrderedDict": Kind(OrderedDict, dict, OrderedDict),
     "defaultdict": Kind(
         defaultdict,
-        lambda v: (getattr(v.default_factory, "__name__", ""), dict(v)),
-        lambda plain: defaultdict(_FACTORIES.get(plain[0]), plain[1]),
+        lambda v: (_NAMED.get(v.default_factory, v.default_factory), dict(v)),
+        lambda plain: defaultdict(_FACTORIES.get(plain[0], plain[0]), plain[1]),
     ),
     "deque": Kind(deque, lambda v: ([*v], v.maxlen), _starred(deque)),
     "SimpleNamespace": Kind(SimpleNamespace, vars, _namespace),
@@ -240,7 +252,7 @@ KINDS: dict[str, Kind] = {  # by the tag of a value that is made of simpler ones
     "scalar": Kind(
         np.generic,
         lambda v: (_of_dtype(np.generic.__dict__["dtype"].__get__(v)), np.generic.tobytes(v)),
-        lambda plain: _array(plain[0], (), plain[1])[()],
+        _scalar,
     ),
     "Random": Kind(Random, Random.getstate, lambda plain: _set(Random(), "setstate", plain)),
     "RandomState": Kind(  # its state has the second of two normal numbers, too

@@ -117,6 +117,8 @@ class Tested(Message):
     late: bool = False  # whether the student's code was interrupted
     gone: str = ""  # why there is no student's process any more; empty while there is
     lost: str = ""  # what became of the process of the tests, as an event: ``slow`` or ``ended``
+    # what it uses that a failed cell may have left half made
+    doubts: list[str] = field(default_factory=list)
     # what the test uses and was changed, where it ran in the student's process
     changed: list[str] = field(default_factory=list)
     reaches: list[str] = field(default_factory=list)  # by which names answers can deceive it there

@@ -40,6 +40,10 @@ class StudentTimeout(RuntimeError):
     """The student's code was interrupted because the test took too long."""
 
 
+class Late(BaseException):
+    """The grader has interrupted a test cell; no ``except Exception`` of a test holds it."""
+
+
 class Stub:
     """A function or a class of the student's: its only attribute is the name that the test uses."""
 
@@ -186,8 +190,8 @@ class Answers:
             raise self._refuse(f"the test passes {error}") from None
         except Gone as error:
             raise self._end(str(error) or "ended") from None
-        except Exception:  # such as a test's own `max`; the next answer would be to this question
-            if not self.gone:
+        except BaseException as error:  # a test's own `max`; the next answer would be to this
+            if not self.gone and not isinstance(error, Late):
                 self._end("was left in the middle of an answer")
             raise
         self.waits = False
@@ -219,8 +223,11 @@ class Answers:
         except NotAValue as error:
             self._refuse(f"a function of the test returns {error}: only values cross")
             return {"raised": ["TypeError", str(error)]}, []
-        except Exception as error:
-            if isinstance(error, AssertionError):  # the answer may go on as if nothing was
+        except Late:
+            raise
+        except BaseException as error:
+            # the answer may go on as if nothing was; pytest.fail raises what is no Exception
+            if isinstance(error, AssertionError) or not isinstance(error, Exception):
                 self._refuse(f"a function of the test failed when it was called: {error}")
             return {"raised": raised(error)}, []
 
@@ -296,7 +303,8 @@ def _was_handled(error: Exception) -> bool:
     module = str(frame.f_globals.get("__name__"))
     package = module.partition(".")[0]
     gives_on = package in ("unittest", "doctest", "concurrent", "asyncio")
-    gives_on &= code.co_name not in ("_invoke_callbacks", "_run")
+    # a future keeps it for who asks: then this is the last that has seen it
+    gives_on &= code.co_name not in ("_invoke_callbacks", "_run", "run")
     swallows = package in sys.stdlib_module_names or module == "IPython.core.formatters"
     swallows |= package == "numpy" and not module.startswith("numpy.testing")
     if swallows and not gives_on:

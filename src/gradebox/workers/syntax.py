@@ -4,7 +4,6 @@ import ast
 import builtins
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -52,61 +51,6 @@ def python_of(source: str) -> str:
         transform: Any = TransformerManager  # which has no types
         return str(transform().transform_cell(source))
     return source
-
-
-def changed_by(
-    code: Iterable[ast.AST], functions: Mapping[str, ast.AST], fills: Callable[[ast.expr], bool]
-) -> set[tuple[str, str]]:
-    """Return what code *binds*, *changes* in place, *fills* by a call, or *reads*, by its names.
-
-    That is also what the ``functions`` do that it mentions. The value of a call that *fills* its
-    arguments is thrown away: ``heappush(heap, x)``, and ``fills`` says whether that one may.
-    """
-    found: set[tuple[str, str]] = set()
-    for node in code:
-        inner = [*ast.iter_child_nodes(node)]
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                continue  # it runs where it is mentioned
-            case ast.comprehension(target):
-                inner.remove(target)
-            case ast.Name(name, ast.Load()):
-                found.add(("reads", name))
-                if name in functions:
-                    others = {key: each for key, each in functions.items() if key != name}
-                    found |= _inside(functions[name], others, fills)
-            case ast.Lambda():
-                found |= _inside(node, functions, fills)
-                continue
-            case ast.Name(name):
-                found.add(("binds", name))
-            case (
-                ast.Attribute(ctx=ast.Store() | ast.Del())
-                | ast.Subscript(ctx=ast.Store() | ast.Del())
-            ):
-                found.add(("changes", base_of(node)))
-            case ast.Expr(ast.Call(function, arguments)):
-                filled = [function, *(arguments if fills(function) else ())]
-                found |= {("fills", base_of(each)) for each in filled}
-        found |= changed_by(inner, functions, fills)
-    return found
-
-
-def _inside(function: Any, functions: Any, fills: Any) -> set[tuple[str, str]]:
-    """Return what the body of a function does to what is not its own."""
-    found = changed_by(ast.iter_child_nodes(function), functions, fills)
-    parts = [*ast.walk(function)]
-    own = {part.arg for part in parts if isinstance(part, ast.arg)}
-    own |= {name for kind, name in found if kind == "binds"}
-    own -= {name for part in parts if isinstance(part, ast.Global) for name in part.names}
-    return {each for each in found if each[1] not in own}
-
-
-def base_of(node: ast.expr) -> str:
-    """Return the name of which this is an attribute or an item; nothing if it is of none."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def body_of(source: str) -> str:

@@ -8,11 +8,10 @@ import os
 import re
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,19 +20,14 @@ from IPython.display import display
 from gradebox import observation
 from gradebox.values.channel import Channel
 from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
+from gradebox.workers.doubts import Doubts
 from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
-from gradebox.workers.stubs import Answers, Stub
-from gradebox.workers.syntax import PYTHONS, base_of, body_of, changed_by
+from gradebox.workers.stubs import Answers, Late, Stub
+from gradebox.workers.syntax import PYTHONS, body_of
 
 _NOTHING = object()
-_CONTAINERS = (list, dict, set, bytearray, deque, np.ndarray)
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SEEDS = re.compile(r"seed\w*\(")  # a test sets a random generator, which an answer may draw from
-
-
-class Late(BaseException):
-    """The grader has interrupted a test cell; no ``except Exception`` of a test holds it."""
 
 
 def serve_tests(grader: Channel, student: Channel, begin: Begin, shell: Shell) -> NoReturn:
@@ -54,7 +48,6 @@ class Names(dict[str, Any]):
         self._of_ipython = {**shell.user_ns, "display": display}  # magics use more of them
         answers.names = shell.user_ns = self
         self.of_student: set[str] = set()  # what they are to define, as far as the notebook is
-        self.lost: set[str] = set()  # what a cell has left half made
         self.begin(())
         shell.get_local_scope = lambda depth: {}  # a magic would ask for all names, to copy them
 
@@ -72,7 +65,7 @@ class Names(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         value = self._look(name)
         is_asked = name in self.of_student and name not in self._pythons
-        if name in self.lost or (value is _NOTHING and is_asked):  # a KeyError: Python's own
+        if value is _NOTHING and is_asked:  # a KeyError would be: Python's own
             raise NameError(f"name {name!r} is not defined")
         return self._of_ipython[name] if value is _NOTHING else value
 
@@ -103,7 +96,7 @@ class Tester:
         # also where gradebox.observe looks for the student's names
         self._names = observation.names = Names(self._answers, shell)
         self._interrupts = Interrupts(Late)
-        self._functions: dict[str, ast.AST] = {}  # and classes, which the cells have defined
+        self._doubts = Doubts(self._names)
         # those in the cells and in modules beside the notebook: a test may evaluate them
         files = filter(Path.is_file, Path().rglob("*.py*"))  # what is compiled follows 16 bytes
         texts = (file.read_bytes()[16 * (file.suffix == ".pyc") :] for file in files)
@@ -146,8 +139,6 @@ class Tester:
         is_magic = message.source.lstrip().startswith("%%")
         body = Cell(body_of(message.source)) if is_magic else cell
         self._texts |= cell.texts | body.texts
-        named = (each for each in body.statements if isinstance(each, _DEFINITIONS))
-        self._functions |= {each.name: each for each in named}
         # never the student's: an answer that raises before it is bound would choose what it means
         first = dict(reversed(_operations(body.parts)))
         names.of_student -= {name for name, operation in first.items() if operation in _BINDS}
@@ -167,45 +158,23 @@ class Tester:
         for name in message.answers:  # whatever a test calls so is the student's again
             names.pop(name, None)
         names.of_student |= {*message.answers}
-        names.lost -= {*message.answers}
         answers.refuse_swallowed()
-        if error is not None or answers.refused:
-            line = answers.failed_in if answers.refused else cell.line(error)
-            self._forget([each for each in body.statements if (each.end_lineno or 0) >= line])
+        has_failed = error is not None or bool(answers.refused)
+        if has_failed:
+            line = answers.failed_in or cell.line(error)
+            left = [each for each in body.statements if (each.end_lineno or 0) >= line]
+            self._doubts.add(left, _bound_by(left))
+        else:
+            self._doubts.settle(name for name, operation in first.items() if operation in _BINDS)
         if answers.refused:  # even if the test caught it: it did not expect this
             score = 0.0
             if not why:
                 why = answers.refused[0]
                 outputs.add("error", **error_output(RuntimeError(why)))
         late = answers.late or answers.waits
-        return Tested(score, outputs.items, why, answers.refused[:5], late, answers.gone)
-
-    def _forget(self, statements: Sequence[ast.stmt]) -> None:
-        """Take away what statements change that have failed, or were not reached: it is half made.
-
-        A loop that ends with an answer's error has counted no mistakes. Data that it only reads
-        stay; who has not written one answer keeps the points of the others.
-        """
-        for kind, name in changed_by(statements, self._functions, self._fills):
-            value = dict.get(self._names, name, Stub)  # of what is not bound nothing is left
-            is_kept = isinstance(value, FunctionType | ModuleType | type | Stub)
-            may_be_filled = isinstance(value, _CONTAINERS) or type(value).__module__ == "__main__"
-            is_half_made = kind in ("binds", "changes") and not is_kept
-            is_half_made |= kind == "fills" and may_be_filled
-            if is_half_made or isinstance(value, Iterator):
-                self._names.pop(name, None)
-                self._names.lost.add(name)
-
-    def _fills(self, function: ast.expr) -> bool:
-        """Return whether a call whose value is thrown away may change its arguments.
-
-        Python's functions may, NumPy's, and those of the cells; ``print`` and assertions do not.
-        """
-        value: Any = dict.get(self._names, base_of(function))
-        name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-        package = str(name).partition(".")[0]
-        is_one = package in ("__main__", "numpy", *sys.stdlib_module_names - {"builtins"})
-        return is_one and "assert" not in ast.unparse(function)
+        doubts = self._doubts.of(body.statements) if score and not has_failed else []
+        said = score, outputs.items, why, answers.refused[:5], late, answers.gone
+        return Tested(*said, doubts=doubts)
 
 
 _BINDS = ("STORE_NAME", "STORE_GLOBAL")
@@ -221,6 +190,14 @@ def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
             inner = dict(reversed(_operations([value]))).items()
             found += [each for each in inner if each[1] == "STORE_GLOBAL"]
     return found
+
+
+def _bound_by(statements: list[ast.stmt]) -> set[str]:
+    """Return the names that statements bind, but for imports and definitions."""
+    code = compile(ast.Module(statements, []), "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    bound = {name for name, operation in _operations([code]) if operation in _BINDS}
+    nodes = chain.from_iterable(map(ast.walk, statements))
+    return bound & {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def _is_no_number(value: Any) -> bool:
