@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,16 +106,18 @@ def test_wasm_gives_same_scores_and_outputs_as_kernel(topic, tmp_path):
             words[name] = re.sub(r"(?s)Why: .*?\n(?=Likely|$)|got = .*", "", words[name])
         return result.scores, words
 
-    # no forger in the quick topic, for requests below are forged
-    kinds, full = {"all correct", "misconception 1", *["forger"] * (topic != "erm")}, set()
+    # in the quick topic one, half of whose answers are right; requests below are forged
+    is_quick = topic == "erm"
+    kinds, full = {"misconception 1", *["all correct", "forger"] * (not is_quick)}, set()
     for student in (each for each in sample_class.STUDENTS if each.kind in kinds):
-        content = sample_class.submission(sheet, student)
+        own = student.filling(sheet) | (dict([*sheet.right.items()][::2]) if is_quick else {})
+        content = sample_class.submission(sheet, replace(student, filling=lambda _, own=own: own))
         expected = graded("kernel", content)
         assert graded("wasm", content) == expected, student.name
         kinds.remove(student.kind)
         full |= {name for name, score in expected[0].items() if score}
     assert not kinds
-    assert len(full) > 10
+    assert len(full) > (4 if is_quick else 10)
 
 
 @pytest.mark.slow
@@ -124,6 +127,7 @@ def test_answers_forge_no_isolated_test_in_wasm(tmp_path):
 
 
 ALONE = "what cannot be interrupted ends alone"  # as a request for ever does, below
+DRAWN = "a figure is drawn"  # matplotlib takes seconds to import
 CELLS = {name: cells(text) for name, text in sections("tables/wasm.txt").items()}
 OPTIONS: dict[str, dict[str, Any]] = {
     "what it writes has limits": {"max_disk": 5_000_000, "max_memory": 2**28},
@@ -132,7 +136,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", slow_but(*(CELLS.keys() - {ALONE}), among=CELLS))
+@pytest.mark.parametrize("name", slow_but(*(CELLS.keys() - {ALONE, DRAWN}), among=CELLS))
 def test_wasm_cell_outputs_match_expected_patterns(tmp_path, monkeypatch, name):
     # nbgrader leaves it behind where a run ends with an exception
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
@@ -375,7 +379,7 @@ def test_random_system_calls_stay_within_the_limits(instance):
     calls = [(str(each.name), len(each.type.params)) for each in machine.module().imports]
     assert len(calls) > 40
     most = 0
-    for _ in range(20_000):
+    for _ in range(6_000):
         name, count = rng.choice(calls)
         memory.write(0, rng.choice([b"a", b"b", b"b/c", b"/a/..", b"\xff"]).ljust(8, b"\0"))
         wasi.call("path_open", 3, 0, 0, 1, 1, 2**6, 0, 0, 2**13)

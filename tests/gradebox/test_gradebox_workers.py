@@ -99,7 +99,7 @@ POINTS = {
     "def g(): return number\nassert g() == 2": 4,
     "import asyncio\nawait asyncio.sleep(0)\nassert number == 2": 4,
     "async def f(): return 3\nawait f()": 3,
-    "%matplotlib inline\nassert number == 2": 4,
+    "%precision 3\nassert number == 2": 4,
     "assert get_ipython() is not None\ndisplay(number)": 4,
     "assert 'number' in globals() and 'other' not in globals()": 4,
     "assert {'number', 'f'} <= set(dir()) and 'other' not in dir()": 4,
