@@ -312,11 +312,6 @@ def test_unsupported_value_is_refused(value, why):
         Writer().write(value)
 
 
-def test_error_inside_a_generator_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        Writer().write(1 // number for number in (1, 0))
-
-
 @pytest.mark.parametrize("item", ["x" * 2**20, bytes(2**20), 1 << 2**23], ids=type)
 def test_oversized_list_is_refused_without_copying(item, monkeypatch):
     monkeypatch.setattr(codec, "BYTES", codec.BYTES // 64)
@@ -349,21 +344,16 @@ DAMAGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("tree", DAMAGED.values(), ids=DAMAGED)
-def test_malformed_tree_raises_damaged(tree):
+def test_malformed_tree_raises_damaged_and_calls_nothing(tree):
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
     with pytest.raises(Damaged):
         Reader([bytes(8), bytes(7), b"", b"x"]).read(tree)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_empty_texts_take_no_memory():
     array = Reader([b""]).read(["array", ["tuple", "<U0", ["tuple", 2**26], BYTES]])
     assert (array.shape, array.nbytes) == ((2**26,), 0)
-
-
-def test_generator_tree_cannot_call_numpy_functions():
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002
-    with pytest.raises(Damaged):
-        Reader([]).read(["Generator", ["dict", "bit_generator", "seed"]])
-    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_total_items_of_a_message_are_limited():
