@@ -93,9 +93,9 @@ def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[A
     the ``events`` by their kinds and cells, and what was ``changed``. Lines ``--- kind`` begin the
     cells: ``answer`` and ``own`` are the student's, the first with ``source`` in its place in the
     instructor's version; ``locked NAME`` and ``test NAME SCORE/POINTS`` are in both. ``shows`` and
-    ``why`` say what the cell above shows, with its streams, and why the test above fails. ``@lines`` and
-    ``@record`` stand for texts above; an answer and a test without a text for those of
-    :data:`SQUARE_OF_G`.
+    ``why`` say what the cell above shows, with its streams, and why the test above fails.
+    ``@lines`` and ``@record`` stand for texts above; an answer and a test without a text for those
+    of :data:`SQUARE_OF_G`.
     """
     for name, named in {"@lines": LINES, "@record": RECORD}.items():
         text = text.replace(name, named)
