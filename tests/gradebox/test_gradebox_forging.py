@@ -13,7 +13,7 @@ import nbformat
 import psutil
 import pytest
 from courses import wait_for_ends, wait_until
-from hostile.tables import LINES, attacked, execute
+from hostile.tables import FIRST, LATER, LINES, TEST, attacked, execute
 from hostile.texts import HERE, sections, split
 from nbformat.v4 import new_code_cell, new_notebook
 from notebooks import CONTEXT, SOON, answer, cell, executed, scores, step, write_source
@@ -40,9 +40,6 @@ def test_an_answer_forges_no_isolated_test(tmp_path):
 
 
 G = "def g(x): return x * x\n"
-FIRST = cell("first", "assert g(2) == 4", 1)
-TEST = cell("test", "assert f(3) == 9", 1)
-LATER = cell("later", "assert g(2) == 4", 1)
 
 
 SENT = sections("tables/sent.txt")

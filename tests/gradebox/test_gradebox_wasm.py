@@ -23,7 +23,7 @@ import platformdirs
 import pytest
 from courses import grade, hand_in, pages, points
 from hang import HANG
-from hostile.tables import attacked
+from hostile.tables import FIRST, LATER, TEST, attacked
 from hostile.texts import cells, lines, sections
 from nbformat.v4 import new_notebook
 from notebooks import SOON, answer, cell, executed, name_of, needs_wasm, shown, step, write_source
@@ -186,7 +186,7 @@ def test_interpreter_image_is_cached_until_files_change(tmp_path, monkeypatch, m
     (tmp_path / "caches").mkdir()
     machine.module()  # before its folder is another one
     monkeypatch.setattr(machine, "folder", lambda: tmp_path / "caches")
-    settings = {"imports": ["counted"], "tests": False, "banned": [], "stubbed": []}
+    settings = {"imports": ["counted", "counted:none"], "tests": False, "banned": [], "stubbed": []}
     counted.write_text("value = 1")
     Template(Modules(), settings)
     monkeypatch.setattr(Instance, "save", lambda *_: pytest.fail("it was made again"))
@@ -234,9 +234,11 @@ def test_import_that_needs_torch_is_refused_in_wasm(tmp_path, monkeypatch, capsy
     (tmp_path / "lib/needing").mkdir(parents=True)
     for name, text in NEEDING.items():
         (tmp_path / f"lib/needing/{name}.py").write_text(text)
+    # an interpreter that there is: one with these modules takes seconds to make
+    made = Wasm(config=OF_ERM["config"])._template(_MODULES, tests=True)
+    monkeypatch.setattr(Wasm, "_template", lambda *_, **__: made)
     monkeypatch.syspath_prepend(tmp_path / "lib")
-    modules = ("needing", "needing:wrapped"), (), (), ""
-    assert Wasm().obstacle(modules, ["numpy", "needing.plain:f", "needing:without"]) == ""
+    assert Wasm().obstacle(_MODULES, ["numpy", "needing.plain:f", "needing:without"]) == ""
     with pytest.raises(NotSealed, match="'wasm': there is no torch"):
         executed(tmp_path, "from needing import wrapped", cell("t", "1", 1), sandbox="wasm")
     none = probe.Survey(Level.NONE, {"namespaces": "no Linux", "landlock": "no Linux"})
@@ -247,10 +249,6 @@ def test_import_that_needs_torch_is_refused_in_wasm(tmp_path, monkeypatch, capsy
     assert cli.main(["check", "toy"]) == 2
     assert re.search("toy: notebooks cannot be .*wasm: there is no torch", capsys.readouterr().err)
 
-
-FIRST = cell("first", "assert g(2) == 4", 1)
-TEST = cell("test", "assert f(3) == 9", 1)
-LATER = cell("later", "assert g(2) == 4", 1)
 
 ODD = [{}, {"output_type": ["x"]}, {"output_type": "stream", "name": "stdout", "text": 7}]
 SHOWN, TESTED = plain(protocol.Shown(ODD, 1)), plain(protocol.Tested(1, []))

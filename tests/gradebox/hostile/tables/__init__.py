@@ -80,6 +80,10 @@ def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
     return {name: tuple(scores[name] for scores in runs) for name in made.names}
 
 
+# what stands around an attack on the answer ``f``
+FIRST = cell("first", "assert g(2) == 4", 1)
+TEST = cell("test", "assert f(3) == 9", 1)
+LATER = cell("later", "assert g(2) == 4", 1)
 LINES = sections("tables/sent.txt")["lines"]
 RECORD = "calls = []\ndef h(x):\n    calls.append(x)\n    return x"
 SQUARE_OF_G = {"answer": "def g(x): return x * x", "test": "assert g(2) == 4"}
