@@ -140,6 +140,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def test_wasm_cell_outputs_match_expected_patterns(tmp_path, monkeypatch, name):
     # nbgrader leaves it behind where a run ends with an exception
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.setattr("gradebox_wasm.files.MAX_FILES", 500)
     numbers = tmp_path / "work/data/numbers.txt"
     numbers.parent.mkdir(parents=True)
     numbers.write_text("1 2 3")
