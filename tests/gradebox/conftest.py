@@ -42,8 +42,10 @@ def fork_servers() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "imported", shared)
+        close = pool.close
+        patch.setattr(pool, "close", lambda: None)  # each run ends its fork servers
         yield
-    pool.close()
+    close()
 
 
 class ExactDeadline(Deadline):
@@ -70,8 +72,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     root = tmp_path_factory.mktemp("released")
     release(root)
-    with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "close", lambda: None)
+    with contextlib.chdir(root):
         cli.main(["check", "toy"])
     return root
 
@@ -82,8 +83,6 @@ def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     root = tmp_path / "course"
     shutil.copytree(released, root)
     monkeypatch.chdir(root)
-    # each run ends its fork servers
-    monkeypatch.setattr(pool, "close", lambda: None)
     return root
 
 

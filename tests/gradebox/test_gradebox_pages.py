@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import random
 import threading
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -24,7 +23,6 @@ from notebooks import answer, cell
 from traitlets.config import Config
 
 from gradebox.feedback.formulas import rendered
-from gradebox.feedback.mathml import mathml
 from gradebox.feedback.page import FeedbackPage, tell_students
 from gradebox.nbgrader.cells import headings
 from gradebox.nbgrader.harmless import MAX_CHARACTERS, Harmless, harmless_html, harmless_markdown
@@ -128,9 +126,9 @@ def test_unbalanced_tags_are_shown_as_text(text):
 
 def test_long_html_gives_output_of_limited_length():
     for text in ("<", "<b ", "<!--", "<style", "<style>", '<td class="row1 ', "<b>", "&#", "!["):
-        many = text * (MAX_CHARACTERS // len(text))
-        assert len(harmless_html(many)) < 8 * MAX_CHARACTERS
-        assert len(harmless_markdown(many)) < 8 * MAX_CHARACTERS
+        many = text * (20_000 // len(text))
+        assert len(harmless_html(many)) < 8 * 20_000
+        assert len(harmless_markdown(many)) < 8 * 20_000
 
 
 PIECES = """< > </ <!-- --> " ' = / script img svg style onerror onload=run() src=x href=
@@ -275,20 +273,6 @@ def test_no_formula_harms_the_page_or_its_making(formulas):
         assert "em" not in attrs.get("width", "") + attrs.get("style", "")
 
 
-FORMULA_PIECES = r"""\frac \sqrt { } ( ) [ ] \left \right \text{ ^ _ & \\ x 1 < > " ' $ \href
-\color{red} \hspace{9em} \begin{array} \end{array} \mathbf \hat \\[ \tag \label{a} # % ~ \
-<script> </math> onclick=run()"""
-
-
-def test_no_formula_becomes_a_tag_that_runs():
-    draw, pieces = random.Random(7), FORMULA_PIECES.split()
-    texts = [" ".join(draw.choices(pieces, k=draw.randrange(13))) for _ in range(300)]
-    formulas = tuple((text, draw.random() < 0.5) for text in texts)
-    converted = mathml(formulas)
-    assert len(converted) == len(formulas)
-    assert not acts("".join(converted))
-
-
 HIDDEN = (
     "assert near(2) == 4\n"
     "### BEGIN HIDDEN TESTS\nassert near(9, seed=731) == 81\n### END HIDDEN TESTS"
@@ -413,7 +397,8 @@ def test_cells_of_one_exercise_share_an_index_row():
 def visits(request: Any, browser: Any, payloads: Any, tmp_path_factory: Any) -> Any:
     """Return what pages with all payloads do in a browser, and one of ours, and who came."""
     folder, (address, heard, cells) = tmp_path_factory.mktemp("pages"), payloads
-    nb = copy.deepcopy(new_notebook(cells=[*chain.from_iterable(cells)]))
+    # the texts of answers are once more what other texts are
+    nb = copy.deepcopy(new_notebook(cells=[*chain.from_iterable((c[0], *c[2:]) for c in cells)]))
     paths = [*written(folder, nb, request.param), folder / "toy.html"]
     locked = f"<img src='http://{address}'>\n\n![x](http://{address})\n\n"
     nb = a_notebook(NEAR, VISIBLE)

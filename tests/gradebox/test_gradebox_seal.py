@@ -342,7 +342,7 @@ def around_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(course / "bin" / "python"))
         patch.setenv("HOME", str(course))
-        made = ForkServer(("numpy",))
+        made = ForkServer()
     yield course, made
     made.close()
 

@@ -293,7 +293,7 @@ REFUSED = {
     "objects": (np.array([Plain()], object), "a Plain"),
     "sparse tensor": (torch.eye(2).to_sparse(), "a tensor"),
     "infinite": (itertools.repeat(1), "a repeat"),
-    "infinite generator": ((number for number in itertools.count()), "more than 1000000 items"),
+    "infinite generator": ((number for number in itertools.count()), "more than 1000 items"),
     "cycle": (CIRCLE, "nested more than 100 deep"),
     "deep list": (nested(10_000), "nested more than 100 deep"),
     "deep tuple": (nested(10_000, tuple), "nested more than 100 deep"),
@@ -301,20 +301,16 @@ REFUSED = {
     "key": ({(1, Plain()): 1}, "a Plain"),
     "derived generator": (OWN_GENERATOR(np.random.PCG64(0)), "an Own"),
     "derived bits": (np.random.Generator(OWN_BITS(0)), "a random generator of a class of its own"),
-    "many items": ([0] * codec.ITEMS, "more than 1000000 items"),
+    "many items": ([0] * 1000, "more than 1000 items"),
     "broadcast": (np.broadcast_to(np.float64(0), (2**15, 2**15)), "an array of 8192 MiB"),
 }
 
 
 @pytest.mark.parametrize(("value", "why"), REFUSED.values(), ids=REFUSED)
-def test_unsupported_value_is_refused(value, why):
+def test_unsupported_value_is_refused(value, why, monkeypatch):
+    monkeypatch.setattr(codec, "ITEMS", 1000)
     with pytest.raises(NotAValue, match=why):
         Writer().write(value)
-
-
-def test_error_inside_a_generator_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        Writer().write(1 // number for number in (1, 0))
 
 
 @pytest.mark.parametrize("item", ["x" * 2**20, bytes(2**20), 1 << 2**23], ids=type)
@@ -349,21 +345,16 @@ DAMAGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("tree", DAMAGED.values(), ids=DAMAGED)
-def test_malformed_tree_raises_damaged(tree):
+def test_malformed_tree_raises_damaged_and_calls_nothing(tree):
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
     with pytest.raises(Damaged):
         Reader([bytes(8), bytes(7), b"", b"x"]).read(tree)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_empty_texts_take_no_memory():
     array = Reader([b""]).read(["array", ["tuple", "<U0", ["tuple", 2**26], BYTES]])
     assert (array.shape, array.nbytes) == ((2**26,), 0)
-
-
-def test_generator_tree_cannot_call_numpy_functions():
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002
-    with pytest.raises(Damaged):
-        Reader([]).read(["Generator", ["dict", "bit_generator", "seed"]])
-    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_total_items_of_a_message_are_limited():

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import platformdirs
 import pytest
 from courses import grade, hand_in, pages, points
 from hang import HANG
-from hostile.tables import attacked
+from hostile.tables import FIRST, LATER, TEST, attacked
 from hostile.texts import cells, lines, sections
 from nbformat.v4 import new_notebook
 from notebooks import SOON, answer, cell, executed, name_of, needs_wasm, shown, step, write_source
@@ -105,16 +106,18 @@ def test_wasm_gives_same_scores_and_outputs_as_kernel(topic, tmp_path):
             words[name] = re.sub(r"(?s)Why: .*?\n(?=Likely|$)|got = .*", "", words[name])
         return result.scores, words
 
-    # no forger in the quick topic, for requests below are forged
-    kinds, full = {"all correct", "misconception 1", *["forger"] * (topic != "erm")}, set()
+    # in the quick topic one, half of whose answers are right; requests below are forged
+    is_quick = topic == "erm"
+    kinds, full = {"misconception 1", *["all correct", "forger"] * (not is_quick)}, set()
     for student in (each for each in sample_class.STUDENTS if each.kind in kinds):
-        content = sample_class.submission(sheet, student)
+        own = student.filling(sheet) | (dict([*sheet.right.items()][::2]) if is_quick else {})
+        content = sample_class.submission(sheet, replace(student, filling=lambda _, own=own: own))
         expected = graded("kernel", content)
         assert graded("wasm", content) == expected, student.name
         kinds.remove(student.kind)
         full |= {name for name, score in expected[0].items() if score}
     assert not kinds
-    assert len(full) > 10
+    assert len(full) > (4 if is_quick else 10)
 
 
 @pytest.mark.slow
@@ -124,6 +127,7 @@ def test_answers_forge_no_isolated_test_in_wasm(tmp_path):
 
 
 ALONE = "what cannot be interrupted ends alone"  # as a request for ever does, below
+DRAWN = "a figure is drawn"  # matplotlib takes seconds to import
 CELLS = {name: cells(text) for name, text in sections("tables/wasm.txt").items()}
 OPTIONS: dict[str, dict[str, Any]] = {
     "what it writes has limits": {"max_disk": 5_000_000, "max_memory": 2**28},
@@ -132,10 +136,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", slow_but(*(CELLS.keys() - {ALONE}), among=CELLS))
+@pytest.mark.parametrize("name", slow_but(*(CELLS.keys() - {ALONE, DRAWN}), among=CELLS))
 def test_wasm_cell_outputs_match_expected_patterns(tmp_path, monkeypatch, name):
     # nbgrader leaves it behind where a run ends with an exception
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.setattr("gradebox_wasm.files.MAX_FILES", 500)
     numbers = tmp_path / "work/data/numbers.txt"
     numbers.parent.mkdir(parents=True)
     numbers.write_text("1 2 3")
@@ -182,7 +187,7 @@ def test_interpreter_image_is_cached_until_files_change(tmp_path, monkeypatch, m
     (tmp_path / "caches").mkdir()
     machine.module()  # before its folder is another one
     monkeypatch.setattr(machine, "folder", lambda: tmp_path / "caches")
-    settings = {"imports": ["counted"], "tests": False, "banned": [], "stubbed": []}
+    settings = {"imports": ["counted", "counted:none"], "tests": False, "banned": [], "stubbed": []}
     counted.write_text("value = 1")
     Template(Modules(), settings)
     monkeypatch.setattr(Instance, "save", lambda *_: pytest.fail("it was made again"))
@@ -230,9 +235,11 @@ def test_import_that_needs_torch_is_refused_in_wasm(tmp_path, monkeypatch, capsy
     (tmp_path / "lib/needing").mkdir(parents=True)
     for name, text in NEEDING.items():
         (tmp_path / f"lib/needing/{name}.py").write_text(text)
+    # an interpreter that there is: one with these modules takes seconds to make
+    made = Wasm(config=OF_ERM["config"])._template(_MODULES, tests=True)
+    monkeypatch.setattr(Wasm, "_template", lambda *_, **__: made)
     monkeypatch.syspath_prepend(tmp_path / "lib")
-    modules = ("needing", "needing:wrapped"), (), (), ""
-    assert Wasm().obstacle(modules, ["numpy", "needing.plain:f", "needing:without"]) == ""
+    assert Wasm().obstacle(_MODULES, ["numpy", "needing.plain:f", "needing:without"]) == ""
     with pytest.raises(NotSealed, match="'wasm': there is no torch"):
         executed(tmp_path, "from needing import wrapped", cell("t", "1", 1), sandbox="wasm")
     none = probe.Survey(Level.NONE, {"namespaces": "no Linux", "landlock": "no Linux"})
@@ -243,10 +250,6 @@ def test_import_that_needs_torch_is_refused_in_wasm(tmp_path, monkeypatch, capsy
     assert cli.main(["check", "toy"]) == 2
     assert re.search("toy: notebooks cannot be .*wasm: there is no torch", capsys.readouterr().err)
 
-
-FIRST = cell("first", "assert g(2) == 4", 1)
-TEST = cell("test", "assert f(3) == 9", 1)
-LATER = cell("later", "assert g(2) == 4", 1)
 
 ODD = [{}, {"output_type": ["x"]}, {"output_type": "stream", "name": "stdout", "text": 7}]
 SHOWN, TESTED = plain(protocol.Shown(ODD, 1)), plain(protocol.Tested(1, []))
@@ -375,7 +378,7 @@ def test_random_system_calls_stay_within_the_limits(instance):
     calls = [(str(each.name), len(each.type.params)) for each in machine.module().imports]
     assert len(calls) > 40
     most = 0
-    for _ in range(20_000):
+    for _ in range(6_000):
         name, count = rng.choice(calls)
         memory.write(0, rng.choice([b"a", b"b", b"b/c", b"/a/..", b"\xff"]).ljust(8, b"\0"))
         wasi.call("path_open", 3, 0, 0, 1, 1, 2**6, 0, 0, 2**13)

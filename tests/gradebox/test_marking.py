@@ -1,9 +1,11 @@
 """The formgrader's page: its script runs, and the mark scheme stands beside the answer alone."""
 
+import os
 import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from bs4 import BeautifulSoup
@@ -13,7 +15,6 @@ from toy_course import make_course
 
 from tools import notebooks
 from tools.classroom import lab
-from tools.layout import Course
 
 pytestmark = pytest.mark.xdist_group("nbgrader")
 
@@ -22,34 +23,27 @@ FORMGRADER = ABOUT | {"submission_id": "1", "assignment_id": "toy", "notebook_id
 STATIC = Path(handlers.static_path)
 
 
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    """Return a course whose question has a mark scheme of two paragraphs with a formula."""
-    made = make_course(tmp_path)
-    source = notebooks.read(made.source("toy"))
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the formgrader's page and a student's, whose answer looks like a mark scheme."""
+    course = make_course(tmp_path_factory.mktemp("marking"))
+    source = notebooks.read(course.source("toy"))
     source.cells[-1].source = (
         "An answer.\n\n### BEGIN MARK SCHEME\nTwo points for $x^2$.\n\n- one for each\n"
         "### END MARK SCHEME\n"
     )
-    made.source("toy").write_bytes(notebooks.to_bytes(source))
-    return made
-
-
-def page(course: Course, monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> str:
-    """Return the page of a student who has answered with something that looks like a scheme."""
-    for name, value in lab.settings(course).items():
-        monkeypatch.setenv(name, value)
+    course.source("toy").write_bytes(notebooks.to_bytes(source))
+    source.cells[-1].source = "```\nnever closed </aside> </div>"
     settings = deepcopy(course.config)
     settings.HTMLExporter.template_name = "formgrade"
     settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
-    answered = notebooks.read(course.source("toy"))
-    answered.cells[-1].source = "```\nnever closed </aside> </div>"
-    text, _ = HTMLExporter(config=settings).from_notebook_node(answered, about)
-    return str(text)
+    with patch.dict(os.environ, lab.settings(course)):
+        exporter = HTMLExporter(config=settings)
+        return [exporter.from_notebook_node(source, about)[0] for about in (FORMGRADER, ABOUT)]
 
 
-def test_the_mark_scheme_stands_beside_the_answer(course, monkeypatch):
-    made = BeautifulSoup(page(course, monkeypatch, FORMGRADER), "html.parser")
+def test_the_mark_scheme_stands_beside_the_answer(pages):
+    made = BeautifulSoup(pages[0], "html.parser")
     [scheme] = made.find_all("aside")
     assert " ".join(scheme.get_text(" ").split()) == (
         "Mark scheme Two points for x 2 . one for each"
@@ -59,12 +53,11 @@ def test_the_mark_scheme_stands_beside_the_answer(course, monkeypatch):
     assert not [tag for tag in made.find_all("script") if "//" in tag.get("src", "")]
 
 
-def test_pages_for_students_have_no_mark_scheme(course, monkeypatch):
-    assert "one for each" not in page(course, monkeypatch, ABOUT)
+def test_pages_for_students_have_no_mark_scheme(pages):
+    assert "one for each" not in pages[1]
 
 
-def test_the_formgrader_starts_without_mathjax(course, monkeypatch, browser):
-    text = page(course, monkeypatch, FORMGRADER)
+def test_the_formgrader_starts_without_mathjax(pages, browser):
     context = browser.new_context()
     opened, errors = context.new_page(), []
     opened.on("pageerror", lambda error: errors.append(str(error)))
@@ -79,7 +72,7 @@ def test_the_formgrader_starts_without_mathjax(course, monkeypatch, browser):
                     "comment": "", "auto_comment": "", "manual_comment": ""}  # fmt: skip
             route.fulfill(json=[name])
         else:
-            route.fulfill(body=text, content_type="text/html; charset=utf-8")
+            route.fulfill(body=pages[0], content_type="text/html; charset=utf-8")
 
     context.route(re.compile(".*"), answer)
     opened.goto("http://localhost/formgrader/submissions/1/")

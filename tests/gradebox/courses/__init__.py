@@ -189,7 +189,6 @@ def a_class(root: Path) -> None:
     """Hand in what a class hands in; only who is late hands in both notebooks."""
     late = hand_in(root, "late", both=True, words="Because.")
     (late / "timestamp.txt").write_text("2026-01-02 01:00:00 UTC")
-    hand_in(root, "blank", None)  # its answer raises an error
     edits = hand_in(root, "edits", "return x", test="print('all is well')")
     own = {"timestamp": "2026-01-01 01:00:00 UTC", "own": "mine", "data": "not the data"}
     for name, text in own.items():

@@ -80,6 +80,10 @@ def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
     return {name: tuple(scores[name] for scores in runs) for name in made.names}
 
 
+# what stands around an attack on the answer ``f``
+FIRST = cell("first", "assert g(2) == 4", 1)
+TEST = cell("test", "assert f(3) == 9", 1)
+LATER = cell("later", "assert g(2) == 4", 1)
 LINES = sections("tables/sent.txt")["lines"]
 RECORD = "calls = []\ndef h(x):\n    calls.append(x)\n    return x"
 SQUARE_OF_G = {"answer": "def g(x): return x * x", "test": "assert g(2) == 4"}
@@ -93,8 +97,9 @@ def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[A
     the ``events`` by their kinds and cells, and what was ``changed``. Lines ``--- kind`` begin the
     cells: ``answer`` and ``own`` are the student's, the first with ``source`` in its place in the
     instructor's version; ``locked NAME`` and ``test NAME SCORE/POINTS`` are in both. ``shows`` and
-    ``why`` say what the cell above shows and why the test above fails. ``@lines`` and ``@record``
-    stand for texts above; an answer and a test without a text for those of :data:`SQUARE_OF_G`.
+    ``why`` say what the cell above shows, with its streams, and why the test above fails.
+    ``@lines`` and ``@record`` stand for texts above; an answer and a test without a text for those
+    of :data:`SQUARE_OF_G`.
     """
     for name, named in {"@lines": LINES, "@record": RECORD}.items():
         text = text.replace(name, named)
@@ -130,7 +135,9 @@ def execute(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[A
         expected[name] = found[name] if text == "any" else text
     for kind, node, text in said:
         name = node.metadata.get("nbgrader", {}).get("grade_id")
-        names = "".join(output.get("ename", "") for output in node.outputs)
+        names = "".join(output.get("ename", output.get("name", "")) for output in node.outputs)
         told = run.reasons.get(name, "") if kind == "why" else shown(node) + names
-        found[kind, text], expected[kind, text] = text if text in told else told, text
+        assert len(told) < 3 * 2**20
+        found[kind, name, text] = text if text in told else told
+        expected[kind, name, text] = text
     return found, expected | {"scores": scores}
