@@ -104,14 +104,9 @@ def grade(arguments: argparse.Namespace) -> int:
         where = f"expected notebooks in {course.submitted('STUDENT')}"
         raise Unready(f"{who} {arguments.assignment!r}; {where}")
     with batch.grading(), contextlib.ExitStack() as stack:
-        jobs, client = arguments.jobs, None
+        run = batch.Batch(course, arguments.jobs or pool.cores(), arguments.resume)
         if arguments.scheduler is not None:
-            client = stack.enter_context(cluster.connected(arguments.scheduler))
-            # twice as many as run, for each of them waits here most of the time
-            jobs = jobs or 2 * sum(client.nthreads().values())
-        run = batch.Batch(course, jobs or pool.cores(), arguments.resume)
-        if client is not None:
-            cluster.take_over(client, run)
+            stack.enter_context(cluster.taken_over(run, arguments.scheduler, arguments.jobs))
         with console.status(TRYING):
             tests = run.tests
         report.warn(console, tests, arguments.assignment)

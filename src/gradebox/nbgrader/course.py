@@ -74,7 +74,8 @@ class Notes(logging.Handler):
 class Chain:
     """nbgrader's preprocessors as an application is configured, in their order."""
 
-    def __init__(self, app: AutogradeApp) -> None:
+    def __init__(self, app: AutogradeApp, assignment: str) -> None:
+        self._assignment = assignment
         # its own: a hook is told the student there, and threads share the application
         self.directory = CourseDirectory(parent=app, root=app.coursedir.root)
         self.converter = Autograde(coursedir=self.directory, parent=app)
@@ -106,20 +107,17 @@ class Chain:
             self.exporter.register_preprocessor(step)
         return list(self.exporter._preprocessors)
 
-    def resources(
-        self, student: str, assignment: str, notebook: str, folder: Path, book: Any
-    ) -> Any:
+    def resources(self, student: str, notebook: str, folder: Path, book: Any) -> Any:
         """Return what nbgrader passes to its preprocessors, with a gradebook that is open."""
-        context = {"student": student, "assignment": assignment, "notebook": notebook}
-        context["db_url"] = self.directory.db_url
-        metadata = {"name": notebook, "path": str(folder)}
+        context = {"student": student, "assignment": self._assignment, "notebook": notebook}
         told: Any = {"unique_key": notebook, "output_files_dir": f"{notebook}_files"}
-        told |= {"nbgrader": context, "metadata": metadata, "gradebook": book}
+        told["nbgrader"] = context | {"db_url": self.directory.db_url}
+        told |= {"metadata": {"name": notebook, "path": str(folder)}, "gradebook": book}
         return self.exporter._init_resources(told)
 
-    def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
+    def hook(self, name: str, student: str, notebooks: list[str]) -> None:
         """Call the function that the configuration gives for before or after a conversion."""
-        self.directory.student_id, self.directory.assignment_id = student, assignment
+        self.directory.student_id, self.directory.assignment_id = student, self._assignment
         self.converter.notebooks = notebooks
         getattr(self.converter, f"run_{name}_convert_hook")()
 
@@ -167,6 +165,7 @@ class Course:
         self.store = self.root / self.gradebox.folder  # where results are kept
         # the sections of the configuration that scores depend on
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
+        self._mine = threading.local()
 
     def submitted(self, student: str) -> Path:
         """Return the folder that a student handed in."""
@@ -187,8 +186,10 @@ class Course:
         return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in patterns))
 
     def chain(self) -> Chain:
-        """Return nbgrader's steps, for the use of one thread."""
-        return Chain(self._app)
+        """Return nbgrader's steps, for the use of this thread."""
+        if not hasattr(self._mine, "chain"):
+            self._mine.chain = Chain(self._app, self.assignment)
+        return self._mine.chain
 
     def release_steps(self) -> list[Any]:
         """Return nbgrader's steps that make a release, up to that which enters it."""
@@ -202,11 +203,6 @@ class Course:
             if name not in ("InstantiateTests", "ComputeChecksums", "CheckCellMetadata"):
                 exporter.register_preprocessor(step)
         return list(exporter._preprocessors)
-
-    def source_files(self, chain: Chain) -> dict[str, Path]:
-        """Return the files that stand beside the instructor's notebooks, by their place."""
-        excluded = chain.converter.exclude_overwriting.get(self.assignment, [])
-        return {n: path for n, path in self.files_in(self.source).items() if n not in excluded}
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""

@@ -162,16 +162,14 @@ class Book(Gradebook):  # type: ignore[misc]
 # --- nbgrader's steps that enter scores
 
 
-def _opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the gradebook that a run has put there, or open it for the step."""
-    book = resources.get("gradebook")
-    return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
-
-
-def _submitted(book: Any, resources: Any) -> Any:
-    """Return the entry of a notebook, which a run has put there, or find it."""
-    place = (resources["nbgrader"][name] for name in ("notebook", "assignment", "student"))
-    return resources.get("submitted") or book.find_submission_notebook(*place)
+@contextlib.contextmanager
+def _entry(resources: Any) -> Iterator[tuple[Any, Any]]:
+    """Give the gradebook and the entry of a notebook, which a run has put there, or find them."""
+    context, book = resources["nbgrader"], resources.get("gradebook")
+    place = (context[name] for name in ("notebook", "assignment", "student"))
+    with contextlib.nullcontext(book) if book else Gradebook(context["db_url"]) as book:
+        yield book, resources.get("submitted") or book.find_submission_notebook(*place)
+        book.db.commit()
 
 
 class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
@@ -181,8 +179,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
         """Ask the course's plugin for the penalty, and enter it."""
         student, notebook = (resources["nbgrader"][name] for name in ("student", "notebook"))
         self.init_plugin()
-        with _opened(resources) as book:
-            entry = _submitted(book, resources)
+        with _entry(resources) as (book, entry):
             late = entry.assignment.total_seconds_late
             entry.late_submission_penalty = penalty = None
             if late > 0:
@@ -196,7 +193,6 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
             if penalty:  # one for each notebook, of those that have points to lose
                 fields = {"points": penalty}
                 self.log.warning(Event("late-penalty", notebook, fields=fields))
-            book.db.commit()
         return nb, resources
 
 
@@ -222,8 +218,7 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Enter the scores of a notebook, and the comments of answers that were left as given."""
         scores = resources.get("gradebox", {}).get("scores", {})
-        with _opened(resources) as book:
-            submitted = _submitted(book, resources)
+        with _entry(resources) as (book, submitted):
             with book.db.no_autoflush:
                 cells = book.db.query(BaseCell.id, BaseCell.name)
                 names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))
@@ -239,5 +234,4 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
                 if is_solution(cell) or is_task(cell):
                     given = not is_task(cell) and of(cell).get("checksum") == compute_checksum(cell)
                     comments[name].auto_comment = NO_ANSWER if given else None
-            book.db.commit()
         return nb, resources

@@ -59,15 +59,19 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         cells = {name: recorded[name] for name in [*source, *recorded] if name in recorded}
         for cell in nb.cells:
             cell.source = _lines(cell.source)
-        released = released_by(self.parent)
+        released, former = released_by(self.parent), book.releases.get(notebook, ())
         given = {name: _lines(released(cell.source)).strip() for name, cell in cells.items()}
         self._disown(nb, cells)
         _adopt(nb, cells, given)
         for cell in nb.cells:
             if name := name_of(cell):
+                handed_in = aspects(cell)
+                before = [each[name] for each in former if name in each and len(former) > 1]
                 for what in _put_back(cell, cells[name], given[name]):
                     verb = "were" if what == "points" else "was"
-                    self.log.warning(Event("changed", "", name, {"what": what, "verb": verb}))
+                    changed = Event("changed", "", name, {"what": what, "verb": verb})
+                    is_old = any(each[what] == handed_in[what] for each in before)
+                    self.log.warning(Event("older") if is_old else changed)
         if source:  # else nobody knows what students were given
             texts = {"", *map(_lines, source_notebook.given_texts(self, assignment, notebook))}
             plain = [c.source for c in nb.cells if c.cell_type == "code" and not name_of(c)]
@@ -213,16 +217,3 @@ def remember(file: Path, sources: Sources, released: Released) -> dict[str, list
 def what_is(cells: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """Return what cells that have a name in nbgrader are, by these names."""
     return {name_of(cell): aspects(cell) for cell in cells if name_of(cell)}
-
-
-def judged(event: Event, releases: list[Any], cells: dict[str, Any]) -> Event:
-    """Return an event, or that the cell which it calls changed is one of an older release.
-
-    ``releases`` are those of the notebook that were seen, ``cells`` those that were handed in.
-    """
-    if event.kind == "changed" and event.cell in cells and len(releases) > 1:
-        what = event.fields["what"]
-        former = [each[event.cell][what] for each in releases if event.cell in each]
-        if cells[event.cell][what] in former:
-            return Event("older", event.notebook)
-    return event
