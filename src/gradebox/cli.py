@@ -101,7 +101,7 @@ def grade(arguments: argparse.Namespace) -> int:
     students = course.students(arguments.student or ())
     if not students:
         who = f"nobody {'of these ' if arguments.student else ''}has handed in"
-        where = f"expected notebooks in {course.submitted('STUDENT')}"
+        where = f"expected notebooks in {course.folder('submitted', 'STUDENT')}"
         raise Unready(f"{who} {arguments.assignment!r}; {where}")
     with batch.grading(), contextlib.ExitStack() as stack:
         run = batch.Batch(course, arguments.jobs or pool.cores(), arguments.resume)

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -123,20 +124,20 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
 
     Each has the ``cells`` that give it points, as nbgrader knows them, and why points are missing.
     """
+
+    def exercise(cell: Any) -> tuple[str, str]:
+        return names[name_of(cell)], "" if is_test(cell) else name_of(cell)
+
     entries: list[Any] = []
-    for cell in nb.cells:
-        name, test = name_of(cell), is_test(cell)
-        if not (of(cell).get("grade") or of(cell).get("task")):
-            continue
-        if not (entries and entries[-1]["title"] == names[name] and test and entries[-1]["test"]):
-            new = {"title": names[name], "test": test, "cells": [], "reason": "", "waits": False}
-            entries.append(new)
-        entry = entries[-1]
-        entry["cells"].append(of(cell))
-        entry["waits"] |= name in waiting
-        entry["reason"] = entry["reason"] or _reason(cell, pattern)
-        lacking = [each for each in entry["cells"] if (each.get("score") or 0) < each.points]
-        entry["link"] = (lacking or entry["cells"])[0]["grade_id"]
+    graded = [cell for cell in nb.cells if of(cell).get("grade") or of(cell).get("task")]
+    for (title, _), group in groupby(graded, exercise):
+        cells = [*group]
+        own = [*map(of, cells)]
+        lacking = [each for each in own if (each.get("score") or 0) < each.points]
+        reason = next(filter(None, (_reason(cell, pattern) for cell in cells)), "")
+        entry = {"title": title, "cells": own, "link": (lacking or own)[0]["grade_id"]}
+        waits = any(name_of(cell) in waiting for cell in cells)
+        entries.append(entry | {"reason": reason, "waits": waits})
     return entries
 
 

@@ -5,10 +5,12 @@ import fnmatch
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -160,23 +162,17 @@ class Course:
         self.directory: CourseDirectory = self._app.coursedir
         self.url, self.course_id = str(self.directory.db_url), str(self.directory.course_id)
         self.root = Path(self.directory.root)
-        self.source = self._path(self.directory.source_directory, ".")  # the instructor's version
+        self.source = self.folder("source", ".")  # the instructor's version
         self.gradebox = Gradebox(parent=self._app)
         self.store = self.root / self.gradebox.folder  # where results are kept
         # the sections of the configuration that scores depend on
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
         self._mine = threading.local()
 
-    def submitted(self, student: str) -> Path:
-        """Return the folder that a student handed in."""
-        return self._path(self.directory.submitted_directory, student)
-
-    def autograded(self, student: str) -> Path:
-        """Return the folder of the graded submission of a student."""
-        return self._path(self.directory.autograded_directory, student)
-
-    def _path(self, step: str, student: str) -> Path:
-        return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
+    def folder(self, step: str, student: str) -> Path:
+        """Return a student's folder in one of nbgrader's steps: ``submitted`` or ``autograded``."""
+        name = getattr(self.directory, f"{step}_directory")
+        return Path(os.path.normpath(self.directory.format_path(name, student, self.assignment)))
 
     def students(self, wildcards: Iterable[str] = ()) -> list[str]:
         """Return who handed in something, sorted; only those wanted, where any are named."""
@@ -206,18 +202,19 @@ class Course:
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
-        ignored, paths = [*self.directory.ignore, "*.ipynb"], list[Path]()
+        patterns, paths = [*self.directory.ignore, "*.ipynb"], list[Path]()
+        is_ignored = re.compile("|".join(map(fnmatch.translate, patterns))).match
         for here, folders, names in os.walk(folder):
-            inside = [*folders, *names]
-            left_out = set[str]().union(*(fnmatch.filter(inside, each) for each in ignored))
-            folders[:] = [name for name in folders if name not in left_out]
-            paths += (Path(here, name) for name in names if name not in left_out)
+            folders[:] = filterfalse(is_ignored, folders)
+            paths += (Path(here, name) for name in filterfalse(is_ignored, names))
         # with the slashes of every other place where files are named, and of other machines
         return {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
 
     def basis(self, chain: Chain, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
-        files = [path for each in self.gradebox.depends for path in _files(self.root / each)]
+        depends = [self.root / name for name in self.gradebox.depends]
+        paths = [path for each in depends for path in (each, *sorted(each.rglob("*")))]
+        files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
         # all of the instructor's files: a dry run has those that no submission gets, too
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
         parts = [
@@ -244,11 +241,6 @@ def packages() -> dict[str, str]:
     folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
     names = [path.stem for paths in folders for path in paths]
     return {name: version for name, _, version in (stem.partition("-") for stem in names)}
-
-
-def _files(dependency: Path) -> list[Path]:
-    paths = [dependency] if dependency.is_file() else sorted(dependency.rglob("*"))
-    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
 
 
 def _name(value: Any) -> str:

@@ -5,7 +5,7 @@ points, such as imports and helpers, run in the student's process and in that of
 """
 
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,21 +109,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
     ) -> Run:
         """Execute all code cells of a notebook, in a folder of its own, with tests as planned."""
-        source, tag = source_of(self, context), self.skip_cells_with_tag
-        tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
-
-        def is_skipped(cell: NotebookNode) -> bool:
-            # a test is executed whatever its tags are; the tags of the instructor's other cells are
-            # those of the source notebook: a student can add a tag to them, or remove it
-            named = source.cells.get(name_of(cell)) if name_of(cell) else cell
-            tags = named.metadata.get("tags") if named else None
-            return not is_test(cell) and tag in (tags or ())
-
-        given = [part for part in source.given if tag not in part.tags]
+        source, tests = source_of(self, context), map(name_of, filter(is_test, nb.cells))
+        given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
         is_isolated = any(plan.get(name, PlannedTest()).way == ISOLATED for name in tests)
         with self._running(folder, context, given, is_isolated) as notebook:
             run = Run(self, notebook, context.get("notebook", ""), plan, source)
-            run.execute(nb, is_skipped)
+            run.execute(nb)
         return run
 
     def _running(
@@ -145,12 +136,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
-        limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
+        limits = {each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)}
         excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
         excluded = excluded.get(assignment, [])
         files = (file for file in source.rglob("*") if file.suffix not in (".ipynb", ".pyc"))
         own = sorted({str(file.relative_to(source)) for file in files}.difference(excluded))
-        begin = Begin(str(folder), environment, level, asdict(limits), [*self.readable], given=own)
+        begin = Begin(str(folder), environment, level, limits, [*self.readable], given=own)
         of_tests = None
         if is_isolated:
             told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}

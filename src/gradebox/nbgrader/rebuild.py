@@ -174,29 +174,24 @@ def _without_outputs(cell: Any) -> None:
 
 def unreleased(course: Course, sources: Sources) -> list[str]:
     """Return the cells of the instructor's version that differ from those in the gradebook."""
-    found = []
+    found, kinds = [], (is_grade, is_solution, is_locked, is_task)
     for path in sorted(course.source.glob("*.ipynb")):
-        if path.stem in sources.notebooks:
-            recorded = sources.cells(path.stem)
-            written = _written(course, path)
-            for name in written.keys() & recorded.keys():
-                # nbgrader writes these tests when it releases them
-                if AUTOMATIC in written[name].source:
-                    written[name].source = recorded[name].source
-            now, then = what_is(written.values()), what_is(recorded.values())
-            found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
+        if path.stem not in sources.notebooks:
+            continue
+        nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        resources = course.chain().resources(".", path.stem, course.source, None)
+        resources["language"] = "python"
+        for step in course.release_steps():
+            nb, resources = step(nb, resources)
+        recorded = sources.cells(path.stem)
+        for cell in nb.cells:
+            # nbgrader writes these tests when it releases them
+            if AUTOMATIC in cell.source and name_of(cell) in recorded:
+                cell.source = recorded[name_of(cell)].source
+        now = what_is(cell for cell in nb.cells if any(kind(cell) for kind in kinds))
+        then = what_is(recorded.values())
+        found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
     return found
-
-
-def _written(course: Course, path: Path) -> dict[str, Any]:
-    nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    context = {"notebook": path.stem, "assignment": course.assignment, "student": "."}
-    resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
-    resources["nbgrader"] = context | {"db_url": course.url}
-    for step in course.release_steps():
-        nb, resources = step(nb, resources)
-    kinds = (is_grade, is_solution, is_locked, is_task)
-    return {name_of(c): c for c in nb.cells if name_of(c) and any(kind(c) for kind in kinds)}
 
 
 def remember(file: Path, sources: Sources, released: Released) -> dict[str, list[Any]]:

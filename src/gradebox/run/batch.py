@@ -155,7 +155,8 @@ class Batch(Executor):
     @cached_property
     def tests(self) -> list[TestRun]:
         """How the tests of the notebooks that anybody handed in run, on own answers."""
-        folders, names = [*map(self.course.submitted, self.course.students())], set[str]()
+        names, students = set[str](), self.course.students()
+        folders = [self.course.folder("submitted", student) for student in students]
         for name in self.sources.notebooks:
             paths = (folder / f"{name}.ipynb" for folder in folders)
             # os.path: a folder that is closed holds nothing
@@ -188,7 +189,8 @@ class Batch(Executor):
                 threads.shutdown(wait=False, cancel_futures=True)
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
-        folder, graded = self.course.submitted(student), self.course.autograded(student)
+        steps = "submitted", "autograded"
+        folder, graded = (self.course.folder(step, student) for step in steps)
         try:
             submission = intake.take(student, folder, self.sources.notebooks, self.course.files_in)
             plan = {name: self._plan.get(name, {}) for name in submission.notebooks}
@@ -253,7 +255,7 @@ class Batch(Executor):
             # nbformat's own writer takes as long as all the scores
             files.write(folder / f"{name}.ipynb", json.dumps(nb, ensure_ascii=False))
         chain.hook("post", student, sorted(notebooks))
-        final = self.course.autograded(student)
+        final = self.course.folder("autograded", student)
         final.parent.mkdir(parents=True, exist_ok=True)
         files.remove(final)
         shutil.move(folder, final)
