@@ -134,7 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gradebox: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on where it stopped.", file=sys.stderr)
-        sys.stderr.flush()
+        print("\nStopped. The same command goes on where it stopped.", file=sys.stderr, flush=True)
         # threads wait for cells that run; nothing is lost when they end with this process
         os._exit(130)

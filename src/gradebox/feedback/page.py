@@ -16,7 +16,6 @@ from typing import Any
 from jinja2 import Environment, MemcachedBytecodeCache
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
-from nbgrader.api import Gradebook
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
@@ -32,7 +31,7 @@ from gradebox.nbgrader.cells import (
     of,
     setting,
 )
-from gradebox.nbgrader.gradebook import NO_ANSWER
+from gradebox.nbgrader.gradebook import NO_ANSWER, entry_of
 from gradebox.nbgrader.names import Absent, absent
 from gradebox.nbgrader.source_notebook import released_by, source_of
 from gradebox.workers.stubs import StudentGone, StudentTimeout
@@ -85,13 +84,12 @@ class FeedbackPage(HTMLExporter):
         hidden = [name_of(c) for c in nb.cells if released(c.source) != c.source.rstrip()]
         names = headings(nb)
         shown = str if self.show_hidden_tests else released
-        context = resources.get("nbgrader", {})
         # where the instructor's version is there, the names that it defines
-        tell_students(nb, shown, source_of(self, context).defined)
+        tell_students(nb, shown, source_of(self, resources.get("nbgrader", {})).defined)
         for cell in filter(is_test, nb.cells):
             cell.source = shown(cell.source)
         resources["gradebox"] = {
-            "entries": _entries(nb, names, _waiting(context), self.reason),
+            "entries": _entries(nb, names, _waiting(resources), self.reason),
             "hidden": [] if self.show_hidden_tests else hidden,
             "no_answer": NO_ANSWER,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
@@ -108,13 +106,11 @@ def points(value: Any) -> str:
     return f"{round(float(value or 0), 2):g}"
 
 
-def _waiting(context: Any) -> set[str]:
+def _waiting(resources: Any) -> set[str]:
     """Return the cells of a submission that nobody has read yet."""
-    if "db_url" not in context:
+    if "db_url" not in resources.get("nbgrader", {}):
         return set()
-    with Gradebook(context["db_url"]) as book:
-        place = (context[name] for name in ("notebook", "assignment", "student"))
-        notebook = book.find_submission_notebook(*place)
+    with entry_of(resources) as (_, notebook):
         unread = (g for g in notebook.grades if g.needs_manual_grade and g.manual_score is None)
         return {grade.name for grade in unread}
 

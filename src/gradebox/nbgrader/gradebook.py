@@ -69,8 +69,7 @@ class Sources:
 
 
 def _cells(notebook: Any) -> dict[str, Any]:
-    of_kind = {kind: getattr(notebook, f"{kind}_cells") for kind in KINDS}
-    named = {kind: {cell.name: cell for cell in cells} for kind, cells in of_kind.items()}
+    named = {kind: {c.name: c for c in getattr(notebook, f"{kind}_cells")} for kind in KINDS}
     points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
     cells = {}
     for cell in notebook.source_cells:
@@ -163,7 +162,7 @@ class Book(Gradebook):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def _entry(resources: Any) -> Iterator[tuple[Any, Any]]:
+def entry_of(resources: Any) -> Iterator[tuple[Any, Any]]:
     """Give the gradebook and the entry of a notebook, which a run has put there, or find them."""
     context, book = resources["nbgrader"], resources.get("gradebook")
     place = (context[name] for name in ("notebook", "assignment", "student"))
@@ -179,7 +178,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
         """Ask the course's plugin for the penalty, and enter it."""
         student, notebook = (resources["nbgrader"][name] for name in ("student", "notebook"))
         self.init_plugin()
-        with _entry(resources) as (book, entry):
+        with entry_of(resources) as (book, entry):
             late = entry.assignment.total_seconds_late
             entry.late_submission_penalty = penalty = None
             if late > 0:
@@ -218,7 +217,7 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Enter the scores of a notebook, and the comments of answers that were left as given."""
         scores = resources.get("gradebox", {}).get("scores", {})
-        with _entry(resources) as (book, submitted):
+        with entry_of(resources) as (book, submitted):
             with book.db.no_autoflush:
                 cells = book.db.query(BaseCell.id, BaseCell.name)
                 names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))

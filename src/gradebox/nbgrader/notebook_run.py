@@ -167,14 +167,14 @@ class Run:
         reaches = {*result.reaches} - self._said
         self.changed += [*result.changed, *sorted(reaches)]
         self.in_process[name] = result.score
-        counts = not is_asked_again or self._compare(cell, result, late)
-        if counts:
-            self.scores[name] = result.score
-            usual = {part for how in self._plan.values() for part in how.usual}
-            if changed := [part for part in result.changed if part not in usual]:
-                self._tell("tampering", name, what=", ".join(changed[:5]))
-            elif result.score and (found := self._reaches | reaches - usual):
-                self._tell("reaches", name, what=", ".join(sorted(found)[:5]))
+        if is_asked_again and not self._compare(cell, result, late):
+            return
+        self.scores[name] = result.score
+        usual = {part for how in self._plan.values() for part in how.usual}
+        if changed := [part for part in result.changed if part not in usual]:
+            self._tell("tampering", name, what=", ".join(changed[:5]))
+        elif result.score and (found := self._reaches | reaches - usual):
+            self._tell("reaches", name, what=", ".join(sorted(found)[:5]))
         if not is_asked_again:
             self.reasons |= {name: result.error} if result.error else {}
             self._keep(cell, result.outputs, late=late, what="a test cell")

@@ -78,7 +78,13 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
             if number := sum(text.strip() not in texts for text in plain):
                 self.log.warning(Event("added", fields={"number": number}))
             _take_up(nb, cells, texts)
-        self._order(nb, list(cells))
+        # all of the instructor's in order, into the places that they have together
+        named = {name_of(cell): cell for cell in nb.cells if name_of(cell)}
+        ordered = [named[name] for name in cells if name in named]
+        if ordered != [*named.values()]:
+            self.log.warning(Event("order"))
+        of_course = iter(ordered)
+        nb.cells = [next(of_course) if name_of(cell) else cell for cell in nb.cells]
         position, names = 0, [name_of(cell) for cell in nb.cells]
         for name, cell in cells.items():  # each after the cell that it follows there
             if name not in names:
@@ -97,15 +103,6 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
                 found.add(name)
             elif cell.metadata.pop("nbgrader", None) is not None and name:
                 self.log.warning(Event("twice" if name in names else "foreign", "", name))
-
-    def _order(self, nb: Any, order: list[str]) -> None:
-        """Put the instructor's cells in order, into the places that they have together."""
-        cells = [cell for cell in nb.cells if name_of(cell)]
-        ordered = sorted(cells, key=lambda cell: order.index(name_of(cell)))
-        if ordered != cells:
-            self.log.warning(Event("order"))
-            of_course = iter(ordered)
-            nb.cells = [next(of_course) if name_of(cell) else cell for cell in nb.cells]
 
     def _missing(self, name: str, cell: Any) -> Any:
         notice = self.missing_cell_notification.format(cell_id=name)
