@@ -72,10 +72,9 @@ def _built(order: bytes) -> Executor:
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))
     atexit.register(remove, root)
     write_files(texts, root / "source" / assignment)
-    config = Config(config)
-    config.CourseDirectory.source_directory = "source"
-    config.CourseDirectory.ignore = ignored
-    config.CourseDirectory.db_url = "sqlite://"  # a worker never opens the gradebook
+    directory = {"source_directory": "source", "ignore": ignored}
+    directory["db_url"] = "sqlite://"  # a worker never opens the gradebook
+    config = Config(config | {"CourseDirectory": directory})
     return Executor(Course(root, assignment, config=config), sources)
 
 

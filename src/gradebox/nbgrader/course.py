@@ -217,16 +217,10 @@ class Course:
         files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
         # all of the instructor's files: a dry run has those that no submission gets, too
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
-        parts = [
-            str(VERSION),
-            sys.version,
-            self.assignment,
-            sources,
-            json.dumps(self.config, sort_keys=True, default=_name),
-            *(_name(type(step)) for step in [*chain.before, chain.execute, *chain.after]),
-            *settings(chain.execute),
-            json.dumps(packages(), sort_keys=True),
-        ]
+        config = json.dumps(self.config, sort_keys=True, default=_name)
+        steps = [_name(type(step)) for step in [*chain.before, chain.execute, *chain.after]]
+        parts = [str(VERSION), sys.version, self.assignment, sources, config, *steps]
+        parts += [*settings(chain.execute), json.dumps(packages(), sort_keys=True)]
         contents = (part for path in files for part in (path.name, path.read_bytes()))
         return digest([*parts, *contents])
 

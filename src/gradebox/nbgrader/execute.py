@@ -23,7 +23,7 @@ from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.notebook import running
-from gradebox.workers.protocol import Begin, Given
+from gradebox.workers.protocol import Begin
 
 PLACE = "'{assignment}' in it stands for the assignment."
 
@@ -109,17 +109,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
     ) -> Run:
         """Execute all code cells of a notebook, in a folder of its own, with tests as planned."""
-        source, tests = source_of(self, context), map(name_of, filter(is_test, nb.cells))
-        given = [part for part in source.given if self.skip_cells_with_tag not in part.tags]
-        is_isolated = any(plan.get(name, PlannedTest()).way == ISOLATED for name in tests)
-        with self._running(folder, context, given, is_isolated) as notebook:
-            run = Run(self, notebook, context.get("notebook", ""), plan, source)
-            run.execute(nb)
-        return run
-
-    def _running(
-        self, folder: Path, context: dict[str, Any], given: list[Given], is_isolated: bool
-    ) -> Any:
         name, assignment = context.get("notebook", ""), context.get("assignment", "")
         source = source_folder(self, assignment)
         imports = [*self.imports, *pool.imported(source)]
@@ -142,12 +131,19 @@ class WarmExecute(Execute):  # type: ignore[misc]
         files = (file for file in source.rglob("*") if file.suffix not in (".ipynb", ".pyc"))
         own = sorted({str(file.relative_to(source)) for file in files}.difference(excluded))
         begin = Begin(str(folder), environment, level, limits, [*self.readable], given=own)
-        of_tests = None
-        if is_isolated:
+        of_tests, tests = None, map(name_of, filter(is_test, nb.cells))
+        if any(plan.get(test, PlannedTest()).way == ISOLATED for test in tests):
             told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
             told |= {"folder": str(source if source.is_dir() else folder)}
             of_tests = replace(begin, excluded=excluded, **told)
+        instructions = source_of(self, context)
+        given = [each for each in instructions.given if self.skip_cells_with_tag not in each.tags]
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
-        if not isinstance(sandbox, Level):
-            return sandbox.running(modules, begin, of_tests, **options)
-        return running(pool.server(modules), begin, of_tests, **options)
+        if isinstance(sandbox, Level):
+            processes: Any = running(pool.server(modules), begin, of_tests, **options)
+        else:
+            processes = sandbox.running(modules, begin, of_tests, **options)
+        with processes as notebook:
+            run = Run(self, notebook, name, plan, instructions)
+            run.execute(nb)
+        return run

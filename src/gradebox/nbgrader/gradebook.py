@@ -190,8 +190,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
                     penalty = self._check_late_penalty(entry, penalty)
             entry.late_submission_penalty = penalty
             if penalty:  # one for each notebook, of those that have points to lose
-                fields = {"points": penalty}
-                self.log.warning(Event("late-penalty", notebook, fields=fields))
+                self.log.warning(Event("late-penalty", notebook, fields={"points": penalty}))
         return nb, resources
 
 

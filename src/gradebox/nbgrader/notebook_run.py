@@ -91,9 +91,6 @@ class Run:
                 self._tell("borrowed", each.cell, name=each.name, test=each.test)
         for cell in self._in_turn():
             self._test(cell)
-        for name in self._refused:
-            if self._how(name).again and name not in self.in_process:  # it has ended meanwhile
-                self._not_a_value(name)
         for lack in absent(nb, self._source.defined).values():
             if lack.guess and not lack.failed:
                 self._tell("renamed", what=lack.kind, name=lack.name, guess=lack.guess)
@@ -163,6 +160,8 @@ class Run:
             if not is_asked_again:
                 self._has_ended(cell, ended, "a test")
                 self.in_process[name] = self.scores[name] = 0.0
+            elif name in self._refused:
+                self._not_a_value(name)
             return
         reaches = {*result.reaches} - self._said
         self.changed += [*result.changed, *sorted(reaches)]

@@ -165,15 +165,11 @@ class Batch(Executor):
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
-        self._plan = planned(self.tests)
-        with (
-            alone(self.course.store),
-            autograding(),
-            contextlib.closing(Book(self.course.url, self.course.course_id)) as book,
-        ):
+        self._plan, course = planned(self.tests), self.course
+        with alone(course.store), autograding(), Book(course.url, course.course_id) as book:
             threads = ThreadPoolExecutor(self.jobs)
             try:
-                marks, waiting = book.marks(self.course.assignment), iter(students)
+                marks, waiting = book.marks(course.assignment), iter(students)
                 running: set[Future[_Executed | Outcome]] = set()
                 # a few ahead, not the whole class: memory does not grow with it
                 while running := running | {
@@ -206,7 +202,7 @@ class Batch(Executor):
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
         handed_in, mark, result = executed
-        student = handed_in.student
+        student, assignment = handed_in.student, self.course.assignment
         try:
             with self.course.notes.gather() as events, _workplace(self.course) as scratch:
                 folder = scratch / "files"  # the scratch folder itself is closed for others
@@ -216,7 +212,14 @@ class Batch(Executor):
                 fields = {"timestamp": moments.read(time)} if time.exists() else {}
                 missing = sorted(self.sources.notebooks.keys() - result.notebooks.keys())
                 with book.transaction():
-                    submission = self._enter(book, student, missing, fields)
+                    if not self._writer.converter.create_student:
+                        book.find_student(student)
+                    book.update_or_create_student(student)
+                    submission = book.update_or_create_submission(assignment, student, **fields)
+                    for name in missing:  # it has no points
+                        entry = book.find_submission_notebook(name, assignment, student)
+                        for grade in entry.grades:
+                            grade.auto_score, grade.needs_manual_grade = 0, False
                     # before the mark: a run killed in between finds none, and writes all again
                     self._write(book, submission, result.notebooks, folder)
                     found = [*result.events, *events]
@@ -226,18 +229,6 @@ class Batch(Executor):
             return Outcome(student, "graded", tuple(found))
         except Exception as error:
             return _failed(student, error, False)
-
-    def _enter(self, book: Book, student: str, missing: list[str], fields: Any) -> Any:
-        """Enter the submission into the gradebook; a notebook that is missing has no points."""
-        if not self._writer.converter.create_student:
-            book.find_student(student)
-        book.update_or_create_student(student)
-        assignment = self.course.assignment
-        submission = book.update_or_create_submission(assignment, student, **fields)
-        for name in missing:
-            for grade in book.find_submission_notebook(name, assignment, student).grades:
-                grade.auto_score, grade.needs_manual_grade = 0, False
-        return submission
 
     def _write(self, book: Book, submission: Any, notebooks: Any, folder: Path) -> None:
         chain, student = self._writer, submission.student.id
