@@ -15,22 +15,14 @@ from typing import Any
 
 from jinja2 import Environment, MemcachedBytecodeCache
 from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import strip_ansi
 from nbconvert.preprocessors import Preprocessor
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
-from gradebox.nbgrader.cells import (
-    COLORS,
-    error_text,
-    errors,
-    headings,
-    is_test,
-    name_of,
-    of,
-    setting,
-)
+from gradebox.nbgrader.cells import error_text, errors, headings, is_test, name_of, of, setting
 from gradebox.nbgrader.gradebook import NO_ANSWER, entry_of
 from gradebox.nbgrader.names import Absent, absent
 from gradebox.nbgrader.source_notebook import released_by, source_of
@@ -170,7 +162,7 @@ def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str
     for cell in nb.cells:
         for output in errors(cell):
             shown = "\n".join(map(str, output.get("traceback", []))).splitlines()
-            lines = [COLORS.sub("", line) for line in shown]
+            lines = [*map(strip_ansi, shown)]
             name = name_of(cell)
             if not is_test(cell):
                 lines = _without_files(shown)
@@ -211,7 +203,7 @@ def _without_files(traceback: Sequence[str]) -> list[str]:
     lines: list[str] = []
     in_file = False
     for line in traceback:
-        plain = COLORS.sub("", line)
+        plain = strip_ansi(line)  # type: ignore[no-untyped-call]
         if (frame := _FRAME.match(plain)) or not plain.strip() or _ERROR.match(plain):
             in_file = bool(frame and not frame["cell"])
         if not in_file and (plain.strip() or (lines and lines[-1].strip())):
