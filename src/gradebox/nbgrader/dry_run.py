@@ -33,11 +33,10 @@ def dry_run(
     execute: Any, source: Path, assignment: str, jobs: int = 1, notebook: str = "*"
 ) -> list[TestRun]:
     """Run the tests of an assignment, or one notebook, on its own answers and without answers."""
-    runs: list[TestRun] = []
+    paths = sorted(source.glob(f"{notebook}.ipynb"))
     with ThreadPoolExecutor(jobs) as processors:
-        for path in sorted(source.glob(f"{notebook}.ipynb")):
-            runs += _Notebook(execute, path, assignment, processors).runs()
-    return runs
+        found = [_Notebook(execute, path, assignment, processors) for path in paths]
+        return [run for each in found for run in each.runs()]
 
 
 def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[TestRun]:

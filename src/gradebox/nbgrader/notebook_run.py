@@ -166,8 +166,17 @@ class Run:
         reaches = {*result.reaches} - self._said
         self.changed += [*result.changed, *sorted(reaches)]
         self.in_process[name] = result.score
-        if is_asked_again and not self._compare(cell, result, late):
-            return
+        if is_asked_again:  # nothing that it shows is kept: its hidden lines could be read in it
+            if name not in self._refused:
+                if result.score < self.scores[name]:
+                    self._tell("fails-in-process", name, why=late or result.error)
+                return
+            in_process = "the points are those of the test in the student's process"
+            self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
+            if self._plays_along:
+                return
+            if result.score == points_of(cell):
+                cell.outputs = []
         self.scores[name] = result.score
         usual = {part for how in self._plan.values() for part in how.usual}
         if changed := [part for part in result.changed if part not in usual]:
@@ -177,22 +186,6 @@ class Run:
         if not is_asked_again:
             self.reasons |= {name: result.error} if result.error else {}
             self._keep(cell, result.outputs, late=late, what="a test cell")
-
-    def _compare(self, cell: NotebookNode, result: Tested, late: str) -> bool:
-        """Return whether the score in the student's process counts for an isolated test.
-
-        Nothing that it shows there is kept: its hidden lines could be read in it.
-        """
-        name = name_of(cell)
-        if name not in self._refused:
-            if result.score < self.scores[name]:
-                self._tell("fails-in-process", name, why=late or result.error)
-            return False
-        in_process = "the points are those of the test in the student's process"
-        self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
-        if result.score == points_of(cell) and not self._plays_along:
-            cell.outputs = []
-        return not self._plays_along
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         name = name_of(cell)
