@@ -29,14 +29,10 @@ from gradebox.nbgrader.source_notebook import AUTOMATIC, instructions, released_
 from gradebox.workers.syntax import PYTHONS, body_of
 
 
-def dry_run(
-    execute: Any, source: Path, assignment: str, jobs: int = 1, notebook: str = "*"
-) -> list[TestRun]:
-    """Run the tests of an assignment, or one notebook, on its own answers and without answers."""
-    paths = sorted(source.glob(f"{notebook}.ipynb"))
+def dry_run(execute: Any, notebook: Path, assignment: str, jobs: int = 1) -> list[TestRun]:
+    """Run the tests of a notebook on its own answers and without answers."""
     with ThreadPoolExecutor(jobs) as processors:
-        found = [_Notebook(execute, path, assignment, processors) for path in paths]
-        return [run for each in found for run in each.runs()]
+        return _Notebook(execute, notebook, assignment, processors).runs()
 
 
 def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[TestRun]:
@@ -58,7 +54,8 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     stamps = [f"{path} {path.stat().st_mtime_ns}" for path in files]
     key = digest([assignment, *stamps, *settings(execute)])
     if key not in _REMEMBERED:
-        _REMEMBERED[key] = dry_run(execute, source, assignment)
+        notebooks = sorted(source.glob("*.ipynb"))
+        _REMEMBERED[key] = [r for each in notebooks for r in dry_run(execute, each, assignment)]
     return _REMEMBERED[key]
 
 

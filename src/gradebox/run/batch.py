@@ -6,7 +6,6 @@ stopped.
 """
 
 import contextlib
-import glob
 import json
 import os
 import shutil
@@ -93,10 +92,10 @@ class Executor:
         folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
         runs: list[TestRun] = []
         with autograding():
-            for name in sorted(path.stem for path in course.source.glob("*.ipynb")):
-                if names is None or name in names:
-                    of = chain.execute, course.source, course.assignment, jobs, glob.escape(name)
-                    runs += kept(folder / f"{name}.json", basis, partial(dry_run, *of))
+            for path in sorted(course.source.glob("*.ipynb")):
+                if names is None or path.stem in names:
+                    find_out = partial(dry_run, chain.execute, path, course.assignment, jobs)
+                    runs += kept(folder / f"{path.stem}.json", basis, find_out)
         return runs
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
