@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,8 @@ class Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Gather one event."""
         if hasattr(self._mine, "events"):
-            event: Any = record.msg
-            if not isinstance(event, Event):
-                event = Event("message", fields={"text": record.getMessage()})
-            self._mine.events.append(event)
+            told = Event("message", fields={"text": record.getMessage()})
+            self._mine.events.append(record.msg if isinstance(record.msg, Event) else told)
 
     @contextlib.contextmanager
     def gather(self) -> Iterator[list[Event]]:
@@ -80,12 +78,11 @@ class Chain:
         self._assignment = assignment
         # its own: a hook is told the student there, and threads share the application
         self.directory = CourseDirectory(parent=app, root=app.coursedir.root)
-        self.converter = Autograde(coursedir=self.directory, parent=app)
-        exporter_class = self.converter.exporter_class
+        converter = self.converter = Autograde(coursedir=self.directory, parent=app)
         # both: an exporter takes no configuration from its parent
-        self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
-        self.sanitize = self._make(self.converter.sanitize_preprocessors)
-        steps = self._make(self.converter.autograde_preprocessors)
+        self.exporter = converter.exporter_class(parent=converter, config=converter.config)
+        self.sanitize = self._make(converter.sanitize_preprocessors)
+        steps = self._make(converter.autograde_preprocessors)
         places = [n for n, step in enumerate(steps) if isinstance(step, preprocessors.Execute)]
         if len(places) != 1:
             expected = "one step that executes in c.Autograde.autograde_preprocessors"
@@ -174,12 +171,11 @@ class Course:
         name = getattr(self.directory, f"{step}_directory")
         return Path(os.path.normpath(self.directory.format_path(name, student, self.assignment)))
 
-    def students(self, wildcards: Iterable[str] = ()) -> list[str]:
-        """Return who handed in something, sorted; only those wanted, where any are named."""
+    def students(self, wildcards: Collection[str] = ("*",)) -> list[str]:
+        """Return who handed in something, sorted, of those whose names match."""
         found = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
         names = found.keys() - self.directory.student_id_exclude.split(",")
-        patterns = [*wildcards] or ["*"]
-        return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in patterns))
+        return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in wildcards))
 
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of this thread."""

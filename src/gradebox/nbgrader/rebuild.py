@@ -67,7 +67,7 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
             if name := name_of(cell):
                 handed_in = aspects(cell)
                 before = [each[name] for each in former if name in each and len(former) > 1]
-                for what in _put_back(cell, cells[name], given[name]):
+                for what in _put_back(cell, handed_in, cells[name], given[name]):
                     verb = "were" if what == "points" else "was"
                     changed = Event("changed", "", name, {"what": what, "verb": verb})
                     is_old = any(each[what] == handed_in[what] for each in before)
@@ -139,9 +139,9 @@ def _take_up(nb: Any, cells: Cells, given: Collection[str]) -> None:
             answer |= {"source": below.source, "attachments": below.get("attachments", {})}
 
 
-def _put_back(cell: Any, original: Any, given: str) -> list[str]:
+def _put_back(cell: Any, old: dict[str, Any], original: Any, given: str) -> list[str]:
     """Make of a cell what the instructor's is, of a locked one its text, too; say what was not."""
-    old, new, metadata = aspects(cell), aspects(original), of(original)
+    new, metadata = aspects(original), of(original)
     # nbgrader locks tests, and no answer, whatever their metadata say
     told = ["type", "kind"] + ["lock"] * (not (metadata["grade"] or metadata["solution"]))
     told += ["points"] * ("points" in metadata)
