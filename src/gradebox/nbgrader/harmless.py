@@ -66,21 +66,19 @@ def harmless_html(text: str) -> str:
         *pieces, rest = text.split(end)
         halves = [piece.partition(begin) for piece in pieces]
         text = "".join(shown + ("" if opening else end) for shown, opening, _ in halves) + rest
-    opened: list[str] = []
-    balanced = True
+    opened: list[str] = []  # and what closes nothing, which no tag takes away again
 
     def kept(match: re.Match[str]) -> str:
-        nonlocal balanced
         name = match[2]
         if name and name not in _VOID:
-            if match[1]:
-                balanced = balanced and bool(opened) and opened.pop() == name
+            if match[1] and opened[-1:] == [name]:
+                opened.pop()
             else:
-                opened.append(name)
+                opened.append(match[1] + name)
         return match[0] if name else _escaped(match[0])
 
     cleaned = _TAG.sub(kept, text)
-    return cleaned if balanced and not opened else _escaped(text)
+    return _escaped(text) if opened else cleaned
 
 
 def _escaped(text: str) -> str:

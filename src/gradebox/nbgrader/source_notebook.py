@@ -160,14 +160,9 @@ def _parts(cell: Any) -> Iterator[_Part]:
 def _imports(source: str) -> list[str]:
     """Return the imports of a statement, but for those in functions and classes."""
     nodes: list[ast.AST] = [parse(body_of(source))]
-    found = []
-    while nodes:
-        node = nodes.pop(0)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append(ast.unparse(node))
-        elif not isinstance(node, _DEFINITIONS):
-            nodes += ast.iter_child_nodes(node)
-    return found
+    for node in nodes:  # which grow meanwhile
+        nodes += () if isinstance(node, _DEFINITIONS) else ast.iter_child_nodes(node)
+    return [ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _left_out(parts: list[_Part], needed: set[str]) -> set[_Part]:
