@@ -51,9 +51,7 @@ class Gradebox(LoggingConfigurable):
 class Notes(logging.Handler):
     """Gathers what happens to submissions, for each thread its own; and what nbgrader warns of."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._mine = threading.local()
+    _mine = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Gather one event."""
@@ -128,7 +126,7 @@ class Course:
     is not given is read from the folder.
     """
 
-    notes = Notes()
+    notes = Notes(logging.WARNING)
 
     def __init__(
         self,

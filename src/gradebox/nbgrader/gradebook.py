@@ -16,7 +16,6 @@ from nbformat import from_dict
 from nbgrader.api import BaseCell, Grade, Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from gradebox.events import Event
 from gradebox.files import digest
@@ -82,13 +81,6 @@ def _cells(notebook: Any) -> dict[str, Any]:
     return cells
 
 
-class _Held(Session):
-    """A session in which commits wait for the end of the submission."""
-
-    def commit(self) -> None:
-        """Keep the transaction open: changes are written together, before anything is read."""
-
-
 class Book(Gradebook):  # type: ignore[misc]
     """The gradebook of the one who writes: one transaction for each submission."""
 
@@ -97,7 +89,8 @@ class Book(Gradebook):  # type: ignore[misc]
     def __init__(self, url: str, course_id: str = "") -> None:
         super().__init__(url, course_id)
         self.db.remove()
-        self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
+        # commits wait for the end of the submission: changes are written together
+        self.db.commit = lambda: None
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -111,7 +104,7 @@ class Book(Gradebook):  # type: ignore[misc]
 
     def settle(self) -> None:
         """Write what was changed, so that others see it who open the gradebook."""
-        Session.commit(self.db())
+        self.db().commit()
 
     def add_submission(self, assignment: str, student: str, **more: Any) -> Any:
         """Add a submission, and ask nothing of the database while it is half made."""
