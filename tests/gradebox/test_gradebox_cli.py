@@ -390,7 +390,7 @@ def test_invalid_grade_calls_fail_without_traceback(course, capsys):
 def test_the_configuration_reaches_every_step(course):
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.WarmExecute.imports = ["json"]\nc.LimitOutput.max_lines = 7\n')
-    chain = Course(course, "toy", 3).chain()
+    chain = Course(course, "toy", 3).chain
     assert (chain.execute.imports, chain.execute.timeout) == (["json"], 3)
     assert [step.max_lines for step in chain.after if hasattr(step, "max_lines")] == [7]
 
@@ -405,7 +405,7 @@ def test_changed_course_file_changes_the_grading_basis(course):
     opened = Course(course, "toy")
 
     def basis() -> str:
-        return opened.basis(opened.chain(), "")
+        return opened.basis("")
 
     found = {basis(), basis()}
     assert len(found) == 1

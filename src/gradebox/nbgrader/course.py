@@ -69,8 +69,8 @@ class Notes(logging.Handler):
             del self._mine.events
 
 
-class Chain:
-    """nbgrader's preprocessors as an application is configured, in their order."""
+class Chain(threading.local):
+    """nbgrader's preprocessors as an application is configured, in order; each thread has its own."""
 
     def __init__(self, app: AutogradeApp, assignment: str) -> None:
         self._assignment = assignment
@@ -162,7 +162,7 @@ class Course:
         self.store = self.root / self.gradebox.folder  # where results are kept
         # the sections of the configuration that scores depend on
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
-        self._mine = threading.local()
+        self.chain = Chain(self._app, assignment)  # nbgrader's steps
 
     def folder(self, step: str, student: str) -> Path:
         """Return a student's folder in one of nbgrader's steps: ``submitted`` or ``autograded``."""
@@ -174,12 +174,6 @@ class Course:
         found = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
         names = found.keys() - self.directory.student_id_exclude.split(",")
         return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in wildcards))
-
-    def chain(self) -> Chain:
-        """Return nbgrader's steps, for the use of this thread."""
-        if not hasattr(self._mine, "chain"):
-            self._mine.chain = Chain(self._app, self.assignment)
-        return self._mine.chain
 
     def release_steps(self) -> list[Any]:
         """Return nbgrader's steps that make a release, up to that which enters it."""
@@ -204,8 +198,9 @@ class Course:
         # with the slashes of every other place where files are named, and of other machines
         return {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
 
-    def basis(self, chain: Chain, sources: str) -> str:
+    def basis(self, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
+        chain = self.chain
         depends = [self.root / name for name in self.gradebox.depends]
         paths = [path for each in depends for path in (each, *sorted(each.rglob("*")))]
         files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]

@@ -176,7 +176,7 @@ def unreleased(course: Course, sources: Sources) -> list[str]:
         if path.stem not in sources.notebooks:
             continue
         nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        resources = course.chain().resources(".", path.stem, course.source, None)
+        resources = course.chain.resources(".", path.stem, course.source, None)
         resources["language"] = "python"
         for step in course.release_steps():
             nb, resources = step(nb, resources)

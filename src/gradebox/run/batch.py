@@ -79,17 +79,17 @@ class Executor:
 
     def __init__(self, course: Course, sources: Any = None) -> None:
         self.course, self.sources = course, sources
-        excluded = course.chain().converter.exclude_overwriting.get(course.assignment, [])
+        excluded = course.chain.converter.exclude_overwriting.get(course.assignment, [])
         files = course.files_in(course.source).items()
         # those of the instructor's that take the places of a student's
         self._masters = {name: path for name, path in files if name not in excluded}
 
     def dry_run(self, jobs: int = 1, names: Collection[str] | None = None) -> list[TestRun]:
         """Find out how the tests of all notebooks run, or of those named, once for each version."""
-        course, chain = self.course, self.course.chain()
+        course, chain = self.course, self.course.chain
         if not isinstance(chain.execute, WarmExecute):
             return []
-        folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
+        folder, basis = course.store / "dry-run" / course.assignment, course.basis("")
         runs: list[TestRun] = []
         with autograding():
             for path in sorted(course.source.glob("*.ipynb")):
@@ -100,7 +100,7 @@ class Executor:
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
-        chain, student = self.course.chain(), submission.student
+        chain, student = self.course.chain, submission.student
         chain.execute.plan = plan
         with _workplace(self.course) as folder, self.course.notes.gather() as events:
             files.write_files({**submission.files, **self._masters}, folder)
@@ -146,10 +146,10 @@ class Batch(Executor):
             why = f"cell {', '.join(cells[:5])} differs from the released one; run"
             raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}")
         super().__init__(course, sources)
-        self.jobs, self.resume, self._writer = jobs, resume, course.chain()
+        self.jobs, self.resume = jobs, resume
         seen = course.store / "releases" / f"{course.assignment}.json"
-        sources.releases |= remember(seen, sources, released_by(self._writer.exporter))
-        self._basis = course.basis(self._writer, json.dumps(sources.notebooks, sort_keys=True))
+        sources.releases |= remember(seen, sources, released_by(course.chain.exporter))
+        self._basis = course.basis(json.dumps(sources.notebooks, sort_keys=True))
 
     @cached_property
     def tests(self) -> list[TestRun]:
@@ -211,7 +211,7 @@ class Batch(Executor):
                 fields = {"timestamp": moments.read(time)} if time.exists() else {}
                 missing = sorted(self.sources.notebooks.keys() - result.notebooks.keys())
                 with book.transaction():
-                    if not self._writer.converter.create_student:
+                    if not self.course.chain.converter.create_student:
                         book.find_student(student)
                     book.update_or_create_student(student)
                     submission = book.update_or_create_submission(assignment, student, **fields)
@@ -230,7 +230,7 @@ class Batch(Executor):
             return _failed(student, error, False)
 
     def _write(self, book: Book, submission: Any, notebooks: Any, folder: Path) -> None:
-        chain, student = self._writer, submission.student.id
+        chain, student = self.course.chain, submission.student.id
         entries = {entry.name: entry for entry in submission.notebooks}
         for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(student, name, folder, book)
