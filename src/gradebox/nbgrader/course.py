@@ -70,7 +70,7 @@ class Notes(logging.Handler):
 
 
 class Chain(threading.local):
-    """nbgrader's preprocessors as an application is configured, in order; each thread has its own."""
+    """nbgrader's steps as an application is configured, in their order; each thread has its own."""
 
     def __init__(self, app: AutogradeApp, assignment: str) -> None:
         self._assignment = assignment
