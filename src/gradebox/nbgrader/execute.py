@@ -133,9 +133,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         begin = Begin(str(folder), environment, level, limits, [*self.readable], given=own)
         of_tests, tests = None, map(name_of, filter(is_test, nb.cells))
         if any(plan.get(test, PlannedTest()).way == ISOLATED for test in tests):
-            told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
-            told |= {"folder": str(source if source.is_dir() else folder)}
-            of_tests = replace(begin, excluded=excluded, **told)
+            place, barred = str(source if source.is_dir() else folder), [*modules[1], *modules[2]]
+            of_tests = replace(begin, folder=place, of_tests=True, barred=barred, excluded=excluded)
         instructions = source_of(self, context)
         given = [each for each in instructions.given if self.skip_cells_with_tag not in each.tags]
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
