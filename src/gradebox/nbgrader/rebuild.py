@@ -194,13 +194,15 @@ def unreleased(course: Course, sources: Sources) -> list[str]:
 def remember(file: Path, sources: Sources, released: Released) -> dict[str, list[Any]]:
     """Add the present release to those that a file remembers; return them, by notebook."""
     seen: dict[str, list[Any]] = read_json(file)
+    before = json.dumps(seen)
     for name in sources.notebooks:
         recorded = sources.cells(name).values()
         for cell in recorded:
             cell.source = released(cell.source)
         if (cells := what_is(recorded)) not in seen.setdefault(name, []):
             seen[name].append(cells)
-    write(file, json.dumps(seen))
+    if (now := json.dumps(seen)) != before:
+        write(file, now)
     return seen
 
 
