@@ -98,20 +98,15 @@ def grade(arguments: argparse.Namespace) -> int:
     from gradebox import cluster
     from gradebox.run import batch, report
 
-    students = course.students(arguments.student or ())
+    students = course.students(arguments.student or ("*",))
     if not students:
         who = f"nobody {'of these ' if arguments.student else ''}has handed in"
-        where = f"expected notebooks in {course.submitted('STUDENT')}"
+        where = f"expected notebooks in {course.folder('submitted', 'STUDENT')}"
         raise Unready(f"{who} {arguments.assignment!r}; {where}")
     with batch.grading(), contextlib.ExitStack() as stack:
-        jobs, client = arguments.jobs, None
+        run = batch.Batch(course, arguments.jobs or pool.cores(), arguments.resume)
         if arguments.scheduler is not None:
-            client = stack.enter_context(cluster.connected(arguments.scheduler))
-            # twice as many as run, for each of them waits here most of the time
-            jobs = jobs or 2 * sum(client.nthreads().values())
-        run = batch.Batch(course, jobs or pool.cores(), arguments.resume)
-        if client is not None:
-            cluster.take_over(client, run)
+            stack.enter_context(cluster.taken_over(run, arguments.scheduler, arguments.jobs))
         with console.status(TRYING):
             tests = run.tests
         report.warn(console, tests, arguments.assignment)
@@ -139,7 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gradebox: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on where it stopped.", file=sys.stderr)
-        sys.stderr.flush()
+        print("\nStopped. The same command goes on where it stopped.", file=sys.stderr, flush=True)
         # threads wait for cells that run; nothing is lost when they end with this process
         os._exit(130)

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from traitlets.config import Config
 
@@ -73,16 +72,18 @@ def _built(order: bytes) -> Executor:
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))
     atexit.register(remove, root)
     write_files(texts, root / "source" / assignment)
-    config = Config(config)
-    config.CourseDirectory.source_directory = "source"
-    config.CourseDirectory.ignore = ignored
-    config.CourseDirectory.db_url = "sqlite://"  # a worker never opens the gradebook
+    directory = {"source_directory": "source", "ignore": ignored}
+    directory["db_url"] = "sqlite://"  # a worker never opens the gradebook
+    config = Config(config | {"CourseDirectory": directory})
     return Executor(Course(root, assignment, config=config), sources)
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Connect to a scheduler, and return Dask's client; see :func:`take_over`."""
+def taken_over(run: batch.Batch, address: str, jobs: int | None) -> Iterator[None]:
+    """Let the workers of a scheduler find out how the tests of a run go, and execute submissions.
+
+    So many ``jobs`` are given to them at once; None is for what keeps all of them busy.
+    """
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -96,13 +97,11 @@ def connected(address: str) -> Iterator[Any]:
             why = f"no cluster answers at {address}, or it has no workers ({error}); start"
             advice = "`dask scheduler` and on each machine `dask worker ADDRESS`"
             raise batch.Unready(f"{why} {advice}") from error
-        yield client
-
-
-def take_over(client: Any, run: batch.Batch) -> None:
-    """Let workers execute the submissions of a run, and find out how its tests run."""
-    client.amm.stop()  # it keeps one copy of what all need, which is lost with its worker
-    order = client.scatter(packed(run.course, run.sources), broadcast=True, hash=False)
-    executor = client.get_executor(pure=False)
-    vars(run)["dry_run"] = lambda *of_all: executor.submit(dry_run, order).result()
-    vars(run)["execute"] = lambda *submitted: executor.submit(execute, order, *submitted).result()
+        # twice as many as run, for each of them waits here most of the time
+        run.jobs = jobs or 2 * sum(client.nthreads().values())
+        client.amm.stop()  # it keeps one copy of what all need, which is lost with its worker
+        order = client.scatter(packed(run.course, run.sources), broadcast=True, hash=False)
+        submit = client.get_executor(pure=False).submit
+        vars(run)["dry_run"] = lambda *of_all: submit(dry_run, order).result()
+        vars(run)["execute"] = lambda *submitted: submit(execute, order, *submitted).result()
+        yield

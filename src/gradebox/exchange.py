@@ -79,30 +79,24 @@ def gather(
         checksums.append(checksum)
         if target.exists() and digest(target) == checksum:
             continue
-        is_edited = target.exists() and not releases.knows(topic, name, target)
-        if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
-            kept = called(_keep(source, work, topic, name))
-            became = f", but {called(target)} was saved later and counts; {kept} is the other"
-        else:
-            became = f"; it is {called(target)} now: go on there"
-            if is_edited:
-                kept = called(_keep(target, work, topic, name))
-                became += f". The file that was there is {kept}"
+        counts, became = source, f"; it is {called(target)} now: go on there"
+        if target.exists() and not releases.knows(topic, name, target):
+            other, counts = sorted((source, target), key=lambda file: file.stat().st_mtime)
+            moment = datetime.fromtimestamp(other.stat().st_mtime)
+            # several files may have been saved in one second
+            mark = f"of {moment:%Y-%m-%d %H.%M.%S} ({digest(other)[:4]})"
+            kept = work / EARLIER_COPIES / topic / name
+            copy(other, kept := kept.with_stem(f"{kept.stem} {mark}"))
+            became += f". The file that was there is {called(kept)}"
+            if counts == target:
+                became = f", but {called(target)} was saved later and counts; {called(kept)} is"
+                became += " the other"
+        if counts == source:
             copy(source, target)
         sentences.append(f"{called(source)} was edited{became}")
     if len(checksums) > before:
         write(work / GATHERED, json.dumps(checksums, indent=1) + "\n")
     return sentences
-
-
-def _keep(file: Path, work: Path, topic: str, name: str) -> Path:
-    """Copy a file aside, with the moment of its last change in the name; return where it lies."""
-    moment = datetime.fromtimestamp(file.stat().st_mtime)
-    path = work / EARLIER_COPIES / topic / name
-    # several files may have been saved in one second
-    path = path.with_stem(f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S} ({digest(file)[:4]})")
-    copy(file, path)
-    return path
 
 
 def copy(source: Path, target: Path) -> None:

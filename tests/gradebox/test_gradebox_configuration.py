@@ -52,7 +52,7 @@ def test_harmless_step_runs_exactly_once_and_last(course):
     for text in ("", "import gradebox\ngradebox.configure(c)\n"):
         config = course / "nbgrader_config.py"
         config.write_text(config.read_text() + text)
-        chain: Chain = Course(course, "toy").chain()
+        chain: Chain = Course(course, "toy").chain
         assert [type(step) for step in chain.after].count(Harmless) == 1
         assert type(chain.after[-1]) is Harmless
         assert not chain.has_strangers
@@ -86,7 +86,7 @@ def test_custom_steps_may_open_the_gradebook(course, monkeypatch):
         for place, name in ((5, "Bonus"), (9, "Again")):
             file.write(f"c.Autograde.autograde_preprocessors.insert({place}, 'own_step.{name}')\n")
     hand_in(course, "ada", both=True)
-    assert Course(course, "toy").chain().has_strangers
+    assert Course(course, "toy").chain.has_strangers
     assert grade() == 0
     bonus = {row[2]: (row[3], row[5]) for row in rows(url(course))["grades"]}
     assert bonus["test"] == ("3.0", "6.0")

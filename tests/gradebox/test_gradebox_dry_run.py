@@ -42,7 +42,7 @@ def nodes_of(*cells: Any) -> list[Any]:
 
 def runs(folder: Path, *cells: Any, **traits: Any) -> Runs:
     """Return how the tests of a notebook run, by their names."""
-    source = write_source(folder, nodes_of(*cells))
+    source = write_source(folder, nodes_of(*cells)) / "toy.ipynb"
     return {run.cell: run for run in dry_run.dry_run(step(folder, **traits), source, "toy")}
 
 
@@ -325,8 +325,8 @@ def test_the_example_of_a_driver_runs_as_shown(tmp_path):
         "        self.balance += amount\n    ### END SOLUTION"
     )
     cells = [answer(account), cell("attribute", attribute, 1), cell("driver", observed, 2)]
-    source = tmp_path / "source" / "ps2"
-    write(source / "ps2.ipynb", new_notebook(cells=cells))
-    (source / "drivers.py").write_text(driver)
+    source = tmp_path / "source" / "ps2" / "ps2.ipynb"
+    write(source, new_notebook(cells=cells))
+    (source.parent / "drivers.py").write_text(driver)
     found = {run.cell: run for run in dry_run.dry_run(step(tmp_path), source, "ps2")}
     assert [line.rstrip() for line in checked(found, width=84)] == printed.splitlines()

@@ -231,6 +231,6 @@ def test_mark_of_wrong_type_gives_no_points(tmp_path):
 
     source = [returning(*["0.5 * x"] * len(marks)), *tests]
     folder, execute = write_source(tmp_path, source), step(tmp_path)
-    plan = planned(dry_run(execute, folder, "toy"))["toy"]
+    plan = planned(dry_run(execute, folder / "toy.ipynb", "toy"))["toy"]
     nb = new_notebook(cells=[returning(*marks), *tests])
     assert execute.run(nb, folder, CONTEXT, plan).scores == marks

@@ -8,30 +8,22 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment, MemcachedBytecodeCache
 from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import strip_ansi
 from nbconvert.preprocessors import Preprocessor
-from nbgrader.api import Gradebook
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
 from gradebox.feedback.formulas import markdown2html
-from gradebox.nbgrader.cells import (
-    COLORS,
-    error_text,
-    errors,
-    headings,
-    is_test,
-    name_of,
-    of,
-    setting,
-)
-from gradebox.nbgrader.gradebook import NO_ANSWER
+from gradebox.nbgrader.cells import error_text, errors, headings, is_test, name_of, of, setting
+from gradebox.nbgrader.gradebook import NO_ANSWER, entry_of
 from gradebox.nbgrader.names import Absent, absent
 from gradebox.nbgrader.source_notebook import released_by, source_of
 from gradebox.workers.stubs import StudentGone, StudentTimeout
@@ -86,13 +78,12 @@ class FeedbackPage(HTMLExporter):
         hidden = [name_of(c) for c in given if released(c.source) != c.source.rstrip()]
         names = headings(nb)
         shown = str if self.show_hidden_tests else released
-        context = resources.get("nbgrader", {})
         # where the instructor's version is there, the names that it defines
-        tell_students(nb, shown, source_of(self, context).defined)
+        tell_students(nb, shown, source_of(self, resources.get("nbgrader", {})).defined)
         for cell in filter(is_test, nb.cells):
             cell.source = shown(cell.source)
         resources["gradebox"] = {
-            "entries": _entries(nb, names, _waiting(context), self.reason),
+            "entries": _entries(nb, names, _waiting(resources), self.reason),
             "hidden": [] if self.show_hidden_tests else hidden,
             "no_answer": NO_ANSWER,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
@@ -109,13 +100,11 @@ def points(value: Any) -> str:
     return f"{round(float(value or 0), 2):g}"
 
 
-def _waiting(context: Any) -> set[str]:
+def _waiting(resources: Any) -> set[str]:
     """Return the cells of a submission that nobody has read yet."""
-    if "db_url" not in context:
+    if "db_url" not in resources.get("nbgrader", {}):
         return set()
-    with Gradebook(context["db_url"]) as book:
-        place = (context[name] for name in ("notebook", "assignment", "student"))
-        notebook = book.find_submission_notebook(*place)
+    with entry_of(resources) as (_, notebook):
         unread = (g for g in notebook.grades if g.needs_manual_grade and g.manual_score is None)
         return {grade.name for grade in unread}
 
@@ -125,20 +114,20 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) ->
 
     Each has the ``cells`` that give it points, as nbgrader knows them, and why points are missing.
     """
+
+    def exercise(cell: Any) -> tuple[str, str]:
+        return names[name_of(cell)], "" if is_test(cell) else name_of(cell)
+
     entries: list[Any] = []
-    for cell in nb.cells:
-        name, test = name_of(cell), is_test(cell)
-        if not (of(cell).get("grade") or of(cell).get("task")):
-            continue
-        if not (entries and entries[-1]["title"] == names[name] and test and entries[-1]["test"]):
-            new = {"title": names[name], "test": test, "cells": [], "reason": "", "waits": False}
-            entries.append(new)
-        entry = entries[-1]
-        entry["cells"].append(of(cell))
-        entry["waits"] |= name in waiting
-        entry["reason"] = entry["reason"] or _reason(cell, pattern)
-        lacking = [each for each in entry["cells"] if (each.get("score") or 0) < each.points]
-        entry["link"] = (lacking or entry["cells"])[0]["grade_id"]
+    graded = [cell for cell in nb.cells if of(cell).get("grade") or of(cell).get("task")]
+    for (title, _), group in groupby(graded, exercise):
+        cells = [*group]
+        own = [*map(of, cells)]
+        lacking = [each for each in own if (each.get("score") or 0) < each.points]
+        reason = next(filter(None, (_reason(cell, pattern) for cell in cells)), "")
+        entry = {"title": title, "cells": own, "link": (lacking or own)[0]["grade_id"]}
+        waits = any(name_of(cell) in waiting for cell in cells)
+        entries.append(entry | {"reason": reason, "waits": waits})
     return entries
 
 
@@ -175,7 +164,7 @@ def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str
     for cell in nb.cells:
         for output in errors(cell):
             shown = "\n".join(map(str, output.get("traceback", []))).splitlines()
-            lines = [COLORS.sub("", line) for line in shown]
+            lines = [*map(strip_ansi, shown)]
             name = name_of(cell)
             if not is_test(cell):
                 lines = _without_files(shown)
@@ -216,7 +205,7 @@ def _without_files(traceback: Sequence[str]) -> list[str]:
     lines: list[str] = []
     in_file = False
     for line in traceback:
-        plain = COLORS.sub("", line)
+        plain = strip_ansi(line)  # type: ignore[no-untyped-call]
         if (frame := _FRAME.match(plain)) or not plain.strip() or _ERROR.match(plain):
             in_file = bool(frame and not frame["cell"])
         if not in_file and (plain.strip() or (lines and lines[-1].strip())):

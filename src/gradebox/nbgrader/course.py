@@ -5,10 +5,12 @@ import fnmatch
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +51,13 @@ class Gradebox(LoggingConfigurable):
 class Notes(logging.Handler):
     """Gathers what happens to submissions, for each thread its own; and what nbgrader warns of."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._mine = threading.local()
+    _mine = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Gather one event."""
         if hasattr(self._mine, "events"):
-            event: Any = record.msg
-            if not isinstance(event, Event):
-                event = Event("message", fields={"text": record.getMessage()})
-            self._mine.events.append(event)
+            told = Event("message", fields={"text": record.getMessage()})
+            self._mine.events.append(record.msg if isinstance(record.msg, Event) else told)
 
     @contextlib.contextmanager
     def gather(self) -> Iterator[list[Event]]:
@@ -71,18 +69,18 @@ class Notes(logging.Handler):
             del self._mine.events
 
 
-class Chain:
-    """nbgrader's preprocessors as an application is configured, in their order."""
+class Chain(threading.local):
+    """nbgrader's steps as an application is configured, in their order; each thread has its own."""
 
-    def __init__(self, app: AutogradeApp) -> None:
+    def __init__(self, app: AutogradeApp, assignment: str) -> None:
+        self._assignment = assignment
         # its own: a hook is told the student there, and threads share the application
         self.directory = CourseDirectory(parent=app, root=app.coursedir.root)
-        self.converter = Autograde(coursedir=self.directory, parent=app)
-        exporter_class = self.converter.exporter_class
+        converter = self.converter = Autograde(coursedir=self.directory, parent=app)
         # both: an exporter takes no configuration from its parent
-        self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
-        self.sanitize = self._make(self.converter.sanitize_preprocessors)
-        steps = self._make(self.converter.autograde_preprocessors)
+        self.exporter = converter.exporter_class(parent=converter, config=converter.config)
+        self.sanitize = self._make(converter.sanitize_preprocessors)
+        steps = self._make(converter.autograde_preprocessors)
         places = [n for n, step in enumerate(steps) if isinstance(step, preprocessors.Execute)]
         if len(places) != 1:
             expected = "one step that executes in c.Autograde.autograde_preprocessors"
@@ -106,20 +104,17 @@ class Chain:
             self.exporter.register_preprocessor(step)
         return list(self.exporter._preprocessors)
 
-    def resources(
-        self, student: str, assignment: str, notebook: str, folder: Path, book: Any
-    ) -> Any:
+    def resources(self, student: str, notebook: str, folder: Path, book: Any) -> Any:
         """Return what nbgrader passes to its preprocessors, with a gradebook that is open."""
-        context = {"student": student, "assignment": assignment, "notebook": notebook}
-        context["db_url"] = self.directory.db_url
-        metadata = {"name": notebook, "path": str(folder)}
+        context = {"student": student, "assignment": self._assignment, "notebook": notebook}
         told: Any = {"unique_key": notebook, "output_files_dir": f"{notebook}_files"}
-        told |= {"nbgrader": context, "metadata": metadata, "gradebook": book}
+        told["nbgrader"] = context | {"db_url": self.directory.db_url}
+        told |= {"metadata": {"name": notebook, "path": str(folder)}, "gradebook": book}
         return self.exporter._init_resources(told)
 
-    def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
+    def hook(self, name: str, student: str, notebooks: list[str]) -> None:
         """Call the function that the configuration gives for before or after a conversion."""
-        self.directory.student_id, self.directory.assignment_id = student, assignment
+        self.directory.student_id, self.directory.assignment_id = student, self._assignment
         self.converter.notebooks = notebooks
         getattr(self.converter, f"run_{name}_convert_hook")()
 
@@ -131,7 +126,7 @@ class Course:
     is not given is read from the folder.
     """
 
-    notes = Notes()
+    notes = Notes(logging.WARNING)
 
     def __init__(
         self,
@@ -162,33 +157,23 @@ class Course:
         self.directory: CourseDirectory = self._app.coursedir
         self.url, self.course_id = str(self.directory.db_url), str(self.directory.course_id)
         self.root = Path(self.directory.root)
-        self.source = self._path(self.directory.source_directory, ".")  # the instructor's version
+        self.source = self.folder("source", ".")  # the instructor's version
         self.gradebox = Gradebox(parent=self._app)
         self.store = self.root / self.gradebox.folder  # where results are kept
         # the sections of the configuration that scores depend on
         self.config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
+        self.chain = Chain(self._app, assignment)  # nbgrader's steps
 
-    def submitted(self, student: str) -> Path:
-        """Return the folder that a student handed in."""
-        return self._path(self.directory.submitted_directory, student)
+    def folder(self, step: str, student: str) -> Path:
+        """Return a student's folder in one of nbgrader's steps: ``submitted`` or ``autograded``."""
+        name = getattr(self.directory, f"{step}_directory")
+        return Path(os.path.normpath(self.directory.format_path(name, student, self.assignment)))
 
-    def autograded(self, student: str) -> Path:
-        """Return the folder of the graded submission of a student."""
-        return self._path(self.directory.autograded_directory, student)
-
-    def _path(self, step: str, student: str) -> Path:
-        return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
-
-    def students(self, wildcards: Iterable[str] = ()) -> list[str]:
-        """Return who handed in something, sorted; only those wanted, where any are named."""
+    def students(self, wildcards: Collection[str] = ("*",)) -> list[str]:
+        """Return who handed in something, sorted, of those whose names match."""
         found = folders_in(self.directory, self.directory.submitted_directory, self.assignment)
         names = found.keys() - self.directory.student_id_exclude.split(",")
-        patterns = [*wildcards] or ["*"]
-        return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in patterns))
-
-    def chain(self) -> Chain:
-        """Return nbgrader's steps, for the use of one thread."""
-        return Chain(self._app)
+        return sorted(n for n in names if any(fnmatch.fnmatchcase(n, each) for each in wildcards))
 
     def release_steps(self) -> list[Any]:
         """Return nbgrader's steps that make a release, up to that which enters it."""
@@ -203,37 +188,28 @@ class Course:
                 exporter.register_preprocessor(step)
         return list(exporter._preprocessors)
 
-    def source_files(self, chain: Chain) -> dict[str, Path]:
-        """Return the files that stand beside the instructor's notebooks, by their place."""
-        excluded = chain.converter.exclude_overwriting.get(self.assignment, [])
-        return {n: path for n, path in self.files_in(self.source).items() if n not in excluded}
-
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
-        ignored, paths = [*self.directory.ignore, "*.ipynb"], list[Path]()
+        patterns, paths = [*self.directory.ignore, "*.ipynb"], list[Path]()
+        is_ignored = re.compile("|".join(map(fnmatch.translate, patterns))).match
         for here, folders, names in os.walk(folder):
-            inside = [*folders, *names]
-            left_out = set[str]().union(*(fnmatch.filter(inside, each) for each in ignored))
-            folders[:] = [name for name in folders if name not in left_out]
-            paths += (Path(here, name) for name in names if name not in left_out)
+            folders[:] = filterfalse(is_ignored, folders)
+            paths += (Path(here, name) for name in filterfalse(is_ignored, names))
         # with the slashes of every other place where files are named, and of other machines
         return {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
 
-    def basis(self, chain: Chain, sources: str) -> str:
+    def basis(self, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
-        files = [path for each in self.gradebox.depends for path in _files(self.root / each)]
+        chain = self.chain
+        depends = [self.root / name for name in self.gradebox.depends]
+        paths = [path for each in depends for path in (each, *sorted(each.rglob("*")))]
+        files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
         # all of the instructor's files: a dry run has those that no submission gets, too
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
-        parts = [
-            str(VERSION),
-            sys.version,
-            self.assignment,
-            sources,
-            json.dumps(self.config, sort_keys=True, default=_name),
-            *(_name(type(step)) for step in [*chain.before, chain.execute, *chain.after]),
-            *settings(chain.execute),
-            json.dumps(packages(), sort_keys=True),
-        ]
+        config = json.dumps(self.config, sort_keys=True, default=_name)
+        steps = [_name(type(step)) for step in [*chain.before, chain.execute, *chain.after]]
+        parts = [str(VERSION), sys.version, self.assignment, sources, config, *steps]
+        parts += [*settings(chain.execute), json.dumps(packages(), sort_keys=True)]
         contents = (part for path in files for part in (path.name, path.read_bytes()))
         return digest([*parts, *contents])
 
@@ -248,11 +224,6 @@ def packages() -> dict[str, str]:
     folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
     names = [path.stem for paths in folders for path in paths]
     return {name: version for name, _, version in (stem.partition("-") for stem in names)}
-
-
-def _files(dependency: Path) -> list[Path]:
-    paths = [dependency] if dependency.is_file() else sorted(dependency.rglob("*"))
-    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
 
 
 def _name(value: Any) -> str:

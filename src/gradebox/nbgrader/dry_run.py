@@ -29,15 +29,10 @@ from gradebox.nbgrader.source_notebook import AUTOMATIC, instructions, released_
 from gradebox.workers.syntax import PYTHONS, body_of
 
 
-def dry_run(
-    execute: Any, source: Path, assignment: str, jobs: int = 1, notebook: str = "*"
-) -> list[TestRun]:
-    """Run the tests of an assignment, or one notebook, on its own answers and without answers."""
-    runs: list[TestRun] = []
+def dry_run(execute: Any, notebook: Path, assignment: str, jobs: int = 1) -> list[TestRun]:
+    """Run the tests of a notebook on its own answers and without answers."""
     with ThreadPoolExecutor(jobs) as processors:
-        for path in sorted(source.glob(f"{notebook}.ipynb")):
-            runs += _Notebook(execute, path, assignment, processors).runs()
-    return runs
+        return _Notebook(execute, notebook, assignment, processors).runs()
 
 
 def kept(file: Path, key: str, find_out: Callable[[], list[TestRun]]) -> list[TestRun]:
@@ -59,7 +54,8 @@ def remembered(execute: Any, source: Path, assignment: str) -> list[TestRun]:
     stamps = [f"{path} {path.stat().st_mtime_ns}" for path in files]
     key = digest([assignment, *stamps, *settings(execute)])
     if key not in _REMEMBERED:
-        _REMEMBERED[key] = dry_run(execute, source, assignment)
+        notebooks = sorted(source.glob("*.ipynb"))
+        _REMEMBERED[key] = [r for each in notebooks for r in dry_run(execute, each, assignment)]
     return _REMEMBERED[key]
 
 
@@ -121,12 +117,9 @@ class _Notebook:
         passes = {name for name in points if both.isolated.get(name, 0.0) >= points[name]}
         among = {name for name in points if both.in_process.get(name, 0.0) >= points[name]}
         # where Python's own would pass without an answer, the test asks for the student's
-        pythons = {
-            name: names
-            for name, names in self._source.pythons.items()
-            if name not in passes or blank.isolated.get(name, 0.0) > 0
-        }
-        stays = {*self._insisted, *pythons}
+        pythons = self._source.pythons
+        asking = {n for n in pythons if n not in passes or blank.isolated.get(n, 0) > 0}
+        stays = {*self._insisted, *asking}
         # of a docstring or a module __main__, for example, such a test sees nothing
         blind = {n for n in passes & among if blank.isolated.get(n, 0) > blank.in_process.get(n, 0)}
         passes -= blind
@@ -140,7 +133,7 @@ class _Notebook:
         plan = {}
         for name in self._tests:
             more: Any = {"again": name in free & among, "in_fork": name in forks}
-            more["pythons"] = () if name in in_process else pythons.get(name, ())
+            more["pythons"] = pythons[name] if name in asking - in_process else ()
             plan[name] = self._how(name, in_process, **more)
         return plan
 
@@ -162,11 +155,11 @@ class _Notebook:
         """Return how a test runs, because of what it gave both ways, and as planned."""
         points, (both, blank), (last, last_blank) = self._points[name], first, planned
         isolated = last.isolated.get(name, both.isolated.get(name, 0.0))
-        among, how = both.in_process.get(name, 0.0), plan[name]
-        is_planned = how.way == IN_PROCESS
-        in_fork = how.in_fork and last.in_process.get(name, 0.0) >= among
+        among, now = (runs.in_process.get(name, 0.0) for runs in (both, last))
+        how, is_planned = plan[name], plan[name].way == IN_PROCESS
+        in_fork = how.in_fork and now >= among
         if in_fork or (is_planned and not how.in_fork):
-            among = last.in_process.get(name, 0.0)
+            among = now
         # where neither way gives the points, isolated is the way that cannot be forged
         stays = among <= isolated < points if is_planned else not isolated < points <= among
         is_isolated = self._insisted.get(name, ISOLATED if stays else IN_PROCESS) == ISOLATED
@@ -180,13 +173,12 @@ class _Notebook:
             without = last_blank.scores
         pythons = tuple(how.pythons) if is_isolated else ()
         asked = {each for part in self._source.given for each in part.answers} & self._words(name)
-        is_again = how.again and last.in_process.get(name, 0.0) >= points
         given: Any = {"notebook": self._path.stem, "cell": name, "points": points}
         given |= {"answers": answers, "blank": without.get(name, 0.0), "why": why}
         return TestRun(
             ISOLATED if is_isolated else IN_PROCESS,
             **given,
-            again=is_again and is_isolated,
+            again=how.again and now >= points and is_isolated,
             is_number=name in both.numbers and is_isolated,
             in_fork=in_fork and not is_isolated,
             usual=tuple(dict.fromkeys(last.changed)),

@@ -5,7 +5,7 @@ points, such as imports and helpers, run in the student's process and in that of
 """
 
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from gradebox.sandbox.choice import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.notebook import running
-from gradebox.workers.protocol import Begin, Given
+from gradebox.workers.protocol import Begin
 
 PLACE = "'{assignment}' in it stands for the assignment."
 
@@ -109,26 +109,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
     ) -> Run:
         """Execute all code cells of a notebook, in a folder of its own, with tests as planned."""
-        source, tag = source_of(self, context), self.skip_cells_with_tag
-        tests = {name_of(cell) for cell in filter(is_test, nb.cells)}
-
-        def is_skipped(cell: NotebookNode) -> bool:
-            # a test is executed whatever its tags are; the tags of the instructor's other cells are
-            # those of the source notebook: a student can add a tag to them, or remove it
-            named = source.cells.get(name_of(cell)) if name_of(cell) else cell
-            tags = named.metadata.get("tags") if named else None
-            return not is_test(cell) and tag in (tags or ())
-
-        given = [part for part in source.given if tag not in part.tags]
-        is_isolated = any(plan.get(name, PlannedTest()).way == ISOLATED for name in tests)
-        with self._running(folder, context, given, is_isolated) as notebook:
-            run = Run(self, notebook, context.get("notebook", ""), plan, source)
-            run.execute(nb, is_skipped)
-        return run
-
-    def _running(
-        self, folder: Path, context: dict[str, Any], given: list[Given], is_isolated: bool
-    ) -> Any:
         name, assignment = context.get("notebook", ""), context.get("assignment", "")
         source = source_folder(self, assignment)
         imports = [*self.imports, *pool.imported(source)]
@@ -145,18 +125,24 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if "student" in context:  # a dry run has none
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         level = sandbox if isinstance(sandbox, Level) else Level.NONE
-        limits = Limits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)})
+        limits = {each.name: getattr(self, f"max_{each.name}") for each in fields(Limits)}
         excluded = self.config.get("Autograde", {}).get("exclude_overwriting", {})
         excluded = excluded.get(assignment, [])
         files = (file for file in source.rglob("*") if file.suffix not in (".ipynb", ".pyc"))
         own = sorted({str(file.relative_to(source)) for file in files}.difference(excluded))
-        begin = Begin(str(folder), environment, level, asdict(limits), [*self.readable], given=own)
-        of_tests = None
-        if is_isolated:
-            told: Any = {"of_tests": True, "barred": [*modules[1], *modules[2]]}
-            told |= {"folder": str(source if source.is_dir() else folder)}
-            of_tests = replace(begin, excluded=excluded, **told)
+        begin = Begin(str(folder), environment, level, limits, [*self.readable], given=own)
+        of_tests, tests = None, map(name_of, filter(is_test, nb.cells))
+        if any(plan.get(test, PlannedTest()).way == ISOLATED for test in tests):
+            place, barred = str(source if source.is_dir() else folder), [*modules[1], *modules[2]]
+            of_tests = replace(begin, folder=place, of_tests=True, barred=barred, excluded=excluded)
+        instructions = source_of(self, context)
+        given = [each for each in instructions.given if self.skip_cells_with_tag not in each.tags]
         options: Any = {"seconds": self.timeout, "budget": self.max_seconds, "given": given}
-        if not isinstance(sandbox, Level):
-            return sandbox.running(modules, begin, of_tests, **options)
-        return running(pool.server(modules), begin, of_tests, **options)
+        if isinstance(sandbox, Level):
+            processes: Any = running(pool.server(modules), begin, of_tests, **options)
+        else:
+            processes = sandbox.running(modules, begin, of_tests, **options)
+        with processes as notebook:
+            run = Run(self, notebook, name, plan, instructions)
+            run.execute(nb)
+        return run

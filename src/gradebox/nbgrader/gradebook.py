@@ -16,7 +16,6 @@ from nbformat import from_dict
 from nbgrader.api import BaseCell, Grade, Gradebook, SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from gradebox.events import Event
 from gradebox.files import digest
@@ -69,8 +68,7 @@ class Sources:
 
 
 def _cells(notebook: Any) -> dict[str, Any]:
-    of_kind = {kind: getattr(notebook, f"{kind}_cells") for kind in KINDS}
-    named = {kind: {cell.name: cell for cell in cells} for kind, cells in of_kind.items()}
+    named = {kind: {c.name: c for c in getattr(notebook, f"{kind}_cells")} for kind in KINDS}
     points = {name: cell.max_score for name, cell in (named["task"] | named["grade"]).items()}
     cells = {}
     for cell in notebook.source_cells:
@@ -83,13 +81,6 @@ def _cells(notebook: Any) -> dict[str, Any]:
     return cells
 
 
-class _Held(Session):
-    """A session in which commits wait for the end of the submission."""
-
-    def commit(self) -> None:
-        """Keep the transaction open: changes are written together, before anything is read."""
-
-
 class Book(Gradebook):  # type: ignore[misc]
     """The gradebook of the one who writes: one transaction for each submission."""
 
@@ -98,7 +89,8 @@ class Book(Gradebook):  # type: ignore[misc]
     def __init__(self, url: str, course_id: str = "") -> None:
         super().__init__(url, course_id)
         self.db.remove()
-        self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
+        # commits wait for the end of the submission: changes are written together
+        self.db.commit = lambda: None
         _FINGERPRINTS.create(self.engine, checkfirst=True)
 
     @contextlib.contextmanager
@@ -112,7 +104,7 @@ class Book(Gradebook):  # type: ignore[misc]
 
     def settle(self) -> None:
         """Write what was changed, so that others see it who open the gradebook."""
-        Session.commit(self.db())
+        self.db().commit()
 
     def add_submission(self, assignment: str, student: str, **more: Any) -> Any:
         """Add a submission, and ask nothing of the database while it is half made."""
@@ -162,16 +154,14 @@ class Book(Gradebook):  # type: ignore[misc]
 # --- nbgrader's steps that enter scores
 
 
-def _opened(resources: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the gradebook that a run has put there, or open it for the step."""
-    book = resources.get("gradebook")
-    return contextlib.nullcontext(book) if book else Gradebook(resources["nbgrader"]["db_url"])
-
-
-def _submitted(book: Any, resources: Any) -> Any:
-    """Return the entry of a notebook, which a run has put there, or find it."""
-    place = (resources["nbgrader"][name] for name in ("notebook", "assignment", "student"))
-    return resources.get("submitted") or book.find_submission_notebook(*place)
+@contextlib.contextmanager
+def entry_of(resources: Any) -> Iterator[tuple[Any, Any]]:
+    """Give the gradebook and the entry of a notebook, which a run has put there, or find them."""
+    context, book = resources["nbgrader"], resources.get("gradebook")
+    place = (context[name] for name in ("notebook", "assignment", "student"))
+    with contextlib.nullcontext(book) if book else Gradebook(context["db_url"]) as book:
+        yield book, resources.get("submitted") or book.find_submission_notebook(*place)
+        book.db.commit()
 
 
 class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
@@ -181,8 +171,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
         """Ask the course's plugin for the penalty, and enter it."""
         student, notebook = (resources["nbgrader"][name] for name in ("student", "notebook"))
         self.init_plugin()
-        with _opened(resources) as book:
-            entry = _submitted(book, resources)
+        with entry_of(resources) as (book, entry):
             late = entry.assignment.total_seconds_late
             entry.late_submission_penalty = penalty = None
             if late > 0:
@@ -194,9 +183,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
                     penalty = self._check_late_penalty(entry, penalty)
             entry.late_submission_penalty = penalty
             if penalty:  # one for each notebook, of those that have points to lose
-                fields = {"points": penalty}
-                self.log.warning(Event("late-penalty", notebook, fields=fields))
-            book.db.commit()
+                self.log.warning(Event("late-penalty", notebook, fields={"points": penalty}))
         return nb, resources
 
 
@@ -222,8 +209,7 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Enter the scores of a notebook, and the comments of answers that were left as given."""
         scores = resources.get("gradebox", {}).get("scores", {})
-        with _opened(resources) as book:
-            submitted = _submitted(book, resources)
+        with entry_of(resources) as (book, submitted):
             with book.db.no_autoflush:
                 cells = book.db.query(BaseCell.id, BaseCell.name)
                 names = dict(map(tuple, cells.filter_by(notebook_id=submitted.notebook.id)))
@@ -239,5 +225,4 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
                 if is_solution(cell) or is_task(cell):
                     given = not is_task(cell) and of(cell).get("checksum") == compute_checksum(cell)
                     comments[name].auto_comment = NO_ANSWER if given else None
-            book.db.commit()
         return nb, resources

@@ -66,21 +66,19 @@ def harmless_html(text: str) -> str:
         *pieces, rest = text.split(end)
         halves = [piece.partition(begin) for piece in pieces]
         text = "".join(shown + ("" if opening else end) for shown, opening, _ in halves) + rest
-    opened: list[str] = []
-    balanced = True
+    opened: list[str] = []  # and what closes nothing, which no tag takes away again
 
     def kept(match: re.Match[str]) -> str:
-        nonlocal balanced
         name = match[2]
         if name and name not in _VOID:
-            if match[1]:
-                balanced = balanced and bool(opened) and opened.pop() == name
+            if match[1] and opened[-1:] == [name]:
+                opened.pop()
             else:
-                opened.append(name)
+                opened.append(match[1] + name)
         return match[0] if name else _escaped(match[0])
 
     cleaned = _TAG.sub(kept, text)
-    return cleaned if balanced and not opened else _escaped(text)
+    return _escaped(text) if opened else cleaned
 
 
 def _escaped(text: str) -> str:
@@ -158,21 +156,6 @@ def _sizes(metadata: Any) -> dict[str, int]:
     return {name: metadata[name] for name in ("width", "height") if type(metadata.get(name)) is int}
 
 
-def _harmless_cell(cell: Any) -> None:
-    own = cell.metadata.get("nbgrader")
-    flags = {n: v for n in ("deletable", "editable") if type(v := cell.metadata.get(n)) is bool}
-    cell.metadata = type(cell.metadata)(flags | ({"nbgrader": own} if own else {}))
-    for output in cell.get("outputs", []):
-        _harmless_output(output)
-    if cell.cell_type == "code":
-        return
-    bundles = {name: _pictures(bundle) for name, bundle in cell.pop("attachments", {}).items()}
-    if attached := {name: pictures for name, pictures in bundles.items() if pictures}:
-        cell.attachments = type(cell.metadata)(attached)
-    if not is_locked(cell):
-        cell.source = harmless_markdown(cell.source, attached)
-
-
 class Harmless(NbGraderPreprocessor):  # type: ignore[misc]
     """nbgrader's step that takes out of a notebook what would run or load in a browser."""
 
@@ -183,5 +166,16 @@ class Harmless(NbGraderPreprocessor):  # type: ignore[misc]
         are_words = all(isinstance(word, str) and _WORD.fullmatch(word) for word in words)
         nb.metadata = type(nb.metadata)({"kernelspec": kernel} if are_words else {})
         for cell in nb.cells:
-            _harmless_cell(cell)
+            own, flags = cell.metadata.get("nbgrader"), ("deletable", "editable")
+            kept = {n: v for n in flags if type(v := cell.metadata.get(n)) is bool}
+            cell.metadata = type(cell.metadata)(kept | ({"nbgrader": own} if own else {}))
+            for output in cell.get("outputs", []):
+                _harmless_output(output)
+            if cell.cell_type == "code":
+                continue
+            bundles = {n: _pictures(bundle) for n, bundle in cell.pop("attachments", {}).items()}
+            if attached := {name: pictures for name, pictures in bundles.items() if pictures}:
+                cell.attachments = type(cell.metadata)(attached)
+            if not is_locked(cell):
+                cell.source = harmless_markdown(cell.source, attached)
         return nb, resources

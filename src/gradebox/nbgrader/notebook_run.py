@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
@@ -50,13 +50,14 @@ class Run:
         self._notebook, self._name, self._plan, self._source = notebook, name, plan, source
         self._forks = {test for test, how in plan.items() if how.in_fork}
         self._released, self._when_late = released_by(step.parent), step.error_on_timeout
+        self._skipped = step.skip_cells_with_tag
         # a process in which a student's code runs may not obey
         self._max_output, self._room = step.max_output, NOTEBOOK * step.max_output
         self._waiting: list[NotebookNode] = []  # the tests that run in the student's process
         self._refused: dict[str, str] = {}  # what could not cross to an isolated test
         self._ended: Ended | None = None
 
-    def execute(self, nb: NotebookNode, is_skipped: Callable[[Any], bool]) -> None:
+    def execute(self, nb: NotebookNode) -> None:
         """Execute the code cells of the notebook and keep what they show."""
         cells = nb.cells
         found = borrowed(cells, self._released, self._forks)
@@ -81,7 +82,7 @@ class Run:
         for cell in cells:
             if cell.cell_type == "code" and cell.source.strip():
                 cell.outputs, cell.execution_count = [], None
-                if not is_skipped(cell):
+                if not self._is_skipped(cell):
                     self._execute(cell)
                 if name_of(cell) in lent:
                     self._student(deepcopy(cell), self._released(cell.source))
@@ -90,15 +91,19 @@ class Run:
                 self._tell("borrowed", each.cell, name=each.name, test=each.test)
         for cell in self._in_turn():
             self._test(cell)
-        for name in self._refused:
-            if self._how(name).again and name not in self.in_process:  # it has ended meanwhile
-                self._not_a_value(name)
         for lack in absent(nb, self._source.defined).values():
             if lack.guess and not lack.failed:
                 self._tell("renamed", what=lack.kind, name=lack.name, guess=lack.guess)
 
     def _how(self, test: str) -> PlannedTest:
         return self._plan.get(test, PlannedTest())
+
+    def _is_skipped(self, cell: NotebookNode) -> bool:
+        # a test is executed whatever its tags are; the tags of the instructor's other cells are
+        # those of the source notebook: a student can add a tag to them, or remove it
+        named = self._source.cells.get(name_of(cell)) if name_of(cell) else cell
+        tags = named.metadata.get("tags") if named else None
+        return not is_test(cell) and self._skipped in (tags or ())
 
     def _execute(self, cell: NotebookNode) -> None:
         name = name_of(cell)
@@ -142,7 +147,11 @@ class Run:
     def _test(self, cell: NotebookNode) -> None:
         name = name_of(cell)
         is_asked_again = self._how(name).again
-        pythons, imports = self._given_back(cell)
+        # names of Python's own, and imports, have their meaning in it whatever the student's are
+        used = names_of(cell.source)[1]
+        of_student = self._source.pythons.get(name, ())
+        pythons = sorted(n for n in used & PYTHONS.difference(of_student) if not n.startswith("_"))
+        imports = [each for each in self._source.imports if names_of(each)[0] & used]
         message = RunTest(name, cell.source, points_of(cell), pythons, imports=imports)
         seconds = self._source.wish(name, "seconds")
         try:
@@ -151,47 +160,34 @@ class Run:
             if not is_asked_again:
                 self._has_ended(cell, ended, "a test")
                 self.in_process[name] = self.scores[name] = 0.0
+            elif name in self._refused:
+                self._not_a_value(name)
             return
         reaches = {*result.reaches} - self._said
         self.changed += [*result.changed, *sorted(reaches)]
         self.in_process[name] = result.score
-        counts = not is_asked_again or self._compare(cell, result, late)
-        if counts:
-            self.scores[name] = result.score
-            usual = {part for how in self._plan.values() for part in how.usual}
-            if changed := [part for part in result.changed if part not in usual]:
-                self._tell("tampering", name, what=", ".join(changed[:5]))
-            elif result.score and (found := self._reaches | reaches - usual):
-                self._tell("reaches", name, what=", ".join(sorted(found)[:5]))
+        if is_asked_again:  # nothing that it shows is kept: its hidden lines could be read in it
+            if name not in self._refused:
+                if result.score < self.scores[name]:
+                    self._tell("fails-in-process", name, why=late or result.error)
+                elif result.score > self.scores[name]:
+                    self._tell("passes-in-process", name, why=self.reasons.get(name, ""))
+                return
+            in_process = "the points are those of the test in the student's process"
+            self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
+            if self._plays_along:
+                return
+            if result.score == points_of(cell):
+                cell.outputs = []
+        self.scores[name] = result.score
+        usual = {part for how in self._plan.values() for part in how.usual}
+        if changed := [part for part in result.changed if part not in usual]:
+            self._tell("tampering", name, what=", ".join(changed[:5]))
+        elif result.score and (found := self._reaches | reaches - usual):
+            self._tell("reaches", name, what=", ".join(sorted(found)[:5]))
         if not is_asked_again:
             self.reasons |= {name: result.error} if result.error else {}
             self._keep(cell, result.outputs, late=late, what="a test cell")
-
-    def _given_back(self, cell: NotebookNode) -> tuple[list[str], list[str]]:
-        """Return the names of Python's own and the imports that have their meaning in a test."""
-        used = names_of(cell.source)[1]
-        of_student = self._source.pythons.get(name_of(cell), ())
-        imports = [each for each in self._source.imports if names_of(each)[0] & used]
-        pythons = [each for each in used & PYTHONS - {*of_student} if not each.startswith("_")]
-        return sorted(pythons), imports
-
-    def _compare(self, cell: NotebookNode, result: Tested, late: str) -> bool:
-        """Return whether the score in the student's process counts for an isolated test.
-
-        Nothing that it shows there is kept: its hidden lines could be read in it.
-        """
-        name = name_of(cell)
-        if name not in self._refused:
-            if result.score < self.scores[name]:
-                self._tell("fails-in-process", name, why=late or result.error)
-            elif result.score > self.scores[name]:
-                self._tell("passes-in-process", name, why=self.reasons.get(name, ""))
-            return False
-        in_process = "the points are those of the test in the student's process"
-        self._not_a_value(name, NO_POINTS if self._plays_along else in_process)
-        if result.score == points_of(cell) and not self._plays_along:
-            cell.outputs = []
-        return not self._plays_along
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         name = name_of(cell)

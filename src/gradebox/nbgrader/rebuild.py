@@ -59,22 +59,32 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         cells = {name: recorded[name] for name in [*source, *recorded] if name in recorded}
         for cell in nb.cells:
             cell.source = _lines(cell.source)
-        released = released_by(self.parent)
+        released, former = released_by(self.parent), book.releases.get(notebook, ())
         given = {name: _lines(released(cell.source)).strip() for name, cell in cells.items()}
         self._disown(nb, cells)
         _adopt(nb, cells, given)
         for cell in nb.cells:
             if name := name_of(cell):
-                for what in _put_back(cell, cells[name], given[name]):
+                handed_in = aspects(cell)
+                before = [each[name] for each in former if name in each and len(former) > 1]
+                for what in _put_back(cell, handed_in, cells[name], given[name]):
                     verb = "were" if what == "points" else "was"
-                    self.log.warning(Event("changed", "", name, {"what": what, "verb": verb}))
+                    changed = Event("changed", "", name, {"what": what, "verb": verb})
+                    is_old = any(each[what] == handed_in[what] for each in before)
+                    self.log.warning(Event("older") if is_old else changed)
         if source:  # else nobody knows what students were given
             texts = {"", *map(_lines, source_notebook.given_texts(self, assignment, notebook))}
             plain = [c.source for c in nb.cells if c.cell_type == "code" and not name_of(c)]
             if number := sum(text.strip() not in texts for text in plain):
                 self.log.warning(Event("added", fields={"number": number}))
             _take_up(nb, cells, texts)
-        self._order(nb, list(cells))
+        # all of the instructor's in order, into the places that they have together
+        named = {name_of(cell): cell for cell in nb.cells if name_of(cell)}
+        ordered = [named[name] for name in cells if name in named]
+        if ordered != [*named.values()]:
+            self.log.warning(Event("order"))
+        of_course = iter(ordered)
+        nb.cells = [next(of_course) if name_of(cell) else cell for cell in nb.cells]
         position, names = 0, [name_of(cell) for cell in nb.cells]
         for name, cell in cells.items():  # each after the cell that it follows there
             if name not in names:
@@ -93,15 +103,6 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
                 found.add(name)
             elif cell.metadata.pop("nbgrader", None) is not None and name:
                 self.log.warning(Event("twice" if name in names else "foreign", "", name))
-
-    def _order(self, nb: Any, order: list[str]) -> None:
-        """Put the instructor's cells in order, into the places that they have together."""
-        cells = [cell for cell in nb.cells if name_of(cell)]
-        ordered = sorted(cells, key=lambda cell: order.index(name_of(cell)))
-        if ordered != cells:
-            self.log.warning(Event("order"))
-            of_course = iter(ordered)
-            nb.cells = [next(of_course) if name_of(cell) else cell for cell in nb.cells]
 
     def _missing(self, name: str, cell: Any) -> Any:
         notice = self.missing_cell_notification.format(cell_id=name)
@@ -138,9 +139,9 @@ def _take_up(nb: Any, cells: Cells, given: Collection[str]) -> None:
             answer |= {"source": below.source, "attachments": below.get("attachments", {})}
 
 
-def _put_back(cell: Any, original: Any, given: str) -> list[str]:
+def _put_back(cell: Any, old: dict[str, Any], original: Any, given: str) -> list[str]:
     """Make of a cell what the instructor's is, of a locked one its text, too; say what was not."""
-    old, new, metadata = aspects(cell), aspects(original), of(original)
+    new, metadata = aspects(original), of(original)
     # nbgrader locks tests, and no answer, whatever their metadata say
     told = ["type", "kind"] + ["lock"] * (not (metadata["grade"] or metadata["solution"]))
     told += ["points"] * ("points" in metadata)
@@ -170,29 +171,24 @@ def _without_outputs(cell: Any) -> None:
 
 def unreleased(course: Course, sources: Sources) -> list[str]:
     """Return the cells of the instructor's version that differ from those in the gradebook."""
-    found = []
+    found, kinds = [], (is_grade, is_solution, is_locked, is_task)
     for path in sorted(course.source.glob("*.ipynb")):
-        if path.stem in sources.notebooks:
-            recorded = sources.cells(path.stem)
-            written = _written(course, path)
-            for name in written.keys() & recorded.keys():
-                # nbgrader writes these tests when it releases them
-                if AUTOMATIC in written[name].source:
-                    written[name].source = recorded[name].source
-            now, then = what_is(written.values()), what_is(recorded.values())
-            found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
+        if path.stem not in sources.notebooks:
+            continue
+        nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        resources = course.chain.resources(".", path.stem, course.source, None)
+        resources["language"] = "python"
+        for step in course.release_steps():
+            nb, resources = step(nb, resources)
+        recorded = sources.cells(path.stem)
+        for cell in nb.cells:
+            # nbgrader writes these tests when it releases them
+            if AUTOMATIC in cell.source and name_of(cell) in recorded:
+                cell.source = recorded[name_of(cell)].source
+        now = what_is(cell for cell in nb.cells if any(kind(cell) for kind in kinds))
+        then = what_is(recorded.values())
+        found += [f"{path.stem}/{n}" for n in now | then if now.get(n) != then.get(n)]
     return found
-
-
-def _written(course: Course, path: Path) -> dict[str, Any]:
-    nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    context = {"notebook": path.stem, "assignment": course.assignment, "student": "."}
-    resources: Any = {"language": "python", "unique_key": path.stem, "metadata": {}}
-    resources["nbgrader"] = context | {"db_url": course.url}
-    for step in course.release_steps():
-        nb, resources = step(nb, resources)
-    kinds = (is_grade, is_solution, is_locked, is_task)
-    return {name_of(c): c for c in nb.cells if name_of(c) and any(kind(c) for kind in kinds)}
 
 
 def remember(file: Path, sources: Sources, released: Released) -> dict[str, list[Any]]:
@@ -213,16 +209,3 @@ def remember(file: Path, sources: Sources, released: Released) -> dict[str, list
 def what_is(cells: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """Return what cells that have a name in nbgrader are, by these names."""
     return {name_of(cell): aspects(cell) for cell in cells if name_of(cell)}
-
-
-def judged(event: Event, releases: list[Any], cells: dict[str, Any]) -> Event:
-    """Return an event, or that the cell which it calls changed is one of an older release.
-
-    ``releases`` are those of the notebook that were seen, ``cells`` those that were handed in.
-    """
-    if event.kind == "changed" and event.cell in cells and len(releases) > 1:
-        what = event.fields["what"]
-        former = [each[event.cell][what] for each in releases if event.cell in each]
-        if cells[event.cell][what] in former:
-            return Event("older", event.notebook)
-    return event

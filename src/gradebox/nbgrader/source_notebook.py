@@ -9,8 +9,10 @@ import ast
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby, takewhile
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,24 +111,21 @@ def given_parts(cells: Sequence[Any]) -> tuple[Given, ...]:
     needed = {word for cell in cells if _is_locked(cell) for word in words(cell.source)}
     left_out = _left_out([part for of_cell in parts.values() for part in of_cell], needed)
     given: list[Given] = []
-    waiting: list[Given] = []
-    for cell in cells:
+    locked = [name_of(cell) for cell in cells if _is_locked(cell)]
+    for cell in takewhile(lambda _: locked, cells):  # no test comes after the last of them
         if _is_locked(cell):
             # what comes before it, comes before this, too
-            given += [replace(part, before=name_of(cell)) for part in [*waiting, Given("", "")]]
-            waiting = []
+            given.append(Given(locked.pop(0), ""))
             continue
-        lines: list[str] = []
         tags = tuple(cell.metadata.get("tags", ()))
-        for part in parts[id(cell)]:
-            if part.is_answer:
-                texts = ["\n".join(lines), *_imports(part.source)]
-                waiting += [Given("", text, (), tags) for text in texts]
-                waiting.append(Given("", "", tuple(sorted(part.bound)), tags))
-                lines = []
-            elif part not in left_out:
-                lines.append(part.source)
-        waiting.append(Given("", "\n".join(lines), (), tags))
+        for is_answer, group in groupby(parts[id(cell)], attrgetter("is_answer")):
+            if is_answer:
+                for part in group:
+                    given += [Given(locked[0], text, (), tags) for text in _imports(part.source)]
+                    given.append(Given(locked[0], "", tuple(sorted(part.bound)), tags))
+            else:
+                text = "\n".join(part.source for part in group if part not in left_out)
+                given.append(Given(locked[0], text, (), tags))
     return tuple(given)
 
 
@@ -161,14 +160,9 @@ def _parts(cell: Any) -> Iterator[_Part]:
 def _imports(source: str) -> list[str]:
     """Return the imports of a statement, but for those in functions and classes."""
     nodes: list[ast.AST] = [parse(body_of(source))]
-    found = []
-    while nodes:
-        node = nodes.pop(0)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append(ast.unparse(node))
-        elif not isinstance(node, _DEFINITIONS):
-            nodes += ast.iter_child_nodes(node)
-    return found
+    for node in nodes:  # which grow meanwhile
+        nodes += () if isinstance(node, _DEFINITIONS) else ast.iter_child_nodes(node)
+    return [ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _left_out(parts: list[_Part], needed: set[str]) -> set[_Part]:

@@ -6,13 +6,11 @@ stopped.
 """
 
 import contextlib
-import glob
 import json
 import os
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -29,12 +27,12 @@ from gradebox import files, moments
 from gradebox.events import Event, distinct, printable
 from gradebox.nbgrader.cells import Unready as Unready
 from gradebox.nbgrader.cells import require_python
-from gradebox.nbgrader.course import Chain, Course, autograding
+from gradebox.nbgrader.course import Course, autograding
 from gradebox.nbgrader.dry_run import dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Book, Mark, Sources
 from gradebox.nbgrader.plan import Plan, TestRun, planned
-from gradebox.nbgrader.rebuild import judged, remember, unreleased, what_is
+from gradebox.nbgrader.rebuild import remember, unreleased
 from gradebox.nbgrader.source_notebook import released_by
 from gradebox.run import faults, intake
 from gradebox.run.intake import Submission
@@ -81,49 +79,42 @@ class Executor:
 
     def __init__(self, course: Course, sources: Any = None) -> None:
         self.course, self.sources = course, sources
-        self._chains = threading.local()
-
-    def chain(self) -> Chain:
-        """Return nbgrader's steps, for the use of this thread."""
-        if not hasattr(self._chains, "mine"):
-            self._chains.mine = self.course.chain()
-        chain: Chain = self._chains.mine
-        return chain
+        excluded = course.chain.converter.exclude_overwriting.get(course.assignment, [])
+        files = course.files_in(course.source).items()
+        # those of the instructor's that take the places of a student's
+        self._masters = {name: path for name, path in files if name not in excluded}
 
     def dry_run(self, jobs: int = 1, names: Collection[str] | None = None) -> list[TestRun]:
         """Find out how the tests of all notebooks run, or of those named, once for each version."""
-        chain, course = self.chain(), self.course
+        course, chain = self.course, self.course.chain
         if not isinstance(chain.execute, WarmExecute):
             return []
-        folder, basis = course.store / "dry-run" / course.assignment, course.basis(chain, "")
+        folder, basis = course.store / "dry-run" / course.assignment, course.basis("")
         runs: list[TestRun] = []
         with autograding():
-            for name in sorted(path.stem for path in course.source.glob("*.ipynb")):
-                if names is None or name in names:
-                    of = chain.execute, course.source, course.assignment, jobs, glob.escape(name)
-                    runs += kept(folder / f"{name}.json", basis, partial(dry_run, *of))
+            for path in sorted(course.source.glob("*.ipynb")):
+                if names is None or path.stem in names:
+                    find_out = partial(dry_run, chain.execute, path, course.assignment, jobs)
+                    runs += kept(folder / f"{path.stem}.json", basis, find_out)
         return runs
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
-        chain, student, assignment = self.chain(), submission.student, self.course.assignment
+        chain, student = self.course.chain, submission.student
         chain.execute.plan = plan
         with _workplace(self.course) as folder, self.course.notes.gather() as events:
-            files.write_files({**submission.files, **self.course.source_files(chain)}, folder)
-            chain.hook("pre", student, assignment, sorted(submission.notebooks))
+            files.write_files({**submission.files, **self._masters}, folder)
+            chain.hook("pre", student, sorted(submission.notebooks))
             executed = {}
             for name, content in sorted(submission.notebooks.items()):
                 before, nb = len(events), intake.parse(name, content)
-                handed_in = what_is(nb.cells)
-                resources = chain.resources(student, assignment, name, folder, self.sources)
+                resources = chain.resources(student, name, folder, self.sources)
                 for step in [*chain.sanitize, *chain.before]:
                     nb, resources = step(nb, resources)
                 # cells that were put back have no id yet
                 nb, resources = chain.execute(intake.normal(nb), resources)
                 executed[name] = nb, resources.get("gradebox", {})
-                found = [replace(event, notebook=name) for event in events[before:]]
-                releases = self.sources.releases.get(name, [])
-                events[before:] = [judged(event, releases, handed_in) for event in found]
+                events[before:] = [replace(event, notebook=name) for event in events[before:]]
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             return Result(executed, events)
 
@@ -155,16 +146,16 @@ class Batch(Executor):
             why = f"cell {', '.join(cells[:5])} differs from the released one; run"
             raise Unready(f"{why}: nbgrader generate_assignment {course.assignment}")
         super().__init__(course, sources)
-        self.jobs, self.resume, self._writer = jobs, resume, self.chain()
+        self.jobs, self.resume = jobs, resume
         seen = course.store / "releases" / f"{course.assignment}.json"
-        sources.releases |= remember(seen, sources, released_by(self._writer.exporter))
-        self._basis = course.basis(self._writer, json.dumps(sources.notebooks, sort_keys=True))
-        self._masters = course.source_files(self._writer)
+        sources.releases |= remember(seen, sources, released_by(course.chain.exporter))
+        self._basis = course.basis(json.dumps(sources.notebooks, sort_keys=True))
 
     @cached_property
     def tests(self) -> list[TestRun]:
         """How the tests of the notebooks that anybody handed in run, on own answers."""
-        folders, names = [*map(self.course.submitted, self.course.students())], set[str]()
+        names, students = set[str](), self.course.students()
+        folders = [self.course.folder("submitted", student) for student in students]
         for name in self.sources.notebooks:
             paths = (folder / f"{name}.ipynb" for folder in folders)
             # os.path: a folder that is closed holds nothing
@@ -173,15 +164,11 @@ class Batch(Executor):
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
-        self._plan = planned(self.tests)
-        with (
-            alone(self.course.store),
-            autograding(),
-            contextlib.closing(Book(self.course.url, self.course.course_id)) as book,
-        ):
+        self._plan, course = planned(self.tests), self.course
+        with alone(course.store), autograding(), Book(course.url, course.course_id) as book:
             threads = ThreadPoolExecutor(self.jobs)
             try:
-                marks, waiting = book.marks(self.course.assignment), iter(students)
+                marks, waiting = book.marks(course.assignment), iter(students)
                 running: set[Future[_Executed | Outcome]] = set()
                 # a few ahead, not the whole class: memory does not grow with it
                 while running := running | {
@@ -197,13 +184,13 @@ class Batch(Executor):
                 threads.shutdown(wait=False, cancel_futures=True)
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
-        folder, graded = self.course.submitted(student), self.course.autograded(student)
+        steps = "submitted", "autograded"
+        folder, graded = (self.course.folder(step, student) for step in steps)
         try:
             submission = intake.take(student, folder, self.sources.notebooks, self.course.files_in)
             plan = {name: self._plan.get(name, {}) for name in submission.notebooks}
-            plans = {n: {test: vars(how) for test, how in of.items()} for n, of in plan.items()}
-            times = str(self.sources.duedate), marked.extension
-            mark = files.digest([self._basis, json.dumps(plans), submission.digest, *times])
+            how, times = json.dumps(plan, default=vars), (self.sources.duedate, marked.extension)
+            mark = files.digest([self._basis, how, submission.digest, *map(str, times)])
             pages = [graded / f"{name}.ipynb" for name in submission.notebooks]
             if self.resume and mark == marked.key and all(map(files.read_json, pages)):
                 return Outcome(student, "unchanged", marked.events)
@@ -214,7 +201,7 @@ class Batch(Executor):
     def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
         handed_in, mark, result = executed
-        student = handed_in.student
+        student, assignment = handed_in.student, self.course.assignment
         try:
             with self.course.notes.gather() as events, _workplace(self.course) as scratch:
                 folder = scratch / "files"  # the scratch folder itself is closed for others
@@ -224,7 +211,14 @@ class Batch(Executor):
                 fields = {"timestamp": moments.read(time)} if time.exists() else {}
                 missing = sorted(self.sources.notebooks.keys() - result.notebooks.keys())
                 with book.transaction():
-                    submission = self._enter(book, student, missing, fields)
+                    if not self.course.chain.converter.create_student:
+                        book.find_student(student)
+                    book.update_or_create_student(student)
+                    submission = book.update_or_create_submission(assignment, student, **fields)
+                    for name in missing:  # it has no points
+                        entry = book.find_submission_notebook(name, assignment, student)
+                        for grade in entry.grades:
+                            grade.auto_score, grade.needs_manual_grade = 0, False
                     # before the mark: a run killed in between finds none, and writes all again
                     self._write(book, submission, result.notebooks, folder)
                     found = [*result.events, *events]
@@ -235,23 +229,11 @@ class Batch(Executor):
         except Exception as error:
             return _failed(student, error, False)
 
-    def _enter(self, book: Book, student: str, missing: list[str], fields: Any) -> Any:
-        """Enter the submission into the gradebook; a notebook that is missing has no points."""
-        if not self._writer.converter.create_student:
-            book.find_student(student)
-        book.update_or_create_student(student)
-        assignment = self.course.assignment
-        submission = book.update_or_create_submission(assignment, student, **fields)
-        for name in missing:
-            for grade in book.find_submission_notebook(name, assignment, student).grades:
-                grade.auto_score, grade.needs_manual_grade = 0, False
-        return submission
-
     def _write(self, book: Book, submission: Any, notebooks: Any, folder: Path) -> None:
-        chain, assignment, student = self._writer, self.course.assignment, submission.student.id
+        chain, student = self.course.chain, submission.student.id
         entries = {entry.name: entry for entry in submission.notebooks}
         for name, (nb, verdicts) in notebooks.items():
-            resources = chain.resources(student, assignment, name, folder, book)
+            resources = chain.resources(student, name, folder, book)
             resources |= {"gradebox": verdicts, "submitted": entries[name]}
             for step in chain.after:
                 # a step that opens the gradebook by itself would not see what is pending here
@@ -262,12 +244,12 @@ class Batch(Executor):
             # on the disk before the gradebook says that it was graded: power may fail in between;
             # nbformat's own writer takes as long as all the scores
             files.write(folder / f"{name}.ipynb", json.dumps(nb, ensure_ascii=False))
-        chain.hook("post", student, assignment, sorted(notebooks))
-        final = self.course.autograded(student)
+        chain.hook("post", student, sorted(notebooks))
+        final = self.course.folder("autograded", student)
         final.parent.mkdir(parents=True, exist_ok=True)
         files.remove(final)
         shutil.move(folder, final)
-        chain.converter.set_permissions(assignment, student)
+        chain.converter.set_permissions(self.course.assignment, student)
 
 
 def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:

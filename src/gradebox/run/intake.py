@@ -75,31 +75,28 @@ def _require_little(folder: Path) -> None:
     """Raise unless a folder holds a bounded number of plain files, before anything lists them."""
     size = many = 0
     waiting = [(str(folder), 1)]
-    while waiting:
-        here, depth = waiting.pop()
+    for here, depth in waiting:  # which grows meanwhile
         try:
             with os.scandir(here) as found:
                 entries = list(islice(found, MAX_FILES + 1))
         except OSError as error:  # closed, or so deep that its name is too long
             why = f"a folder that was handed in cannot be read: {error.strerror}"
             raise Refused(why) from error
+        many += len(entries)
         for entry in entries:
-            many += 1
             if entry.is_symlink():
                 place = os.path.relpath(entry.path, folder)
                 raise Refused(f"{place} is a link; hand in the file itself")
             waiting += [(entry.path, depth + 1)] if entry.is_dir() else []
             size += entry.stat().st_size if entry.is_file() else 0
-            if many > MAX_FILES:
-                most = f"{MAX_FILES} files"
-            elif depth > MAX_FOLDERS:
-                most = f"{MAX_FOLDERS} folders in one another"
-            elif size > MAX_BYTES:
-                most = f"{MAX_BYTES // 2**20} MB in all files together"
-            else:
-                continue
+        limits = {
+            f"{MAX_FILES} files": many > MAX_FILES,
+            f"{MAX_FOLDERS} folders in one another": bool(entries) and depth > MAX_FOLDERS,
+            f"{MAX_BYTES // 2**20} MB in all files together": size > MAX_BYTES,
+        }
+        if over := [most for most, is_over in limits.items() if is_over]:
             advice = "hand in only what the notebook needs"
-            raise Refused(f"expected at most {most}, got more; {advice}")
+            raise Refused(f"expected at most {over[0]}, got more; {advice}")
 
 
 def _kind(path: Path) -> str:

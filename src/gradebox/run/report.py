@@ -73,7 +73,14 @@ def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
     rows = [(_name(test), *row, test.way) for test, row in zip(tests, numbers, strict=True)]
     _print(console, ("test", "points", "your answers", "blank", "way"), rows)
     said = [f"{_name(test)}: {sentence}" for test in tests for sentence in _sentences(test)]
-    for sentence in [*said, *_summary(tests)]:
+    isolated = [test for test in tests if test.way != IN_PROCESS]
+    names = sorted({name for test in isolated for name in test.asks})
+    uses = f"; of the student's they use copies of what these names mean: {_quoted(names)}"
+    number = f"{len(isolated)} of {len(tests)} scores come from isolated tests"
+    said.append(f"{number}{uses if names else ''}.")
+    in_process = ", ".join(_name(test) for test in tests if test.way == IN_PROCESS)
+    said += [f"{each}: {in_process}." for each in _forgeable(tests)]
+    for sentence in said:
         console.print(escape(sentence), soft_wrap=True)
 
 
@@ -113,15 +120,6 @@ def _sentences(test: TestRun) -> Iterator[str]:
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _summary(tests: Sequence[TestRun]) -> Iterator[str]:
-    isolated = [test for test in tests if test.way != IN_PROCESS]
-    names = sorted({name for test in isolated for name in test.asks})
-    uses = f"; of the student's they use copies of what these names mean: {_quoted(names)}"
-    yield f"{len(isolated)} of {len(tests)} scores come from isolated tests{uses if names else ''}."
-    in_process = ", ".join(_name(test) for test in tests if test.way == IN_PROCESS)
-    yield from (f"{said}: {in_process}." for said in _forgeable(tests))
 
 
 def _forgeable(tests: Sequence[TestRun]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def table(name: str) -> Table:
 def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
     """Return by attack the points of the right answers and of those that try to get them.
 
-    The last attack exchanges the student's names, so what stands behind it would prove nothing.
+    Of the latter only those that no teacher is told to look at. The last attack exchanges the student's names, so what stands behind it would prove nothing.
     """
     made = table("attacks")
     runs = [
@@ -74,10 +74,12 @@ def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
             *(said.get(place, copy.deepcopy(node)) for place, node in enumerate(made.cells)),
             source=made.cells,
             **options,
-        )[1].scores
+        )[1]
         for said in ({}, made.said["wrong"])
     ]
-    return {name: tuple(scores[name] for scores in runs) for name in made.names}
+    seen = {event.cell for event in runs[1].events if event.is_to_look_at}
+    right, wrong = (run.scores for run in runs)
+    return {name: (right[name], 0 if name in seen else wrong[name]) for name in made.names}
 
 
 # what stands around an attack on the answer ``f``
