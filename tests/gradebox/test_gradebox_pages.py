@@ -374,9 +374,10 @@ def test_a_page_names_its_exercises_and_comments():
 
 @pytest.mark.parametrize("shown", [False, True])
 def test_hidden_tests_are_shown_only_if_configured(shown):
-    page = a_page(a_notebook(NEAR, UNSEEN), show_hidden_tests=shown)
+    quoting = f"{NEAR}  # without ### BEGIN HIDDEN TESTS"
+    page = a_page(a_notebook(quoting, UNSEEN), show_hidden_tests=shown)
     assert ("731" in page.text) == shown
-    assert ("BEGIN HIDDEN" in page.text) == shown
+    assert page.text.count("BEGIN HIDDEN") == 1 + shown
     assert ("Hidden checks run here" in page.text) != shown
     assert "near(2)" in page.text
 

@@ -64,7 +64,7 @@ def assert_same(got: Any, expected: Any) -> None:
 
 
 numbers = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers()
-scalars = hnp.from_dtype(np.dtype("f4")) | hnp.from_dtype(np.dtype("i2"))
+scalars = hnp.from_dtype(np.dtype("f4"), allow_infinity=False) | hnp.from_dtype(np.dtype("i2"))
 scalars |= hnp.from_dtype(np.dtype("M8[s]")) | st.just(np.bool_(True))
 texts = st.text() | st.binary(max_size=20) | st.binary(max_size=20).map(bytearray)
 leaves = numbers | texts | scalars | st.builds(slice, st.integers() | st.none())
@@ -76,7 +76,11 @@ hashed = st.recursive(
 )
 dtypes = hnp.scalar_dtypes() | hnp.unicode_string_dtypes() | hnp.byte_string_dtypes()
 arrays = dtypes.flatmap(
-    lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0))
+    lambda dtype: hnp.arrays(
+        dtype,
+        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0),
+        elements=hnp.from_dtype(dtype, allow_infinity=False),
+    )
 )
 many = st.lists(st.floats(), min_size=17, max_size=40)  # these cross as an array
 values = st.recursive(
@@ -124,6 +128,7 @@ OTHERS = {
     "objects": np.array([[1, "a"], [None, (2.5,)]], object),
     "tensor": torch.arange(6, dtype=torch.bfloat16).reshape(2, 3).T,
     "empty tensor": torch.zeros(0, 3),
+    "conjugate and negative views": torch.ones(2, dtype=torch.complex64).mul(1j).conj().imag,
     "tensor with a graph": 2 * torch.ones(2, requires_grad=True),
     "parameter": torch.nn.Parameter(torch.ones(2)),
 }
@@ -142,6 +147,19 @@ def test_values_of_the_library_arrive(value):
     assert type(got) is type(value)
     assert content(got) == content(value)
     assert getattr(got, "grad_fn", None) is None
+
+
+@pytest.mark.parametrize(
+    "coarse",
+    [
+        *(np.float16(2048), np.float16("inf"), np.float32("inf"), np.float16([np.inf])),
+        torch.tensor([torch.inf], dtype=torch.float16),
+    ],
+)
+def test_coarse_number_is_compared_exactly(coarse):
+    """Else one that is compared with it is rounded: to infinity, or 2049 to 2048."""
+    assert crossed(coarse) != 2049
+    assert crossed(coarse) != 1e+39
 
 
 DRAWS: dict[str, Any] = {

@@ -74,6 +74,8 @@ def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
     _print(console, ("test", "points", "your answers", "blank", "way"), rows)
     said = [f"{_name(test)}: {sentence}" for test in tests for sentence in _sentences(test)]
     isolated = [test for test in tests if test.way != IN_PROCESS]
+    if once := [_name(test) for test in isolated if not test.again]:
+        said.append(_listed("These see copies alone, and are not asked again in-process:", once))
     names = sorted({name for test in isolated for name in test.asks})
     uses = f"; of the student's they use copies of what these names mean: {_quoted(names)}"
     number = f"{len(isolated)} of {len(tests)} scores come from isolated tests"
@@ -133,13 +135,14 @@ def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:
     """Print what an instructor has to know before the first student is graded."""
     lines = [f"{said}. More: gradebox check {assignment}" for said in _forgeable(tests)]
     if fails := [_name(test) for test in tests if test.fails]:
-        lines.append(f"{_listed('Your own answers do not get all points of', fails)} Nobody can.")
+        said = _listed("Your own answers do not get all points of", fails)
+        lines.append(f"[yellow]{escape(said)}[/] Nobody can.")
     if free := [_name(test) for test in tests if test.blank > 0]:
-        lines.append(_listed("A blank notebook gets points of", free))
+        lines.append(f"[yellow]{escape(_listed('A blank notebook gets points of', free))}[/]")
     for line in lines:
         console.print(line, soft_wrap=True)
 
 
 def _listed(said: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"[yellow]{said} {escape(', '.join(names[:5]))}{more}.[/]"
+    return f"{said} {', '.join(names[:5])}{more}."

@@ -65,7 +65,8 @@ def table(name: str) -> Table:
 def attacked(folder: Path, **options: Any) -> dict[str, tuple[float, ...]]:
     """Return by attack the points of the right answers and of those that try to get them.
 
-    Of the latter only those that no teacher is told to look at. The last attack exchanges the student's names, so what stands behind it would prove nothing.
+    Of the latter only those that no teacher is told to look at. The last attack exchanges the
+    student's names, so what stands behind it would prove nothing.
     """
     made = table("attacks")
     runs = [
