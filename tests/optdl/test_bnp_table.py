@@ -129,6 +129,150 @@ def assert_step(bnp, model, right):
 
 # --- Optimizers -------------------------------------------------------------------------------
 
+
+class Wrapped(torch.optim.SGD):
+    """Calls the step of its class, whose hooks run again, with a closure of its own."""
+
+    def step(self, closure):
+        return super().step(lambda: closure())
+
+
+class Visits(torch.optim.Optimizer):
+    """Descends in several calls of the closure, which is told whether it wants gradients."""
+
+    def __init__(self, parameters, *calls):
+        super().__init__(parameters, {})
+        self.calls, self.seen = calls, []
+
+    @torch.no_grad()
+    def step(self, closure):
+        ps = self.param_groups[0]["params"]
+        for wanted in self.calls:
+            closure(wanted)
+            self.seen.append([p.grad.clone() for p in ps if p.grad is not None])
+            for p in ps if wanted else ():
+                p.sub_(0.1 * p.grad) if p.grad is not None else None
+
+
+class Curved(torch.optim.SGD):
+    """Differentiates the gradient, as AdaHessian does."""
+
+    def step(self, closure=None):
+        weight, *_ = self.param_groups[0]["params"]
+        torch.autograd.grad(weight.grad.sum(), weight)
+        return super().step()
+
+
+def biases_apart(net):
+    biases = [p for p in net.parameters() if p.ndim == 1]
+    return [
+        torch.optim.SGD([p for p in net.parameters() if p.ndim > 1], lr=0.1),
+        torch.optim.SGD(biases, lr=0.1),
+    ]
+
+
+@line("A step of a step")
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph:UserWarning")
+def test_optimizers_that_step_oddly():
+    right = on_z(one(torch.optim.SGD, lr=0.1))
+    assert_same(trained("closure", one(Wrapped, lr=0.1)), right)
+
+    # each optimizer sets its own gradients to None after its step
+    net = dense()
+    optimizers = biases_apart(net)
+    BNP(net, rho=0.0).attach(*optimizers)
+    for _ in range(3):
+        loss_of(net(batch())).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    assert_same(values(net), right)
+
+    # a last call for the loss alone, with the gradients that were there, or with none
+    for fills in (None, False, True):
+        net = network()
+        search = Visits(net.parameters(), True, True, False)
+
+        def closure(wanted, net=net, fills=fills):
+            if wanted or fills is not None:
+                net.zero_grad(set_to_none=not fills)
+            with torch.set_grad_enabled(wanted):
+                loss = loss_of(net(batch()))
+            if wanted:
+                loss.backward()
+
+        BNP(net, rho=0.0).attach(search)
+        search.step(closure)
+        if fills is None:
+            assert_same(search.seen[2], search.seen[1])
+
+    net, ran = network(), []
+
+    @torch.enable_grad()
+    def deeper(wanted):
+        ran.append(wanted)
+        net.zero_grad()
+        loss_of(net(batch()) if len(ran) > 1 else net[2](batch(shape=(6,)))).backward()
+
+    search = Visits(net.parameters(), True, True)
+    BNP(net).attach(search)
+    before = values(net)
+    with pytest.raises(RuntimeError, match=r"\['0'\] ran in a later call.*skip"):
+        search.step(deeper)
+    assert_same(values(net), before)
+
+    net = dense()
+    curved = Curved(net.parameters(), lr=0.1)
+    BNP(net).attach(curved)
+    loss_of(net(batch())).backward(create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        curved.step()
+
+
+@line("A step on zeros")
+def test_steps_without_gradients():
+    net = dense()
+    adamw = torch.optim.AdamW(net.parameters())
+    bnp = BNP(net, rho=0.0)
+    bnp.attach(adamw)
+    for p in net.parameters():  # as to make the state of an optimizer
+        p.grad = torch.zeros_like(p)
+    adamw.step()
+    for p in net.parameters():
+        p.grad.fill_(1.0)
+    with pytest.raises(RuntimeError, match="none came through a forward pass"):
+        adamw.step()
+    net.zero_grad()
+    loss_of(net(batch() * torch.nan)).backward()
+    for refusals in (1, 0):
+        with pytest.raises(FloatingPointError) if refusals else nullcontext():
+            adamw.step()
+        net.zero_grad(set_to_none=False)
+
+    # gradients that were added to used ones, and thrown away, while the layer did not run again
+    body, heads = nn.Linear(5, 4), nn.ModuleList([nn.Linear(4, 2), nn.Linear(4, 2)])
+    model = nn.ModuleList([body, heads]).double()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    BNP(model).attach(sgd)
+    for head in heads:
+        sgd.zero_grad()
+        loss_of(head(body(batch()))).backward()
+        sgd.step()
+        loss_of(head(body(batch()))).backward()
+
+    # behind a schedule that was made after it, an attachment ends all the same
+    net = dense()
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    attached = BNP(net).attach(sgd)
+    torch.optim.lr_scheduler.ExponentialLR(sgd, 0.5)
+    attached.detach()
+    before = values(net)
+    loss_of(net(batch())).backward()
+    right = [p - 0.1 * g for p, g in zip(before, gradients(net), strict=True)]
+    sgd.step()
+    assert_same(values(net), right)
+
+
 SIZES = [batch(count, seed=count) for count in (6, 3, 9, 6)]
 
 
@@ -569,7 +713,8 @@ def test_scaled_steps_skip_overflow():
     model, bnp = with_bnp(narrow())
     weights, biases = ([p for p in model.parameters() if p.ndim == n] for n in (2, 1))
     both = [torch.optim.SGD(part, lr=0.1) for part in (weights, biases)]
-    bnp.attach(*both)
+    for each in both:
+        bnp.attach(each)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     scaler.scale(loss_of(model(x))).backward()
     with pytest.raises(RuntimeError, match=r"scaler\.unscale_\(optimizer\) for each"):
@@ -721,6 +866,17 @@ def test_frozen_parameters_stay():
     backward(model)
     right = model[2].bias.grad.clone()
     assert_step(bnp, model, [right])
+
+    model, bnp = with_bnp(rho=0.0)
+    bnp.attach(sgd := torch.optim.SGD(model.parameters(), lr=0.1))
+    for _ in range(3):  # frozen when it has a gradient, which is filled with zeros
+        sgd.zero_grad(set_to_none=False)
+        backward(model)
+        plain, before = gradients(model)[:2], values(model)[:2]
+        sgd.step()
+        model[0].weight.requires_grad_(False)
+    right = [p - 0.1 * g for p, g in zip(before, plain, strict=True)]
+    assert_same([right[1], before[0]], [model[0].bias.detach(), model[0].weight.detach()])
 
 
 @line("A layer that did not run")
@@ -1005,6 +1161,11 @@ def test_changed_layers_are_refused():
         (lambda m: prune.l1_unstructured(m[2], "weight", 3), ValueError, f"'2' .* {computed}"),
         (lambda m: setattr(m[2], "forward", lambda x: x[:, :3]), ValueError, "'2'.*forward"),
         (tie, ValueError, "'2': it shares its weight with '3'"),
+        (
+            lambda m: setattr(m[0], "weight", nn.Parameter(torch.ones(6, 5).double()[:, :4])),
+            RuntimeError,
+            r"the layers \['0'\] are not those",
+        ),
     ):
         for act in (lambda bnp: bnp.step(), lambda bnp: bnp.split().__enter__()):
 
@@ -1012,7 +1173,7 @@ def test_changed_layers_are_refused():
                 stepped(model, bnp, batch())
                 change(model)
                 model.zero_grad()
-                backward(model)
+                backward(model, batch(shape=model[0].weight.shape[1:]))
                 act(bnp)
 
             refused(loop, reason, error)
@@ -1386,6 +1547,11 @@ def test_functional_gradients_count_unless_vmapped():
     loss({name: 1 * p for name, p in model.named_parameters()}, batch()).backward()
     with pytest.raises(RuntimeError, match="nor functional_call with tensors"):
         bnp.step()
+    model, bnp = with_bnp()
+    backward(model)  # then other weights are looked at, whose rows are not those of the step
+    copies = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+    loss_of(functional_call(model, copies, batch(seed=1))).backward()
+    assert_step(bnp, model, expected())
 
 
 @compiling

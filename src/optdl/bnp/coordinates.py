@@ -34,6 +34,9 @@ class Coordinates:
         if self.layer.holds_used_gradient(self.weight):
             return
         gradient: Any = self.weight.grad
+        for own in (self.weight, self.bias):
+            if own is not None and own.grad is not None and own.grad.requires_grad:
+                own.grad.detach_()  # its graph is that of g: torch then refuses to differentiate it
         wide = gradient.to(self.deviation.dtype)  # itself, unless of half precision
         if self.bias is not None:
             outputs: Any = self.bias.grad
@@ -62,7 +65,7 @@ class Coordinates:
         Where it did nothing, θ has the same bits again. All is done in place: fresh memory is slow.
         """
         before, bias_before, z_bias = self.before
-        rows = max(BLOCK // max(before[0].numel(), 1), len(before) // 16, 1)
+        rows = max(BLOCK // max(before.shape[1:].numel(), 1), len(before) // 16, 1)
         parts = (
             each.split(rows) for each in (self.weight, before, self.deviation.expand_as(before))
         )

@@ -160,7 +160,8 @@ class Surroundings:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a file can hold: no group of processes, and no hook."""
-        kept: dict[str, Any] = {"inside": False, "mask": None, "anchor": None, "running": set()}
+        kept: dict[str, Any] = {"inside": False, "masked": False, "running": set()}
+        kept |= {"mask": None, "anchor": None}
         return vars(self) | kept | {"group": self.group if self.group is None else "auto"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -255,8 +256,9 @@ class Layer:
         self.scale: Callable[[int, int, float], float] = own.pop("q2")
         groups, weight = getattr(module, "groups", 1), module.weight
         exact = torch.float64 if weight.dtype == torch.float64 else torch.float32
-        self.mean = torch.zeros(groups, weight.shape[1], dtype=exact, device=weight.device)
-        self.var = torch.ones_like(self.mean)
+        with torch.inference_mode(False):
+            self.mean = torch.zeros(groups, weight.shape[1], dtype=exact, device=weight.device)
+            self.var = torch.ones_like(self.mean)
         self.q2, self.steps = 0.0, 0
         """The scale of the last step, 0 before the first one; and how many there were."""
         self.used: list[tuple[weakref.ref[torch.Tensor], int]] = []
@@ -327,7 +329,7 @@ class Layer:
             return statistics(given.movedim(-1, 1), given.shape[1:-1], mask)
         if mask is not None:
             mask = Mask(mask.flags.reshape(-1), mask.rows, mask.rows)
-        return statistics(given.reshape(-1, given.shape[-1]), (), mask)
+        return statistics(given.reshape(math.prod(given.shape[:-1]), given.shape[-1]), (), mask)
 
     def _wait(self, rows: Rows, output: Any, weight: torch.Tensor, given: Any) -> None:
         """Count a pass when its gradient comes, or that of the gradient of its input."""
@@ -363,12 +365,13 @@ class Layer:
                 "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
             )
         added = _executes(node) if weight.requires_grad else None  # frozen since
-        if added is None:
+        own = self.module.weight
+        if added is None or (added and weight is not own):  # functional_call had another one
             return
         backward = self.surroundings.backward()
         # with retain_graph=True one pass can be differentiated several times: its rows count once
         kept = [one for one in self.passes if one.rows is not rows]
-        if weight.grad is None:  # what was added there is thrown away; what was returned may not be
+        if own.grad is None:  # what was added there is thrown away; what was returned may not be
             now = (backward, -1)  # compiled passes do not tell theirs
             kept = [one for one in kept if one.backward in now or not (one.added or added)]
         if not kept or kept[0] is not self.passes[0]:

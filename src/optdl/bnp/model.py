@@ -15,7 +15,14 @@ from torch import nn
 
 from optdl.bnp.coordinates import Coordinates
 from optdl.bnp.layers import Layer, Mask, Rows, Surroundings
-from optdl.bnp.optimizers import Attachment, Watch, innermost, moves, require_fresh
+from optdl.bnp.optimizers import (
+    Attachment,
+    Watch,
+    has_gradient,
+    innermost,
+    moves,
+    require_fresh,
+)
 from optdl.bnp.processes import group_around, over_processes, unwrapped
 from optdl.bnp.support import selected, supported_layers
 
@@ -258,7 +265,8 @@ class BNP:
     def _pull(self) -> None:
         """Take the passes into P, and make Pᵀg of the gradients."""
         self._update()
-        ready = [one for one in self._layers if one.q2 and one.module.weight.grad is not None]
+        weights = ((one, one.module.weight) for one in self._layers if one.q2)
+        ready = [one for one, w in weights if w.requires_grad and w.grad is not None]
         self._z = [] if self._bad else [Coordinates(layer) for layer in ready]
         for part in self._z:
             part.pull()
@@ -275,7 +283,8 @@ class BNP:
             self._watch.begin("step", self._bad)
             return
         self._watch.begin("block")
-        self._entered = [z for z in self._z if moved(z.weight) or moved(z.layer.module.bias)]
+        trained = [z for z in self._z if z.weight.requires_grad]  # still: it may be frozen since
+        self._entered = [z for z in trained if moved(z.weight) or moved(z.layer.module.bias)]
         try:
             for part in self._entered:
                 part.enter()
@@ -310,10 +319,15 @@ class BNP:
                     f"a step on the bias of {layer.name!r} before the gradient of its weight is "
                     "there, as in a hook of each parameter: step after backward()"
                 )
-        if all(layer.module.weight.grad is None for layer in layers):
+        # each of several optimizers may set its own to None after its step
+        biases = (z.bias is not None and z.layer.holds_used_gradient(z.bias) for z in self._z)
+        if all(layer.module.weight.grad is None for layer in layers) and not any(biases):
             return False
         require_fresh(layers, moved)
         fresh = any(one.passes or one.empty or one.has_unseen_gradient() for one in layers)
+        if not (fresh or self._z or any(map(has_gradient, layers))):
+            self._bad = ""  # zeros, as before the first pass
+            return False
         if fresh or not (self._z or self._bad):
             self._pull()
         if self._bad:
@@ -335,11 +349,21 @@ class BNP:
             result = closure()
         finally:
             self._surroundings.inside = True
+            known = {part.layer for part in self._z}
+            late = [one.name for one in self._layers if one.passes and one not in known]
             self.reset()
+        if late:
+            raise RuntimeError(
+                f"the layers {late} ran in a later call of the closure in a step, and not in the "
+                "first one, so that they have no z. Let each call run the same layers, or leave "
+                "these with their plain gradient: skip"
+            )
         require_fresh([part.layer for part in self._entered], lambda parameter: True)
         with torch.no_grad():
             for part in self._z:
-                part.pull()
+                if part.weight.grad is not None:  # not of a call for the loss alone
+                    part.pull()
+            self._mark()
             for parameter, value in z:
                 parameter.copy_(value)
         return result
@@ -430,7 +454,9 @@ class BNP:
         shape = _shape(self._model)
         if not self._layers or shape == self._shape:
             return
-        now = dict(supported_layers(self._model, self._skip))
+        now: dict[str, Any] = dict(supported_layers(self._model, self._skip))
+        wider = (one for one in self._layers if one.mean.shape[1] != one.module.weight.shape[1])
+        now |= {layer.name: None for layer in wider}
         before = {layer.name: layer.module for layer in self._layers}
         if changed := [n for n in {**before, **now} if before.get(n) is not now.get(n)]:
             raise RuntimeError(
@@ -633,7 +659,8 @@ def _require_passes(
             "layer.weight), nor functional_call with tensors computed from its weights, nor vmap; "
             "call torch.compiler.reset() after BNP(model), and compile it in training mode; set "
             "gradients to None after each step; change them before the first of several optimizers "
-            "steps. To leave them with their plain gradient: skip"
+            "steps. A penalty reaches layers that did not run, too: weight_decay in its place. To "
+            "leave them with their plain gradient: skip"
         )
     if ran or not any(layer.module.weight.requires_grad for layer in layers):
         return

@@ -54,7 +54,7 @@ def innermost(optimizer: Any) -> list[Optimizer]:
 def require_fresh(layers: Sequence[Layer], moved: Callable[[torch.Tensor], bool]) -> None:
     """Refuse to move layers whose gradients a step has left, and a backward pass has added to."""
     mixed = [one for one in layers if one.mixed and any(map(moved, one.module.parameters()))]
-    if mixed:
+    if mixed := list(filter(has_gradient, mixed)):
         raise RuntimeError(
             f"new gradients were added to those that an earlier step has left in "
             f"{[layer.name for layer in mixed]}, which are those of z or PPᵀg. Set all to None "
@@ -63,12 +63,18 @@ def require_fresh(layers: Sequence[Layer], moved: Callable[[torch.Tensor], bool]
         )
 
 
+def has_gradient(layer: Layer) -> bool:
+    """Return whether a parameter of a layer has a gradient that is not zero."""
+    gradients = [p.grad for p in layer.module.parameters() if p.grad is not None]
+    return any(bool(gradient.any()) for gradient in gradients)
+
+
 class Attachment:
     """Optimizers whose every step is in the split form, until :meth:`detach`."""
 
     def __init__(self, bnp: Any, optimizers: Sequence[Optimizer]) -> None:
         self.optimizers, self._bnp = optimizers, bnp
-        self._entered, self._depth = False, 0
+        self._entered, self._depth, self._guarded = False, 0, False
         """Whether θ is z, and how many steps are under way: that of a subclass calls another."""
         self._asked = False
         """Whether the step under way has come by :meth:`_before`, and has called its closure."""
@@ -91,10 +97,10 @@ class Attachment:
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Enter z; a closure is to make the gradients first, at θ."""
         self._asked = True
-        named = kwargs.get("closure")
-        others = (each for each in (*args[1:], *kwargs.values()) if callable(each))
-        closure = named if callable(named) else next(others, None)
-        if self._bnp._surroundings.inside or closure is self._closure is not None:
+        named = [value for name, value in kwargs.items() if "closure" in name]
+        closure = next((each for each in (*args[1:2], *named) if callable(each)), None)
+        is_inner = closure is self._closure is not None or (self._guarded and self._depth)
+        if self._bnp._surroundings.inside or is_inner:
             self._depth += 1
             return None  # in bnp.split(), or of the step of a subclass
         self._depth = 1  # whatever a step that was refused has left
@@ -133,11 +139,12 @@ class Attachment:
 
         The bias's gradient is subtracted from the weight's, and may belong to another optimizer.
         """
-        frame = sys._getframe() if len(self.optimizers) > 1 else None
+        optimizers = [each for one in self._bnp._attached for each in one.optimizers]
+        frame = sys._getframe() if len(optimizers) > 1 else None
         while frame is not None:
             scaler = frame.f_locals.get("self")
             if isinstance(scaler, torch.amp.GradScaler):
-                stages = (scaler._per_optimizer_states[id(one)]["stage"] for one in self.optimizers)
+                stages = (scaler._per_optimizer_states[id(one)]["stage"] for one in optimizers)
                 if len({stage.name == "READY" for stage in stages}) > 1:
                     raise RuntimeError(
                         "the gradients of one attached optimizer are unscaled and those of another "
@@ -166,10 +173,11 @@ class Attachment:
 
         @functools.wraps(plain)
         def step(_: Optimizer, *args: Any, **kwargs: Any) -> Any:
-            if before in optimizer._optimizer_step_pre_hooks:  # not detached behind a schedule
-                optimizer._optimizer_step_pre_hooks.move_to_end(before)
-                optimizer._optimizer_step_post_hooks.move_to_end(after, last=False)
-            self._asked = False
+            if before not in optimizer._optimizer_step_pre_hooks:  # detached behind a schedule
+                return plain(*args, **kwargs)
+            optimizer._optimizer_step_pre_hooks.move_to_end(before)
+            optimizer._optimizer_step_post_hooks.move_to_end(after, last=False)
+            self._asked, self._guarded = False, True
             weights = [layer.module.weight for layer in self._bnp._layers]
             versions = [weight._version for weight in weights]
             try:
@@ -185,7 +193,7 @@ class Attachment:
                 self._leave("restore")
                 raise
             finally:
-                self._depth = 0
+                self._depth, self._guarded = 0, False
 
         own = optimizer.__dict__["step"] = MethodType(step, optimizer)
 
@@ -261,7 +269,7 @@ class Watch:
                 raise RuntimeError(
                     "optimizer.step() came after the block of bnp.split(), where the parameters "
                     "are no longer those of the gradients. Move it into the block: "
-                    "with bnp.split(): optimizer.step()"
+                    "with bnp.split(): optimizer.step(); after detach(), call zero_grad() first"
                 )
         elif not self.warned and (reason := self._reason(optimizer, [one for one, _ in layers])):
             self.warned = True
