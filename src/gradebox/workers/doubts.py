@@ -11,7 +11,7 @@ import dis
 import gc
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -40,11 +40,13 @@ class Doubts:
         self._names, self._folder = names, Path.cwd()
         self._bound, self._objects = set[str](), dict[int, Any]()
 
-    def add(self, statements: Sequence[ast.stmt], bound: Iterable[str]) -> None:
+    def add(self, statements: list[ast.stmt]) -> None:
         """Remember what statements that failed, or were not reached, were to change or bind."""
-        changed = self._changed(statements)
-        self._bound.update(bound)
-        for name, reached in self._mentioned(statements):
+        changed, found = self._changed(statements), self._mentioned(statements)
+        names = (node for node in _walk(statements) if isinstance(node, ast.Name))
+        bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        self._bound |= bound & {name for name, _ in found}
+        for name, reached in found:
             first = dict(islice(reached.items(), 1))
             is_changed = name in changed or any(isinstance(v, Iterator) for v in first.values())
             if is_changed or any(map(_changes_something, reached.values())):
@@ -55,14 +57,14 @@ class Doubts:
         """Forget names that a cell which did not fail has bound anew."""
         self._bound.difference_update(bound)
 
-    def of(self, statements: Sequence[ast.stmt]) -> list[str]:
+    def of(self, statements: list[ast.stmt]) -> list[str]:
         """Return the names in a test through which it uses what may be half made."""
         if not self._bound and not self._objects:
             return []
         found = self._mentioned(statements)
         return sorted({n for n, some in found if n in self._bound or self._objects.keys() & some})
 
-    def _changed(self, statements: Sequence[ast.stmt]) -> set[str]:
+    def _changed(self, statements: list[ast.stmt]) -> set[str]:
         """Return the names of what statements change in place, or by another name for it."""
         changed, others = set[str](), list[tuple[Any, Any]]()
         for node in _walk(statements):
@@ -73,8 +75,10 @@ class Doubts:
                     changed.update(map(base_of, arguments if self._fills(function) else ()))
                     if isinstance(function, ast.Attribute) and function.attr in _MUTATORS:
                         changed.add(base_of(function))
-                case ast.Expr(ast.Call(ast.Attribute(value))) if not self._has_code(value):
-                    changed.add(base_of(value))  # what it returns is thrown away
+                case ast.Expr(ast.Call(ast.Attribute(value, name))):
+                    # what it returns is thrown away, and it is no assertion
+                    if "assert" not in name and not self._has_code(value):
+                        changed.add(base_of(value))
                 case ast.For(target, value) | ast.comprehension(target, value):
                     others.append((target, value))
                 case ast.withitem(value, ast.AST() as target):
@@ -102,15 +106,24 @@ class Doubts:
             return any(map(_changes_something, self._reached(value).values()))
         return (last or getattr(value, "__name__", base_of(function))) in _FILLING
 
-    def _mentioned(self, statements: Sequence[ast.stmt]) -> Iterator[tuple[str, dict[int, Any]]]:
-        """Yield each name, of what is in a module that in full, and the objects behind it."""
+    def _mentioned(self, statements: list[ast.stmt]) -> list[tuple[str, dict[int, Any]]]:
+        """Return the names in statements, with the objects behind them; of a module a part each."""
+        code = compile(ast.Module(statements, []), "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        known, found = _names_in(code), set[tuple[str, str]]()  # the names that are not local
         for node in _walk(statements):
-            name = base_of(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-            value: Any = dict.get(self._names, name)
-            if not isinstance(value, ModuleType):
-                yield name, self._reached(value)
+            if isinstance(node, ast.Name):
+                found.add((node.id, ""))
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                yield name, {id(value): value} | self._reached(vars(value).get(node.attr))
+                found.add((node.value.id, node.attr))
+        names = sorted(each for each in found if each[0] in known)
+        values = [(name, part, dict.get(self._names, name)) for name, part in names]
+        return [
+            (name, {id(value): value} | self._reached(vars(value).get(part)))
+            if isinstance(value, ModuleType)
+            else (name, self._reached(value))
+            for name, part, value in values
+            if isinstance(value, ModuleType) == bool(part)
+        ]
 
     def _reached(self, value: Any) -> dict[int, Any]:
         """Return the objects behind a value, by their ids, and first itself."""

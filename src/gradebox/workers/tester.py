@@ -1,6 +1,5 @@
 """The process of the tests: it holds the instructor's cells, and of the student's only values."""
 
-import ast
 import builtins
 import contextlib
 import dis
@@ -163,7 +162,7 @@ class Tester:
         if has_failed:
             line = answers.failed_in or cell.line(error)
             left = [each for each in body.statements if (each.end_lineno or 0) >= line]
-            self._doubts.add(left, _bound_by(left))
+            self._doubts.add(left)
         else:
             self._doubts.settle(name for name, operation in first.items() if operation in _BINDS)
         if answers.refused:  # even if the test caught it: it did not expect this
@@ -190,14 +189,6 @@ def _operations(parts: Iterable[CodeType]) -> list[tuple[str, str]]:
             inner = dict(reversed(_operations([value]))).items()
             found += [each for each in inner if each[1] == "STORE_GLOBAL"]
     return found
-
-
-def _bound_by(statements: list[ast.stmt]) -> set[str]:
-    """Return the names that statements bind, but for imports and definitions."""
-    code = compile(ast.Module(statements, []), "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    bound = {name for name, operation in _operations([code]) if operation in _BINDS}
-    nodes = chain.from_iterable(map(ast.walk, statements))
-    return bound & {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def _is_no_number(value: Any) -> bool:
