@@ -936,6 +936,28 @@ def test_empty_minibatch_is_refused_if_all_are():
     refused(all_masked, "all inputs had 0 rows", ValueError)
 
 
+def test_odd_makings_step():
+    """Of a BNP under ``inference_mode``, of layers without rows or columns, of a copy in a step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, that there is nothing to initialize
+        model = nn.Sequential(nn.Linear(5, 0), nn.Linear(0, 3)).double()
+    with torch.inference_mode():
+        bnp = BNP(model, rho=0.0)
+    bnp.attach(sgd := torch.optim.SGD(model.parameters(), lr=0.1))
+    backward(model)
+    right = [p - 0.1 * p.grad for p in model.parameters()]
+    sgd.step()
+    assert_same(values(model), [p.detach() for p in right])
+
+    model, bnp = with_bnp()
+    with bnp.mask(torch.ones(8, dtype=torch.bool)):
+        backward(model)
+    twin, its_bnp = copy.deepcopy((model, bnp))
+    twin.zero_grad()
+    loss_of(checkpoint(twin, batch().requires_grad_(), use_reentrant=True)).backward()
+    assert_step(its_bnp, twin, expected())
+
+
 @line("NaN or infinity in an input")
 def test_nonfinite_input_changes_nothing():
     reason = "inputs of '0' hold NaN or infinity"
