@@ -150,7 +150,7 @@ class Doubts:
 
     def _is_own(self, value: Any) -> bool:
         """Return whether a function, a class or a module is the instructor's own."""
-        name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        name = str(value.__name__ if isinstance(value, ModuleType) else value.__module__)
         file = getattr(sys.modules.get(name), "__file__", None) or "/"
         return name == "__main__" or Path(file).is_relative_to(self._folder)
 
