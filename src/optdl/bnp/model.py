@@ -283,8 +283,7 @@ class BNP:
             self._watch.begin("step", self._bad)
             return
         self._watch.begin("block")
-        trained = [z for z in self._z if z.weight.requires_grad]  # still: it may be frozen since
-        self._entered = [z for z in trained if moved(z.weight) or moved(z.layer.module.bias)]
+        self._entered = [z for z in self._z if moved(z.weight) or moved(z.layer.module.bias)]
         try:
             for part in self._entered:
                 part.enter()
