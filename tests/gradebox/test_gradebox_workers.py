@@ -191,14 +191,16 @@ def test_the_reference_cannot_be_imported(tmp_path, package):
 
 
 def test_banned_modules_import_only_in_tests(tmp_path, package):
-    handed_in = [IMPORTS, SQUARE, "import course.toy", "check(square)", CHECK]
-    options = {"source": [IMPORTS, answer(SQUARE), CHECK]} | BARRED
+    locked = cell("reference", "import course.toy\nprint('here')")
+    handed_in = [IMPORTS, SQUARE, "import course.toy", "check(square)", locked, CHECK]
+    options = {"source": [IMPORTS, answer(SQUARE), locked, CHECK]} | BARRED
     cells, run = executed(tmp_path, *handed_in, **options)
     assert run.scores == {"test": 1}
     assert shown(cells[0]) == ""
     assert "course.toy cannot be imported while your work is graded" in shown(cells[2])
     assert "course/" not in "".join(cells[2].outputs[0].traceback)
     assert "the tests do not run in this process" in shown(cells[3])
+    assert shown(cells[4]) == "here\n"  # as where the tests run
     _, run = executed(tmp_path, IMPORTS, SQUARE, CHECK, in_process=["test"], **BARRED)
     assert run.scores == {"test": 0}  # the stub raises: a test of it would otherwise pass
 
