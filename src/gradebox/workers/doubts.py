@@ -13,22 +13,23 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType, NoneType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
 
 MAX_OBJECTS = 20_000  # so many are looked through behind a name
 _ATOMS = (NoneType, bool, int, float, complex, str, bytes, range, CodeType)
-_CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
+_CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray, CellType)
+_SOMETIMES = (ast.If, ast.While, ast.Try, ast.Match)
 _MUTATORS = {name for kind in (list, set, deque) for name in dir(kind)}
 _MUTATORS -= {*dir(tuple), *dir(frozenset), "copy"}
-_MUTATORS |= {"popitem", "setdefault", "update"}
+_MUTATORS |= {"popitem", "setdefault", "update", "put", "put_nowait", "write", "writerow"}
 _FILLING = (  # functions of Python's and NumPy's that change an argument
     *("setattr", "delattr", "heappush", "heappop", "heapify", "insort", "insort_left", "shuffle"),
-    *("insort_right", "copyto", "put", "place", "putmask", "fill_diagonal", "at"),
+    *("insort_right", "copyto", "put", "place", "putmask", "fill_diagonal", "at", "setitem"),
 )
 _STORES = ("STORE_SUBSCR", "STORE_ATTR", "STORE_GLOBAL", "DELETE_SUBSCR", "DELETE_ATTR")
 
@@ -43,38 +44,49 @@ class Doubts:
     def add(self, statements: list[ast.stmt]) -> None:
         """Remember what statements that failed, or were not reached, were to change or bind."""
         changed, found = self._changed(statements), self._mentioned(statements)
-        names = (node for node in _walk(statements) if isinstance(node, ast.Name))
-        bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-        self._bound |= bound & {name for name, _ in found}
+        self._bound |= _stored(statements) & {name for name, _ in found}
         for name, reached in found:
-            first = dict(islice(reached.items(), 1))
-            is_changed = name in changed or any(isinstance(v, Iterator) for v in first.values())
-            if is_changed or any(map(_changes_something, reached.values())):
+            first = next(iter(reached.values()), None)
+            is_changed = name in changed or isinstance(first, Iterator)
+            functions = [each for each in reached.values() if _changes_something(each)]
+            if is_changed or functions:
                 self._objects |= {n: v for n, v in reached.items() if self._can_keep(v)}
-            self._objects |= first if is_changed else {}
+            if is_changed and (not isinstance(first, ModuleType) or self._is_own(first)):
+                self._objects[id(first)] = first
+            for each in functions:  # that count in a plain number
+                if counts := _globals_set(getattr(each, "__code__", None)):
+                    module = sys.modules.get(each.__module__)
+                    is_here = each.__globals__ is self._names
+                    self._bound |= counts if is_here else set()
+                    self._objects |= {} if is_here else {id(module): module}
 
-    def settle(self, bound: Iterable[str]) -> None:
-        """Forget names that a cell which did not fail has bound anew."""
-        self._bound.difference_update(bound)
+    def passed(self, statements: list[ast.stmt], first: Iterable[str]) -> list[str]:
+        """Return the names through which a cell that passed uses what may be half made.
 
-    def of(self, statements: list[ast.stmt]) -> list[str]:
-        """Return the names in a test through which it uses what may be half made."""
+        What it binds ``first`` is made anew; but what it makes of half of something is half, too.
+        """
         if not self._bound and not self._objects:
             return []
-        found = self._mentioned(statements)
-        return sorted({n for n, some in found if n in self._bound or self._objects.keys() & some})
+        always = [each for each in statements if not isinstance(each, _SOMETIMES)]
+        anew = {*first} & _stored(always)
+        found = [(name, some) for name, some in self._mentioned(statements) if name not in anew]
+        used = {n for n, some in found if n in self._bound or self._objects.keys() & some}
+        self._bound = self._bound | _stored(statements) if used else self._bound - anew
+        return sorted(used)
 
     def _changed(self, statements: list[ast.stmt]) -> set[str]:
         """Return the names of what statements change in place, or by another name for it."""
         changed, others = set[str](), list[tuple[Any, Any]]()
         for node in _walk(statements):
             match node:
+                case ast.Attribute(attr=name) if name in _MUTATORS:  # also where it is not called
+                    changed.add(base_of(node))
                 case ast.Attribute(ctx=context) | ast.Subscript(ctx=context):
                     changed |= {base_of(node)} if not isinstance(context, ast.Load) else set()
+                case ast.AugAssign(ast.Name(name)) | ast.keyword("out", ast.Name(name)):
+                    changed.add(name)
                 case ast.Call(function, arguments):
                     changed.update(map(base_of, arguments if self._fills(function) else ()))
-                    if isinstance(function, ast.Attribute) and function.attr in _MUTATORS:
-                        changed.add(base_of(function))
                 case ast.Expr(ast.Call(ast.Attribute(value, name))):
                     # what it returns is thrown away, and it is no assertion
                     if "assert" not in name and not self._has_code(value):
@@ -127,9 +139,9 @@ class Doubts:
 
     def _reached(self, value: Any) -> dict[int, Any]:
         """Return the objects behind a value, by their ids, and first itself."""
-        found, waiting = dict[int, Any](), [value]
+        found, waiting = dict[int, Any](), deque([value])
         while waiting and len(found) < MAX_OBJECTS:
-            each = waiting.pop()
+            each = waiting.popleft()
             is_whole = isinstance(each, type | ModuleType | FunctionType)
             if id(each) in found or isinstance(each, _ATOMS) or each is self._names:
                 continue
@@ -164,8 +176,7 @@ class Doubts:
             parts = [getattr(part, "__func__", part) for part in vars(value).values()]
             codes = [part.__code__ for part in parts if isinstance(part, FunctionType)]
             return any(value.__name__ in _names_in(code) for code in codes)
-        is_tensor = type(value).__name__ == "Tensor"
-        return isinstance(value, _CONTAINERS) or is_tensor or self._is_own(type(value))
+        return isinstance(value, _CONTAINERS) or hasattr(value, "__dict__")
 
 
 def base_of(node: ast.expr) -> str:
@@ -185,11 +196,18 @@ def _walk(nodes: Iterable[ast.AST]) -> Iterator[Any]:
     return chain.from_iterable(map(ast.walk, nodes))
 
 
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    names = (node for node in _walk(nodes) if isinstance(node, ast.Name))
+    return {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+
+
 def _loaded(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _changes_something(value: Any) -> bool:
+    if isinstance(value, BuiltinFunctionType):  # such as a list's own append
+        return value.__name__ in _MUTATORS and isinstance(value.__self__, _CONTAINERS)
     is_one = isinstance(value, FunctionType) and value.__name__ != "__init__"
     return is_one and _stores(value.__code__)
 
@@ -203,5 +221,12 @@ def _names_in(code: CodeType) -> frozenset[str]:
 @cache
 def _stores(code: CodeType) -> bool:
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    stores = any(each.opname in _STORES for each in dis.get_instructions(code))
+    free = {("STORE_DEREF", name) for name in code.co_freevars}
+    found = {(each.opname, each.argval) for each in dis.get_instructions(code)}
+    stores = bool(free & found) or any(operation in _STORES for operation, _ in found)
     return stores or not _MUTATORS.isdisjoint(code.co_names) or any(map(_stores, inner))
+
+
+def _globals_set(code: CodeType | None) -> set[str]:
+    found = dis.get_instructions(code) if code else ()
+    return {each.argval for each in found if each.opname == "STORE_GLOBAL"}

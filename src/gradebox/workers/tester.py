@@ -3,6 +3,7 @@
 import builtins
 import contextlib
 import dis
+import math
 import os
 import re
 import sys
@@ -149,7 +150,8 @@ class Tester:
                 return cell.run(names)
 
         with contextlib.redirect_stdout(self._stream), contextlib.redirect_stderr(self._stream):
-            score, error = result(run, message.points, outputs, _is_no_number)
+            refuses = _is_no_number if message.points else lambda value: False
+            score, error = result(run, message.points, outputs, refuses)
         why = reason(error)
         # the answer that is still to come would be taken for that to the next question
         if isinstance(error, Late) and answers.waits:
@@ -158,22 +160,21 @@ class Tester:
             names.pop(name, None)
         names.of_student |= {*message.answers}
         answers.refuse_swallowed()
-        has_failed = error is not None or bool(answers.refused)
-        if has_failed:
-            line = answers.failed_in or cell.line(error)
-            left = [each for each in body.statements if (each.end_lineno or 0) >= line]
-            self._doubts.add(left)
+        doubts: list[str] = []
+        if error is not None or answers.refused:
+            line = answers.failed_in or cell.line(error) or math.inf  # else all statements ran
+            self._doubts.add([part for part in body.statements if (part.end_lineno or 0) >= line])
         else:
-            self._doubts.settle(name for name, operation in first.items() if operation in _BINDS)
+            anew = (name for name, operation in first.items() if operation in _BINDS)
+            doubts = self._doubts.passed(body.statements, anew)
         if answers.refused:  # even if the test caught it: it did not expect this
             score = 0.0
             if not why:
                 why = answers.refused[0]
                 outputs.add("error", **error_output(RuntimeError(why)))
         late = answers.late or answers.waits
-        doubts = self._doubts.of(body.statements) if score and not has_failed else []
         said = score, outputs.items, why, answers.refused[:5], late, answers.gone
-        return Tested(*said, doubts=doubts)
+        return Tested(*said, doubts=doubts if score else [])
 
 
 _BINDS = ("STORE_NAME", "STORE_GLOBAL")
