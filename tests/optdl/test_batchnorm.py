@@ -180,8 +180,7 @@ def test_renormalization_in_training_matches_previous_inference(rng, shape):
 @pytest.mark.row("P-03")
 @pytest.mark.parametrize(
     ("mean", "std", "s", "d"),
-    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5)],
-    ids=["above both limits", "below both limits"],
+    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5)],  # above both limits, and below both
 )
 def test_renormalization_limits_hold_on_both_sides(mean, std, s, d):
     # the averages are 0 and 1, so that s is the deviation and d the mean of the minibatch

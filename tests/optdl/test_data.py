@@ -179,7 +179,6 @@ def test_digits_match_scikit_learn():
     assert_array_equal(digits.y_test, labels[test])
     assert_array_equal(digits.y_train, labels[train])
     assert (digits.x_train.min(), digits.x_train.max()) == (0, 1)
-    assert digits.image_shape == (1, 8, 8)
     assert digits.classes == tuple(str(k) for k in range(10))
     assert (np.bincount(digits.y_test) >= 20).all()
 

@@ -446,14 +446,8 @@ def test_best_pair_of_rates_is_a_local_optimum():
     found = {}
     while pairs := tuning.next_pairs(found, 0.03):
         found[pairs[0]] = score(pairs[0])
-    best = tuning.best_rate(found)
-    grid = [float(f"{digit}e{power}") for power in range(-5, 2) for digit in (1, 3)]
-    for place in (0, 1):
-        number = grid.index(best[place])
-        for rate in (grid[number - 1], grid[number + 1]):
-            neighbor = (rate, best[1]) if place == 0 else (best[0], rate)
-            assert found[neighbor] == score(neighbor) < score(best)
-    assert best == (0.1, 0.003)
+    assert tuning.best_rate(found) == (0.1, 0.003)
+    assert {(0.03, 0.003), (0.3, 0.003), (0.1, 0.001), (0.1, 0.01)} < found.keys()
     assert len(found) < 20
 
 

@@ -94,8 +94,7 @@ def test_notebooks_show_svg_and_terminals_are_left_alone(monkeypatch, kernel):
 def test_curves_are_drawn_as_given(ax):
     curves = {"train_error": [0.5, 0.25], "validation_error": [0.6, 0.5]}
     bands = {"train_error": ([0.4, 0.2], [0.6, 0.3])}
-    got = plot_curves(curves, ax, bands=bands, mark=(2, "best epoch"), ylabel="0–1 loss")
-    assert got is ax
+    plot_curves(curves, ax, bands=bands, mark=(2, "best epoch"), ylabel="0–1 loss")
     for line, values in zip(ax.lines, curves.values(), strict=False):
         assert_array_equal(line.get_xydata(), np.column_stack([[1, 2], values]))
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -111,10 +110,7 @@ def test_contours_and_trajectories_are_drawn_as_given(ax):
     x, y = np.linspace(-2, 2, 21), np.linspace(-1, 1, 11)
     surface = x**2 + 4 * y[:, None] ** 2
     paths = {"short": np.array([[1.0, 1.0], [0.0, 0.5]]), "far": np.array([[9.0, 9.0]])}
-    got = plot_contours(
-        x, y, surface, ax, trajectories=paths, minimum=np.zeros(2), levels=[1.0, 2.0]
-    )
-    assert got is ax
+    plot_contours(x, y, surface, ax, trajectories=paths, minimum=np.zeros(2), levels=[1.0, 2.0])
     assert_array_equal(ax.lines[0].get_xydata(), paths["short"])
     assert_array_equal(ax.lines[1].get_xydata(), paths["short"][:1])
     assert_array_equal(ax.lines[2].get_xydata(), paths["far"])
@@ -140,10 +136,8 @@ def test_lines_differ_without_color(ax):
 @pytest.mark.row("L1-07")
 def test_power_laws_are_drawn_as_given(ax):
     n = np.array([1.0, 10.0, 100.0])
-    got = plot_power_laws(
-        n, {"a": 1 / n, "b": 3 / n}, ax, laws={"b": 2 / n}, xlabel="n", ylabel="error"
-    )
-    assert got is ax
+    curves = {"a": 1 / n, "b": 3 / n}
+    plot_power_laws(n, curves, ax, laws={"b": 2 / n}, xlabel="n", ylabel="error")
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     for line, values in zip(ax.lines, (1 / n, 3 / n, 2 / n), strict=True):
         assert_array_equal(line.get_xydata(), np.column_stack([n, values]))
