@@ -30,9 +30,8 @@ def tensors(*arrays):
 
 
 def assert_close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(
-        torch.as_tensor(actual), torch.as_tensor(expected), rtol=0, atol=tolerance
-    )
+    both = map(torch.as_tensor, (actual, expected))
+    torch.testing.assert_close(*both, rtol=0, atol=tolerance)
 
 
 @pytest.mark.row("L1-34", "L1-35", "P-01")
@@ -299,9 +298,8 @@ def test_normalized_weights_grow_as_pythagoras_says(rng):
     growth = (1 + 0.25 * g.square().sum(1) / squares).sqrt() - 1
     assert curves["longer"] == pytest.approx([100 * growth.mean().item()], rel=1e-6)
     cosines = (w * start).sum(1) / w.norm(dim=1) / start.norm(dim=1)
-    assert curves["turned 1"] == pytest.approx(
-        [np.degrees(np.arccos(cosines.numpy())).mean()], rel=1e-6
-    )
+    turned = np.degrees(np.arccos(cosines.numpy())).mean()
+    assert curves["turned 1"] == pytest.approx([turned], rel=1e-6)
     assert curves["turned 2"][0] > 0
 
 

@@ -15,9 +15,6 @@ def digits(count):
     return data.load("digits").x_train[:count].astype(np.float64).reshape(-1, 1, 8, 8)
 
 
-# --- The Hessian -----------------------------------------------------------------------------
-
-
 @pytest.mark.row("P-22")
 @pytest.mark.parametrize("pool", [False, True])
 def test_conv_hessian_matches_autograd(rng, pool):
@@ -52,9 +49,6 @@ def test_conv_hessian_matches_autograd(rng, pool):
     assert np.abs(alone - expected.numpy()).max() > 0.01, "pixels must meet in the loss"
 
 
-# --- The preconditioner ----------------------------------------------------------------------
-
-
 @pytest.mark.row("P-23", "P-24")
 def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
     h, k = rng.normal([[[0.5]], [[3.5]]], size=(2, 2, 16, 16)), 3
@@ -67,9 +61,6 @@ def test_exact_statistics_center_columns_channel_statistics_nearly(rng):
     bound = np.repeat(bnp_cnn.statistics_bound(h, k) / np.sqrt(var), k**2)
     assert np.all(np.abs(near.mean(axis=0) - np.eye(19)[0])[1:] <= bound)
     assert np.linalg.cond(near) < np.linalg.cond(H)
-
-
-# --- Curvature: what the root of rs estimates ---------------------------------------------------
 
 
 @pytest.mark.row("P-24")
@@ -87,3 +78,15 @@ def test_preconditioned_norm_is_bounded_for_sums_and_means(rng):
             largest = bnp_cnn.preconditioned_norm(h, 3, hessian)
             assert largest == pytest.approx(np.linalg.norm(P.T @ hessian @ P, 2))
             assert low <= largest <= high
+
+
+@pytest.mark.row("P-24")
+def test_curvatures_behind_relu_match_autograd(rng):
+    outputs, dense = rng.normal(size=(3, 6)), rng.normal(size=(4, 6))
+
+    def loss(a):
+        return functional.cross_entropy(a.relu() @ torch.from_numpy(dense).T, torch.tensor(2))
+
+    for a, block in zip(outputs, bnp_cnn.relu_curvatures(outputs, dense), strict=True):
+        expected = torch.autograd.functional.hessian(loss, torch.from_numpy(a))
+        assert_close(block, expected.numpy())

@@ -38,6 +38,7 @@ OTHERS = {"recorded.py", "gpu.py"}
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
 # One for each kind of network, with images from files, with what is watched.
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py"}
+PROGRAMS = [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
 
 
 def program(name, *arguments):
@@ -47,9 +48,7 @@ def program(name, *arguments):
 
 
 @pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, f"--results={tmp_path}", "--smoke", "--seeds=1"])
     panels = runpy.run_path(str(FOLDER / name), run_name="__main__")["PANELS"]

@@ -94,7 +94,6 @@ def test_minimum_is_deepest_well_and_overlapping_wells_merge():
     found = [minimize(problem.value, c, jac=problem.gradient, tol=1e-12).x for c in WELLS]
     assert min(np.linalg.norm(a - b) for a, b in itertools.pairwise(found)) > 1
     assert_allclose(problem.minimum, min(found, key=problem.value), atol=1e-6)
-    assert problem.value(problem.minimum) <= min(map(problem.value, found))
     # at twice the width they just merge: the bottom is so flat that the search ends early, near it
     for half, tolerance in ((0.5, 1e-7), (1.0, 0.02)):
         merged = mixture(np.array([[-half, 0.0], [half, 0.0]]))

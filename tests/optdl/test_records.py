@@ -36,9 +36,8 @@ def test_record_round_trips_through_a_file(record, tmp_path):
 
 
 def test_nonfinite_numbers_round_trip_as_words(tmp_path):
-    path = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf}).save(
-        tmp_path / "run.json"
-    )
+    record = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf})
+    path = record.save(tmp_path / "run.json")
 
     def refuse(name):
         raise AssertionError(f"{name} is not JSON")
