@@ -47,9 +47,6 @@ def with_bnp(model=None, **options):
     return model, BNP(model, **options)
 
 
-# --- Loops ------------------------------------------------------------------------------------
-
-
 def stepped(model, preconditioner, *batches, forward=None):
     """Return the gradients that a step makes of some batches."""
     model.zero_grad()
@@ -91,9 +88,6 @@ def trained(form, make, model=dense, batches=None, **options):
 
         take_step(form, preconditioner, closure, *optimizers)
     return values(net)
-
-
-# --- P as a matrix ----------------------------------------------------------------------------
 
 
 def matrices(layer, x, mean=None, var=None, q2=None, eps1=1e-2, eps2=1e-4):
@@ -191,10 +185,8 @@ def expected(model=network, x=None, rho=0.99):
     return [start - end for start, end in zip(values(model()), after, strict=True)]
 
 
-def assert_on_z(
-    make, forms=("split", "attach"), model=dense, batches=None, rho=0.0, tolerance=1e-12
-):
+def assert_on_z(make, forms=("split", "attach"), *given, tolerance=1e-12, **options):
     """Compare the steps of each form with those of the optimizers on z."""
-    right = on_z(make, model, batches, rho)
+    right = on_z(make, *given, **options)
     for form in forms:
-        assert_same(trained(form, make, model, batches, rho=rho), right, tolerance)
+        assert_same(trained(form, make, *given, **options), right, tolerance)

@@ -39,9 +39,7 @@ def in_plain_process(test: Callable[..., None]) -> Callable[..., None]:
 
 def _test(rank: int, module: str, name: str, arguments: dict[str, Any]) -> None:
     warnings.filterwarnings("error", module="optdl")  # compilers warn of parts of their own
-    warnings.filterwarnings(
-        "ignore", "The .grad attribute of a Tensor that is not"
-    )  # as Dynamo does
+    warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is")  # as Dynamo does
     getattr(importlib.import_module(module), name).__wrapped__(**arguments)
 
 
@@ -56,9 +54,8 @@ def given_by_two(share: Callable[[int], Any], folder: Path) -> list[Any]:
 
 def _process(rank: int, share: Callable[[int], Any], folder: str) -> None:
     torch.set_num_threads(1)
-    distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2
-    )
+    meeting = f"file://{folder}/meet"
+    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
     torch.save(share(rank), f"{folder}/{rank}.pt")
     distributed.barrier()
     distributed.destroy_process_group()

@@ -30,9 +30,8 @@ def tensors(*arrays):
 
 
 def assert_close(actual, expected, tolerance=1e-12):
-    torch.testing.assert_close(
-        torch.as_tensor(actual), torch.as_tensor(expected), rtol=0, atol=tolerance
-    )
+    both = map(torch.as_tensor, (actual, expected))
+    torch.testing.assert_close(*both, rtol=0, atol=tolerance)
 
 
 @pytest.mark.row("L1-34", "L1-35", "P-01")
@@ -180,8 +179,7 @@ def test_renormalization_in_training_matches_previous_inference(rng, shape):
 @pytest.mark.row("P-03")
 @pytest.mark.parametrize(
     ("mean", "std", "s", "d"),
-    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5)],
-    ids=["above both limits", "below both limits"],
+    [(9.0, 8.0, 2.0, 0.5), (-9.0, 0.1, 0.5, -0.5)],  # above both limits, and below both
 )
 def test_renormalization_limits_hold_on_both_sides(mean, std, s, d):
     # the averages are 0 and 1, so that s is the deviation and d the mean of the minibatch
@@ -300,9 +298,8 @@ def test_normalized_weights_grow_as_pythagoras_says(rng):
     growth = (1 + 0.25 * g.square().sum(1) / squares).sqrt() - 1
     assert curves["longer"] == pytest.approx([100 * growth.mean().item()], rel=1e-6)
     cosines = (w * start).sum(1) / w.norm(dim=1) / start.norm(dim=1)
-    assert curves["turned 1"] == pytest.approx(
-        [np.degrees(np.arccos(cosines.numpy())).mean()], rel=1e-6
-    )
+    turned = np.degrees(np.arccos(cosines.numpy())).mean()
+    assert curves["turned 1"] == pytest.approx([turned], rel=1e-6)
     assert curves["turned 2"][0] > 0
 
 

@@ -38,6 +38,7 @@ OTHERS = {"recorded.py", "gpu.py"}
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
 # One for each kind of network, with images from files, with what is watched.
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py"}
+PROGRAMS = [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
 
 
 def program(name, *arguments):
@@ -47,9 +48,7 @@ def program(name, *arguments):
 
 
 @pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, f"--results={tmp_path}", "--smoke", "--seeds=1"])
     panels = runpy.run_path(str(FOLDER / name), run_name="__main__")["PANELS"]
@@ -446,14 +445,8 @@ def test_best_pair_of_rates_is_a_local_optimum():
     found = {}
     while pairs := tuning.next_pairs(found, 0.03):
         found[pairs[0]] = score(pairs[0])
-    best = tuning.best_rate(found)
-    grid = [float(f"{digit}e{power}") for power in range(-5, 2) for digit in (1, 3)]
-    for place in (0, 1):
-        number = grid.index(best[place])
-        for rate in (grid[number - 1], grid[number + 1]):
-            neighbor = (rate, best[1]) if place == 0 else (best[0], rate)
-            assert found[neighbor] == score(neighbor) < score(best)
-    assert best == (0.1, 0.003)
+    assert tuning.best_rate(found) == (0.1, 0.003)
+    assert {(0.03, 0.003), (0.3, 0.003), (0.1, 0.001), (0.1, 0.01)} < found.keys()
     assert len(found) < 20
 
 

@@ -9,7 +9,6 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import torch_path
 from scipy import integrate, stats
-from sklearn.preprocessing import StandardScaler
 
 from optdl import initialization as init
 from optdl.data import Examples
@@ -17,10 +16,6 @@ from optdl.training import train
 
 TORCH = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu, "linear": lambda z: z}
 each = pytest.mark.parametrize("name", TORCH)
-
-
-def layers(rng, sizes=(5, 8, 6, 7, 3), scale=1.0):
-    return [scale * rng.normal(size=(o, n)) for n, o in pairwise(sizes)]
 
 
 def gradients(name, weights, x, upstream):
@@ -44,7 +39,8 @@ def test_slopes_and_gradients_match_autograd_within_bound(name, rng):
     steepest = activation.slope(np.linspace(-8, 8, 100_001)).max()
     assert activation.steepest == pytest.approx(steepest, abs=1e-12)
     for scale in (1.0, 3.0):
-        weights, x, upstream = layers(rng, scale=scale), rng.normal(size=5), rng.normal(size=3)
+        weights = [scale * rng.normal(size=(o, n)) for n, o in pairwise((5, 8, 6, 7, 3))]
+        x, upstream = rng.normal(size=5), rng.normal(size=3)
         norms = init.gradient_norms(weights, x, upstream, name)
         expected = map(np.linalg.norm, gradients(name, weights, x, upstream))
         assert_allclose(norms, [*expected], rtol=1e-12, atol=1e-14)
@@ -111,8 +107,6 @@ def test_distribution_of_weights_matches_torch(draw, rng):
     assert ours.var() / theirs.var().item() == pytest.approx(1, abs=0.03)
     assert abs(ours.mean()) < 5 * ours.std() / np.sqrt(ours.size)
     assert stats.ks_2samp(ours.ravel(), theirs.numpy().ravel()).pvalue > 1e-3
-    if draw is init.glorot_uniform:
-        assert 0.999 < np.abs(ours).max() / np.sqrt(6 / 550) <= 1
 
 
 @pytest.mark.row("L2-11")
@@ -162,27 +156,6 @@ def test_moments_through_fifty_layers_match_prediction(name, draw, gain):
 
 
 @pytest.mark.row("L2-13")
-def test_normalization_matches_scikit_learn(rng):
-    first, other = 1000 + 500 * rng.random((40, 3)), rng.random((7, 3))
-    scaler = StandardScaler().fit(first)
-    for ours, x in zip(init.normalize_inputs(first, other, 0.0), (first, other), strict=True):
-        assert_allclose(ours, scaler.transform(x), rtol=1e-10, atol=1e-12)
-    constant = np.column_stack([np.full(5, 7.0), np.arange(5.0)])
-    assert np.all(init.InputNormalizer.fit(constant)(constant)[:, 0] == 0)
-
-
-@pytest.mark.row("L2-13")
-@pytest.mark.parametrize("correlation", [-0.8, 0.0, 0.3, 0.95])
-def test_normalized_pair_condition_number_matches_closed_form(correlation):
-    base = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
-    other = correlation * base[:, 0] + np.sqrt(1 - correlation**2) * base[:, 1]
-    x = np.column_stack([1500 + 288.7 * base[:, 0], 0.15 + 0.0289 * other])
-    normalized, _ = init.normalize_inputs(x, x, 0.0)
-    expected = (1 + abs(correlation)) / (1 - abs(correlation))
-    assert np.linalg.cond(init.least_squares_hessian(normalized)) == pytest.approx(expected)
-
-
-@pytest.mark.row("L2-13")
 def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""
     x = np.column_stack([rng.uniform(1000, 2000, 200_000), rng.uniform(0.1, 0.2, 200_000)])
@@ -192,6 +165,8 @@ def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     assert measured == pytest.approx(np.linalg.cond(population), rel=0.02)
     normalized, _ = init.normalize_inputs(x, x, 0.0)
     assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
+    constant = np.full((5, 1), 7.0)
+    assert not init.InputNormalizer.fit(constant)(constant).any()
 
 
 @pytest.mark.row("F-06")
@@ -227,14 +202,10 @@ def test_dead_units_are_counted_and_learn_nothing(dead, rng):
 
 @pytest.mark.row("F-06")
 def test_histograms_have_the_shares_of_the_distribution(rng):
-    edges = np.linspace(-1, 1, 9)
-    outputs = {"uniform": rng.uniform(-1, 1, 200_000), "tanh": np.tanh(rng.normal(size=200_000))}
-    shares = init.output_histograms(outputs, edges)
-    inner = stats.norm.cdf(np.arctanh(edges[1:-1]))
-    assert_allclose(shares[0], 1 / 8, atol=0.004)
-    assert_allclose(shares[1], np.diff([0.0, *inner, 1.0]), atol=0.004)
-    outside = init.output_histograms({"far": np.array([-5.0, 9.0, 9.0, 0.1])}, edges)
-    assert (outside[0, 0], outside[0, -1]) == (0.25, 0.5)
+    outputs = {"even": rng.uniform(-1, 1, 200_000), "far": np.array([-5.0, 9.0, 9.0, 0.1])}
+    even, far = init.output_histograms(outputs, np.linspace(-1, 1, 9))
+    assert_allclose(even, 1 / 8, atol=0.004)
+    assert (far[0], far[-1]) == (0.25, 0.5)
 
 
 @pytest.mark.row("F-06")

@@ -193,8 +193,6 @@ def test_factory_receives_the_normalized_width(name):
 @pytest.mark.parametrize("name", ["resnet_cifar", "resnet18"])
 def test_layers_have_biases_unless_the_normalization_cancels_them(name):
     for how, bias, expected in (
-        ("bn", None, False),
-        ("gn", None, True),
         (networks.group_norm(16), None, True),
         ("none", False, False),
         ("bn", True, True),

@@ -19,11 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated
 
 @pytest.mark.row("L1-12", "L1-13", "L1-39")
 def test_model_has_autograds_derivatives_and_scipys_minimum(rng):
-    H, g, center = (
-        with_spectrum(rng, np.linspace(0.3, 4.0, 4)),
-        rng.normal(size=4),
-        rng.normal(size=4),
-    )
+    H, (g, center) = with_spectrum(rng, np.linspace(0.3, 4.0, 4)), rng.normal(size=(2, 4))
     w = torch.tensor(rng.normal(size=4), requires_grad=True)
     d = w - torch.tensor(center)
     expected = 2.0 + d @ torch.tensor(g) + 0.5 * d @ torch.tensor(H) @ d
@@ -130,20 +126,16 @@ def test_zigzag_matches_line_search_and_optimal_fixed_step(b):
 
 @pytest.mark.row("L1-16")
 def test_line_searches_match_kantorovich_and_gauss_seidel(rng):
-    H, start, search_along = (
-        with_spectrum(rng, np.linspace(0.3, 4.0, 3)),
-        rng.normal(size=3),
-        quadratic.search_along,
-    )
+    H, start = with_spectrum(rng, np.linspace(0.3, 4.0, 3)), rng.normal(size=3)
     path = quadratic.exact_line_search(H, start, 6)
     gradients, losses = path @ H, np.einsum("ti,ij,tj->t", path, H, path)
     assert_allclose((gradients[1:] * gradients[:-1]).sum(axis=1), 0, atol=1e-12)
     kappa = np.linalg.cond(H)  # Kantorovich's bound on what a step leaves
     assert np.all(losses[1:] <= ((kappa - 1) / (kappa + 1)) ** 2 * losses[:-1] * (1 + 1e-12))
-    assert_allclose(search_along(H, start, path[:-1] @ H), path, rtol=1e-9)
+    assert_allclose(quadratic.search_along(H, start, path[:-1] @ H), path, rtol=1e-9)
     # oracle: one sweep of Gauss–Seidel on Hw = 0 solves the lower triangle
     sweep = np.linalg.solve(np.tril(H), -np.triu(H, 1) @ start)
-    assert_allclose(search_along(H, start, np.eye(3))[-1], sweep, rtol=1e-10)
+    assert_allclose(quadratic.search_along(H, start, np.eye(3))[-1], sweep, rtol=1e-10)
 
 
 @pytest.mark.row("L2-01")

@@ -38,9 +38,6 @@ def first_losses(run: RecordedRun, label: str) -> list[float]:
     return first.losses
 
 
-# --- The files --------------------------------------------------------------------------------
-
-
 @each
 def test_record_has_complete_curves_and_metadata(run):
     record = kept(run)
@@ -61,12 +58,10 @@ def test_record_has_complete_curves_and_metadata(run):
 def comparable_steps(run: RecordedRun, label: str) -> int:
     """Return the number of first losses of a training that agree on other machines.
 
-    Single precision: another vector unit or another library for matrix products adds in another
-    order. In ten steps the losses then differed by up to 4e-4, relatively (torch's kernels without
-    vector instructions, MKL's and oneDNN's for other processors). Batch normalization of a
-    convolutional network with few images divides by small deviations and enlarges the differences
-    up to 27 times in a step; in the first two losses they were still below 1e-4. At a rate of 3 a
-    network with batch normalization differed by 1e-2 in the seventh loss, by 3e-5 in the fifth.
+    Other vector units and libraries add in another order: in ten steps of single precision losses
+    differed by up to 4e-4, relatively. Batch normalization of few images enlarges the differences
+    up to 27 times in a step; the first two losses differed by less than 1e-4. At a rate of 3 the
+    seventh loss behind batch normalization differed by 1e-2, the fifth by 3e-5.
     """
     return 2 if re.match(r"BN(, groups)?, \d", label) else 5 if "rate 3, " in label else STEPS
 
@@ -116,9 +111,6 @@ def test_chosen_rates_minimize_validation_error_of_other_seeds(inputs, search, l
     assert {own["lr"] for own in drawn.trainings.values()} >= {*choice.values()}
 
 
-# --- The pages --------------------------------------------------------------------------------
-
-
 @each
 def test_page_draws_record_and_states_its_time(run):
     text = "\n".join(path.read_text("utf-8") for path in (BOOK / run.topic).glob("*.md"))
@@ -140,8 +132,6 @@ def test_pages_mention_only_existing_runs():
     assert {name for _, name in said} <= {r.topic for r in RUNS.values()} | {*RUNS}
     assert all(name.split("-")[0] == topic for topic, name in said)
 
-
-# --- The machinery ----------------------------------------------------------------------------
 
 X, Y = np.eye(4, dtype=np.float32), np.arange(4) % 2
 

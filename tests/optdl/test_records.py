@@ -36,9 +36,8 @@ def test_record_round_trips_through_a_file(record, tmp_path):
 
 
 def test_nonfinite_numbers_round_trip_as_words(tmp_path):
-    path = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf}).save(
-        tmp_path / "run.json"
-    )
+    record = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf})
+    path = record.save(tmp_path / "run.json")
 
     def refuse(name):
         raise AssertionError(f"{name} is not JSON")
@@ -71,9 +70,7 @@ def test_save_is_atomic(record, tmp_path, monkeypatch):
     [
         ("", "not whole JSON.*delete it"),
         (b"\xff\xfe\x00", "not whole JSON"),
-        ('{"format": "optdl record 1", "curves": {"loss": [0.5', "not whole JSON"),
         ("[1, 2]", "not a record"),
-        ('{"curves": {}}', "not a record"),
         ('{"format": "optdl record 99", "curves": {}}', "not a record"),
         ('{"format": "optdl record 1"}', "not a whole record.*curves"),
         ('{"format": "optdl record 1", "curves": {}, "color": 1}', "not a whole record.*color"),

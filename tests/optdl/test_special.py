@@ -6,9 +6,7 @@ import scipy.special
 
 from optdl import special
 
-VALUES = np.array(
-    [-1e300, -40.0, -1.0, -0.0, 0.0, 1e-9, 0.5, 800.0, 1e300, -np.inf, np.inf, np.nan]
-)
+VALUES = np.array([-1e300, -40, -1, -0.0, 0, 1e-9, 0.5, 800, 1e300, -np.inf, np.inf, np.nan])
 
 
 @pytest.mark.parametrize("name", ["expit", "ndtr"])

