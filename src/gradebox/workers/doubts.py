@@ -163,8 +163,7 @@ class Doubts:
     def _is_own(self, value: Any) -> bool:
         """Return whether a function, a class or a module is the instructor's own."""
         name = str(value.__name__ if isinstance(value, ModuleType) else value.__module__)
-        file = getattr(sys.modules.get(name), "__file__", None) or "/"
-        return name == "__main__" or Path(file).is_relative_to(self._folder)
+        return name == "__main__" or _lies_in(name, self._folder)
 
     def _can_keep(self, value: Any) -> bool:
         """Return whether something can hold what a test has found."""
@@ -210,6 +209,12 @@ def _changes_something(value: Any) -> bool:
         return value.__name__ in _MUTATORS and isinstance(value.__self__, _CONTAINERS)
     is_one = isinstance(value, FunctionType) and value.__name__ != "__init__"
     return is_one and _stores(value.__code__)
+
+
+@cache  # it is asked of thousands of classes
+def _lies_in(module: str, folder: Path) -> bool:
+    file = getattr(sys.modules.get(module), "__file__", None) or "/"
+    return Path(file).is_relative_to(folder)
 
 
 @cache
