@@ -29,7 +29,7 @@ def correlated(d: int, noise: float = 0.5) -> LinearPopulation:
 
 
 @pytest.mark.row("L1-01")
-def test_empirical_risk_of_a_column_is_that_of_a_row():
+def test_column_has_the_empirical_risk_of_a_row():
     # the loss gets the prediction, then the label: 3 · 1 − 10 · 2
     one = np.ones((1, 1))
     assert erm.empirical_risk(lambda f, y: f - 10 * y, np.multiply, 3 * one, one, 2 * one) == -17
@@ -245,7 +245,7 @@ def test_measured_minibatch_noise_agrees_with_the_formula(replace, rng):
 
 @pytest.mark.row("L1-09")
 @pytest.mark.parametrize(("n", "name"), [(1, "online"), (5, "minibatch"), (12, "batch")])
-def test_sgd_matches_torch_and_its_updates_cost_n_gradients(n, name, rng):
+def test_sgd_matches_torch_at_n_gradients_an_update(n, name, rng):
     x, y, w = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=3)
     batches = erm.minibatches(12, n, rng)
     cost = erm.update_cost(12, n)
