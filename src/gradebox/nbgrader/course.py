@@ -31,7 +31,7 @@ from gradebox.files import digest, folders_in
 from gradebox.nbgrader.cells import Unready, setting, settings
 from gradebox.nbgrader.harmless import Harmless
 
-VERSION = 14  # raised when the same submission may get another score, or another page, than before
+VERSION = 15  # raised when the same submission may get another score, or another page, than before
 
 OF_NO_MATTER = (  # sections of the configuration that change no score
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
