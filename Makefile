@@ -62,7 +62,7 @@ class: .venv/ready ## enter a class list (LIST=class.csv)
 	@$(PY) -m tools.classroom.roster "$(LIST)" $(if $(ID),--id "$(ID)")
 
 extend: .venv/ready ## give a student more time (A=erm STUDENT=ada UNTIL="2027-03-08 23:59")
-	@$(PY) -m tools.classroom.extend "$(A)" "$(STUDENT)" "$(UNTIL)"
+	@$(PY) -m tools.classroom.release "$(A)" --student "$(STUDENT)" --due "$(UNTIL)"
 
 collect: .venv/ready ## take in a zip of Moodle's or Canvas's (A=erm ZIP=submissions.zip)
 	@$(PY) -m tools.classroom.collect "$(A)" "$(ZIP)" $(if $(SHEET),--sheet "$(SHEET)") $(if $(WHO),--who "$(WHO)")

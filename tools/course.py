@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rich.text import Text
 
-from tools.classroom import grade, gradebook, release, report, sample_class
+from tools.classroom import grade, gradebook, release, sample_class
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages, each
 from tools.site import book
@@ -108,7 +108,7 @@ def _build(
 def _show_class(course: Course, summary: grade.Summary, steps: Steps) -> Path | None:
     """Print how the sample class did, and return the report; work is broken on purpose, too."""
     console.print(sample_class.table())
-    class_ = steps.run("gradebook", report.gather, course)
+    class_ = steps.run("gradebook", gradebook.gather, course)
     page = steps.run("report", gradebook.show, course, class_) if class_ else None
     broken = {student.id for student in sample_class.STUDENTS if student.is_broken}
     on_purpose = [row for row in summary.refused if row[0] in broken]

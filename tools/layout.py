@@ -13,10 +13,8 @@ from traitlets.config.loader import Config, PyFileConfigLoader
 from tools.terminal import ToolError
 
 ROOT = Path(__file__).resolve().parent.parent
-LAB = "lab"
-"""The name of an assignment's second notebook, where it has one."""
-RECORD = "record.json"
-"""What a run leaves beside its notebook, for grading."""
+LAB = "lab"  # the name of an assignment's second notebook, where it has one
+RECORD = "record.json"  # what a run leaves beside its notebook, for grading
 RESULTS = (RECORD, "*.pt")
 """The names of files that runs leave: a record, and the checkpoints from which runs resume."""
 
@@ -72,10 +70,6 @@ class Course:
         """Return a students' notebook: the topic's own, or the one named."""
         return self.exercises / topic / f"{name or topic}.ipynb"
 
-    def record(self, topic: str) -> Path:
-        """Return the record of the run in an instructor's lab."""
-        return self.solutions / topic / RECORD
-
     def executed(self, student: str, topic: str) -> dict[str, Path]:
         """Return the notebooks of a submission that were executed and graded, by name."""
         folder = self.autograded / student / topic
@@ -112,8 +106,8 @@ class Course:
             remedy = "`make lab` opens the assignments; get the whole repository to grade"
             raise ToolError(problem, remedy)
 
-    def choose(self, names: list[str]) -> list[str]:
-        """Return the topics named, or all when none is; raise for a name that is unknown."""
+    def choose(self, names: list[str], needed_by: str = "") -> list[str]:
+        """Return the topics named; or all when none is, unless a command needs one."""
         available = self.topics()
         if not available:
             remedy = "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository"
@@ -125,14 +119,10 @@ class Course:
                 remedy = f"did you mean {near[0]!r}? " if near else ""
                 remedy += f"the assignments are {', '.join(available)}"
                 raise ToolError(f"there is no assignment {name!r}", remedy)
+        if needed_by and not names:
+            question = f"which assignment? There are {', '.join(available)}"
+            raise ToolError(question, f"{needed_by} A={available[0]}")
         return names or available
-
-    def named(self, names: list[str], command: str) -> list[str]:
-        """Return the topics named; raise when none is."""
-        topics = self.choose(names)
-        if not names:
-            raise ToolError(f"which assignment? There are {', '.join(topics)}", command + topics[0])
-        return topics
 
     def prepare(self) -> None:
         """Make the folders that nbgrader expects to exist."""
@@ -144,8 +134,7 @@ class Course:
             self.exchange.chmod(0o777)
 
 
-HERE = Course()
-"""The copy of the course to which this file belongs, on which the commands work."""
+HERE = Course()  # the copy of the course to which this file belongs, on which the commands work
 
 
 def is_result(path: Path) -> bool:
@@ -171,8 +160,7 @@ def contents(root: Path) -> list[str]:
 
 def files_below(node: Any) -> list[str]:
     """Return the pages below a node of the table of contents, in order."""
-    pages, inside = list[str](), list(node if isinstance(node, list) else [])
     if isinstance(node, dict):
         pages = [str(node[key]) for key in ("root", "file") if key in node]
-        inside = [*node.values()]
-    return [*pages, *(page for item in inside for page in files_below(item))]
+        return pages + files_below([*node.values()])
+    return [page for item in node for page in files_below(item)] if isinstance(node, list) else []

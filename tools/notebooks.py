@@ -14,12 +14,7 @@ METADATA = {
 
 
 def read(path: Path) -> NotebookNode:
-    """Return the notebook in a file."""
-    return node(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
-
-
-def read_graded(path: Path) -> NotebookNode:
-    """Return a notebook that grading wrote: of version 4, and valid, which takes long to check."""
+    """Return the notebook of version 4 in a file; whether it is valid would take long to check."""
     notebook: NotebookNode = nbformat.v4.reads(path.read_text(encoding="utf-8"))  # type: ignore[no-untyped-call]
     return notebook
 

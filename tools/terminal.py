@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-PIPE_WIDTH = 100
-"""Columns of a table that goes to a pipe or a file, unless COLUMNS says otherwise."""
+PIPE_WIDTH = 100  # columns of a table that goes to a pipe or a file, unless COLUMNS says otherwise
 
 console = Console(
     highlight=False,
@@ -28,12 +27,11 @@ LOGS = Path(__file__).resolve().parent.parent / "build" / "logs"
 
 
 class ToolError(Exception):
-    """A command cannot go on: what is wrong, and what to do about it."""
+    """A command cannot go on: what is wrong, what to do about it, and all that was said."""
 
-    def __init__(self, problem: str, remedy: str) -> None:
+    def __init__(self, problem: str, remedy: str, log: str = "") -> None:
         super().__init__(f"{problem}\nTo fix: {remedy}")
-        self.problem = problem
-        self.remedy = remedy
+        self.problem, self.remedy, self.log = problem, remedy, log
 
 
 def argument(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -105,11 +103,10 @@ def explained(error: BaseException, log: Path) -> ToolError:
     return ToolError(traceback.format_exception_only(error)[-1].strip(), remedy)
 
 
-def tell(lists: Mapping[str, str]) -> None:
-    """Print titles with what belongs to them, less those to which nothing does."""
-    for title, text in lists.items():
-        if text:
-            console.print(Text(f"{title}: {text}"))
+def tell(title: str, items: Iterable[object]) -> None:
+    """Print a title with what belongs to it, if anything does."""
+    if text := ", ".join(map(str, items)):
+        console.print(Text(f"{title}: {text}"))
 
 
 def cut(line: str) -> None:

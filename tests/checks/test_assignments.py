@@ -309,5 +309,5 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
         scores = {grade.name: grade.score for entry in entries for grade in entry.grades}
     assert {name: scores[name] for name in tests if scores[name]} == {}
     hints = {exercise.misconceptions[0].hint for one in made for exercise in one.exercises.values()}
-    told = {hint for report in results.reports(course, topic) for hint in report.named}
+    told = {hint for report in results.exercises(course, topic) for hint in report.named}
     assert {hint.rstrip(".") for hint in told} == {hint.rstrip(".") for hint in hints}

@@ -1,7 +1,6 @@
 """One toy course, graded once: most tests read it, and the others change a copy."""
 
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,20 @@ from tools.terminal import PIPE_WIDTH, console
 
 console.width = PIPE_WIDTH  # workers of the tests have the variable COLUMNS
 
+# nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it
+NOISY = ("nbgrader", "nbconvert", "jupyter_client")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            ignored = (f"ignore::DeprecationWarning:{name}" for name in NOISY)
+            item.add_marker(pytest.mark.filterwarnings(*ignored))
+            item.add_marker(pytest.mark.xdist_group("nbgrader"))
+
 
 @pytest.fixture(scope="module", autouse=True)
-def fork_servers() -> Iterator[None]:
+def fork_servers():
     """Keep the fork servers of a run for the next one, which would start the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(course, "TIMEOUT", TIMEOUT)
@@ -28,10 +38,10 @@ def fork_servers() -> Iterator[None]:
 
 
 @pytest.fixture
-def copied(graded: Course, tmp_path: Path) -> Callable[..., Course]:
+def copied(graded, tmp_path):
     """Return a function that copies the graded course, with the work of some students or of all."""
 
-    def copy(*students: str) -> Course:
+    def copy(*students):
         made = Course(shutil.copytree(graded.root, tmp_path / "copy"))
         for name in {*made.submitters("toy")} - {*students} if students else ():
             shutil.rmtree(made.submitted / name)
@@ -41,25 +51,23 @@ def copied(graded: Course, tmp_path: Path) -> Callable[..., Course]:
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+def printed(capsys):
     """Return a function that gives what was printed since it was called last."""
     return lambda: capsys.readouterr().out
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Course:
-    """Return a toy course in which nothing has been done."""
+def small(tmp_path):
     return make_course(tmp_path / "my course")
 
 
 @pytest.fixture
-def with_lab(tmp_path: Path) -> Course:
-    """Return the same with a lab."""
+def with_lab(tmp_path):
     return make_course(tmp_path / "course", with_lab=True)
 
 
 @pytest.fixture(scope="session")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Course:
+def graded(tmp_path_factory):
     """Return a course with a lab, the sample class and wrong records, graded by `make course`."""
     made = make_course(tmp_path_factory.mktemp("graded") / "Kurs 'Ü'", with_lab=True)
     with pytest.MonkeyPatch.context() as patch:

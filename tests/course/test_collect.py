@@ -6,34 +6,27 @@ import io
 import re
 import shutil
 import zipfile
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
-from toy_course import MARKS, answered, make_course, use
+from toy_course import answered, hand_in, make_course, rows, use
 
 import gradebox.moments
 from tools.classroom import (
-    class_state,
     collect,
-    extend,
     feedback,
     grade,
     grades,
-    moments,
+    layouts,
     release,
     results,
     roster,
+    students,
 )
 from tools.classroom.backend import Backend
-from tools.classroom.class_state import HandIn
-from tools.classroom.student_matching import class_members
+from tools.classroom.students import class_members
 from tools.layout import Course
 from tools.terminal import ToolError
-
-pytestmark = MARKS
 
 NAMES = {
     "ada": ("Ada", "Lovelace"),
@@ -64,19 +57,19 @@ WORKSHEET = (
 )
 
 
-def pack(file: Path | io.BytesIO, contents: Mapping[str, bytes]) -> Any:
+def pack(file, contents):
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
     return file
 
 
-def zipped(name: str, content: bytes) -> bytes:
-    return bytes(pack(io.BytesIO(), {name: content}).getvalue())
+def zipped(name, content):
+    return pack(io.BytesIO(), {name: content}).getvalue()
 
 
 @pytest.fixture(scope="module")
-def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Course:
+def handed_out(tmp_path_factory):
     """Return a course with a class list and an assignment that is handed out."""
     made = make_course(tmp_path_factory.mktemp("class"), "toy", "two")
     (made.root / "canvas.csv").write_bytes(CANVAS.encode())
@@ -86,14 +79,11 @@ def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture
-def course(handed_out: Course, tmp_path: Path) -> Course:
-    """Return a copy of the course."""
+def course(handed_out, tmp_path):
     return Course(shutil.copytree(handed_out.root, tmp_path / "course"))
 
 
-def take(
-    course: Course, contents: Mapping[str, bytes], *options: str, sheet: str = "", status: int = 0
-) -> str:
+def take(course, contents, *options, sheet="", status=0):
     """Take in a zip and a worksheet; return what is printed."""
     file, worksheet = pack(course.root / "all.zip", contents), course.root / "worksheet.csv"
     worksheet.write_text(sheet, encoding="utf-8-sig")
@@ -103,18 +93,18 @@ def take(
     return output.getvalue()
 
 
-def work(course: Course, number: int = 2) -> bytes:
+def work(course, number=2):
     return answered(course.released("toy"), f"{number} * x", "3 * x")
 
 
-def lies_there(course: Course) -> dict[str, list[str]]:
+def lies_there(course):
     return {
         who: sorted(path.name for path in (course.submitted / who / "toy").iterdir())
         for who in course.submitters("toy")
     }
 
 
-def test_moodle_zip_is_collected_with_times_and_feedback(course: Course) -> None:
+def test_moodle_zip_is_collected_with_times_and_feedback(course):
     ada, ben, dora = (
         f"{sender}_assignsubmission_file/"
         for sender in ("Lovelace Ada_500", "Ben ONevis_501", "Dora Alsaid_504")
@@ -144,9 +134,8 @@ def test_moodle_zip_is_collected_with_times_and_feedback(course: Course) -> None
     second = {ben + "toy.ipynb": work(course, 6), dora + "toy.ipynb": work(course, 5)}
     who = ("--who", "Nobody=ada, 504=Dora Al-Sayed")
     take(course, second, *who, sheet=WORKSHEET)
-    moment = datetime(2027, 3, 3, 0, 5).astimezone().timestamp()
-    told = (course.submitted / "ben" / "toy" / "timestamp.txt").read_text()
-    assert datetime.fromisoformat(told.strip().replace(" UTC", "+00:00")).timestamp() == moment
+    told = gradebox.moments.read(course.submitted / "ben" / "toy" / "timestamp.txt")
+    assert told.replace(tzinfo=UTC) == datetime(2027, 3, 3, 0, 5).astimezone()
     assert lies_there(course)["dora"] == ["toy.ipynb"]
     [kept] = course.build.glob("class/replaced/*/ben/toy/toy.ipynb")
     assert kept.read_bytes() == work(course, 3)
@@ -172,11 +161,9 @@ def test_moodle_zip_is_collected_with_times_and_feedback(course: Course) -> None
     assert "Handed in toy: 1 as before." in take(course, {ben + "toy.ipynb": work(course, 6)})
     assert (course.submitted / "ben" / "toy" / "toy.ipynb").read_bytes() == work(course, 6)
 
-
-def test_make_submit_zips_are_assigned_by_file_name(course: Course) -> None:
-    parcel = zipped("toy/toy.ipynb", work(course))
-    take(course, {"ada-toy.zip": parcel, "older/BEN-toy.zip": parcel})
-    assert lies_there(course) == {who: ["toy.ipynb"] for who in ("ada", "ben")}
+    # the zips of make submit say by their names whose they are
+    parcel = zipped("toy/toy.ipynb", work(course, 9))
+    assert "2 replaced" in take(course, {"ada-toy.zip": parcel, "older/DORA-toy.zip": parcel})
 
 
 GROUPS = {
@@ -188,7 +175,7 @@ GROUPS = {
 }
 
 
-def test_participant_numbers_are_resolved_by_the_worksheet(course: Course) -> None:
+def test_participant_numbers_are_resolved_by_the_worksheet(course):
     teams = {f"{name}_assignsubmission_file_/toy.ipynb": work(course) for name in GROUPS}
     take(course, teams, status=1)
     assert lies_there(course) == {}
@@ -201,6 +188,7 @@ def test_participant_numbers_are_resolved_by_the_worksheet(course: Course) -> No
 
 
 BLANK, ADAS = b"blank", b"Ada's"
+FIRST, LAST = "a_70_11_toy.ipynb", "a_70_12_toy (1).ipynb"
 CHOICES = {
     "a number": ({"toy (1).ipynb": ADAS}, "toy (1).ipynb", ""),
     "as text": ({"toy.ipynb.txt": ADAS, "notes.txt": b"-"}, "toy.ipynb.txt", ""),
@@ -208,20 +196,18 @@ CHOICES = {
     "JSON": ({"work.json": ADAS}, "work.json", ""),
     "the same twice": ({"a.ipynb": ADAS, "toy.ipynb": ADAS}, "a.ipynb", ""),
     "two of one folder": ({"toy.ipynb": BLANK, "toy (1).ipynb": ADAS}, "", "toy.ipynb, toy (1)"),
-    "two attachments": (
-        {"a_70_11_toy.ipynb": BLANK, "a_70_12_toy (1).ipynb": ADAS},
-        "a_70_12_toy (1).ipynb",
-        "a_70_12_toy (1).ipynb came last and is taken, not a_70_11_toy.ipynb",
+    "attachments": (
+        {FIRST: BLANK, LAST: ADAS},
+        LAST,
+        f"{LAST} came last and is taken, not {FIRST}",
     ),
     "a blank attachment comes last": (
-        {"a_70_11_toy (1).ipynb": ADAS, "a_70_12_toy.ipynb": BLANK},
-        "",
-        "several files are toy.ipynb, keep one of: a_70_11_toy (1).ipynb, a_70_12_toy.ipynb",
+        {FIRST: ADAS, LAST: BLANK},
+        *("", f"several files are toy.ipynb, keep one of: {FIRST}, {LAST}"),
     ),
     "two in one attachment": (
         {"a_70_11_all.zip/toy.ipynb": BLANK, "a_70_11_all.zip/toy2.ipynb": ADAS},
-        "",
-        "several files are toy.ipynb, keep one of:",
+        *("", "several files are toy.ipynb, keep one of:"),
     ),
     "empty": ({"toy.ipynb": b""}, "", "no notebook of toy among: toy.ipynb (empty)"),
     "broken": ({"toy.ipynb": b'{"cells": ['}, "toy.ipynb", ""),
@@ -229,17 +215,14 @@ CHOICES = {
     "nameless and blank": ({"x.ipynb": b"nameless", "toy.ipynb": BLANK}, "", "keep one of:"),
     "an unknown copy": (
         {"toy-Copy1.ipynb": b'{"cells": []}', "toy.ipynb": ADAS},
-        "toy.ipynb",
-        "toy-Copy1.ipynb has no cells of toy and is left",
+        *("toy.ipynb", "toy-Copy1.ipynb has no cells of toy and is left"),
     ),
     "of another assignment": ({"toy.ipynb": b"other"}, "", "no notebook of toy among: toy.ipynb"),
 }
 
 
 @pytest.mark.parametrize("case", CHOICES)
-def test_right_notebook_of_a_hand_in_is_chosen(
-    handed_out: Course, tmp_path: Path, case: str
-) -> None:
+def test_right_notebook_of_a_hand_in_is_chosen(handed_out, tmp_path, case):
     names, chosen, note = CHOICES[case]
     notebooks = {
         BLANK: handed_out.released("toy").read_bytes(),
@@ -256,19 +239,12 @@ def test_right_notebook_of_a_hand_in_is_chosen(
     assert note in why.replace("ada/", "") if note else why == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "given"),
-    [
-        ("A=1", {"A": "1"}),
-        ("A=1, B C=2;", {"A": "1", "B C": "2"}),
-        ("Al, Dora=d, Z=z", {"Al, Dora": "d", "Z": "z"}),
-        ("A", None),
-        ("A=1 B=2", None),
-    ],
-)
-def test_name_pairs_are_parsed_or_refused(text: str, given: dict[str, str] | None) -> None:
-    with contextlib.nullcontext() if given else pytest.raises(ToolError, match="is no pair"):
-        assert collect.pairs([text]) == given
+def test_name_pairs_are_parsed_or_refused():
+    assert collect.pairs(["A=1", "B=1, B C=2;"]) == {"A": "1", "B": "1", "B C": "2"}
+    assert collect.pairs(["Al, Dora=d, Z=z"]) == {"Al, Dora": "d", "Z": "z"}
+    for text in ("A", "A=1 B=2"):
+        with pytest.raises(ToolError, match="is no pair"):
+            collect.pairs([text])
 
 
 @pytest.mark.parametrize(
@@ -304,24 +280,20 @@ def test_name_pairs_are_parsed_or_refused(text: str, given: dict[str, str] | Non
         (b"", None),
     ],
 )
-def test_moment_of_worksheet_or_file_is_known(
-    tmp_path: Path, text: str | bytes, moment: str | None
-) -> None:
+def test_moment_of_worksheet_or_file_is_known(tmp_path, text, moment):
     if isinstance(text, bytes):  # in a file, in UTC
         (tmp_path / "timestamp.txt").write_bytes(text)
         parsed = gradebox.moments.read(tmp_path / "timestamp.txt")
-    elif parsed := moments.in_words(text):  # in the worksheet, in the time of this machine
+    elif parsed := layouts.moment(text):  # in the worksheet, in the time of this machine
         parsed = parsed.replace(tzinfo=UTC).astimezone()
     assert (parsed and f"{parsed:%Y-%m-%d %H:%M}") == moment
 
 
-def test_collection_that_fails_enters_nothing(
-    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_collection_that_fails_enters_nothing(course, monkeypatch):
     take(course, {"lovelaceada_70_1_toy.ipynb": work(course)})
     before, there = lies_there(course), work(course)
     second = {"lovelaceada_70_2_toy.ipynb": work(course, 4)}
-    file = pack(tmp_path / "half.zip", second)
+    file = pack(course.root / "half.zip", second)
     file.write_bytes(file.read_bytes()[:-60])
     with pytest.raises(ToolError, match=r"cannot be read as a zip: .*; nothing was entered"):
         use(collect, course, "toy", str(file))
@@ -329,7 +301,7 @@ def test_collection_that_fails_enters_nothing(
     # the disk fails when half of the folders have been moved
     moved = collect._move
 
-    def breaks(source: Path, target: Path, moved_back: contextlib.ExitStack) -> None:
+    def breaks(source, target, moved_back):
         if source.name == "ada":  # when ben's is there and ada's old work gone
             raise OSError("disk full")
         moved(source, target, moved_back)
@@ -339,18 +311,17 @@ def test_collection_that_fails_enters_nothing(
         take(course, second | {"onevisben_71_3_toy.ipynb": work(course, 5)})
     assert lies_there(course) == before
     assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == there
-    known = class_state.read(course).hand_in("toy", "ada")
-    assert known == HandIn("Canvas", {"toy": "lovelaceada_70_1_"})
+    known = {"platform": "Canvas", "names": {"toy": "lovelaceada_70_1_"}, "late": False}
+    assert students.state(course).collected["toy"]["ada"] == known
 
 
-def late(course: Course) -> dict[str, Any]:
+def late(course):
     """Return how late work came, in hours or in words."""
-    made = results.rows(course, ["toy"])
-    return {row.student: row.time or row.hours_late for row in made}
+    return {who: row.time or row.hours_late for who, row in rows(course).items()}
 
 
 @pytest.fixture(scope="module")
-def canvas(handed_out: Course, tmp_path_factory: pytest.TempPathFactory) -> tuple[Course, str]:
+def canvas(handed_out, tmp_path_factory):
     """Return the course with what came in a zip of Canvas's, graded, and what grading printed."""
     course = Course(shutil.copytree(handed_out.root, tmp_path_factory.mktemp("canvas") / "course"))
     release.record(course, "toy", datetime(2027, 3, 1, 12))
@@ -370,37 +341,36 @@ def canvas(handed_out: Course, tmp_path_factory: pytest.TempPathFactory) -> tupl
     assert "no notebook of toy among: alsayeddora_73_804_broken.zip," in output
     assert re.search(r"^ anon Xy12 +", output, re.M)
     assert re.search(r"^ studenttest 79 +Canvas's test student", output, re.M)
-    (course.submitted / "cleo" / "toy" / "timestamp.txt").write_text("2027-03-01 18:00")
-    # zed is not on the list
-    (course.submitted / "zed" / "toy").mkdir(parents=True)
-    for name in ("toy/toy.ipynb", "toy (1).ipynb"):
-        (course.submitted / "zed" / name).write_bytes(work(course))
+    hand_in(course, "cleo", timestamp="2027-03-01 18:00")
+    folder = hand_in(course, "zed", toy=work(course))  # who is not on the list
+    (folder.parent / "toy (1).ipynb").write_bytes(work(course))
     with contextlib.redirect_stdout(io.StringIO()) as told:
         assert use(grade, course, "toy") == 0
     return course, told.getvalue()
 
 
-def test_late_and_unknown_work_is_named_and_extended(
-    canvas: tuple[Course, str], tmp_path: Path, printed: Any
-) -> None:
+def test_late_and_unknown_work_is_named_and_extended(canvas, tmp_path, printed):
     course, output = Course(shutil.copytree(canvas[0].root, tmp_path / "course")), canvas[1]
-    rows = {row.student: row for row in results.rows(course, ["toy"], everybody=True)}
+    everyone = results.rows(course, ["toy"], everybody=True)
     unknown = dict.fromkeys(("ada", "zed"), "time unknown")
     assert late(course) == unknown | {"ben": "late, as Canvas says", "cleo": 6}
-    assert [who for who, row in rows.items() if not row.graded] == ["dora"]
-    assert [who for who, row in rows.items() if not row.is_listed] == ["zed"]
+    assert [row.student for row in everyone if not row.graded] == ["dora"]
+    assert [row.student for row in everyone if not row.is_listed] == ["zed"]
     assert "Not on the class list: zed (nearest: nobody)" in output
     assert "outside of zed/toy/: build/submitted/zed/toy (1).ipynb" in output
     assert re.search("The same toy.ipynb, byte for byte: ada.*, cleo.*, zed", output)
     assert re.search(r"^ ?toy +4 of 5 +\S+ +2 \(2 unknown\)", output, re.M)
 
     # more time, also for who has handed in nothing yet
+    def extend(student, until):
+        use(release, course, "toy", "--student", student, "--due", until)
+
     with pytest.raises(ToolError, match="2027-03-01 10:00 is not after the deadline"):
-        use(extend, course, "toy", "cleo", "2027-03-01 10:00")
-    use(extend, course, "toy", "Cléo van der Berg", "2027-03-01 17:59")
-    use(extend, course, "toy", "dora", "2027-03-09 12:00")
-    use(extend, course, "toy", "ben", "2027-03-09 12:00")
-    use(extend, course, "toy", "71", "none")
+        extend("cleo", "2027-03-01 10:00")
+    extend("Cléo van der Berg", "2027-03-01 17:59")
+    extend("dora", "2027-03-09 12:00")
+    extend("ben", "2027-03-09 12:00")
+    extend("71", "none")
     assert use(grade, course, "toy") == 0
     assert "Graded 1, unchanged 3" in printed()
     assert late(course)["cleo"] == 0.1
@@ -414,10 +384,10 @@ def test_late_and_unknown_work_is_named_and_extended(
         assert book.find_submission("toy", "cleo").timestamp is None
 
 
-def test_grades_and_pages_go_back_to_the_platform(canvas: tuple[Course, str], printed: Any) -> None:
+def test_grades_and_pages_go_back_to_the_platform(canvas, printed):
     course = canvas[0]
 
-    def filled(name: str, content: str, *options: str) -> str:
+    def filled(name, content, *options):
         """Return a platform's file with grades in it."""
         (course.root / name).write_bytes(content.encode())
         use(grades, course, "toy", "--into", str(course.root / name), *options)
@@ -484,8 +454,8 @@ def test_grades_and_pages_go_back_to_the_platform(canvas: tuple[Course, str], pr
     use(feedback, course, "toy")
     output = printed()
     assert re.search(r"^ zed +build/feedback/zed/toy", output, re.M)
-    assert "Released" not in output  # none came through the exchange
-    (course.submitted / "dora" / "toy").mkdir(parents=True)
+    assert "released:" not in output  # none came through the exchange
+    hand_in(course, "dora")
     with Backend(course).gradebook() as book:
         book.find_grade("toy-why", "toy", "toy", "ada").needs_manual_grade = True
         book.db.commit()

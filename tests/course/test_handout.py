@@ -8,13 +8,11 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import packages_distributions
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hang import HANG
 from packaging.utils import canonicalize_name
-from toy_course import MARKS, edited, use
+from toy_course import edited, use
 
 from tools import notebooks
 from tools.classroom import answers, handout, lab, release, submit
@@ -23,11 +21,9 @@ from tools.site import live
 from tools.site.inpage import parts
 from tools.terminal import ToolError
 
-pytestmark = MARKS
-
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(tmp_path_factory):
     """Return the folder that a student has after unpacking."""
     folder = tmp_path_factory.mktemp("student")
     handout.pack(Course(ROOT), folder / "course.zip")
@@ -36,7 +32,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "course"
 
 
-def test_the_handout_is_complete_without_solutions(unpacked: Path) -> None:
+def test_the_handout_is_complete_without_solutions(unpacked):
     assert sorted(path.name for path in unpacked.iterdir()) == [
         "LICENSE", "Makefile", "README.md", "_toc.yml", "exercises", "handin.json",
         "nbgrader_config.py", "pyproject.toml", "requirements.txt", "src", "tools",
@@ -57,7 +53,7 @@ def test_the_handout_is_complete_without_solutions(unpacked: Path) -> None:
     assert not [secret for secret in release.SECRETS if any(secret in text for text in texts)]
 
 
-def test_students_install_what_their_code_imports(unpacked: Path) -> None:
+def test_students_install_what_their_code_imports(unpacked):
     pins = (unpacked / "requirements.txt").read_text("utf-8").splitlines()
     pinned = {canonicalize_name(line.partition("==")[0]) for line in pins}
     imported = {
@@ -76,7 +72,7 @@ def test_students_install_what_their_code_imports(unpacked: Path) -> None:
     assert not {"sphinx", "pytest", "playwright"} & pinned
 
 
-def test_make_clean_keeps_work_and_submissions(tmp_path: Path) -> None:
+def test_make_clean_keeps_work_and_submissions(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     stays = ["work/erm/erm.ipynb", "build/submitted/ada/erm/erm.ipynb", "build/gradebook.db"]
     stays += ["build/gradebox/releases/erm.json"]
@@ -102,9 +98,7 @@ def test_make_clean_keeps_work_and_submissions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "has_menu"), [("upload", False), ("exchange", True), ("hub", True)]
 )
-def test_handout_follows_the_way_to_hand_in(
-    small: Course, tmp_path: Path, how: str, has_menu: bool
-) -> None:
+def test_handout_follows_the_way_to_hand_in(small, tmp_path, how, has_menu):
     handout.pack(small, tmp_path / "handout.zip", how=how, called="student number")
     shutil.unpack_archive(tmp_path / "handout.zip", tmp_path)
     course = Course(tmp_path / "handout")
@@ -137,7 +131,7 @@ submit.main()
 """What a student's commands do, and a notebook's first cell between them, in one process."""
 
 
-def test_student_opens_checks_and_submits_work(unpacked: Path) -> None:
+def test_student_opens_checks_and_submits_work(unpacked):
     course = Course(unpacked)
     lab.copy_for_work(course, "erm")
     right = notebooks.named(notebooks.read(Course(ROOT).source("erm")))
@@ -189,7 +183,7 @@ def test_student_opens_checks_and_submits_work(unpacked: Path) -> None:
     assert "changed or deleted checks of: 5 · When do you stop?" in text
 
 
-def test_labs_and_damaged_work_are_packed(unpacked: Path, printed: Any) -> None:
+def test_labs_and_damaged_work_are_packed(unpacked, printed):
     course = Course(unpacked)
     for topic in ("bnp", "quadratic"):
         lab.copy_for_work(course, topic)
@@ -204,16 +198,14 @@ def test_labs_and_damaged_work_are_packed(unpacked: Path, printed: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../ada", "ada lovelace", "-ada"])
-def test_invalid_user_name_is_refused(
-    unpacked: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_invalid_user_name_is_refused(unpacked, monkeypatch, name):
     monkeypatch.setattr("builtins.input", lambda: name)
     (unpacked / "work" / submit.STUDENT).unlink(missing_ok=True)
     with pytest.raises(ToolError, match="is no user name that a course can have"):
         submit.identify(Course(unpacked), "", "user name")
 
 
-def test_pages_contain_no_labs(tmp_path: Path) -> None:
+def test_pages_contain_no_labs(tmp_path):
     parts.install(tmp_path, None)
     installed = {path.stem for path in tmp_path.glob("_static/python/notebooks/*")}
     assert installed == {*Course(ROOT).topics()}

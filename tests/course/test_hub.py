@@ -14,9 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
@@ -25,32 +23,25 @@ from toy_course import answered, make_course
 
 from tools.layout import ROOT
 
-SRV = Path("/srv")
-"""Where the page puts the hub; in the namespace it is a folder of the test."""
+SRV = Path("/srv")  # where the page puts the hub; in the namespace it is a folder of the test
 PAGE = ROOT / "book" / "jupyterhub.md"
 PRIVATE = ("unshare", "--mount", "--propagation", "private")
 USERS = {"grace": 20001, "ada": 20002, "ben": 20003}
 
 
-def has_rights() -> bool:
-    """Tell whether users can be made that nobody else sees."""
-    return (
-        sys.platform == "linux"
-        and os.geteuid() == 0
-        and SRV.is_dir()
-        and subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode == 0
-    )
-
-
+HAS_RIGHTS = (  # to make users that nobody else sees
+    sys.platform == "linux"
+    and os.geteuid() == 0
+    and SRV.is_dir()
+    and subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode == 0
+)
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
-    pytest.mark.skipif(not has_rights(), reason="needs root, and a mount namespace of its own"),
+    pytest.mark.skipif(not HAS_RIGHTS, reason="needs root, and a mount namespace of its own"),
 ]
 
 
-def namespace(root: Path) -> list[str]:
+def namespace(root):
     """Return shell commands that put a folder at /srv, and let everyone reach Python and the code.
 
     Folders below one that is private, such as root's home, get a place in an empty one.
@@ -72,7 +63,7 @@ def namespace(root: Path) -> list[str]:
 class Hub:
     """A hub as the page says, at /srv/hub of its namespace."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         root.chmod(0o755)
         make_course(course := root / "home" / "grace" / "course")
@@ -123,7 +114,7 @@ class Hub:
             )  # fmt: skip
         self.wait(lambda: requests.get(f"{self.address}/hub/api", timeout=HANG).ok)
 
-    def wait(self, is_there: Any) -> None:
+    def wait(self, is_there):
         """Wait until something is there, as long as the hub runs."""
         end = time.monotonic() + HANG
         while True:
@@ -134,7 +125,7 @@ class Hub:
             assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.1)
 
-    def run_as(self, name: str, *command: str) -> str:
+    def run_as(self, name, *command):
         """Run a command as a user, at home; return all that it printed."""
         number, home = str(USERS[name]), f"{SRV}/home/{name}"
         done = subprocess.run(
@@ -146,7 +137,7 @@ class Hub:
         )  # fmt: skip
         return f"{done.stdout}\nexit status {done.returncode}"
 
-    def teach(self, tool: str, *arguments: str) -> None:
+    def teach(self, tool, *arguments):
         """Run one of the course's commands as the teacher."""
         code = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
@@ -162,7 +153,7 @@ class Hub:
 class Session:
     """A user who has signed in, as a browser does it, and whose server runs."""
 
-    def __init__(self, hub: Hub, name: str) -> None:
+    def __init__(self, hub, name):
         self.name, self.browser = name, requests.Session()
         self.home = f"{hub.address}/user/{name}"
         login = f"{hub.address}/hub/login"
@@ -175,7 +166,7 @@ class Session:
         lab = f"{self.home}/lab"
         hub.wait(lambda: self.browser.get(lab, timeout=HANG).url.startswith(self.home))
 
-    def ask(self, method: str, path: str, **more: Any) -> Any:
+    def ask(self, method, path, **more):
         """Ask the user's server as its page does; return what it answers."""
         token = self.browser.cookies.get("_xsrf", path=f"/user/{self.name}/")
         more |= {"headers": {"X-XSRFToken": token or ""}, "timeout": HANG}
@@ -183,7 +174,7 @@ class Session:
         assert answer.ok, answer.text
         return answer.json()
 
-    def assignment(self, action: str) -> None:
+    def press(self, action):
         """Press a button of the assignment list."""
         about = {"course_id": "optdl", "assignment_id": "toy"}
         done = self.ask("POST", f"assignments/{action}", data=about)
@@ -191,7 +182,7 @@ class Session:
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
+def hub(tmp_path):
     """Start a hub, and end it, which ends all servers."""
     made = Hub(tmp_path)
     yield made
@@ -199,19 +190,19 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     made.process.wait(HANG)
 
 
-def test_a_term_on_a_hub(hub: Hub) -> None:
+def test_a_term_on_a_hub(hub):
     hub.teach("handout", "--how", "hub", "--to", f"{SRV}/home/grace/course.zip")
     hub.teach("release", "toy")
     ada, ben = Session(hub, "ada"), Session(hub, "ben")
     for student, body in ((ada, "2 * x"), (ben, "x * x")):
         [released] = student.ask("GET", "assignments?course_id=optdl")["value"]
         assert (released["assignment_id"], released["status"]) == ("toy", "released")
-        student.assignment("fetch")
+        student.press("fetch")
         notebook = hub.root / "home" / student.name / "toy" / "toy.ipynb"
         content = json.loads(answered(notebook, body, "3 * x", "Because."))
         work = {"type": "notebook", "content": content}
         student.ask("PUT", "api/contents/toy/toy.ipynb", json=work)
-        student.assignment("submit")
+        student.press("submit")
 
     # nobody reads what another handed in, nor how the course solves it
     private = ("exchange/optdl/inbound", "home/grace/course/solutions", "home/ada/toy", "hub/state")
@@ -229,6 +220,6 @@ def test_a_term_on_a_hub(hub: Hub) -> None:
     assert "frame-ancestors 'self'" in page.headers["Content-Security-Policy"]
 
     hub.teach("feedback", "toy")
-    ada.assignment("fetch_feedback")
+    ada.press("fetch_feedback")
     [page] = (hub.root / "home" / "ada" / "toy" / "feedback").glob("*/toy.html")
     assert "Because." in page.read_text("utf-8")

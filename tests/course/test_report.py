@@ -1,21 +1,20 @@
-"""The page about a class: what it counts, and which answers are alike."""
+"""The page about a class and its data, which answers are alike, and the page to mark answers."""
 
 import csv
 import io
+import threading
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
+import requests
 from bs4 import BeautifulSoup
-from toy_course import MARKS, answered
+from toy_course import answered
 
-from tools.classroom import release, report, results, similarity
+from tools.classroom import gradebook, marking, release, results, similarity
+from tools.classroom.backend import Backend
 from tools.classroom.results import NOT_HANDED_IN, Row
-from tools.classroom.student_matching import Person
-from tools.layout import Course
-
-pytestmark = MARKS
+from tools.classroom.students import Person
+from tools.terminal import ToolError
 
 DUE = datetime(2020, 3, 1, 12)
 SQUARE = "you square; doubling adds."
@@ -28,7 +27,7 @@ WORK = {
 """Names, the points of two exercises and of a written answer, and hours before the deadline."""
 
 
-def row(student: str) -> Row:
+def row(student):
     first, last, double, triple, words, left = WORK[student]
     return Row(
         Person(student, first, last), "toy", 6, 4, graded=True, auto=double + triple,
@@ -38,43 +37,40 @@ def row(student: str) -> Row:
 
 
 @pytest.fixture
-def toy() -> report.Assignment:
-    """Return what four students did, and one who did nothing."""
+def toy():
+    """Return what four students did, and two of the same name who did nothing."""
     rows = [row(student) for student in WORK]
-    rows.append(Row(Person("finn77", "Finn", "Ohm"), "toy", 6, 4, why=NOT_HANDED_IN))
+    for who in ("finn77", "finn78"):
+        rows.append(Row(Person(who, "Finn", "Ohm"), "toy", 6, 4, why=NOT_HANDED_IN))
     double, triple = (
-        results.Report(
+        results.Exercise(
             "toy", title, [], 3, {student: work[place] for student, work in WORK.items()}
         )
         for place, title in ((2, "1 · Double"), (3, "2 · Triple"))
     )
     double.why.update(ben77=SQUARE, cleo77=SQUARE)
     double.named.add(SQUARE)
-    triple.why.update(cleo77="fails with TypeError", dora77="of another kind")
-    return report.Assignment("toy", rows, [double, triple])
+    triple.why.update(cleo77="fails with TypeError", dora77="=of another kind")
+    return gradebook.Assignment("toy", rows, [double, triple])
 
 
-def page(toy: report.Assignment) -> BeautifulSoup:
+def page(toy):
     groups = {("ben77", "dora77"): ["1 · Double"]}
     alike = {"toy": similarity.Similarity(groups, ["1 · Double"], ["2 · Triple"], [])}
-    return BeautifulSoup(report.page([toy], [toy, toy], alike), "html.parser")
+    return BeautifulSoup(gradebook.page([toy], [toy, toy], alike), "html.parser")
 
 
-def text(part: Any) -> str:
+def text(part):
     return " ".join(part.get_text(" ").split())
 
 
-def below(page: BeautifulSoup, heading: str) -> list[list[str]]:
+def below(page, heading):
     """Return the cells of the table below a heading, a list for each row of its body."""
-    table = page.find(["h3"], string=heading).find_next("table")
-    return [
-        [text(cell) for cell in row.find_all(["th", "td"])]
-        for body in table.find_all("tbody")
-        for row in body.find_all("tr")
-    ]
+    rows = page.find(["h3"], string=heading).find_next("table").select("tbody tr")
+    return [[text(cell) for cell in row.find_all(["th", "td"])] for row in rows]
 
 
-def test_report_page_counts_class_results(toy: report.Assignment) -> None:
+def test_report_page_counts_class_results(toy):
     made = page(toy)
     double, triple, words = below(made, "Points by exercise")
     assert double == ["1 · Double", "2 with all of the points 2 with none of the points",
@@ -92,46 +88,35 @@ def test_report_page_counts_class_results(toy: report.Assignment) -> None:
         "Cleo Berg": ["0", "0", "0", "✎", "0", ""],
         # all that she has is taken off for being late
         "Dora Sayed": ["3", "0", "3", "✎", "0", "24 h late, 3 points taken off"],
-        "Finn Ohm": ["not handed in"],
+        "Finn Ohm (finn77)": ["not handed in"],
+        "Finn Ohm (finn78)": ["not handed in"],
     }
     assert below(made, "Alike answers, to look at") == [
         ["Ben Nevis, Dora Sayed", "1", "1 · Double"]
     ]
     assert below(made, "Assignments")[0][2:] == ["50 %", "1", f"2 × {SQUARE}"]
-    assert ["Ben Nevis", "50", "50"] in below(made, "Students")
-    assert ["Finn Ohm", "–", "–"] in below(made, "Students")
+    students = below(made, "Students")  # the fewest points come first
+    assert students[0][1:] == ["0", "0"]
+    assert [row[0] for row in students][-1] == "Ada Lovelace"
+    assert ["Ben Nevis", "50", "50"] in students
+    assert ["Finn Ohm (finn77)", "–", "–"] in students
+    for hours, told in ((0, ""), (0.5, "0.5 h late"), (72, "3 d late")):
+        assert Row(Person("ada"), "toy", 1, 0, hours_late=hours).late == told
 
 
-def test_namesakes_are_told_apart_by_id() -> None:
-    points = (("a1", 2), ("a2", 1))
-    rows = [Row(Person(who, "Ana", "Reis"), "toy", 6, 4, auto=auto) for who, auto in points]
-    people = report.people([report.Assignment("toy", rows, [])])
-    assert [*people.items()] == [("a2", "Ana Reis (a2)"), ("a1", "Ana Reis (a1)")]
-
-
-def test_csv_report_has_points_and_reasons(toy: report.Assignment) -> None:
-    lines = list(csv.DictReader(io.StringIO(report.to_csv([toy]))))
-    cleo = [line for line in lines if line["student"] == "cleo77"]
-    assert [(line["exercise"], line["points"], line["why_not"]) for line in cleo] == [
+def test_csv_report_has_points_and_reasons(toy):
+    lines = list(csv.DictReader(io.StringIO(gradebook.to_csv([toy]))))
+    of = {who: [line for line in lines if line["student"] == who] for who in [*WORK, "finn77"]}
+    assert [(line["exercise"], line["points"], line["why_not"]) for line in of["cleo77"]] == [
         ("1 · Double", "0", SQUARE),
         ("2 · Triple", "0", "fails with TypeError"),
         ("answers in words", "", "not read yet"),
     ]
     assert {line["hours_before_deadline"] for line in lines} == {"30", "2", "0", "-24", ""}
-    assert [line["notes"] for line in lines if line["student"] == "finn77"] == ["not handed in"]
+    assert [line["notes"] for line in of["finn77"]] == ["not handed in"]
     for student, total in (("ada77", 10), ("ben77", 4), ("dora77", 0)):
-        points = [line["points"] for line in lines if line["student"] == student]
-        assert sum(map(float, filter(None, points))) == total
-
-
-def test_a_spreadsheet_computes_no_text_of_a_student() -> None:
-    text = results.comma_separated(["name"], [["=1+1"], ["@x"], [-1.0]])
-    assert text == "name\n'=1+1\n'@x\n-1\n"
-
-
-@pytest.mark.parametrize(("hours", "told"), [(0, ""), (0.5, "0.5 h late"), (72, "3 d late")])
-def test_lateness_is_shown_in_hours_or_days(hours: float, told: str) -> None:
-    assert Row(Person("ada"), "toy", 1, 0, hours_late=hours).late == told
+        assert sum(float(line["points"] or 0) for line in of[student]) == total
+    assert of["dora77"][1]["why_not"] == "'=of another kind"  # or a spreadsheet would compute it
 
 
 STRANGERS = (
@@ -141,7 +126,7 @@ STRANGERS = (
 """What strangers might write who were told to triple a number."""
 
 
-def test_copied_answers_are_found(small: Course) -> None:
+def test_copied_answers_are_found(small):
     release.write(small, "toy")
     copied = "(lambda half: 6 * half)(x / 2)"
     own = "(lambda h:  6*h)(x/2)" + "\n    # my own" * 9
@@ -158,7 +143,7 @@ def test_copied_answers_are_found(small: Course) -> None:
     assert found.groups == {("s6", "s7", "s8"): [copied]}
 
 
-def test_a_page_fits_a_phone(toy: report.Assignment, browser: Any, tmp_path: Path) -> None:
+def test_a_page_fits_a_phone(toy, browser, tmp_path):
     file = tmp_path / "toy.html"
     file.write_text(str(page(toy)), encoding="utf-8")
     opened, asked = browser.new_page(viewport={"width": 390, "height": 800}), []
@@ -171,3 +156,47 @@ def test_a_page_fits_a_phone(toy: report.Assignment, browser: Any, tmp_path: Pat
     widths = [parts.nth(number).bounding_box()["width"] for number in range(2)]
     assert widths[0] == pytest.approx(widths[1], rel=0.02)
     opened.close()
+
+
+def test_keys_give_points(copied, small, browser):
+    with pytest.raises(ToolError, match="nothing of toy has been graded"):
+        marking.server(small, "toy")
+    made = copied()
+    [question] = marking.questions(made, "toy")
+    waiting = [each["student"] for each in marking.answers(made, "toy", question)]
+    assert waiting[0] == "ada-all-correct"
+    assert "ben-blank" not in waiting
+    http, address = marking.server(made, "toy")
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    try:
+        opened = browser.new_page()
+        opened.goto(address)
+        assert opened.locator("aside").inner_text().strip() == "4 points"
+        assert opened.locator("article").count() == len(waiting)
+
+        def press(key):
+            with opened.expect_response(address):
+                opened.keyboard.press(key)
+
+        press("3")
+        opened.keyboard.press("9")  # there are no 9 points
+        press("2")
+        opened.keyboard.press("ArrowUp")
+        press(".")
+        opened.get_by_text(f"2 of {len(waiting)} answers have points.").wait_for()
+        opened.get_by_label(f"Comment for {waiting[2]}").focus()  # who has no points
+        opened.keyboard.type("1 word.")  # which gives no point
+        press("Tab")
+        opened.close()
+        body = {"student": waiting[2], "points": 5, "comment": ""}
+        assert requests.post(address, json=body, timeout=9).status_code == 400
+        assert requests.get(address[:-1], timeout=9).status_code == 404
+    finally:
+        http.shutdown()
+        http.server_close()
+    with Backend(made).gradebook() as book:
+        grades = [book.find_grade("toy-why", "toy", "toy", student) for student in waiting[:3]]
+        assert [grade.manual_score for grade in grades] == [3, 2.5, None]
+        assert [bool(grade.needs_manual_grade) for grade in grades] == [False, False, True]
+        comment = book.find_comment("toy-why", "toy", "toy", waiting[2])
+        assert comment.manual_comment == "1 word."

@@ -1,50 +1,32 @@
 """A toy course, with or without a lab, and what the tests of the commands do with it."""
 
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import notebooks
 from tools.classroom import answers, results, sample_class
 from tools.layout import RECORD, ROOT, Course
 
-# nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
-NOISY = ("nbgrader", "nbconvert", "jupyter_client")
-MARKS = [
-    pytest.mark.filterwarnings(*(f"ignore::DeprecationWarning:{name}" for name in NOISY)),
-    pytest.mark.xdist_group("nbgrader"),
-]
+TIMEOUT = 1  # seconds of own time for a cell: no load of the machine makes an answer late
 
-TIMEOUT = 1
-"""Seconds of own time for a cell: no load of the machine makes an answer late."""
-
-USER = f'''def user():
-    """Return your user name."""
+FUNCTION = '''def {}({}):
+    """Do it."""
     ### BEGIN SOLUTION
-    return "{sample_class.SOLVER}"
+    return {}
     ### END SOLUTION'''
-
 LINE = '''class Line:
     """A line through the origin."""
 
     def __init__(self, slope):
-        """Keep the slope."""
-        ### BEGIN SOLUTION
         self.slope = slope
-        ### END SOLUTION
 
     def __call__(self, x):
-        """Return the value at x."""
         ### BEGIN SOLUTION
         return self.slope * x + 0 * x
         ### END SOLUTION'''
-
 RUN = """import json
 with open("record.json") as file:
     assert json.load(file)["user"] == user(), "the record is of another student" """
@@ -53,21 +35,14 @@ RECORDS = {"another": RIGHT, "missing": None}
 """Who hands in nothing but a right lab, with a record that is not of the student's own run."""
 
 
-FUNCTION = '''def {}(x):
-    """Do it."""
-    ### BEGIN SOLUTION
-    return {}
-    ### END SOLUTION'''
-
-
-def _cell(name: str, source: str, kind: Any = new_code_cell, **about: Any) -> Any:
+def _cell(name, source, kind=new_code_cell, **about):
     """Return a cell, which is nbgrader's if anything is told about it."""
     base = dict.fromkeys(("grade", "solution", "locked", "task"), False)
     nbgrader = base | {"schema_version": 3, "grade_id": name} | about
     return kind(source, id=name, metadata={"nbgrader": nbgrader} if about else {})
 
 
-def _exercise(name: str, source: str, test: str) -> list[Any]:
+def _exercise(name, source, test):
     """Return an answer, a test that students see, for a point, and one that is hidden, for two."""
     hidden = f"# More when graded.\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
     return [
@@ -78,33 +53,34 @@ def _exercise(name: str, source: str, test: str) -> list[Any]:
     ]
 
 
-def _notebook(*cells: Any) -> bytes:
+def _notebook(*cells):
     notebook = new_notebook(cells=list(cells), metadata=notebooks.METADATA)
     notebook.nbformat_minor = 5
     return notebooks.to_bytes(notebook)
 
 
-def toy() -> bytes:
+def toy():
     """Return a notebook with two exercises of three points and a question of four."""
     test = r"assert double(3) == 6, '\nLikely cause: you square; doubling adds.'"
-    triple = FUNCTION.format("triple", "x + x + x + 0 * x")
     written = "Since both agree.\n\n### BEGIN MARK SCHEME\n4 points\n### END MARK SCHEME"
+    triple = FUNCTION.format("triple", "x", "x + x + x + 0 * x")
     return _notebook(
         _cell("toy-title", "# Toy", new_markdown_cell),
-        *_exercise("toy-double", FUNCTION.format("double", "x + x + 0 * x"), test),
+        *_exercise("toy-double", FUNCTION.format("double", "x", "x + x + 0 * x"), test),
         *_exercise("toy-triple", triple, "assert triple(2) == 6"),
         _cell("toy-why", written, new_markdown_cell, grade=True, solution=True, points=4),
     )
 
 
-def toy_lab() -> bytes:
+def toy_lab():
     """Return a lab with a class to write, for three points, and a run to hand in, for one."""
     test = r"assert Line(3)(2) == 6, '\nLikely cause: you add; a slope multiplies.'"
     train = _cell("toy-lab-train", "trained = True", locked=True)
     train.metadata["tags"] = ["train"]
+    user = FUNCTION.format("user", "", f'"{sample_class.SOLVER}"')
     return _notebook(
         _cell("toy-lab-user-task", "## user", new_markdown_cell),
-        _cell("toy-lab-user", USER, solution=True),
+        _cell("toy-lab-user", user, solution=True),
         *_exercise("toy-lab-line", LINE, test),
         _cell("toy-lab-run-task", "## run", new_markdown_cell),
         train,
@@ -112,16 +88,16 @@ def toy_lab() -> bytes:
     )
 
 
-def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Any]:
-    """Stand in for the checks of a topic or of its lab: an exercise with one misconception."""
-    name, wrong = "double", "def double(x):\n    return x * x"
+def blocks(topic="*", *, lab=False):
+    """Stand in for the checks of a topic, or of its lab: an exercise with misconceptions."""
+    name, wrongs = "double", [f"def double(x):\n    return {wrong}" for wrong in ("x * x", "x**2")]
     if lab:
-        name, wrong = "Line", answers.right(LINE).replace("self.slope * x", "self.slope + x")
-    mistake = SimpleNamespace(text=lambda name: wrong)
-    return {name: SimpleNamespace(name=name, misconceptions=[mistake])}
+        name, wrongs = "Line", [answers.right(LINE).replace("self.slope * x", "self.slope + x")]
+    mistakes = [SimpleNamespace(text=lambda name, wrong=wrong: wrong) for wrong in wrongs]
+    return {name: SimpleNamespace(name=name, misconceptions=mistakes)}
 
 
-def make_course(root: Path, *topics: str, with_lab: bool = False) -> Course:
+def make_course(root, *topics, with_lab=False):
     """Make a course with a toy assignment, or with the same under other names."""
     course = Course(root)
     root.mkdir(parents=True, exist_ok=True)
@@ -133,30 +109,38 @@ def make_course(root: Path, *topics: str, with_lab: bool = False) -> Course:
         course.source(topic).write_bytes(toy())
     if with_lab:
         course.source("toy", "lab").write_bytes(toy_lab())
-        course.record("toy").write_text(json.dumps(RIGHT))
+        (course.solutions / "toy" / RECORD).write_text(json.dumps(RIGHT))
     return course
 
 
 @contextmanager
-def edited(path: Path) -> Iterator[Any]:
+def edited(path):
     """Give the notebook in a file to change, and write it."""
     notebook = notebooks.read(path)
     yield notebook
     path.write_bytes(notebooks.to_bytes(notebook))
 
 
-def hand_in_wrong_records(course: Course) -> None:
+def hand_in(course, student, **contents):
+    """Put files of these stems where grading looks for them; return the folder."""
+    folder = course.submitted / student / "toy"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        suffix = {"record": "json", "timestamp": "txt"}.get(name, "ipynb")
+        content = content if isinstance(content, bytes) else content.encode()
+        (folder / f"{name}.{suffix}").write_bytes(content)
+    return folder
+
+
+def hand_in_wrong_records(course):
     """Hand in the solver's lab under other names, with wrong records of its run."""
     right = (course.submitted / sample_class.SOLVER / "toy" / "lab.ipynb").read_text("utf-8")
     for student, record in RECORDS.items():
-        folder = course.submitted / student / "toy"
-        folder.mkdir(parents=True)
-        (folder / "lab.ipynb").write_text(right.replace(sample_class.SOLVER, student), "utf-8")
-        if record is not None:
-            (folder / RECORD).write_text(json.dumps(record))
+        given = {"record": json.dumps(record)} if record else {}
+        hand_in(course, student, lab=right.replace(sample_class.SOLVER, student), **given)
 
 
-def answered(notebook: Path, double: str, triple: str, why: str = "") -> bytes:
+def answered(notebook, double, triple, why=""):
     """Return a notebook with answers."""
     filled, bodies = notebooks.read(notebook), {"double": double, "triple": triple}
     sources = {f"toy-{name}": f"def {name}(x):\n    return {bodies[name]}\n" for name in bodies}
@@ -166,11 +150,11 @@ def answered(notebook: Path, double: str, triple: str, why: str = "") -> bytes:
     return notebooks.to_bytes(filled)
 
 
-def use(module: object, course: Course, *arguments: str) -> int:
+def use(module, course, *arguments):
     """Run one of the course's commands."""
-    return int(module.main(*arguments, course=course))  # type: ignore[attr-defined]
+    return int(module.main(*arguments, course=course))
 
 
-def rows(course: Course) -> dict[str, results.Row]:
+def rows(course):
     """Return the results of all students who handed in."""
     return {row.student: row for row in results.rows(course, ["toy"])}

@@ -7,12 +7,8 @@ from pathlib import Path
 
 from optdl.checks import catalog
 
-Answer = Callable[[str], str]
-"""Takes the right answer's source, gives another."""
-
-Definition = ast.FunctionDef | ast.ClassDef
-"""What an answer cell holds one of."""
-
+Answer = Callable[[str], str]  # takes the right answer's source, gives another
+Definition = ast.FunctionDef | ast.ClassDef  # what an answer cell holds one of
 MARKS = re.compile(r"^[^\n]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.M)
 SCHEME = re.compile(r"^[^\n]*### BEGIN MARK SCHEME.*?### END MARK SCHEME[^\n]*\n?", re.M | re.S)
 

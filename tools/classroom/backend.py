@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import joinedload, selectinload, undefer
-from traitlets.config import Config
 
 import gradebox
 from tools.fingerprints import write_if_changed
@@ -26,6 +25,14 @@ with warnings.catch_warnings():
     from nbgrader import api, dbutil
     from nbgrader.api import Gradebook, MissingEntry, Student, SubmittedAssignment
     from nbgrader.apps.api import NbGraderAPI
+
+
+REASONS = (
+    r"^\s*+((?!\[|.*NbGraderException)[^:\n]*(?:Error|Exception|Missing): .*)$",
+    r"^\s*\[ERROR\] (.*)$",
+    r"^\s*(\S.*)$",
+)
+"""Lines of a log that say why nbgrader failed: first an exception that is not its own."""
 
 
 def environment() -> dict[str, str]:
@@ -64,23 +71,15 @@ def _empty_gradebook(course_id: str) -> bytes:
         return Path(folder, "gradebook.db").read_bytes()
 
 
-class Failed(ToolError):
-    """An nbgrader action did not succeed; ``log`` holds all that it said."""
-
-    def __init__(self, action: str, log: str) -> None:
-        super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
-        self.log = log
-
-
 class Backend:
-    """nbgrader for one course; ``changes`` go before its settings."""
+    """nbgrader for one course; other places than those of its settings may be given."""
 
-    def __init__(self, course: Course, changes: Config | None = None) -> None:
+    def __init__(self, course: Course, **places: str) -> None:
         course.prepare()
         config = copy.deepcopy(course.config)
-        config.merge(changes or Config())
         os.environ.update(environment())
         directory: Any = config.CourseDirectory
+        directory.update(places)
         scheme, sqlite, file = str(directory.db_url).partition("sqlite:///")
         if sqlite and not scheme and not Path(file).exists():
             write_if_changed(Path(file), _empty_gradebook(str(directory.course_id)))
@@ -95,8 +94,11 @@ class Backend:
             error = str(result.get("error", ""))
             if error.rstrip().endswith("KeyboardInterrupt"):
                 raise KeyboardInterrupt
+            log = f"{error}\n{result.get('log', '')}"
             told = f"nbgrader cannot {action.replace('_', ' ')} for {', '.join(names)}"
-            raise Failed(told, f"{error}\n{result.get('log', '')}")
+            reasons = (re.search(pattern, log, re.MULTILINE) for pattern in REASONS)
+            why = next((match[1].strip()[:300] for match in reasons if match), "it gave no reason")
+            raise ToolError(f"{told}: {why}", "see the reason above, then run it again", log)
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
@@ -155,15 +157,4 @@ def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
     return [submission for submission in query.all() if submission.notebooks]
 
 
-def _reason(log: str) -> str:
-    """Return the line of a log that says why: an exception, if it is not nbgrader's own."""
-    patterns = (
-        r"^\s*+((?!\[|.*NbGraderException)[^:\n]*(?:Error|Exception|Missing): .*)$",
-        r"^\s*\[ERROR\] (.*)$",
-        r"^\s*(\S.*)$",
-    )
-    found = (re.search(pattern, log, re.MULTILINE) for pattern in patterns)
-    return next((match[1].strip()[:300] for match in found if match), "it gave no reason")
-
-
-__all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions", "write_page"]
+__all__ = ["Backend", "MissingEntry", "Student", "submissions", "write_page"]

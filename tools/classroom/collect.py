@@ -16,21 +16,20 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
-from gradebox.moments import read as read_time
-from tools.classroom import class_state, layouts, moments
+from gradebox import moments
+from tools.classroom import layouts, students
 from tools.classroom.backend import Backend, MissingEntry
-from tools.classroom.class_state import HandIn
-from tools.classroom.student_matching import Person, class_members, described, find, match
+from tools.classroom.students import Person, class_members, described, find, match
 from tools.fingerprints import files, write_if_changed
 from tools.layout import HERE, RECORD, Course
 from tools.terminal import ToolError, argument, command, console, tell
@@ -69,12 +68,9 @@ class File(NamedTuple):
 
 @dataclass
 class Parcel:
-    """What one sender handed in: files by their names in the zip, and whether it is called late.
+    """What one sender handed in: files by their names in the zip, and whether it is called late."""
 
-    ``platform`` is "Moodle", "Canvas", or an empty string for a folder that bears an id.
-    """
-
-    platform: str = ""
+    platform: str  # "Moodle", "Canvas", or nothing for a folder that bears an id
     files: dict[str, File] = field(default_factory=dict)
     late: bool = False
 
@@ -91,7 +87,7 @@ class Intake(NamedTuple):
     """
 
     ready: dict[str, dict[str, bytes]]
-    hand_ins: dict[str, HandIn]
+    hand_ins: dict[str, dict[str, Any]]
     notes: dict[str, dict[str, str]]
 
 
@@ -156,31 +152,30 @@ def sort(source: Path, members: Mapping[str, Person]) -> tuple[dict[Person, Parc
         if not (recognized := next(filter(None, senders), None)):
             unclear.append(name)
             continue
-        sender, parcel, fields = recognized
-        parcel = parcels.setdefault(sender, parcel)
+        sender, platform, fields = recognized
+        parcel = parcels.setdefault(sender, Parcel(platform))
+        parcel.late |= bool(fields.get("late"))
         if fields.get("kind", "file") == "file":  # and not what else Moodle has
             attachment = int(fields.get("attachment") or 0)
             parcel.files[name] = File(content, fields.get("prefix") or "", attachment)
-        parcel.late |= bool(fields.get("late"))
     return parcels, unclear
 
 
 def _sender(
     part: str, is_file: bool, members: Mapping[str, Person]
-) -> tuple[Person, Parcel, dict[str, str]] | None:
-    """Return who sent a file, told from a part of its name, and what was found in it."""
+) -> tuple[Person, str, dict[str, str]] | None:
+    """Return who sent a file by which platform, told from a part of its name, and what it says."""
     packed = part[:-4].rpartition("-")[0] if part.endswith(".zip") else ""  # by make submit
     if who := [who for who in members if who.casefold() in (part.casefold(), packed.casefold())]:
-        return Person(who[0]), Parcel(), {}
-    platform, match = "Moodle", MOODLE.fullmatch(part)
-    if not match and (is_file or part.lower().endswith(".zip")):
-        platform, match = "Canvas", CANVAS.fullmatch(part)
-    if not match:
-        return None
-    fields = match.groupdict()
-    if platform == "Moodle":
-        fields["prefix"] = f"{match['name']}_{match['number']}_assignsubmission_file_"
-    return Person(last_name=match["name"], number=match["number"]), Parcel(platform), fields
+        return Person(who[0]), "", {}
+    is_file |= part.lower().endswith(".zip")
+    for platform, pattern in ({"Moodle": MOODLE} | ({"Canvas": CANVAS} if is_file else {})).items():
+        if match := pattern.fullmatch(part):
+            fields = match.groupdict()
+            prefix = f"{match['name']}_{match['number']}_assignsubmission_file_"
+            person = Person(last_name=match["name"], number=match["number"])
+            return person, platform, {"prefix": prefix} | fields  # Canvas's own
+    return None
 
 
 def _bare(path: str) -> str:
@@ -191,31 +186,6 @@ def _bare(path: str) -> str:
 
 
 # --- who a sender is
-
-
-def recognize(
-    parcels: Mapping[Person, Parcel],
-    members: Mapping[str, Person],
-    worksheet: Mapping[str, Person],
-    who: Mapping[str, str],
-) -> tuple[dict[Person, Person], dict[Person, str]]:
-    """Return who the senders are, and of the others why that is not clear.
-
-    What the teacher says of a name or a number comes first. A number that Moodle's worksheet has
-    beats a name, for in a team's submission the name is the group's as well.
-    """
-    names = Counter(sender.name for sender in parcels)
-    claims = {}
-    for sender, parcel in parcels.items():
-        keys = [sender.number, str(sender), *([sender.name] if names[sender.name] == 1 else [])]
-        row = worksheet.get(sender.number)
-        if given := next((who[key] for key in keys if key in who), ""):
-            claims[sender] = Person(find(given, members).id)
-        elif row and (row.logins or row.name) and not sender.id:
-            claims[sender] = row
-        else:  # Moodle's number is of its own worksheet only
-            claims[sender] = replace(sender, number="") if parcel.platform == "Moodle" else sender
-    return match(claims, members)
 
 
 def read_worksheet(file: Path) -> tuple[dict[str, Person], dict[str, datetime]]:
@@ -229,7 +199,7 @@ def read_worksheet(file: Path) -> tuple[dict[str, Person], dict[str, datetime]]:
     for _, cells, _ in layout.rows:
         number = layouts.PARTICIPANT.sub(r"\2", cells[0])
         people[number] = layout.person(cells)
-        if changed and (moment := moments.in_words(cells[changed])):
+        if changed and (moment := layouts.moment(cells[changed])):
             times[number] = moment
     return people, times
 
@@ -314,7 +284,8 @@ def take(
 ) -> Intake:
     """Read a zip or a folder, and say what of it is whose; nothing is written.
 
-    Moodle's worksheet has the times; ``who`` has students by the names or numbers of senders.
+    What the teacher says in ``who`` of a name or a number comes first, then the number that
+    Moodle's worksheet has, which also has the times.
     """
     members = class_members(course)
     if not members:
@@ -326,7 +297,17 @@ def take(
         remedy = "reveal the student identities in Moodle, and get the worksheet again"
         raise ToolError(f"{worksheet} has numbers and no names, for the marking is blind", remedy)
     parcels, nobodys = sort(source, members)
-    matched, unclear = recognize(parcels, members, people, who)
+    names, claims = Counter(sender.name for sender in parcels), dict[Person, Person]()
+    for sender, parcel in parcels.items():
+        keys = [sender.number, str(sender), *([sender.name] if names[sender.name] == 1 else [])]
+        row = people.get(sender.number)
+        if given := next((who[key] for key in keys if key in who), ""):
+            claims[sender] = Person(find(given, members).id)
+        elif row and (row.logins or row.name) and not sender.id:
+            claims[sender] = row  # for in a team's submission the name is the group's as well
+        else:  # Moodle's number is of its own worksheet only
+            claims[sender] = replace(sender, number="") if parcel.platform == "Moodle" else sender
+    matched, unclear = match(claims, members)
     nobody = {str(sender): reason for sender, reason in unclear.items()}
     nobody |= dict.fromkeys(nobodys, "the name of the file tells no student")
     intake = Intake({}, {}, {UNMATCHED: nobody, REFUSED: {}, SEVERAL: {}})
@@ -338,8 +319,9 @@ def take(
         if not chosen:
             continue
         intake.ready[student] = {name: parcel.files[path].content for name, path in chosen.items()}
-        names = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
-        intake.hand_ins[student] = HandIn(parcel.platform, names, parcel.late)
+        prefixes = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
+        known = {"platform": parcel.platform, "names": prefixes, "late": parcel.late}
+        intake.hand_ins[student] = known
         if moment := times.get(sender.number):
             intake.ready[student][TIME] = moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
     return intake
@@ -356,13 +338,13 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
     place = course.build / "class"
     place.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=place) as scratch, ExitStack() as moved_back:
-        with class_state.changed(course) as state:
+        with students.changed(course) as state:
             collected = state.collected.setdefault(topic, {})
             for student, work in intake.ready.items():
                 kind = _kind(course.submitted / student / topic, work)
                 done[kind].append(student)
                 if kind != "later work kept":
-                    collected[student] = asdict(intake.hand_ins[student])
+                    collected[student] = intake.hand_ins[student]
                 for name, content in work.items() if kind in ("new", "replaced") else ():
                     write_if_changed(Path(scratch, student, name), content)
             # from here on folders are only renamed
@@ -398,7 +380,7 @@ def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
     there = [path for path in folder.iterdir() if path.suffix in (".ipynb", ".json")]
     is_same = {path.name: path.read_bytes() for path in there} == work
     new = contents.get(TIME) and moments.parse(contents[TIME].decode())
-    old = read_time(folder / TIME)
+    old = moments.read(folder / TIME)
     if new and old and old > new:
         return "as before" if is_same else "later work kept"
     if not is_same:
@@ -425,17 +407,13 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
             'WHO="NAME=STUDENT, 501=STUDENT". Moodle\'s worksheet tells it, too: SHEET=FILE.',
             soft_wrap=True,
         )
-    here = sorted(intake.ready)
-    unknown = [who for who in here if not read_time(course.submitted / who / topic / TIME)]
-    late = [who for who in unknown if intake.hand_ins[who].late]
+    times = {who: course.submitted / who / topic / TIME for who in intake.ready}
+    unknown = {who for who, file in times.items() if not moments.read(file)}
+    late = {who for who in unknown if intake.hand_ins[who]["late"]}
     absent = {*members} - {*course.submitters(topic), *intake.notes[REFUSED]}
-    tell(
-        {
-            "Late, as the platform says": described(late, members),
-            "Time unknown": described([who for who in unknown if who not in late], members),
-            "No work from": described(sorted(absent), members),
-        }
-    )
+    tell("Late, as the platform says", described(late, members))
+    tell("Time unknown", described(unknown - late, members))
+    tell("No work from", described(absent, members))
 
 
 @command(

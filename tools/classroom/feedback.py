@@ -5,7 +5,7 @@ work came in a zip of Moodle's or Canvas's are packed as that platform takes the
 work came by mail or in a folder, are named with the places of their pages.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -13,9 +13,8 @@ from rich.text import Text
 
 from gradebox.exchange import left_out
 from optdl.files import atomic_write
-from tools.classroom import class_state, results
+from tools.classroom import results, students
 from tools.classroom.backend import Backend
-from tools.classroom.student_matching import described, everybody
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
@@ -29,12 +28,11 @@ UPLOAD = {
 
 def pack(course: Course, topic: str, platform: str, folders: Mapping[str, Path]) -> list[str]:
     """Pack the pages of those whose work came from a platform; return whose they are."""
-    state, pages = class_state.read(course), dict[str, Path]()
-    hand_ins = {who: known for who in folders if (known := state.hand_in(topic, who))}
-    students = [who for who, known in hand_ins.items() if known.platform == platform]
-    for student in students:
+    known, pages = students.state(course).collected.get(topic, {}), dict[str, Path]()
+    theirs = [who for who in folders if who in known and known[who]["platform"] == platform]
+    for student in theirs:
         for page in sorted(folders[student].glob("*.html")):
-            if prefix := hand_ins[student].names.get(page.stem):
+            if prefix := known[student]["names"].get(page.stem):
                 # Moodle wants a folder for each student, Canvas the name of what it replies to
                 pages[f"{prefix}{'/' * (platform == 'Moodle')}{page.name}"] = page
     if pages:
@@ -43,39 +41,30 @@ def pack(course: Course, topic: str, platform: str, folders: Mapping[str, Path])
             for name, page in pages.items():
                 archive.write(page, name)
         where = target.relative_to(course.root)
-        console.print(Text(f"Packed the pages of {_number(students)}: {where}"))
+        console.print(Text(f"Students whose pages were packed: {len(theirs)}, {where}"))
         console.print(UPLOAD[platform])
-    return students if pages else []
-
-
-def _number(students: Collection[str]) -> str:
-    return "1 student" if len(students) == 1 else f"{len(students)} students"
+    return theirs if pages else []
 
 
 @command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
 def main(topics: list[str], course: Course = HERE) -> None:
     """Release the pages of the assignments named, and say who gets none."""
-    for topic in course.named(topics, "make feedback A="):
+    for topic in course.choose(topics, needed_by="make feedback"):
         pages = course.feedback.glob(f"*/{topic}/*.html")
-        if not (students := {page.parent.parent.name for page in pages}):
+        if not (graded := {page.parent.parent.name for page in pages}):
             raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
         backend = Backend(course)
         backend.do("release_feedback", topic)
         directory = backend.api.coursedir
         directory.assignment_id, directory.student_id = topic, "*"
         rest = left_out(directory)
-        if released := students - {*rest}:
-            console.print(f"Released the pages of {topic} to {_number(released)}.")
+        if released := len(graded - {*rest}):
+            console.print(f"Pages of {topic} released: {released}.")
         packed = {who for platform in UPLOAD for who in pack(course, topic, platform, rest)}
-        people = everybody(course)
-        unread = [row.student for row in results.rows(course, [topic]) if row.pending]
-        not_graded = sorted({*course.submitters(topic)} - students)
-        tell(
-            {
-                "Written answers still to be read": described(unread, people),
-                "Handed in, and not graded": described(not_graded, people),
-            }
-        )
+        people, rows = students.everybody(course), results.rows(course, [topic])
+        tell("Written answers still to be read", [row.person for row in rows if row.pending])
+        waiting = [row.person for row in rows if row.student not in graded]
+        tell("Handed in, and not graded", waiting)
         if mailed := [who for who in rest if who not in packed]:
             console.print("Not released, as the exchange does not know them. Send their pages:")
         for who in mailed:

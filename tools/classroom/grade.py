@@ -24,9 +24,9 @@ from gradebox.run.report import recorded, warn
 from gradebox.sandbox.probe import survey
 from gradebox.workers.pool import cores
 from tools import notebooks
-from tools.classroom import class_state, extend, gradebook, release, report
+from tools.classroom import gradebook, release, students
 from tools.classroom.backend import Backend, submissions, write_page
-from tools.classroom.student_matching import Person, class_members, everybody, nearest
+from tools.classroom.students import Person, class_members, everybody, nearest
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import HERE, Course
 from tools.progress import OnProgress, Stages
@@ -54,13 +54,6 @@ class Summary:
             setattr(self, name, getattr(self, name) + value)
 
 
-def collect(course: Course, topic: str) -> None:
-    """Take from the exchange what students submitted there, if anything."""
-    inbound = course.exchange / str(course.config.CourseDirectory.course_id) / "inbound"
-    if any(f"+{topic}+" in path.name for path in inbound.glob("*")):
-        Backend(course).do("collect", topic)
-
-
 def grade(
     course: Course,
     topic: str,
@@ -74,7 +67,7 @@ def grade(
     """
     total, summary = 2 * len(course.submitters(topic)), Summary()
     on_progress(0, total, topic)
-    extend.apply(course, topic)
+    release.apply_extensions(course, topic)
     with _marks_kept(course, topic):
         for number, outcome in enumerate(_graded(course, topic, timeout), 1):
             if outcome.state == "failed":
@@ -83,9 +76,9 @@ def grade(
                 state = summary.graded if outcome.state == "graded" else summary.unchanged
                 state.append((outcome.student, topic))
             on_progress(number, total, f"{topic} · {outcome.student}")
-        if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
-            for _ in _graded(course, topic, timeout, extended):
-                pass
+        # of those whose submissions are new to the gradebook
+        if extended := release.apply_extensions(course, topic):
+            list(_graded(course, topic, timeout, extended))
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     done = [student for student, _ in summary.graded + summary.unchanged]
     stale = _stale(course, topic, fingerprints, done)
@@ -114,7 +107,7 @@ def _marks_kept(course: Course, topic: str) -> Iterator[None]:
                 written = (each for each in notebook.grades if each.auto_score is None)
                 by_hand = {each.name: each for each in written if each.manual_score is not None}
                 if by_hand and notebook.name in work:
-                    cells = notebooks.named(notebooks.read_graded(work[notebook.name]))
+                    cells = notebooks.named(notebooks.read(work[notebook.name]))
                     for name in by_hand.keys() & cells:
                         place = submission.student.id, notebook.name, name
                         yield place, cells[name].source, by_hand[name]
@@ -153,8 +146,18 @@ def _stale(
     """Return whose pages are to be written, with the checksums of what they are made from."""
     checksums = {}
     made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
+    shown = defaultdict[str, list[str]](list)  # the scores, penalties and comments on a page
     with Backend(course).gradebook() as book:
-        shown = {entry.student.id: _shown(entry) for entry in submissions(book, [topic])}
+        for submission in submissions(book, [topic]):
+            said: list[tuple[Any, ...]] = []
+            for notebook in submission.notebooks:
+                said.append((notebook.name, notebook.late_submission_penalty))
+                for one in notebook.grades:
+                    scores = one.auto_score, one.manual_score, one.extra_credit
+                    said.append((notebook.name, one.name, *scores))
+                for one in notebook.comments:
+                    said.append((notebook.name, one.name, one.auto_comment, one.manual_comment))
+            shown[submission.student.id] = sorted(map(str, said))
     for student in sorted(students):
         work, folder = course.executed(student, topic), course.feedback / student / topic
         # With the secret of a submission its page goes to the student: one who hands in the same
@@ -166,19 +169,6 @@ def _stale(
         if not (are_there and fingerprints.matches(f"feedback/{student}/{topic}", checksum)):
             checksums[student] = checksum
     return checksums
-
-
-def _shown(submission: Any) -> list[str]:
-    """Return the scores, penalties and comments that feedback pages show."""
-    shown: list[tuple[Any, ...]] = []
-    for notebook in submission.notebooks:
-        shown.append((notebook.name, notebook.late_submission_penalty))
-        for one in notebook.grades:
-            scores = one.auto_score, one.manual_score, one.extra_credit
-            shown.append((notebook.name, one.name, *scores))
-        for one in notebook.comments:
-            shown.append((notebook.name, one.name, one.auto_comment, one.manual_comment))
-    return sorted(map(str, shown))
 
 
 def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -195,7 +185,7 @@ def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[tupl
 
 def _show_class(course: Course, topic: str, people: Mapping[str, Person]) -> None:
     """Print who is not on the class list, and whose notebooks are the same file."""
-    submitters, listed = course.submitters(topic), class_state.read(course).students
+    submitters, listed = course.submitters(topic), students.state(course).students
     for student in [who for who in submitters if listed and who not in listed]:
         near = nearest(student, class_members(course))
         console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
@@ -209,9 +199,9 @@ def _show_class(course: Course, topic: str, people: Mapping[str, Person]) -> Non
             if file.is_file():
                 by_digest[digest([file])].append(str(people.get(student, student)))
         by_digest.pop(digest([course.released(topic, name)]), None)  # nothing is written in it
-        for students in by_digest.values():
-            if len(students) > 1:
-                console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(students)}"))
+        for same in by_digest.values():
+            if len(same) > 1:
+                console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(same)}"))
 
 
 def show(course: Course, summary: Summary, people: Mapping[str, Person]) -> None:
@@ -236,23 +226,22 @@ def show(course: Course, summary: Summary, people: Mapping[str, Person]) -> None
 @command(argument("topics", nargs="*", metavar="TOPIC", help="an assignment"))
 def main(topics: list[str], course: Course = HERE) -> int:
     """Grade the assignments named."""
-    topics, total = course.named(topics, "make grade A="), Summary()
+    topics, total = course.choose(topics, needed_by="make grade"), Summary()
+    inbound = course.exchange / str(course.config.CourseDirectory.course_id) / "inbound"
     for topic in topics:
-        collect(course, topic)
+        if any(f"+{topic}+" in path.name for path in inbound.glob("*")):
+            Backend(course).do("collect", topic)
         if not course.submitters(topic):
             where = (course.submitted / "STUDENT" / topic).relative_to(course.root)
-            raise ToolError(
-                f"nobody has handed in {topic} yet",
-                f"take in a zip of Moodle's or Canvas's: make collect A={topic} "
-                f"ZIP=submissions.zip; or put notebooks into {where}/, or let students submit in "
-                "JupyterLab; `python -m tools.classroom.sample_class` makes a class to try",
-            )
+            remedy = f"take in a zip of Moodle's or Canvas's: make collect A={topic} ZIP="
+            remedy += f"submissions.zip; or put notebooks into {where}/; or wait for the exchange"
+            raise ToolError(f"nobody has handed in {topic} yet", remedy)
     with Stages() as stages:
         callbacks = {topic: stages.add(f"Grade {topic}") for topic in topics}
         for topic, on_progress in callbacks.items():
             release.update(course, [topic])
             total.add(grade(course, topic, None, on_progress))
-    class_, people = report.gather(course), everybody(course)
+    class_, people = gradebook.gather(course), everybody(course)
     gradebook.show(course, class_, topics)
     for topic in topics:
         _show_class(course, topic, people)

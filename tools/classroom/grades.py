@@ -21,19 +21,13 @@ from rich.text import Text
 from tools.classroom import layouts, results
 from tools.classroom.layouts import Layout, plain
 from tools.classroom.results import NOT_HANDED_IN, Row
-from tools.classroom.student_matching import (
-    FIELDS,
-    Person,
-    class_members,
-    described,
-    everybody,
-    match,
-)
+from tools.classroom.students import FIELDS, class_members, described, everybody, match
 from tools.fingerprints import write_if_changed
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
 Grades = Mapping[str, Mapping[str, Row]]  # by student and assignment
+NUMBER = re.compile(r"-|-?\d+([.,]\d+)?")  # what a cell of points holds, if it is not empty
 
 
 def points(row: Row | None, factor: float = 1) -> str:
@@ -41,23 +35,9 @@ def points(row: Row | None, factor: float = 1) -> str:
     return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
 
 
-def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
-    """Return a file with a line for each student, and a column for each assignment."""
-    people = everybody(course)
-    rows = [
-        [
-            *astuple(people.get(who, Person(who)))[: len(FIELDS)],
-            *(points(of.get(t)) for t in topics),
-        ]
-        for who, of in by_student.items()
-    ]
-    # spreadsheets need a mark to open it as UTF-8
-    return results.comma_separated([*FIELDS, *topics], rows).encode("utf-8-sig")
-
-
 def fill(
     course: Course, layout: Layout, columns: Mapping[str, int], by_student: Grades, scale: bool
-) -> tuple[bytes, dict[str, str]]:
+) -> bytes:
     """Fill a file that a platform made, and say what was not; what it has besides is as it was."""
     members, rows = class_members(course), {row.number: row for row in layout.students}
     claims = {number: layout.person(row.cells) for number, row in rows.items()}
@@ -67,36 +47,37 @@ def fill(
         raise ToolError(f"{layout.file} names nobody on the class list", remedy)
     kept = []
     for topic, index in columns.items():
-        theirs = _points_possible(layout, index)
         ours = next((of[topic].max_total for of in by_student.values() if topic in of), 0)
-        if theirs and ours and theirs != ours and not scale:
+        theirs = _points_possible(layout, index) or ours
+        if theirs != ours and not scale:
             file = shlex.quote(str(layout.file))
             remedy = f"set {ours:g} points on the platform and get the file again, or convert: "
             remedy += f"python -m tools.classroom.grades {topic} --into {file} --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
-        factor = theirs / ours if theirs and ours and scale else 1
+        factor = theirs / ours if ours else 1
         nearby = [cell for row in layout.rows for cell in row.cells[index : index + 2]]
         decimal_sign = "," if any(re.fullmatch(r"-?\d+,\d+", cell) for cell in nearby) else "."
         for number, person in students.items():
             new, old = points(by_student[person.id].get(topic), factor), rows[number].cells[index]
-            if new and _is_number(old or "0"):
+            if new and NUMBER.fullmatch(old or "0"):
                 rows[number].raw[index] = new.replace(".", decimal_sign)
             elif new:
                 kept.append(f"{person}: {old}")
     graded = {row.student for of in by_student.values() for row in of.values() if row.graded}
-    missing = sorted(graded - {person.id for person in students.values()})
-    unclear = [
-        f"line {number}, {claims[number]}: {reason}"
-        for number, reason in reasons.items()
-        if not reason.startswith("nearest")
-    ]
-    return layout.write(), {
-        "Filled": ", ".join(f"{topic}: {layout.header[i]}" for topic, i in columns.items()),
-        "Left as they were": ", ".join(kept),
-        "Left blank, for it is not clear whose row it is": "; ".join(unclear),
-        "Graded, but not in the file": described(missing, members),
-    }
+    tell("Filled", [f"{topic}: {layout.header[index]}" for topic, index in columns.items()])
+    tell("Left as they were", kept)
+    tell(
+        "Left blank, for it is not clear whose row it is",
+        [
+            f"line {number}, {claims[number]}: {reason}"
+            for number, reason in reasons.items()
+            if not reason.startswith("nearest")
+        ],
+    )
+    missing = graded - {person.id for person in students.values()}
+    tell("Graded, but not in the file", described(missing, members))
+    return layout.write()
 
 
 def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str) -> dict[str, int]:
@@ -106,11 +87,9 @@ def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str)
             raise ToolError("that file has a column for one assignment", "name it: A=erm")
         fitting = layout.find((plain(column),) if column else layouts.GRADE)
         if len(fitting) != 1:
-            raise ToolError(
-                f"{layout.file} has {len(fitting) or 'no'} columns "
-                f"{repr(column) if column else 'for grades'} among {', '.join(layout.header)}",
-                f"name one of them: make grades A={topics[0]} INTO=file.csv COLUMN=NAME",
-            )
+            among = f"{repr(column) if column else 'for grades'} among {', '.join(layout.header)}"
+            remedy = f"name one of them: make grades A={topics[0]} INTO=file.csv COLUMN=NAME"
+            raise ToolError(f"{layout.file} has {len(fitting) or 'no'} columns {among}", remedy)
         return {topics[0]: fitting[0]}
     numbered = {i: name for i, name in enumerate(layout.header) if re.search(r"\(\d+\)$", name)}
     titles = {index: f" {plain(name)} " for index, name in numbered.items()}
@@ -126,16 +105,11 @@ def _columns(course: Course, layout: Layout, topics: Sequence[str], column: str)
             columns[topic] = index
     columns = {topic: columns[topic] for topic in topics if topic in columns}
     if not columns:
-        raise ToolError(
-            f"no title in {layout.file} holds the name of an assignment; its titles are "
-            f"{', '.join(numbered.values()) or 'none'}",
-            'say which: make grades A=erm INTO=file.csv COLUMN="Homework 1 (4711)"',
-        )
+        titles_are = f"its titles are {', '.join(numbered.values()) or 'none'}"
+        remedy = 'say which: make grades A=erm INTO=file.csv COLUMN="Homework 1 (4711)"'
+        problem = f"no title in {layout.file} holds the name of an assignment; {titles_are}"
+        raise ToolError(problem, remedy)
     return columns
-
-
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"-|-?\d+([.,]\d+)?", cell))
 
 
 def _points_possible(layout: Layout, index: int) -> float:
@@ -144,14 +118,11 @@ def _points_possible(layout: Layout, index: int) -> float:
     maxima = [cells[index] for cells in rows if cells[0].startswith("Points Possible")]
     if layout.platform == "Moodle":  # the maximum stands after the grade, in every language
         maxima = [layout.maximum(cells, index) for cells in rows]
-        for words in (cell for cell in maxima if cell and not _is_number(cell)):
-            raise ToolError(
-                f"{layout.file} takes no points: its grades are words of a scale, {words}",
-                "in the settings of Moodle's assignment choose the grade type Point, "
-                "and get the worksheet again",
-            )
+        for words in (cell for cell in maxima if cell and not NUMBER.fullmatch(cell)):
+            problem = f"{layout.file} takes no points: its grades are words of a scale, {words}"
+            raise ToolError(problem, "choose Moodle's grade type Point, and get the file again")
     cell = (maxima or [""])[-1].replace(",", ".")
-    return float(cell) if _is_number(cell) and cell != "-" else 0
+    return float(cell) if NUMBER.fullmatch(cell) and cell != "-" else 0
 
 
 @command(
@@ -169,25 +140,30 @@ def main(
     listed = [row for row in rows if row.is_listed]
     by_student: dict[str, dict[str, Row]] = {who: {} for who in class_members(course)}
     for row in listed:
+        people.setdefault(row.student, row.person)  # who could not be graded, and is on no list
         by_student.setdefault(row.student, {})[row.assignment] = row
     graded = Counter(row.assignment for row in listed if row.graded)
     if not graded:
         problem = f"nothing of {', '.join(topics)} has been graded"
         raise ToolError(problem, f"make grade A={topics[0]}")
     topics = [topic for topic in topics if graded[topic]]
-    notes = {"Graded": ", ".join(f"{topic}: {graded[topic]}" for topic in topics)}
+    tell("Graded", [f"{topic}: {graded[topic]}" for topic in topics])
     if into:
         layout, target = layouts.read(Path(into)), course.build / f"grades-{Path(into).name}"
         columns = _columns(course, layout, topics, column)
-        content, more = fill(course, layout, columns, by_student, scale)
-        notes |= more
+        content = fill(course, layout, columns, by_student, scale)
     else:
-        content, target = new_sheet(course, topics, by_student), course.build / "grades.csv"
+        lines = [
+            [who, *astuple(people[who])[1 : len(FIELDS)], *(points(of.get(t)) for t in topics)]
+            for who, of in by_student.items()
+        ]
+        # spreadsheets need a mark to open it as UTF-8
+        content = results.comma_separated([*FIELDS, *topics], lines).encode("utf-8-sig")
+        target = course.build / "grades.csv"
     write_if_changed(target, content)
     handed_in = [row for row in rows if not row.why.startswith(NOT_HANDED_IN)]
     unlisted = {row.student for row in handed_in if not row.is_listed}
     unread = {row.student for row in listed if row.pending}
-    notes["Not on the class list, and left out"] = described(sorted(unlisted), people)
-    notes["Written answers still to be read"] = described(sorted(unread), people)
-    tell(notes)
+    tell("Not on the class list, and left out", described(unlisted, people))
+    tell("Written answers still to be read", described(unread, people))
     console.print(Text(f"Wrote {target}"))

@@ -46,18 +46,15 @@ def instructions(course: Course, how: str, called: str) -> str:
     return text.format(id=called, exchange=course.exchange).strip()
 
 
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].replace("`", "")
-
-
 def pack(course: Course, target: Path, how: str = lab.UPLOAD, called: str = USER_NAME) -> list[str]:
     """Write the archive whole or not at all; return the names of the files in its one folder."""
     content, text = dict(_content(course)), instructions(course, how, called)
     readme = (OWN / README).read_text(encoding="utf-8").replace(PLACE, text)
     readme = readme.replace("<!-- title -->", configuration(ROOT)["title"])
+    first = text.partition("\n")[0].replace("`", "")
     written = {
         README: readme,
-        lab.HOW_TO_SUBMIT: json.dumps({"how": how, "text": _first_line(text), "id": called}),
+        lab.HOW_TO_SUBMIT: json.dumps({"how": how, "text": first, "id": called}),
         PINS: _pins((ROOT / PINS).read_text(encoding="utf-8")),
     }
     with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
@@ -96,20 +93,16 @@ def _content(course: Course) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(OWN).as_posix(), path
     released = [f"exercises/{name}" for name in (MANIFEST, *course.topics())]  # no other folder
     roots = [course.root / name for name in (*TOP, *FOLDERS, *released)]
-    for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
+    finder = ModuleFinder([str(ROOT)])  # for what the commands import of the repository
+    for name in COMMANDS:
+        finder.import_hook(name)
+    found = (vars(module)["__file__"] for module in finder.modules.values())
+    tools = sorted(map(Path, filter(None, found)))
+    for path in [*files(*(root for root in roots if root.exists())), *tools]:
         left = path.suffix == ".pyc" or is_result(path)
         if ".egg-info" not in str(path) and not left:
             base = ROOT if path.is_relative_to(ROOT / "tools") else course.root
             yield path.relative_to(base).as_posix(), path
-
-
-def _tools() -> list[Path]:
-    """Return the files of the commands that students have, and of all that these import."""
-    finder = ModuleFinder([str(ROOT)])  # and so only what lies in the repository
-    for name in COMMANDS:
-        finder.import_hook(name)
-    found = (vars(module)["__file__"] for module in finder.modules.values())
-    return sorted(map(Path, filter(None, found)))
 
 
 @command(
@@ -134,7 +127,6 @@ def main(to: str | None, how: str, called: str, course: Course = HERE) -> None:
     names, size = pack(course, target, how, called), target.stat().st_size / 1e6
     console.print(
         f"{target.resolve()}: {len(names)} files, {size:.1f} MB, without solutions. Students "
-        f"unpack it and follow its README.md. How to hand in: "
-        f"{_first_line(instructions(course, how, called))}",
+        f"unpack it and follow its README.md, which tells how to hand in.",
         soft_wrap=True,
     )

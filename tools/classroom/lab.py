@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from nbformat import NotebookNode
 from rich.text import Text
@@ -27,13 +26,8 @@ from tools.layout import HERE, Course
 from tools.progress import Stages, each
 from tools.terminal import argument, command, console
 
-# No question about news and no look for updates: the course works without a network.
-DISABLED = ("@jupyterlab/apputils-extension:announcements",)
-FOR_INSTRUCTORS = tuple(
-    f"@jupyter/nbgrader:{name}" for name in ("create-assignment", "formgrader", "course-list")
-)
-# Where students upload a zip there is no exchange, and the menu would have nothing to offer.
-OF_THE_EXCHANGE = tuple(f"@jupyter/nbgrader:{name}" for name in ("menu", "assignment-list"))
+FOR_INSTRUCTORS = ["create-assignment", "formgrader", "course-list"]
+OF_THE_EXCHANGE = ["menu", "assignment-list"]  # parts of nbgrader's extension to JupyterLab
 
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
 """What make tells those that it starts."""
@@ -63,18 +57,14 @@ def copy_for_work(course: Course, topic: str) -> bool:
         target = course.work / topic / name
         if not target.exists() or releases.knows(topic, name, target):
             copy(path, target)
-    return all(
-        _tests(course.work / topic / f"{name}.ipynb") == _tests(course.released(topic, name))
-        for name in course.notebooks(topic)
-    )
-
-
-def _tests(notebook: Path) -> dict[str, str] | None:
-    """Return the locked cells of a notebook; None of one that is damaged."""
     try:
-        return locked(notebooks.read(notebook))
+        return all(
+            locked(notebooks.read(course.work / topic / f"{name}.ipynb"))
+            == locked(notebooks.read(course.released(topic, name)))
+            for name in course.notebooks(topic)
+        )
     except Exception:  # whatever nbformat finds wrong with somebody's file
-        return None
+        return False
 
 
 def locked(notebook: NotebookNode) -> dict[str, str]:
@@ -86,21 +76,23 @@ def locked(notebook: NotebookNode) -> dict[str, str]:
 def settings(course: Course) -> dict[str, str]:
     """Return the environment that keeps Jupyter's settings and caches inside the course."""
     home = course.build / "jupyter"
-    disabled = DISABLED if course.has_solutions else DISABLED + FOR_INSTRUCTORS
-    if submission_method(course).get("how") == UPLOAD:
-        disabled += OF_THE_EXCHANGE
+    off = [] if course.has_solutions else FOR_INSTRUCTORS
+    if submission_method(course).get("how") == UPLOAD:  # and the menu would have nothing to offer
+        off = off + OF_THE_EXCHANGE
+    # no question about news: the course works without a network
+    disabled = ["@jupyterlab/apputils-extension:announcements"]
+    disabled += [f"@jupyter/nbgrader:{name}" for name in off]
     page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
     write_if_changed(home / "config" / "labconfig" / "page_config.json", page.encode())
     # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
     shared = f'load_subconfig("nbgrader_config.py", path={str(course.root)!r})\n'
     write_if_changed(home / "config" / "nbgrader_config.py", shared.encode())
-    folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
-    for folder in folders.values():
-        (home / folder).mkdir(parents=True, exist_ok=True)
+    folders = [home / name for name in ("config", "data", "runtime")]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
     # Only Jupyter's user may read the keys of running kernels.
     (home / "runtime").chmod(0o700)
-    own_folders = {f"JUPYTER_{key}_DIR": str(home / folder) for key, folder in folders.items()}
-    return environment() | own_folders
+    return environment() | {f"JUPYTER_{one.name.upper()}_DIR": str(one) for one in folders}
 
 
 def jupyterlab(course: Course, topic: str, browser: bool) -> list[str]:

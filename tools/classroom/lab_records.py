@@ -11,7 +11,7 @@ from gradebox.nbgrader.cells import of
 from optdl.labs import perform
 from tools import notebooks
 from tools.classroom import answers
-from tools.layout import HERE, LAB, Course
+from tools.layout import HERE, LAB, RECORD, Course
 from tools.terminal import ToolError, argument, command, console
 
 
@@ -30,7 +30,7 @@ def answers_of(source: Any) -> dict[str, Any]:
 def main(topics: list[str], course: Course = HERE) -> None:
     """Make the records of the labs that are named."""
     for topic in topics:
-        source, path = course.source(topic, LAB), course.record(topic)
+        source, path = course.source(topic, LAB), course.solutions / topic / RECORD
         if not source.exists():
             raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
         names = answers_of(source)

@@ -20,7 +20,7 @@ from gradebox.nbgrader.cells import headings, name_of, of
 from tools import notebooks
 from tools.classroom import results
 from tools.classroom.backend import Backend, MissingEntry
-from tools.classroom.report import template
+from tools.classroom.gradebook import template
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console
 
@@ -56,15 +56,15 @@ def questions(course: Course, topic: str) -> list[Question]:
 
 def answers(course: Course, topic: str, question: Question) -> list[dict[str, Any]]:
     """Return the answers that were written to a question, with their points and comments."""
-    result, rows = [], results.rows(course, [topic])
+    result = []
     with Backend(course).gradebook() as book:
-        for row in rows:
+        for row in results.rows(course, [topic]):
             path = course.executed(row.student, topic).get(question.notebook)
             place = question.cell, question.notebook, topic, row.student
             if not path or (grade := book.find_grade(*place)).auto_score is not None:
                 continue  # nothing was handed in, or the text is as it was released
             # grading has made the text harmless
-            text = notebooks.named(notebooks.read_graded(path))[question.cell].source
+            text = notebooks.named(notebooks.read(path))[question.cell].source
             about = {"student": row.student, "who": str(row.person), "html": rendered(text)}
             points = None if grade.needs_manual_grade else grade.manual_score
             comment = book.find_comment(*place).manual_comment or ""
@@ -96,34 +96,32 @@ def server(course: Course, topic: str) -> tuple[HTTPServer, str]:
     page = template("marking.html.j2")
 
     class Handler(BaseHTTPRequestHandler):
-        def _send(self, status: int, text: str) -> None:
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            text = parse_qs(url.query).get("question", ["1"])[0]
+            number = int(text) if text.isdecimal() else 0
+            status, answer = 200, ""
+            if url.path != f"/{token}" or not 1 <= number <= len(asked):
+                status = 404
+            elif self.command == "POST":
+                try:
+                    given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                    mark(course, topic, asked[number - 1], given)
+                except (KeyError, TypeError, ValueError, MissingEntry) as error:
+                    status, answer = 400, str(error)
+            else:
+                about = {"topic": topic, "questions": asked, "number": number, "nonce": nonce}
+                about |= {"question": asked[number - 1]}
+                answer = page.render(answers=answers(course, topic, asked[number - 1]), **about)
             self.send_response(status)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             policy = f"script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:"
             policy = f"default-src 'none'; connect-src 'self'; {policy}"
             self.send_header("Content-Security-Policy", policy)
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(answer.encode())
 
-        def do_GET(self, given: dict[str, Any] | None = None) -> None:
-            url = urlsplit(self.path)
-            text = parse_qs(url.query).get("question", ["1"])[0]
-            number = int(text) if text.isdecimal() else 0
-            if url.path != f"/{token}" or not 1 <= number <= len(asked):
-                self._send(404, "")
-            elif given is not None:
-                mark(course, topic, asked[number - 1], given)
-                self._send(200, "")
-            else:
-                shown = answers(course, topic, asked[number - 1])
-                about = {"topic": topic, "questions": asked, "number": number, "nonce": nonce}
-                self._send(200, page.render(answers=shown, question=asked[number - 1], **about))
-
-        def do_POST(self) -> None:
-            try:
-                self.do_GET(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            except (KeyError, TypeError, ValueError, MissingEntry) as error:
-                self._send(400, str(error))
+        do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             """Say nothing: the terminal is for what a person has to know."""

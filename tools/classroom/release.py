@@ -1,26 +1,29 @@
 """Make students' notebooks from the instructor's: ``python -m tools.classroom.release [TOPIC …]``.
 
-The same source gives the same bytes, on every machine and at any time.
+The same source gives the same bytes, on every machine and at any time. With ``--student``, it gives
+one student more time: the deadline counts from the next grading on, which looks at a submission
+again that is graded already.
 """
 
 import re
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nbformat import NotebookNode
-from traitlets.config import Config
+from rich.text import Text
 
+from gradebox import moments
 from gradebox.events import Event
 from gradebox.exchange import Releases, gather
 from gradebox.files import read_json
 from gradebox.nbgrader.cells import headings, of
 from tools import notebooks
-from tools.classroom import moments
-from tools.classroom.backend import Backend, Failed
-from tools.classroom.moments import MOMENT
+from tools.classroom import students
+from tools.classroom.backend import Backend
+from tools.classroom.students import everybody, find
 from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import HERE, LAB, Course, is_result
 from tools.progress import Stages, each
@@ -28,7 +31,7 @@ from tools.terminal import ToolError, argument, command, console
 
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
-NO_DEADLINE = "none"
+NO_DEADLINE, MOMENT = "none", "%Y-%m-%d %H:%M"  # how a deadline is written, in UTC
 GO_ON = "raises-exception"
 """With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
@@ -38,32 +41,25 @@ REFUSALS = ("Cannot add or remove cells", "because there are submissions associa
 def render(course: Course, topic: str) -> dict[str, bytes]:
     """Return the students' notebooks of a topic by name; nothing of the course is changed."""
     with TemporaryDirectory() as folder:
-        changes = Config()
-        changes.CourseDirectory.release_directory = f"{folder}/release"
-        changes.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
-        Backend(course, changes=changes).do("generate_assignment", topic)
+        database = f"sqlite:///{folder}/gradebook.db"
+        backend = Backend(course, release_directory=f"{folder}/release", db_url=database)
+        backend.do("generate_assignment", topic)
         made = Path(folder, "release", topic)
-        return {
-            name: _finished(course, topic, name, notebooks.read(made / f"{name}.ipynb"))
-            for name in course.notebooks(topic)
+        released = {
+            name: notebooks.read(made / f"{name}.ipynb") for name in course.notebooks(topic)
         }
-
-
-def _finished(course: Course, topic: str, name: str, notebook: NotebookNode) -> bytes:
-    """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
-    notebook.metadata = notebooks.node(notebooks.METADATA)
-    for cell in notebook.cells:
-        # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
-        metadata = cell.metadata.get("nbgrader", {"locked": name == LAB})
-        if cell.cell_type == "code" and metadata.get("locked"):
-            cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
-    problems = faults(notebooks.read(course.source(topic, name)), notebook)
-    if problems:
-        raise ToolError(
-            f"{topic}/{name} would be wrong to hand out: {'; '.join(problems)}",
-            f"correct solutions/{topic}/{name}.ipynb; the exercise in place was left as it was",
-        )
-    return notebooks.to_bytes(notebook)
+    for name, notebook in released.items():
+        notebook.metadata = notebooks.node(notebooks.METADATA)
+        for cell in notebook.cells:
+            # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
+            metadata = cell.metadata.get("nbgrader", {"locked": name == LAB})
+            if cell.cell_type == "code" and metadata.get("locked"):
+                cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
+        if problems := faults(notebooks.read(course.source(topic, name)), notebook):
+            problem = f"{topic}/{name} would be wrong to hand out: {'; '.join(problems)}"
+            source = f"solutions/{topic}/{name}.ipynb"
+            raise ToolError(problem, f"correct {source}; the exercise in place stays as it was")
+    return {name: notebooks.to_bytes(notebook) for name, notebook in released.items()}
 
 
 def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
@@ -138,23 +134,19 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
     if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
         return False
     with TemporaryDirectory() as folder:
-        changes = Config()
-        changes.CourseDirectory.release_directory = folder
-        backend = Backend(course, changes=changes)
+        backend = Backend(course, release_directory=folder)
         try:
             backend.do("generate_assignment", topic)
-        except Failed as error:
+        except ToolError as error:
             if not any(text in error.log for text in REFUSALS):
                 raise
-            raise ToolError(
-                f"{topic} has other cells or notebooks than when its submissions were graded",
-                "keep the graded cells as they were; or, when only the sample class was graded, "
-                "`python -m tools.classroom.sample_class --remove` and release again",
-            ) from None
+            problem = f"{topic} has other cells or notebooks than when its submissions were graded"
+            remedy = "keep them; or first remove a class that was made to try: "
+            remedy += "python -m tools.classroom.sample_class --remove"
+            raise ToolError(problem, remedy) from None
     if due is not None:
         with backend.gradebook() as book:
-            duedate = None if due == NO_DEADLINE else due
-            book.update_or_create_assignment(topic, duedate=duedate)
+            book.update_or_create_assignment(topic, duedate=None if due == NO_DEADLINE else due)
     if sys.platform != "win32":
         Backend(course).do("release_assignment", topic)
     # gradebox takes note of the release, or work for it would be told as changed once there is
@@ -191,15 +183,75 @@ def older(course: Course, topic: str, events: list[Event]) -> tuple[list[str], l
     return lacks, events
 
 
+# --- deadlines
+
+
+def moment(text: str) -> datetime | str:
+    """Return the moment, in UTC, that a text such as ``2027-03-08 23:59`` names; or none."""
+    if named := NO_DEADLINE if text == NO_DEADLINE else moments.parse(text):
+        return named
+    raise ToolError(f"{text!r} is no moment", "write it as 2027-03-08 23:59, in UTC")
+
+
+def extend(course: Course, topic: str, student: str, until: str) -> None:
+    """Give a student more time, or take it away, and say so."""
+    person, moved = find(student, everybody(course)), moment(until)
+    with Backend(course).gradebook() as book:
+        due = {entry.name: entry.duedate for entry in book.assignments}.get(topic)
+    if due is None:
+        remedy = f'python -m tools.classroom.release {topic} --due "2027-03-01 23:59"'
+        raise ToolError(f"{topic} has no deadline yet", remedy)
+    given = "no longer than the others"
+    if isinstance(moved, datetime):
+        until = f"{moved:{MOMENT}}"
+        given = f"until {until} UTC"
+        if moved <= due:
+            problem = f"{until} is not after the deadline, {due:{MOMENT}}"
+            raise ToolError(problem, "give a later one")
+    with students.changed(course) as state:
+        state.extensions.setdefault(topic, {})[person.id] = until
+    console.print(Text(f"{person} may hand in {topic} {given}; it is due {due:{MOMENT}} UTC."))
+    if (course.submitted / person.id / topic).is_dir():
+        console.print(f"Grade again, so that it counts: make grade A={topic}")
+
+
+def apply_extensions(course: Course, topic: str) -> list[str]:
+    """Enter the extensions into the gradebook; return whose submission this changed.
+
+    The gradebook keeps an extension with a submission, so one without waits.
+    """
+    changed = []
+    with Backend(course).gradebook() as book:
+        due = book.find_assignment(topic).duedate
+        submissions = {entry.student.id: entry for entry in book.assignment_submissions(topic)}
+        for student, until in students.state(course).extensions.get(topic, {}).items():
+            longer, moved = None, moment(until)
+            if due and isinstance(moved, datetime):
+                # the deadline may have been moved beyond it
+                longer = max(moved - due, timedelta(0)) or None
+            if (submission := submissions.get(student)) and submission.extension != longer:
+                submission.extension = longer
+                changed.append(student)
+        book.db.commit()
+    return changed
+
+
 @command(
     argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none"),
     argument("--due", metavar="WHEN", help="a moment in UTC, '2026-03-01 23:59', or none"),
+    argument("--student", metavar="STUDENT", help="who alone has until then: an id or a name"),
 )
-def main(topics: list[str], due: str | None, course: Course = HERE) -> None:
-    """Release the assignments named, or all."""
+def main(topics: list[str], due: str | None, student: str | None, course: Course = HERE) -> None:
+    """Release the assignments named, or all; or give a student more time."""
     course.need_solutions()
+    if student is not None and not (student and due and [*filter(None, topics)]):
+        remedy = 'make extend A=erm STUDENT=ada UNTIL="2027-03-08 23:59"'
+        raise ToolError("which assignment, which student, until when?", remedy)
     topics = course.choose(topics)
-    until = moments.parse(due) if due not in (None, NO_DEADLINE) else due
+    if student and due:
+        extend(course, topics[0], student, due)
+        return
+    until = moment(due) if due else None
     with Stages() as stages:
         for topic in each(topics, stages.add("Release")):
             changed = "[green]new[/]" if write(course, topic) else "as it was"

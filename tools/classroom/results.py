@@ -19,9 +19,9 @@ from gradebox.nbgrader.names import absent
 from gradebox.run import report
 from optdl.checks.report import LIKELY_CAUSE, WHY
 from tools import notebooks
-from tools.classroom import class_state, release, student_matching
+from tools.classroom import release, students
 from tools.classroom.backend import Backend, submissions
-from tools.classroom.student_matching import Person
+from tools.classroom.students import Person
 from tools.layout import Course
 
 NOT_GRADED = "not graded"
@@ -48,7 +48,7 @@ LABELS = {
 """What a summary calls the kinds of events; it leaves out the others, such as late work."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
     """One student's result in one assignment; moments are in UTC."""
 
@@ -70,56 +70,34 @@ class Row:
     handed_in: datetime | None = None
     due: datetime | None = None  # with an extension
 
-    @property
-    def student(self) -> str:
-        """Return the student's id."""
-        return self.person.id
-
-    @property
-    def total(self) -> float:
-        """Return all points less the late penalty, and no less than 0, as nbgrader exports them."""
-        return max(0.0, self.auto + self.written - self.late_penalty)
-
-    @property
-    def max_total(self) -> float:
-        """Return all points that there are."""
-        return self.max_auto + self.max_written
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether the work came late, or a platform that does not tell when says so."""
-        return self.hours_late > 0 or self.time not in ("", TIME_UNKNOWN)
-
-    @property
-    def late(self) -> str:
-        """Return how late the work came, in hours or, past two days, in days, and what it costs."""
+    def __post_init__(self) -> None:
+        """Compute what follows from the rest."""
+        self.student = self.person.id
+        self.max_total = self.max_auto + self.max_written
+        # as nbgrader exports it
+        self.total = max(0.0, self.auto + self.written - self.late_penalty)
+        # a platform that does not tell when work came may say that it is late
+        self.is_late = self.hours_late > 0 or self.time not in ("", TIME_UNKNOWN)
         days, hours = f"{self.hours_late / 24:.0f} d", f"{self.hours_late:g} h"
-        came = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
-        return f"{came}, {self.late_penalty:g} points taken off" if self.late_penalty else came
+        self.late = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
+        self.late += f", {self.late_penalty:g} points taken off" if self.late_penalty else ""
+        # the kinds of what a teacher must look at, and what happened to the work in a short phrase
+        self.look_at = {event.kind for event in self.events if event.is_to_look_at}
+        self.look_at |= {"older"} if self.lacks else set()
+        self.summary = ", ".join(self.remarks(LABELS))
 
-    @property
-    def _circumstances(self) -> list[str]:
+    def remarks(self, labels: Mapping[str, str] | None = None) -> list[str]:
+        """Return all that there is to say of the submission, each event as a sentence or counted.
+
+        ``labels`` has what kinds of events are called, and those that it lacks are left out.
+        """
+        told = [str(event) for event in self.events]
+        if labels:
+            counted = Counter(labels[event.kind] for event in self.events if event.kind in labels)
+            told = [f"{label}: {number}" for label, number in counted.most_common()]
         older = f"older release, without {', '.join(self.lacks)}" if self.lacks else ""
-        return [self.time, self.late, older, "" if self.is_listed else NOT_LISTED]
-
-    @property
-    def remarks(self) -> list[str]:
-        """Return all that there is to say of the submission, a sentence each."""
-        return [*filter(None, [self.why, *self._circumstances, *map(str, self.events)])]
-
-    @property
-    def summary(self) -> str:
-        """Return in a short phrase what happened to the work, with the numbers of events."""
-        labels = Counter(LABELS[event.kind] for event in self.events if event.kind in LABELS)
-        counted = [f"{label}: {number}" for label, number in labels.most_common()]
-        failed = self.why if self.why.startswith(NOT_GRADED) else ""
-        return ", ".join(filter(None, [failed, *counted, *self._circumstances]))
-
-    @property
-    def look_at(self) -> set[str]:
-        """Return the kinds of what a teacher must look at."""
-        kinds = {event.kind for event in self.events if event.is_to_look_at}
-        return kinds | ({"older"} if self.lacks else set())
+        listed = "" if self.is_listed else NOT_LISTED
+        return [*filter(None, [self.why, self.time, self.late, older, listed, *told])]
 
 
 def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list[Row]:
@@ -128,8 +106,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     Who handed in something that could not be graded has no points. With ``everybody``, those, too,
     are among them who are on the class list, or in the gradebook, and handed in nothing.
     """
-    results, state = [], class_state.read(course)
-    people = student_matching.everybody(course)
+    results, state, people = [], students.state(course), students.everybody(course)
     with Backend(course).gradebook() as book:
         graded = defaultdict[str, dict[str, Any]](dict)
         for submission in submissions(book, topics):
@@ -139,9 +116,10 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
             handed_in = {*of_students, *course.submitters(topic)}
             for student in handed_in | (people.keys() if everybody else set()):
                 outcome, submission = outcomes.get(student, {}), of_students.get(student)
-                came, time = state.hand_in(topic, student), ""
+                came, time = state.collected.get(topic, {}).get(student, {}), ""
                 if submission and assignment.duedate and submission.timestamp is None:
-                    time = f"late, as {came.platform} says" if came and came.late else TIME_UNKNOWN
+                    is_late = came.get("late")
+                    time = f"late, as {came['platform']} says" if is_late else TIME_UNKNOWN
                 missing = NOT_GRADED if student in handed_in else NOT_HANDED_IN
                 why = ["" if submission else missing, outcome.get("why")]
                 happened = [*map(Event.of, outcome.get("events", ()))]
@@ -201,49 +179,47 @@ WHYS = {
 
 
 @dataclass
-class Report:
+class Exercise:
     """How an exercise went: its points and the causes, by the ids of students."""
 
     notebook: str
     title: str
-    cells: list[str]  # its tests
+    tests: list[str] = field(default_factory=list)
     max_points: float = 0
     points: dict[str, float] = field(default_factory=dict)  # of all whose notebook was graded
     why: dict[str, str] = field(default_factory=dict)  # the cause for each who has not solved it
     named: set[str] = field(default_factory=set)  # causes that are known misconceptions
 
     @property
-    def causes(self) -> Counter[str]:
-        """Return how many students have not solved it for each cause."""
-        return Counter(self.why.values())
+    def causes(self) -> list[tuple[str, int]]:
+        """Return how many have not solved it for each cause, known misconceptions before others."""
+        count = Counter(self.why.values())
+        return sorted(count.items(), key=lambda item: (-item[1], item[0] not in self.named))
 
-    @property
-    def most_frequent(self) -> list[tuple[str, int]]:
-        """Return the causes, the most frequent first, and named misconceptions before others."""
-        return sorted(self.causes.items(), key=lambda item: (-item[1], item[0] not in self.named))
-
-    @property
-    def rate(self) -> float:
-        """Return how many of a hundred students solved it."""
-        return 100 - 100 * len(self.why) / len(self.points)
-
-    def add(self, student: str, scores: Sequence[Any], causes: Mapping[str, Any]) -> None:
-        """Take in a student's scores, and why each test failed, with the causes that it names."""
+    def add(self, student: str, grades: Mapping[str, Any], causes: Mapping[str, Any]) -> None:
+        """Take in a student's grades, and why each test failed, with the causes that it names."""
+        scores = [grades[test] for test in self.tests if test in grades]
         self.points[student] = sum(grade.score for grade in scores)
         self.max_points = sum(grade.max_score for grade in scores)
         if self.points[student] < self.max_points:
-            of_tests = [causes[test] for test in self.cells if test in causes]
+            of_tests = [causes[test] for test in self.tests if test in causes]
             telling = (text for text, _ in of_tests if text not in ("", UNNAMED))
             self.why[student] = next(telling, UNNAMED)
-            self.named |= {text for _, named in of_tests for text in named}
+            self.named.update(text for _, named in of_tests for text in named)
 
 
-def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report]:
+def exercises(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Exercise]:
     """Return how each exercise of an assignment went, in the order of its notebooks.
 
     A student whose row in the results says that an exercise came later does not count in it.
     """
-    exercises = {name: _exercises(course, topic, name) for name in course.notebooks(topic)}
+    found: dict[tuple[str, str], Exercise] = {}
+    for name in course.notebooks(topic):
+        source = notebooks.read(course.source(topic, name))
+        titles = headings(source)
+        for test in map(name_of, filter(is_test, source.cells)):
+            exercise = Exercise(name, titles[test])
+            found.setdefault((name, titles[test]), exercise).tests.append(test)
     outcomes, lacks = read_report(course, topic), {row.student: row.lacks for row in rows}
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
@@ -252,7 +228,7 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
             for name, path in course.executed(student, topic).items():
                 entries = [each for each in submission.notebooks if each.name == name]
                 grades = {grade.name: grade for entry in entries for grade in entry.grades}
-                nb = notebooks.read_graded(path)
+                nb = notebooks.read(path)
                 missing = absent(nb)
                 happened = {
                     event["cell"]: KINDS[event["kind"]]
@@ -264,21 +240,11 @@ def reports(course: Course, topic: str, rows: Iterable[Row] = ()) -> list[Report
                     for test, cell in notebooks.named(nb).items()
                     if is_test(cell)
                 }
-                for exercise in exercises[name]:
-                    if f"exercise {exercise.title}" not in lacks.get(student, ()):
-                        scores = [grades[test] for test in exercise.cells if test in grades]
-                        exercise.add(student, scores, causes)
-    return [report for reports in exercises.values() for report in reports if report.points]
-
-
-def _exercises(course: Course, topic: str, name: str) -> list[Report]:
-    """Return the exercises of a notebook: the tests below a heading."""
-    nb = notebooks.read(course.source(topic, name))
-    titles = headings(nb)
-    tests: dict[str, list[str]] = {}
-    for cell in filter(is_test, nb.cells):
-        tests.setdefault(titles[name_of(cell)], []).append(name_of(cell))
-    return [Report(name, title, cells) for title, cells in tests.items()]
+                for exercise in found.values():
+                    later = f"exercise {exercise.title}" in lacks.get(student, ())
+                    if exercise.notebook == name and not later:
+                        exercise.add(student, grades, causes)
+    return [exercise for exercise in found.values() if exercise.points]
 
 
 def _lines(cell: Any, prefix: str) -> list[str]:

@@ -19,17 +19,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from tools.classroom import backend, class_state, layouts
+from tools.classroom import backend, layouts, students
 from tools.classroom.backend import Backend
 from tools.classroom.layouts import Layout, plain
-from tools.classroom.student_matching import FIELDS, Person, everybody, find
+from tools.classroom.students import FIELDS, Person, everybody, find
 from tools.layout import HERE, Course
 from tools.terminal import ToolError, argument, command, console, tell
 
 UNUSABLE = re.compile(r"[+/\\*?\[\]\s]|^\.|^-")
 """nbgrader puts ids into names of files and folders, and takes + apart."""
 MAX_NAMED = 6
-SAME = "named as one not in the list"
+SAME = "same name or address as one not in the list"
 
 
 @dataclass(frozen=True)
@@ -47,52 +47,40 @@ def read(file: Path, column: str = "", known_ids: Collection[str] = ()) -> Class
 
     A column with more ids of the people in the gradebook comes first.
     """
-    layout, students = layouts.read(file), []
-    best, refused = _id_column(layout, column, {*known_ids})
-    # "student" may stand for an id or for a name, but not for both; an e-mail address may
-    columns = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
-    columns["id"] = best
-    for row in layout.students:
-        students.append(person := layout.person(row.cells, columns))
-        if person.email and "@" not in person.email:
-            where = f"line {row.number} of {file}, {person}"
-            raise ToolError(
-                f"{where}: {person.email!r} is no e-mail address",
-                "are the titles of two columns swapped?",
-            )
-    if not students:
-        raise ToolError(f"{file} has no students", "a line below the header is a student")
-    return ClassList(layout, columns, students, refused)
-
-
-def _id_column(layout: Layout, requested: str, known_ids: set[str]) -> tuple[int, dict[str, str]]:
-    """Return the column of ids, and why others that come before it are not."""
-    candidates = layout.ids
-    columns = ", ".join(layout.header) or "none"
-    if requested:
-        candidates = layout.find([plain(requested)])
-        if not candidates:
-            problem = f"{layout.file} has no column {requested!r}; its columns are {columns}"
-            raise ToolError(problem, "name one of them")
-        participant = [0] if layout.platform == "Moodle" else layout.find(("identifier",))
-        if candidates[0] in (layout.columns.get("number"), *participant):
-            problem = f"{requested} in {layout.file} is a number that the platform gives by itself"
-            raise ToolError(problem, f"name another column of {columns}")
+    layout = layouts.read(file)
+    candidates = layout.find([plain(column)]) if column else layout.ids
+    headers, rows = ", ".join(layout.header) or "none", layout.students
+    if column and not candidates:
+        problem = f"{file} has no column {column!r}; its columns are {headers}"
+        raise ToolError(problem, "name one of them")
+    participant = [0] if layout.platform == "Moodle" else layout.find(("identifier",))
+    if column and candidates[0] in (layout.columns.get("number"), *participant):
+        problem = f"{column} in {file} is a number that the platform gives by itself"
+        raise ToolError(problem, f"name another column of {headers}")
     if not candidates:
         internal = f" (ID is {layout.platform}'s internal number)" if layout.platform else ""
-        raise ToolError(
-            f"{layout.file} has no column of ids; its columns are {columns}{internal}",
-            "export a list with a username, a number of your institution or an e-mail address, "
-            "or name the column: make class LIST=class.csv ID=COLUMN",
-        )
+        remedy = "export a list with a username, a number of your institution or an e-mail "
+        remedy += "address, or name the column: make class LIST=class.csv ID=COLUMN"
+        problem = f"{file} has no column of ids; its columns are {headers}{internal}"
+        raise ToolError(problem, remedy)
     faults = {index: fault for index in candidates if (fault := _fault(layout, index))}
     usable = [index for index in candidates if index not in faults]
     is_own = layout.names[candidates[0]] in ("id", "student id")
     if not usable or (candidates[0] in faults and is_own):
         raise ToolError(*faults[candidates[0]])
-    rows = layout.students
-    best = max(usable, key=lambda index: len(known_ids & {row.cells[index] for row in rows}))
-    return best, {layout.header[index]: problem for index, (problem, _) in faults.items()}
+    best = max(usable, key=lambda index: len({*known_ids} & {row.cells[index] for row in rows}))
+    # "student" may stand for an id or for a name, but not for both; an e-mail address may
+    columns = {name: i for name, i in layout.columns.items() if i != best or name == "email"}
+    columns["id"] = best
+    students = [layout.person(row.cells, columns) for row in rows]
+    for row, person in zip(rows, students, strict=True):
+        if person.email and "@" not in person.email:
+            where = f"line {row.number} of {file}, {person}: {person.email!r}"
+            raise ToolError(f"{where} is no e-mail address", "are the titles of columns swapped?")
+    if not students:
+        raise ToolError(f"{file} has no students", "a line below the header is a student")
+    refused = {layout.header[index]: problem for index, (problem, _) in faults.items()}
+    return ClassList(layout, columns, students, refused)
 
 
 def _fault(layout: Layout, index: int) -> tuple[str, str] | None:
@@ -109,103 +97,75 @@ def _fault(layout: Layout, index: int) -> tuple[str, str] | None:
         if UNUSABLE.search(who):
             usable = "use letters, digits, dots, hyphens, underscores"
             return f"{where}: {who!r} cannot be an id", f"an id is a part of file names: {usable}"
-        if who.casefold() in seen:
-            first = seen[who.casefold()]
+        if first := seen.get(who.casefold()):
             return f"{where}: {who!r} is there twice, first in line {first}", "remove one of them"
         seen[who.casefold()] = number
     return None
 
 
-def compare(people: Mapping[str, Person], students: Sequence[Person]) -> dict[str, list[str]]:
+def compare(people: Mapping[str, Person], listed: Sequence[Person]) -> dict[str, list[str]]:
     """Return which of the students are new to the gradebook, changed, as before, and not listed.
 
-    A new student who is in the gradebook under another id is refused.
+    Some who are new may be there under another id: they have the same name or e-mail address.
     """
-    listed = {student.id for student in students}
-    unlisted = [person for who, person in people.items() if who not in listed]
-    by_email = {person.email.casefold(): person for person in unlisted if person.email}
-    by_name = {person.name.casefold(): person for person in unlisted if person.name}
-    done: dict[str, list[str]] = {"new": [], "changed": [], "as before": [], "not in the list": []}
-    same = []
-    for now in students:
+    rest = [person for who, person in people.items() if who not in {one.id for one in listed}]
+    known = {key.casefold(): person for person in rest for key in (person.name, person.email)}
+    done: dict[str, list[str]] = {"new": [], "changed": [], "as before": []}
+    same = list[str]()
+    for now in listed:
         before = people.get(now.id)
-        if before is None and (other := by_email.get(now.email.casefold())):
-            raise ToolError(
-                f"{now} has the e-mail address of {other}, who is in the gradebook",
-                "take the ids from the same column as before: make class LIST=class.csv ID=COLUMN; "
-                f"or take the other off: python -m tools.classroom.roster --remove {other.id}",
-            )
-        if before is None and (other := by_name.get(now.name.casefold())):
-            same.append(f"{now} as {other.id}")
+        keys = filter(None, (now.email.casefold(), now.name.casefold()))
+        others = [known[key] for key in keys if key in known]
+        same += [f"{now} as {other.id}" for other in others[:1] if before is None]
         # what the list does not say stays
         after = before and replace(before, **{n: v for n, v in asdict(now).items() if v})
         outcome = "new" if before is None else "as before" if before == after else "changed"
         done[outcome].append(str(now if now.name or not before else before))
-    done["not in the list"] = sorted(map(str, unlisted))
-    return done | ({SAME: same} if same else {})
+    return done | {"not in the list": sorted(map(str, rest))} | ({SAME: same} if same else {})
 
 
-def enter(course: Course, students: Sequence[Person]) -> None:
+def enter(course: Course, listed: Sequence[Person]) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    with class_state.changed(course) as state, Backend(course).gradebook() as book:
+    with students.changed(course) as state, Backend(course).gradebook() as book:
         existing = {entry.id: entry for entry in book.students}
-        for student in students:
-            book.db.add(entry := existing.get(student.id) or backend.Student(id=student.id))
-            for name, value in zip(FIELDS, astuple(student), strict=False):
+        for person in listed:
+            book.db.add(entry := existing.get(person.id) or backend.Student(id=person.id))
+            for name, value in zip(FIELDS, astuple(person), strict=False):
                 if value:
                     setattr(entry, name, value)
-        state.students = sorted({*state.students, *(student.id for student in students)})
+        state.students = sorted({*state.students, *(person.id for person in listed)})
         book.db.commit()
-
-
-def take_off(course: Course, students: Sequence[str]) -> tuple[list[Person], list[Person]]:
-    """Take students off the class list; return who is removed, and who stays with work."""
-    people, removed, stay = everybody(course), list[Person](), list[Person]()
-    with class_state.changed(course) as state, Backend(course).gradebook() as book:
-        for person in {find(text, people) for text in students}:
-            state.students = [who for who in state.students if who != person.id]
-            entry = book.find_student(person.id)
-            if entry.submissions or any(course.submitted.glob(f"{person.id}/*")):
-                stay.append(person)
-            else:
-                removed.append(person)
-                book.db.delete(entry)
-        book.db.commit()
-    return removed, stay
 
 
 def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
     """Print what a class list is taken for, and what entering it would change."""
-    layout, columns, students = class_list.layout, class_list.columns, class_list.students
+    layout, columns = class_list.layout, class_list.columns
+
+    def few(items: Sequence[str]) -> Text:
+        return Text(", ".join(items[:MAX_NAMED]) + (", …" if len(items) > MAX_NAMED else ""))
+
     origin = f" from {layout.platform}" if layout.platform else ""
     sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[layout.separator]
-    size = f"{len(students)} students"
+    size = f"{len(class_list.students)} students"
     console.print(f"{escape(str(layout.file))}: {size}{origin}, {sign}, {layout.encoding}")
     table = Table("", "column", "for example", box=None)
     for name, field in zip(FIELDS, fields(Person), strict=False):
         index = columns.get(field.name, columns.get("name") if "_name" in name else None)
-        examples = _few([value for one in students if (value := getattr(one, field.name))][:3])
-        table.add_row(name, Text("–" if index is None else layout.header[index]), Text(examples))
+        values = filter(None, (getattr(one, field.name) for one in class_list.students))
+        table.add_row(
+            name, Text("–" if index is None else layout.header[index]), few([*values][:3])
+        )
     console.print(table)
-    others = [row for row in layout.rows if row not in layout.students]
     rest = [name for index, name in enumerate(layout.header) if index not in columns.values()]
-    tell(
-        {
-            "Left alone": ", ".join(rest),
-            "No students": ", ".join(
-                f"line {row.number}: {' '.join(filter(None, row.cells))}" for row in others
-            ),
-            "Not the id": ", ".join(f"{name} ({why})" for name, why in class_list.refused.items()),
-        }
-    )
+    others = [row for row in layout.rows if row not in layout.students]
+    lines = [f"line {row.number}: {' '.join(filter(None, row.cells))}" for row in others]
+    tell("Left alone", rest)
+    tell("No students", lines)
+    tell("Not the id", [f"{name} ({why})" for name, why in class_list.refused.items()])
     table = Table("", "students", "", box=None)
     for outcome, who in done.items():
-        table.add_row(outcome, str(len(who)), Text(_few(who)))
+        table.add_row(outcome, str(len(who)), few(who))
     console.print(table)
-
-
-def _few(items: Sequence[str]) -> str:
-    return ", ".join(items[:MAX_NAMED]) + (", …" if len(items) > MAX_NAMED else "")
 
 
 @command(
@@ -221,15 +181,23 @@ def main(
     """Show a class list, and enter it; or take students off."""
     people = everybody(course)
     if remove:
-        removed, stay = take_off(course, remove)
-        kept = "Off the list, with work and marks kept"
-        tell({"Removed": ", ".join(map(str, removed)), kept: ", ".join(map(str, stay))})
+        removed, stay = list[Person](), list[Person]()
+        with students.changed(course) as state, Backend(course).gradebook() as book:
+            for person in {find(text, people) for text in remove}:
+                state.students = [who for who in state.students if who != person.id]
+                entry = book.find_student(person.id)
+                has_work = entry.submissions or any(course.submitted.glob(f"{person.id}/*"))
+                (stay if has_work else removed).append(person)
+                if not has_work:
+                    book.db.delete(entry)
+            book.db.commit()
+        tell("Removed", removed)
+        tell("Off the list, with work and marks kept", stay)
         return 0
     if not file:
         raise ToolError("which class list?", "make class LIST=class.csv")
     class_list = read(Path(file), column, people)
-    done, number = compare(people, class_list.students), len(class_list.students)
-    show(class_list, done)
+    show(class_list, done := compare(people, class_list.students))
     again = ["python", "-m", "tools.classroom.roster", file, *(["--id", column] if column else [])]
     if SAME in done and not namesakes:
         raise ToolError(
@@ -241,7 +209,7 @@ def main(
         again += [*["--namesakes"] * namesakes, "--yes"]
         console.print(f"To enter it: {escape(shlex.join(again))}")
     elif not yes:
-        answer = console.input(f"Enter these {number} students? \\[y/N] ")
+        answer = console.input(f"Enter these {len(class_list.students)} students? \\[y/N] ")
         yes = answer.strip().lower() in ("y", "yes")
     if yes:
         enter(course, class_list.students)

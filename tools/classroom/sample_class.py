@@ -21,28 +21,21 @@ from tools.fingerprints import write_if_changed
 from tools.layout import HERE, LAB, RECORD, Course
 from tools.terminal import argument, command, console
 
-DUE = datetime(2026, 2, 6, 23, 59)
-"""When all assignments are due, UTC."""
-
+DUE = datetime(2026, 2, 6, 23, 59)  # all assignments, UTC
 SOLVER = "ada-all-correct"
 """The student who hands in what stands in the instructor's notebooks: a lab asks for a name."""
-
 MAIL = "sample.invalid"
 WRITTEN = "I compared both cases on paper and on a small example. They agree with the claim."
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A notebook of an assignment as it is released, with answers by the ids of their cells.
-
-    ``right`` has the source of each cell that defines a function or a class, in order, ``written``
-    answers to questions that a person marks, ``misconceptions`` the known ones as sources.
-    """
+    """A notebook of an assignment as it is released, with answers by the ids of their cells."""
 
     released: NotebookNode
-    right: dict[str, str]
-    written: dict[str, str]
-    misconceptions: dict[str, tuple[str, ...]]
+    right: dict[str, str]  # of each cell that defines a function or a class, in order
+    written: dict[str, str]  # to questions that a person marks
+    misconceptions: dict[str, tuple[str, ...]]  # the known ones
 
 
 Filling = Callable[[Sheet], Mapping[str, str | None]]
@@ -72,10 +65,6 @@ IN_LABS = ("Ada", "Quinn")  # who hands in labs; only the record of ``SOLVER`` c
 
 def _all_right(sheet: Sheet) -> dict[str, str]:
     return sheet.right | sheet.written
-
-
-def _first_half(sheet: Sheet) -> dict[str, str]:
-    return dict(list(sheet.right.items())[: (len(sheet.right) + 1) // 2])
 
 
 def _misconception(number: int) -> Filling:
@@ -121,7 +110,10 @@ RIGHT, SECOND = "answers everything right", "the second exercise"
 STUDENTS = (
     Student("Ada", "all correct", f"{RIGHT}, and adds the lab's record", _all_right),
     Student("Ben", "blank", "hands in the notebook as it was released", lambda sheet: {}),
-    Student("Dmitri", "first half", "answers the first half of the exercises", _first_half),
+    Student(
+        *("Dmitri", "first half", "answers the first half of the exercises"),
+        lambda sheet: dict([*sheet.right.items()][: (len(sheet.right) + 1) // 2]),
+    ),
     Student("Quinn", "misconception 1", "makes every first mistake; no record", _misconception(0)),
     Student("Rosa", "misconception 2", "makes every second usual mistake", _misconception(1)),
     Student("Sven", "misconception 3", "makes every third usual mistake", _misconception(2)),
@@ -180,7 +172,7 @@ def handed_in(
     """Return the files that a student hands in for an assignment, by name."""
     names = [name for name in sheets if name == topic or student.name in IN_LABS]
     contents = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
-    record = course.record(topic)
+    record = course.solutions / topic / RECORD
     if student.id == SOLVER and LAB in sheets and record.is_file():
         contents[RECORD] = record.read_bytes()
     return contents

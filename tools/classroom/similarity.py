@@ -10,12 +10,12 @@ most answers are shorter than two of these.
 """
 
 import builtins
+import contextlib
 import io
 import keyword
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,10 +32,6 @@ NATURAL = 0.5
 MIN_LIKENESS = 0.9  # answers that are at least so much alike are listed
 MIN_STUDENTS = 5  # the fewest students for whom the median of all pairs tells what strangers write
 RUN = 3  # how many tokens in a row are compared
-_LAYOUT = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-    *(tokenize.ENDMARKER, tokenize.ENCODING),
-}
 
 
 @dataclass
@@ -67,24 +63,21 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
     if not is_code:
         return re.findall(r"\w+", source.lower())
     result: list[str] = []
-    try:
+    # of code that is no Python, what came before
+    with contextlib.suppress(tokenize.TokenError, IndentationError):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            if token.type in _LAYOUT:
+            if token.type == tokenize.COMMENT or not token.string.strip():  # or layout
                 continue
             is_name = token.type == tokenize.NAME and result[-1:] != ["."]
             is_known = keyword.iskeyword(token.string) or token.string in vars(builtins)
             result.append("a name" if is_name and not is_known else token.string)
-    except (tokenize.TokenError, IndentationError):
-        pass  # of code that is no Python, what came before
     return result
 
 
 def runs(source: str, is_code: bool = True, blank: str = "") -> list[tuple[str, ...]]:
     """Return each run of tokens in an answer, less those that stood there before."""
-    words, given = tokens(source, is_code), Counter[tuple[str, ...]]()
-    if blank:
-        given.update(runs(blank, is_code))
-    result = []
+    given = Counter(runs(blank, is_code) if blank else ())
+    words, result = tokens(source, is_code), []
     for run in zip(*(words[start:] for start in range(RUN)), strict=False):
         if given[run]:
             given[run] -= 1
@@ -93,47 +86,43 @@ def runs(source: str, is_code: bool = True, blank: str = "") -> list[tuple[str, 
     return result
 
 
-def _answers(course: Course, topic: str) -> Iterator[tuple[str, bool, str, dict[str, str]]]:
-    """Yield title, whether it is code, what stood there, and the students' answers by id."""
+def find(course: Course, topic: str) -> Similarity:
+    """Return which answers of an assignment are alike."""
+    result = Similarity()
     for name in course.notebooks(topic):
         released = notebooks.read(course.released(topic, name))
-        titles = headings(released)
         paths = {who: course.executed(who, topic).get(name) for who in course.submitters(topic)}
-        given = {
-            who: notebooks.named(notebooks.read_graded(path)) for who, path in paths.items() if path
-        }
-        named = notebooks.named(released).items()
+        given = {who: notebooks.named(notebooks.read(path)) for who, path in paths.items() if path}
+        named, titles = notebooks.named(released).items(), headings(released)
         blanks = {key: cell for key, cell in named if of(cell).get("solution")}
         shared = Counter(titles[key] for key in blanks)
         for key, cell in blanks.items():
             title = titles[key] if shared[titles[key]] == 1 else f"{titles[key]} ({key})"
             written = {who: cells[key].source for who, cells in given.items() if key in cells}
             own = {who: text for who, text in written.items() if text != cell.source}
-            yield title, cell.cell_type == "code", cell.source, own
-
-
-def find(course: Course, topic: str) -> Similarity:
-    """Return which answers of an assignment are alike."""
-    result = Similarity()
-    for title, is_code, blank, answers in _answers(course, topic):
-        if len(answers) < MIN_STUDENTS:
-            result.few.append(title)
-            continue
-        students, sources = [*answers], np.array([*answers.values()])
-        written = [runs(source, is_code, blank) for source in answers.values()]
-        alike = process.cdist(written, written, scorer=Indel.normalized_similarity)
-        empty = np.array([not run for run in written])
-        alike[empty[:, None] | empty] = 0  # two answers of which nothing is left are not alike
-        if np.median(alike[np.triu_indices(len(sources), 1)]) >= NATURAL:
-            result.natural.append(title)
-            continue
-        result.compared.append(title)
-        number, labels = connected_components(
-            (sources[:, None] == sources) | (alike >= MIN_LIKENESS)
-        )
-        for label in range(number):
-            if len(members := np.flatnonzero(labels == label)) > 1:
-                who = tuple(students[member] for member in members)
-                result.groups.setdefault(who, []).append(title)
+            _compare(result, title, cell.source, own, cell.cell_type == "code")
     result.groups = dict(sorted(result.groups.items(), key=lambda item: -len(item[1])))
     return result
+
+
+def _compare(
+    result: Similarity, title: str, blank: str, answers: dict[str, str], is_code: bool
+) -> None:
+    """Add what is alike among the answers of students, by id, to an exercise."""
+    if len(answers) < MIN_STUDENTS:
+        result.few.append(title)
+        return
+    students, sources = [*answers], np.array([*answers.values()])
+    written = [runs(source, is_code, blank) for source in answers.values()]
+    alike = process.cdist(written, written, scorer=Indel.normalized_similarity)
+    empty = np.array([not run for run in written])
+    alike[empty[:, None] | empty] = 0  # two answers of which nothing is left are not alike
+    if np.median(alike[np.triu_indices(len(sources), 1)]) >= NATURAL:
+        result.natural.append(title)
+        return
+    result.compared.append(title)
+    number, labels = connected_components((sources[:, None] == sources) | (alike >= MIN_LIKENESS))
+    for label in range(number):
+        if len(members := np.flatnonzero(labels == label)) > 1:
+            who = tuple(students[member] for member in members)
+            result.groups.setdefault(who, []).append(title)

@@ -12,7 +12,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 from unittest.mock import patch
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -38,7 +37,6 @@ with warnings.catch_warnings():
 
 STUDENT = ".student"  # in the place of work: the id under which its owner hands in
 USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")  # ids that a class list can have
-REASONS = (re.compile(r"^Likely cause: (.+)", re.M), re.compile(r"^Why: (.+)", re.M))
 KERNELS_FILE = re.compile(r"\(\d+\.py, ")  # what a kernel puts before the line of a syntax error
 CELL_SECONDS = 60  # an endless loop costs so many seconds
 RECORD_SECONDS = 1800  # the check of a record trains again
@@ -46,26 +44,14 @@ AGREES, FAILS, WRITTEN, UNWRITTEN = "✓", "✗", "·", "–"
 STATES = {AGREES: "agree", FAILS: "fail", WRITTEN: "in words", UNWRITTEN: "not written yet"}
 
 
-class Answer(NamedTuple):
-    """What the visible checks say of the answer to an exercise: a sign, and why it fails."""
-
-    name: str
-    sign: str
-    reason: str = ""
-
-
-def executed(
-    course: Course, path: Path, released: NotebookNode, student: str, on_progress: OnProgress
+def execute(
+    course: Course, topic: str, notebook: NotebookNode, student: str, on_progress: OnProgress
 ) -> NotebookNode:
-    """Return a copy of a notebook after all its cells but those that train have run.
+    """Return a notebook after all its cells but those that train have run.
 
-    Its checks are those of the release, as they are when it is graded. The seed of a lab follows
-    from the id of the student.
+    The seed of a lab follows from the id of the student.
     """
-    notebook, own_cells = notebooks.read(path), lab.locked(released)
-    for cell in notebook.cells:
-        cell.source = own_cells.get(name_of(cell), cell.source)
-    checks, titles = Execute(config=course.config), headings(released)
+    checks, titles = Execute(config=course.config), headings(notebook)
     checks.on_cell_start = lambda cell, cell_index: on_progress(
         cell_index, len(notebook.cells), titles.get(name_of(cell), "")
     )
@@ -76,12 +62,15 @@ def executed(
     more = {"GRADEBOX_STUDENT": student, "NBGRADER_EXECUTION": "validate"}
     with patch.dict(os.environ, environment() | more), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+        result, _ = checks.preprocess(notebook, {"metadata": {"path": str(course.work / topic)}})
+    on_progress(1, 1, "")
     return notebooks.node(result)
 
 
-def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
-    """Yield what the executed cells of a notebook say of its answers."""
+def answers(
+    course: Course, notebook: NotebookNode, released: NotebookNode
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what executed cells say of the answers: a sign, the exercise, and why it fails."""
     placeholders = {cell.id: cell.source.strip() for cell in released.cells}
     titles, earlier = headings(released), None
     for cell in notebook.cells:
@@ -91,26 +80,26 @@ def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
             earlier = failures[0] if failures and about.get("solution") else earlier
         elif cell.cell_type == "markdown":
             empty = cell.source.strip() in ("", placeholders.get(name_of(cell)))
-            yield Answer(title, UNWRITTEN if empty else WRITTEN)
+            yield UNWRITTEN if empty else WRITTEN, title, ""
         elif ast.parse(cell.source).body:  # and no place of hidden checks
             # what the cell of an answer defines is not there if the cell has an error
             error = earlier if failures and failures[0].ename == "NameError" else None
-            yield Answer(title, *(_judged(error or failures[0]) if failures else (AGREES,)))
+            sign, reason = _judged(course, error or failures[0]) if failures else (AGREES, "")
+            yield sign, title, reason
             earlier = None
 
 
-def _judged(error: NotebookNode) -> tuple[str, str]:
-    """Return the sign of an answer whose check raised, and the reason."""
-    if error.ename == "NotImplementedError" or ": not written yet" in error.evalue:
+def _judged(course: Course, error: NotebookNode) -> tuple[str, str]:
+    """Return the sign of an answer whose check raised, and why, as the page of feedback will."""
+    match = re.search(str(course.config.FeedbackPage.reason), error.evalue)
+    reason = "".join(filter(None, match.groups())) if match else ""
+    if error.ename == "NotImplementedError" or reason == "not written":
         return UNWRITTEN, ""
     if error.ename in ("Stopped", "CellTimeoutError"):
         _, _, where = error.evalue.partition(": stopped, ")
         return FAILS, "it took too long and was stopped" + (f", {where}" if where else "")
-    for reason in REASONS:
-        if match := reason.search(error.evalue):
-            return FAILS, match[1]
     first = error.evalue.strip().partition("\n")[0]
-    return FAILS, f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
+    return FAILS, reason or f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
 
 
 def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
@@ -122,18 +111,6 @@ def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
         for name in names:
             archive.write(course.work / name, name)
     return target, names
-
-
-def choose(course: Course, topic: str | None) -> str:
-    """Return the assignment named, or else the one that was saved last."""
-    if topic:
-        return course.choose([topic])[0]
-    releases = Releases(course.exercises)
-    work = {path: name for name in course.topics() for path in (course.work / name).glob("*.ipynb")}
-    edited = [path for path, name in work.items() if not releases.knows(name, path.name, path)]
-    if not edited:
-        raise ToolError("nothing is written in work/ yet", "save your notebook in JupyterLab first")
-    return work[max(edited, key=lambda path: path.stat().st_mtime)]
 
 
 def identify(course: Course, given: str, called: str) -> str:
@@ -156,7 +133,10 @@ def identify(course: Course, given: str, called: str) -> str:
 
 
 def check(course: Course, topic: str, student: str) -> None:
-    """Print what the visible checks say of each notebook of an assignment."""
+    """Print what the visible checks say of each notebook of an assignment.
+
+    They are those of the release, as they are when it is graded.
+    """
     table, notes = Table(box=None, show_header=False), list[str]()
     with Stages() as stages:
         for name in course.notebooks(topic):
@@ -166,28 +146,28 @@ def check(course: Course, topic: str, student: str) -> None:
                 notes.append(f"{path.name}: nothing is written yet.")
                 continue
             try:
-                intake.parse(name, path.read_bytes())
-                now = lab.locked(notebooks.read(path))
-                results = [
-                    *answers(executed(course, path, released, student, on_progress), released)
-                ]
+                notebook = intake.parse(name, path.read_bytes())
+                now, checks = lab.locked(notebook), lab.locked(released)
+                for cell in notebook.cells:
+                    cell.source = checks.get(name_of(cell), cell.source)
+                executed = execute(course, topic, notebook, student, on_progress)
+                results = [*answers(course, executed, released)]
             except intake.Refused as error:
                 notes.append(f"{error}. As it is, it cannot be graded.")
                 continue
             except Exception as error:  # whatever is wrong with it, it can be handed in
                 notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
                 continue
-            on_progress(1, 1, "")
-            signs = Counter(answer.sign for answer in results)
+            signs = Counter(sign for sign, *_ in results)
             numbers = [f"{signs[sign]} {word}" for sign, word in STATES.items() if signs[sign]]
             table.add_row("", Text(path.name, "bold"), ", ".join(numbers))
-            for answer in results:
-                reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
-                table.add_row(answer.sign, answer.name, Text(reason))
-            titles, checks = headings(released), lab.locked(released)
+            for sign, title, reason in results:
+                told = "" if sign == AGREES else reason or STATES[sign]
+                table.add_row(sign, title, Text(told))
+            titles = headings(released)
             if changed := [titles[key] for key in checks if now.get(key) != checks[key]]:
-                of = ", ".join(dict.fromkeys(changed))
-                told = f"you have changed or deleted checks of: {of}. The grader uses its own."
+                of_ = ", ".join(dict.fromkeys(changed))
+                told = f"you have changed or deleted checks of: {of_}. The grader uses its own."
                 notes.append(f"{path.name}: {told}")
     console.print(table)
     for note in notes:
@@ -203,9 +183,15 @@ def main(topic: str | None, user: str, course: Course = HERE) -> None:
     way = lab.submission_method(course)
     if way and way["how"] != lab.UPLOAD:
         raise ToolError("your class does not hand in a zip", way["text"])
+    edited: dict[float, str] = {}
     for name in course.topics():
         lab.copy_for_work(course, name)
-    topic = choose(course, topic)
+        for path in (course.work / name).glob("*.ipynb"):
+            if not Releases(course.exercises).knows(name, path.name, path):
+                edited[path.stat().st_mtime] = name
+    if not (topic or edited):
+        raise ToolError("nothing is written in work/ yet", "save your notebook in JupyterLab first")
+    [topic] = course.choose([topic or edited[max(edited)]])
     student = identify(course, user, way.get("id", "user name"))
     check(course, topic, student)
     target, names = pack(course, topic, student)

@@ -259,5 +259,5 @@ def main() -> None:
         pages = build(on_progress=stages.add("Site"))
     names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "book").rglob("*.md")}
     left = sorted(name for name in names - {f"{n}.md" for n in contents(ROOT)} if "/_" not in name)
-    tell({"Not in _toc.yml, and not in the site": ", ".join(left)})
+    tell("Not in _toc.yml, and not in the site", left)
     console.print(f"The site is {(pages / 'index.html').as_uri()}", soft_wrap=True)

@@ -1,15 +1,21 @@
-"""Know a person of the class: printed with id and name, and taken by an id, a number or a name."""
+"""Know the class: printed with ids and names, and taken by an id, a number or a name.
+
+What the gradebook has no place for, the class list, extensions, and what came by zip, is one file
+below ``build``, which is written whole or not at all.
+"""
 
 import difflib
+import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from tools.classroom import class_state
 from tools.classroom.backend import Backend
+from tools.fingerprints import write_if_changed
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -55,6 +61,50 @@ FIELDS = ("id", "first_name", "last_name", "email", "lms_user_id")
 """What the gradebook knows of a person, in the order of the fields of one."""
 
 
+# --- what the gradebook has no place for
+
+REGISTER = "class/register.json"  # below ``build``
+
+
+@dataclass
+class ClassState:
+    """What is known of a class: who is on its list, and by assignment and id what else there is.
+
+    Of what came in a zip this is the ``platform``, which may be none; the ``names`` by notebook:
+    what the platform wants before that of a reply; and whether the platform says that it is
+    ``late``.
+    """
+
+    students: list[str]
+    extensions: dict[str, dict[str, str]]  # until when
+    collected: dict[str, dict[str, dict[str, Any]]]
+
+
+def state(course: Course) -> ClassState:
+    """Return what is known of a class, or an empty state."""
+    file = course.build / REGISTER
+    try:
+        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        # files of before have more, and with the students the cells of their list
+        listed = [*known.get("students", ())]
+        return ClassState(listed, known.get("extensions", {}), known.get("collected", {}))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        remedy = "restore it from a copy of build/; or remove it, and enter the class list again"
+        raise ToolError(f"{file} cannot be read: {error}", remedy) from None
+
+
+@contextmanager
+def changed(course: Course) -> Iterator[ClassState]:
+    """Give the state of a class to change; it is written at the end, unless there was an error."""
+    known = state(course)
+    yield known
+    text = json.dumps(asdict(known), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write_if_changed(course.build / REGISTER, text.encode())
+
+
+# --- who is who
+
+
 def name_keys(name: str) -> set[str]:
     """Return a name without spaces and signs, in its own order of words and in the alphabet's.
 
@@ -80,32 +130,31 @@ def everybody(course: Course) -> dict[str, Person]:
 
 def class_members(course: Course) -> dict[str, Person]:
     """Return everyone on the class list, by id; or, without one, everyone in the gradebook."""
-    listed = class_state.read(course).students
+    listed = state(course).students
     return {who: person for who, person in everybody(course).items() if not listed or who in listed}
 
 
-def described(ids: Iterable[str], people: Mapping[str, Person]) -> str:
-    """Return people with their ids and names, separated by commas."""
-    return ", ".join(str(people.get(who, who)) for who in ids)
+def described(ids: Iterable[str], people: Mapping[str, Person]) -> list[str]:
+    """Return people with their ids and names, in the order of the ids."""
+    return [str(people.get(who, who)) for who in sorted(ids)]
 
 
 def find(text: str, people: Mapping[str, Person]) -> Person:
     """Return who is meant by an id, an e-mail address, a number, or a name that only one has."""
     text = text.strip()
-    keys = name_keys(text)
-    everyone = people.values()
+    keys, everyone = name_keys(text), people.values()
     found = (
         [one for one in everyone if one.id == text]
         or [one for one in everyone if text.casefold() in one.logins]
         or [one for one in everyone if text and text == one.number]
         or [one for one in everyone if text == str(one) or keys & one.keys]
     )
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if not found:
+        raise ToolError(f"there is no student {text!r}", f"the nearest: {nearest(text, people)}")
+    if len(found) > 1:
         several = ", ".join(map(str, found))
         raise ToolError(f"several students are called {text!r}: {several}", "give the id")
-    raise ToolError(f"there is no student {text!r}", f"the nearest: {nearest(text, people)}")
+    return found[0]
 
 
 def match(
@@ -116,19 +165,17 @@ def match(
     An id, an e-mail address or the platform's number decides. A name does only where nothing of
     these says otherwise, one student has it, and one claim.
     """
-    people = list(members.values())
+    people = members.values()
     found = {
         key: [one for one in people if claim.logins & one.logins]
         or [one for one in people if claim.number and claim.number == one.number]
         for key, claim in claims.items()
     }
-    sure = [(claims[key], one) for key, several in found.items() for one in several]
-    taken = {one.id for _, one in sure}
-    has_ids = any(one.id.casefold() in claim.ids for claim, one in sure)
-    namesakes = {
-        key: [one for one in people if claim.keys & one.keys] for key, claim in claims.items()
-    }
+    taken = {one.id for several in found.values() for one in several}
+    has_ids = any(one.id.casefold() in claims[key].ids for key in found for one in found[key])
+    namesakes = {}
     for key, claim in claims.items():
+        namesakes[key] = [one for one in people if claim.keys & one.keys]
         found[key] = found[key] or [
             one
             for one in namesakes[key]
@@ -141,12 +188,12 @@ def match(
     matched, unclear = {}, {}
     for key, several in found.items():
         named = ", ".join(map(str, several or namesakes[key]))
-        if len(several) == 1 and claimed[several[0].id] == 1:
+        if len(several) > 1:
+            unclear[key] = f"several have this name: {named}"
+        elif several and claimed[several[0].id] == 1:
             matched[key] = several[0]
         elif several:
-            is_one = len(several) == 1
-            why = "not the only one that may be" if is_one else "several have this name:"
-            unclear[key] = f"{why} {named}"
+            unclear[key] = f"not the only one that may be {named}"
         elif is_test_student(claims[key].name):
             unclear[key] = "Canvas's test student"
         elif named:
