@@ -15,7 +15,7 @@ from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
 from gradebox.nbgrader.names import absent, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTest
 from gradebox.nbgrader.source_notebook import Instructions, released_by
-from gradebox.workers.notebook import Ended, Notebook
+from gradebox.workers.client import Ended, Notebook
 from gradebox.workers.protocol import RunTest, Tested, error_of, failed
 from gradebox.workers.syntax import PYTHONS, REACHES
 

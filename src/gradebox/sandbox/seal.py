@@ -270,7 +270,9 @@ def _in_landlock(
     user = _stranger() if _may_change_user() else None
     readable, listed = filesystem.around(readable, hidden)
     # another user could not reach a Python that lies in root's home
-    if not filesystem.is_open_to_all([*readable, *listed, scratch]):
+    places = map(os.path.realpath, (*readable, *listed, scratch))
+    folders = {folder for place in places for folder in Path(place).parents}
+    if not all(folder.stat().st_mode & 0o001 for folder in folders):
         user = None
     owner = (os.geteuid(), os.getegid()) if user is None else (user, user)
     _own_folders(scratch, folder, owner, limits.disk)
