@@ -19,7 +19,7 @@ from IPython.display import display
 
 from gradebox import observation
 from gradebox.values.channel import Channel
-from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
+from gradebox.workers.cells import Cell, Interrupts, error_output, result
 from gradebox.workers.doubts import Doubts
 from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
@@ -151,8 +151,7 @@ class Tester:
 
         with contextlib.redirect_stdout(self._stream), contextlib.redirect_stderr(self._stream):
             refuses = _is_no_number if message.points else lambda value: False
-            score, error = result(run, message.points, outputs, refuses)
-        why = reason(error)
+            score, why, error = result(run, message.points, outputs, refuses)
         # the answer that is still to come would be taken for that to the next question
         if isinstance(error, Late) and answers.waits:
             answers.gone = "a call by the test could not be interrupted"
