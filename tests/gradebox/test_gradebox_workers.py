@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -238,6 +239,14 @@ def test_tagged_cells_are_skipped_by_instructors_tags(tmp_path):
     assert [shown(node) for node in cells[:4]] == ["helps\n", "", "", ""]
     assert run.scores == {"test": 0}
     assert cells[4].outputs[0].ename == "AssertionError"
+
+
+def test_server_that_ends_gives_no_process_id():
+    server, (ours, theirs) = pool.server(pool.modules("", ("numpy",))), socket.socketpair()
+    with ours, theirs:
+        theirs.shutdown(socket.SHUT_WR)  # 0 would end the grader's own group
+        with pytest.raises(ConnectionError):
+            server._fork(ours, b"f")
 
 
 def test_server_start_failure_is_reported(monkeypatch):

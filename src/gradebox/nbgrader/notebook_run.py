@@ -116,12 +116,10 @@ class Run:
                 self._waiting.append(cell)
             if how.way == ISOLATED:
                 message = RunTest(name, cell.source, points_of(cell), [*how.pythons])
-                seconds = self._source.wish(name, "seconds")
-                self._score(cell, self._notebook.test(message, seconds))
+                self._score(cell, self._notebook.test(message, self._source.wish(name, "seconds")))
         elif of(cell).get("locked"):
             tested = self._notebook.test(RunTest(name, cell.source, 0.0))
-            helpers = self._source.helpers.get(name, ())
-            self._student(cell, self._released(cell.source), helpers)
+            self._student(cell, self._released(cell.source), self._source.helpers.get(name, ()))
             if not tested.error and "ImportError" in {out.get("ename") for out in cell.outputs}:
                 _keep(cell, tested.outputs)  # it needs what students do not get
         else:

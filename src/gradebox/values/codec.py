@@ -202,9 +202,7 @@ def _namespace(attributes: Any) -> SimpleNamespace:
 
 # --- The table ----------------------------------------------------------------------------------
 
-_FACTORIES = {
-    kind.__name__: kind for kind in (int, float, complex, str, bool, list, tuple, dict, set)
-}
+_FACTORIES = {k.__name__: k for k in (int, float, complex, str, bool, list, tuple, dict, set)}
 _NAMED: dict[Any, str] = {kind: name for name, kind in _FACTORIES.items()}
 _PASSING: tuple[Any, ...] = (  # each can be gone through once
     *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),

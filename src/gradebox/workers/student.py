@@ -106,13 +106,6 @@ class Student:
             except (TooLong, MemoryError) as error:  # before the first byte of it was sent
                 self._tests.send({"failed": str(error) or "more than there is memory for"})
 
-    def _written(self, value: Any) -> tuple[Any, list[Any]]:
-        writer = Writer(self._function)
-        try:
-            return {"value": writer.write(value)}, writer.parts
-        except NotAValue as error:
-            return {"failed": str(error)}, []
-
     def _answered(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
         looked, names, outputs = question.get("look"), self._shell.user_ns, self._shell.outputs
         if looked is not None and looked not in names:
@@ -121,9 +114,7 @@ class Student:
         try:
             if looked is None:
                 read = Reader(parts, self._of_test, self._class_of).read
-                function, args, kwargs = (
-                    read(question[name]) for name in ("call", "args", "kwargs")
-                )
+                function, args, kwargs = (read(question[n]) for n in ("call", "args", "kwargs"))
                 for name, state in (read(question["seeds"]) or {}).items():
                     GENERATORS[name][1](state)
                 with self._builtins:
@@ -131,7 +122,11 @@ class Student:
             else:
                 value = names[looked]
             # still inside: what is gone through once may raise, print and draw now
-            answer, parts = self._written(value)
+            writer = Writer(self._function)
+            try:
+                answer, parts = {"value": writer.write(value)}, writer.parts
+            except NotAValue as error:
+                answer, parts = {"failed": str(error)}, []
         except KeyboardInterrupt:
             raise
         except BaseException as error:

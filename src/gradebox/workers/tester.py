@@ -121,8 +121,7 @@ class Tester:
         """Return whether a test evaluates it, or it stands in a file that a cell may write."""
         frame = sys._getframe(2)
         # the frame is of no module, or of IPython, which runs a cell that it is given
-        is_cell = str(file).startswith("<ipython-input")
-        if is_cell or not dict.get(frame.f_globals, "__spec__"):
+        if str(file).startswith("<ipython-input") or not dict.get(frame.f_globals, "__spec__"):
             return True
         path = Path(os.fsdecode(file or frame.f_locals.get("bytecode_path") or ""))
         if not path.is_file():  # before all that takes longer
