@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from gradebox.nbgrader.cells import Unready
-from gradebox.sandbox.choice import KERNEL, installed
+from gradebox.sandbox.probe import KERNEL, installed
 from gradebox.workers import pool
 
 if TYPE_CHECKING:

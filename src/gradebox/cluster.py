@@ -15,16 +15,15 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from traitlets.config import Config
 
 from gradebox.files import remove, write_files
 from gradebox.nbgrader.course import VERSION, Course, packages
 from gradebox.nbgrader.gradebook import Sources
-from gradebox.nbgrader.plan import Plan, TestRun
 from gradebox.run import batch
-from gradebox.run.batch import Executor, Result
-from gradebox.run.intake import Submission
+from gradebox.run.batch import Executor
 
 START = 300  # seconds of wall time to wait for the scheduler, and for the first worker
 _MAKING = threading.Lock()
@@ -45,16 +44,11 @@ def versions() -> dict[str, str]:
     return packages() | {"Python": platform.python_version(), "rules of gradebox": str(VERSION)}
 
 
-def dry_run(order: bytes) -> list[TestRun]:
-    """Find out on a worker how the tests run; ``order`` is what :func:`packed` returned."""
-    return _built(order).dry_run()
-
-
-def execute(order: bytes, submission: Submission, plan: Plan) -> Result:
-    """Execute a submission on a worker; ``order`` is what :func:`packed` returned."""
+def call(order: bytes, method: str, *values: Any) -> Any:
+    """Call a method of an executor on a worker; ``order`` is what :func:`packed` returned."""
     with _MAKING:  # a worker may have several threads
         executor = _built(order)
-    return executor.execute(submission, plan)
+    return getattr(executor, method)(*values)
 
 
 @cache
@@ -102,6 +96,6 @@ def taken_over(run: batch.Batch, address: str, jobs: int | None) -> Iterator[Non
         client.amm.stop()  # it keeps one copy of what all need, which is lost with its worker
         order = client.scatter(packed(run.course, run.sources), broadcast=True, hash=False)
         submit = client.get_executor(pure=False).submit
-        vars(run)["dry_run"] = lambda *of_all: submit(dry_run, order).result()
-        vars(run)["execute"] = lambda *submitted: submit(execute, order, *submitted).result()
+        vars(run)["dry_run"] = lambda *of_all: submit(call, order, "dry_run").result()
+        vars(run)["execute"] = lambda *of_one: submit(call, order, "execute", *of_one).result()
         yield

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from gradebox.values.channel import Gone, packed
-from gradebox.workers.notebook import Ended, Notebook
+from gradebox.workers.client import Ended, Notebook
 from gradebox.workers.protocol import Remember, RunTest, Tested, plain
 from gradebox_wasm.clock import Clock
 from gradebox_wasm.instance import Instance
@@ -72,7 +72,7 @@ class NotebookInInstances(Notebook):
     tests : Instance, optional
         Runs the isolated tests; there is none where all run among the student's objects.
     **more : object
-        As for :class:`gradebox.workers.notebook.Notebook`.
+        As for :class:`gradebox.workers.client.Notebook`.
     """
 
     _student: Any

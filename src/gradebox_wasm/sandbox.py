@@ -15,7 +15,7 @@ from traitlets.config import Configurable
 from gradebox.sandbox.imports import Barrier
 from gradebox.values.channel import Gone
 from gradebox.workers import pool
-from gradebox.workers.notebook import Notebook
+from gradebox.workers.client import Notebook
 from gradebox.workers.protocol import Begin
 from gradebox_wasm.modules import Modules
 from gradebox_wasm.notebook import NotebookInInstances
@@ -26,7 +26,7 @@ _making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Wasm(Configurable):
-    """Python as WebAssembly; see :class:`gradebox.sandbox.choice.Sandbox`."""
+    """Python as WebAssembly; see :class:`gradebox.sandbox.probe.Sandbox`."""
 
     substitutes = List(
         Unicode(),

@@ -61,8 +61,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let limits be short, however busy the machine is."""
     # what was interrupted has to show where, which costs IPython a part of a second
     monkeypatch.setattr("gradebox.workers.client.GRACE", 1.0)
-    for module in ("client", "notebook"):
-        monkeypatch.setattr(f"gradebox.workers.{module}.Deadline", ExactDeadline)
+    monkeypatch.setattr("gradebox.workers.client.Deadline", ExactDeadline)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gradebox.sandbox import choice, probe
+from gradebox.sandbox import probe
 from gradebox.sandbox.probe import Survey
 from gradebox.sandbox.seal import Level, NotSealed
 
@@ -43,12 +43,12 @@ def test_sandbox_choice_prefers_kernel_then_plugin_then_none(offered, wanted, mo
     monkeypatch.setattr(probe, "survey", lambda: WEAKER if offered == "weaker" else NOTHING)
     for number, expected in enumerate(TAKEN[offered, wanted]):
         entries = [SimpleNamespace(name="toy", load=lambda: Toy)][: min(number, 1)]
-        monkeypatch.setattr(choice, "_entries", lambda entries=entries: entries)
-        options: dict[str, Any] = {"allow_unsealed": number == 2, "imports": ["torch"]}
+        monkeypatch.setattr(probe, "_entries", lambda entries=entries: entries)
+        monkeypatch.setenv("GRADEBOX_ALLOW_UNSEALED", "yes" if number == 2 else "")
         if isinstance(expected, Level):
-            assert choice.choose(wanted, **options) is expected
+            assert probe.choose(wanted, imports=["torch"]) is expected
         else:
             with pytest.raises(NotSealed, match=expected):
-                choice.choose(wanted, **options)
+                probe.choose(wanted, imports=["torch"])
         if entries and offered == "none" and wanted in ("auto", "toy"):
-            assert isinstance(choice.choose(wanted), Toy)
+            assert isinstance(probe.choose(wanted), Toy)

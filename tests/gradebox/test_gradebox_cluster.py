@@ -82,13 +82,14 @@ def test_worker_needs_same_versions_but_no_course_folder(course, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("platform.python_version", lambda: "2.7")
         with pytest.raises(batch.Unready, match="same versions"):
-            cluster.dry_run(order)
+            cluster.call(order, "dry_run")
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
-    assert [test.way for test in cluster.dry_run(order)] == ["isolated"] * 3
+    assert [test.way for test in cluster.call(order, "dry_run")] == ["isolated"] * 3
     files = {"own.txt": b"mine", "data.txt": b"not it"}
     submission = Submission("right", {"toy": notebook}, files, ())
-    result = cluster.execute(order, submission, {"toy": {"test": PlannedTest(IN_PROCESS)}})
+    plan = {"toy": {"test": PlannedTest(IN_PROCESS)}}
+    result = cluster.call(order, "execute", submission, plan)
     nb, told = result.notebooks["toy"]
     assert told["scores"]["test"] == 3.0
     assert "the data" in json.dumps(nb)

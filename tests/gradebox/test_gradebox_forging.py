@@ -3,7 +3,6 @@
 import copy
 import os
 import signal
-import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,15 +99,16 @@ def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
 
 
 def test_process_stopped_before_sealing_is_given_up(tmp_path, monkeypatch):
-    sender = client._sender
+    fork = client.ForkServer._fork
 
-    def stopping(end: socket.socket) -> int:
-        pid = sender(end)
+    def stopping(*values: Any) -> int:
+        pid = fork(*values)
         os.kill(pid, signal.SIGSTOP)
         monkeypatch.setattr(client, "ANSWER", SOON)
         return pid
 
-    monkeypatch.setattr(client, "_sender", stopping)
+    scores(tmp_path, G)  # so there is a server
+    monkeypatch.setattr(client.ForkServer, "_fork", stopping)
     with pytest.raises(NotSealed, match="the process ended, or did not answer"):
         executed(tmp_path, G)  # without a test, so with no process that has to be forked soon
 

@@ -20,7 +20,7 @@ from notebooks import answer, cell, executed, scores, shown, write_source
 
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.source_notebook import given_parts
-from gradebox.workers import client, pool
+from gradebox.workers import pool
 from gradebox.workers.client import ForkServer
 
 pytestmark = pytest.mark.xdist_group("gradebox")
@@ -241,13 +241,12 @@ def test_tagged_cells_are_skipped_by_instructors_tags(tmp_path):
     assert cells[4].outputs[0].ename == "AssertionError"
 
 
-def test_sender_of_a_silent_connection_is_refused():
-    ours, theirs = socket.socketpair()
-    with ours:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        theirs.close()  # then the kernel says 0, which would end the grader's own group
-        with pytest.raises(RuntimeError):
-            client._sender(ours)
+def test_server_that_ends_gives_no_process_id():
+    server, (ours, theirs) = pool.server(pool.modules("", ("numpy",))), socket.socketpair()
+    with ours, theirs:
+        theirs.shutdown(socket.SHUT_WR)  # 0 would end the grader's own group
+        with pytest.raises(ConnectionError):
+            server._fork(ours, b"f")
 
 
 def test_server_start_failure_is_reported(monkeypatch):

@@ -76,14 +76,18 @@ class FeedbackPage(HTMLExporter):
         # an answer may quote the marks of hidden parts, and not all of them
         given = (cell for cell in nb.cells if not of(cell).get("solution"))
         hidden = [name_of(c) for c in given if released(c.source) != c.source.rstrip()]
-        names = headings(nb)
+        names, context, waiting = headings(nb), resources.get("nbgrader", {}), set[str]()
+        if "db_url" in context:  # the cells that nobody has read yet
+            with entry_of(resources) as (_, notebook):
+                grades = [g for g in notebook.grades if g.manual_score is None]
+                waiting = {grade.name for grade in grades if grade.needs_manual_grade}
         shown = str if self.show_hidden_tests else released
         # where the instructor's version is there, the names that it defines
-        tell_students(nb, shown, source_of(self, resources.get("nbgrader", {})).defined)
+        tell_students(nb, shown, source_of(self, context).defined)
         for cell in filter(is_test, nb.cells):
             cell.source = shown(cell.source)
         resources["gradebox"] = {
-            "entries": _entries(nb, names, _waiting(resources), self.reason),
+            "entries": _entries(nb, names, waiting, self.reason),
             "hidden": [] if self.show_hidden_tests else hidden,
             "no_answer": NO_ANSWER,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
@@ -98,15 +102,6 @@ def points(value: Any) -> str:
     ('3', '2.5', '0')
     """
     return f"{round(float(value or 0), 2):g}"
-
-
-def _waiting(resources: Any) -> set[str]:
-    """Return the cells of a submission that nobody has read yet."""
-    if "db_url" not in resources.get("nbgrader", {}):
-        return set()
-    with entry_of(resources) as (_, notebook):
-        unread = (g for g in notebook.grades if g.needs_manual_grade and g.manual_score is None)
-        return {grade.name for grade in unread}
 
 
 def _entries(nb: Any, names: dict[str, str], waiting: set[str], pattern: str) -> list[Any]:

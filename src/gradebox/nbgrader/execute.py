@@ -11,7 +11,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
-from traitlets import Bool, Enum, Integer, List, Unicode, default
+from traitlets import Enum, Integer, List, Unicode
 
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_test, name_of, setting
@@ -19,10 +19,10 @@ from gradebox.nbgrader.dry_run import remembered
 from gradebox.nbgrader.notebook_run import Run
 from gradebox.nbgrader.plan import ISOLATED, WAYS, NotebookPlan, Plan, PlannedTest, planned
 from gradebox.nbgrader.source_notebook import source_folder, source_of
-from gradebox.sandbox.choice import choose
+from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
-from gradebox.workers.notebook import running
+from gradebox.workers.client import running
 from gradebox.workers.protocol import Begin
 
 PLACE = "'{assignment}' in it stands for the assignment."
@@ -61,18 +61,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
         "How notebooks are sealed: by the Linux 'kernel', in the strongest way that it offers or "
         "in one of its ways, 'namespaces' or 'landlock'; by the sandbox of another distribution "
         "that is installed, by its name; by 'none'; or 'auto' for the first of these that is to be "
-        "had. 'python -m gradebox.sandbox.probe' prints what the kernel offers.",
+        "had. 'python -m gradebox.sandbox.probe' prints what the kernel offers. Only where the "
+        "environment says GRADEBOX_ALLOW_UNSEALED=yes may nothing seal them.",
     )
-    allow_unsealed = setting(
-        Bool(),
-        "Run notebooks even where nothing seals them: only if you trust all of them. Without a "
-        "setting: whether the environment says GRADEBOX_ALLOW_UNSEALED=yes.",
-    )
-
-    @default("allow_unsealed")
-    def _allow_unsealed(self) -> bool:
-        return os.environ.get("GRADEBOX_ALLOW_UNSEALED") == "yes"
-
     readable = setting(
         List(Unicode()),
         "Folders and files that notebooks may read besides Python, the system's programs and their "
@@ -115,7 +106,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         own = [*self.imports, *pool.imported(source, name)]
         try:
-            sandbox = choose(self.sandbox, self.allow_unsealed, modules, own, self.config)
+            sandbox = choose(self.sandbox, modules, own, self.config)
         except NotSealed as error:
             raise NotSealed(f"{name}: {error}") from error
         if sandbox is Level.NONE:

@@ -15,7 +15,7 @@ from gradebox.nbgrader.cells import is_output, is_test, name_of, of, points_of
 from gradebox.nbgrader.names import absent, borrowed, bound_outside_tests, names_of, words
 from gradebox.nbgrader.plan import IN_PROCESS, ISOLATED, NotebookPlan, PlannedTest
 from gradebox.nbgrader.source_notebook import Instructions, released_by
-from gradebox.workers.notebook import Ended, Notebook
+from gradebox.workers.client import Ended, Notebook
 from gradebox.workers.protocol import RunTest, Tested, error_of, failed
 from gradebox.workers.syntax import PYTHONS, REACHES
 
@@ -116,12 +116,10 @@ class Run:
                 self._waiting.append(cell)
             if how.way == ISOLATED:
                 message = RunTest(name, cell.source, points_of(cell), [*how.pythons])
-                seconds = self._source.wish(name, "seconds")
-                self._score(cell, self._notebook.test(message, seconds))
+                self._score(cell, self._notebook.test(message, self._source.wish(name, "seconds")))
         elif of(cell).get("locked"):
             tested = self._notebook.test(RunTest(name, cell.source, 0.0))
-            helpers = self._source.helpers.get(name, ())
-            self._student(cell, self._released(cell.source), helpers)
+            self._student(cell, self._released(cell.source), self._source.helpers.get(name, ()))
             if not tested.error and "ImportError" in {out.get("ename") for out in cell.outputs}:
                 _keep(cell, tested.outputs)  # it needs what students do not get
         else:

@@ -23,8 +23,6 @@ MAX_FOLDERS = 50  # in so many folders, one in the other, a file may be handed i
 MAX_CELLS = 5000  # so many cells a notebook may have
 MAX_VALUES = 10**6  # lists and objects in the JSON of a notebook: each takes many bytes
 
-# what the first letter of the mode of a file means; the rest are devices
-_KINDS = {"l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket", "-": "a plain file"}
 _USED = ("deletable", "editable")  # of a cell's metadata, besides its tags and nbgrader's
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
@@ -58,7 +56,7 @@ def take(
     ``files_in`` returns the files beside them, by their place, once there are not too many.
     """
     if folder.is_symlink() or not folder.is_dir():
-        raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
+        raise Refused(f"expected a folder, got something else: {folder.name}")
     _require_little(folder)
     paths = sorted(folder.glob("[!.]*.ipynb"))
     notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
@@ -99,17 +97,10 @@ def _require_little(folder: Path) -> None:
             raise Refused(f"expected at most {over[0]}, got more; {advice}")
 
 
-def _kind(path: Path) -> str:
-    try:
-        return _KINDS.get(stat.filemode(path.lstat().st_mode)[0], "a device")
-    except FileNotFoundError:
-        return "nothing"
-
-
 def _read(path: Path) -> bytes:
     """Return the bytes of a plain file; nothing else is even opened."""
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise Refused(f"{path.name} is {_kind(path)}; hand in a plain file")
+        raise Refused(f"{path.name} is no plain file; hand in a plain file")
     # what was a plain file a moment ago may be a link by now, or a pipe, whose opening waits
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:

@@ -113,12 +113,6 @@ def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], l
     return allowed, listed
 
 
-def is_open_to_all(paths: Iterable[str]) -> bool:
-    """Return whether every user may go to these paths."""
-    folders = {folder for path in paths for folder in Path(os.path.realpath(path)).parents}
-    return all(folder.stat().st_mode & 0o001 for folder in folders)
-
-
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     """Copy what a student handed in; links stay links, and nothing else but files is taken.
 
@@ -176,15 +170,23 @@ def enter(
     stage = "/tmp" if os.path.isdir("/tmp") else "/usr"
     linux.mount("tmpfs", stage, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, "mode=755,size=4m")
     os.mkdir(f"{stage}/.old")
-    linux.pivot_root(stage, f"{stage}/.old")
+    linux.system("pivot_root", stage, f"{stage}/.old")
     os.chdir("/")
     os.umask(0o022)  # every user may go through the folders that lead to what is mounted
     os.mkdir("/proc")
     # first: in a user namespace a new /proc is refused unless a whole one is still in sight
     linux.mount("proc", "/proc", "proc", linux.NO_SUID | linux.NO_DEVICES | linux.NO_EXEC)
-    own = _own(quota, owner)
-    copy("/.old" + home, own["work"], owner, quota)
-    writable = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
+    place = "/.old/proc"  # goes with the old root, of which nothing is needed from here
+    # the folders that it may write to share one quota; empty files take no blocks: without a limit
+    # on them they could fill the memory of the kernel
+    options = f"mode=755,size={quota},nr_inodes={MAX_FILES + quota // _BLOCK}"
+    linux.mount("tmpfs", place, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
+    own = {"/tmp": "tmp", "/dev/shm": "shm", HOME: "home", folder: "work"}
+    writable = {path: f"{place}/{name}" for path, name in own.items()}
+    for path in writable.values():
+        os.mkdir(path, 0o700)
+        os.chown(path, *owner)
+    copy("/.old" + home, writable[folder], owner, quota)
     outermost = _outermost(sources)
     links = [path for path in outermost if os.path.islink("/.old" + path)]  # /bin to /usr/bin
     binds = {path: "/.old" + sources[path] for path in outermost if path not in links}
@@ -217,7 +219,7 @@ def enter(
     with suppress(OSError):
         Path("/etc/passwd").write_text(f"student:x:{owner[0]}:{owner[1]}::{HOME}:/bin/sh\n")
         Path("/etc/group").write_text(f"student:x:{owner[1]}:\n")
-    linux.unmount("/.old")
+    linux.library("umount2", "/.old", 2, about="/.old")  # MNT_DETACH: even while it is used
     os.rmdir("/.old")
     linux.mount("none", "/", "none", linux.REMOUNT | linux.BIND | flags)
 
@@ -226,16 +228,3 @@ def _make_mount_point(path: str, folder: bool) -> None:
     os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)
     if not os.path.exists(path):
         Path(path).touch()
-
-
-def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
-    """Make the folders that the process may write to; they share one quota."""
-    place = "/.old/proc"  # goes with the old root, of which nothing is needed from here
-    # empty files take no blocks: without a limit on them they could fill the memory of the kernel
-    options = f"mode=755,size={quota},nr_inodes={MAX_FILES + quota // _BLOCK}"
-    linux.mount("tmpfs", place, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
-    folders = {name: f"{place}/{name}" for name in ("tmp", "home", "work", "shm")}
-    for path in folders.values():
-        os.mkdir(path, 0o700)
-        os.chown(path, *owner)
-    return folders

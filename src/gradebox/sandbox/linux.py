@@ -85,7 +85,8 @@ def _number(name: str) -> int:
     return _NUMBERS[name][machine()[0]]
 
 
-def _library(name: str, *values: Any, about: str = "") -> int:
+def library(name: str, *values: Any, about: str = "") -> int:
+    """Call a function of the C library; an error is an ``OSError``."""
     # ctypes passes a plain int as 32 bits, where whole registers are read
     passed = (ctypes.c_long(value) if isinstance(value, int) else value for value in values)
     coded = (os.fsencode(value) if isinstance(value, str) else value for value in passed)
@@ -95,13 +96,14 @@ def _library(name: str, *values: Any, about: str = "") -> int:
     return result
 
 
-def _system(name: str, *values: Any) -> int:
-    return _library("syscall", _number(name), *values, about=name)  # -1 is no call: ENOSYS
+def system(name: str, *values: Any) -> int:
+    """Make a system call; an error is an ``OSError``."""
+    return library("syscall", _number(name), *values, about=name)  # -1 is no call: ENOSYS
 
 
 def _prctl(option: int, *values: int) -> None:
     # some options are refused unless the arguments that they do not use are 0
-    _library("prctl", option, *(*values, 0, 0, 0, 0)[:4], about=str(option))
+    library("prctl", option, *(*values, 0, 0, 0, 0)[:4], about=str(option))
 
 
 def fork_into(namespaces: int) -> int:
@@ -127,17 +129,7 @@ def fork_into(namespaces: int) -> int:
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     """Mount a file system."""
-    _library("mount", source, target, kind, flags, options or None, about=f"{source} on {target}")
-
-
-def pivot_root(new: str, old: str) -> None:
-    """Make another folder the root of this mount namespace."""
-    _system("pivot_root", new, old)
-
-
-def unmount(target: str) -> None:
-    """Take a mount away, even while it is used."""
-    _library("umount2", target, 2, about=target)  # MNT_DETACH
+    library("mount", source, target, kind, flags, options or None, about=f"{source} on {target}")
 
 
 def bind_read_only(source: str, target: str, devices: bool = False) -> None:
@@ -148,7 +140,7 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
     try:
         # AT_FDCWD, AT_RECURSIVE
-        _system("mount_setattr", -100, target, 0x8000, wanted, len(wanted))
+        system("mount_setattr", -100, target, 0x8000, wanted, len(wanted))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -183,7 +175,7 @@ def become(user: int | None) -> None:
         os.setresuid(user, user, user)
     _prctl(_NO_NEW_PRIVILEGES, 1)
     _prctl(47, 4)  # PR_CAP_AMBIENT, all of them
-    _library("capset", struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24))
+    library("capset", struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24))
     _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which a change of user undoes
 
 
@@ -199,7 +191,7 @@ _ON_FILES = 0b111 | 1 << 14 | 1 << 15
 def landlock_version() -> int:
     """Return the version of Landlock, 0 where there is none."""
     try:
-        return _system("landlock_create_ruleset", 0, 0, 1)
+        return system("landlock_create_ruleset", 0, 0, 1)
     except OSError:
         return 0
 
@@ -214,29 +206,23 @@ def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[
     rights = (1 << 13 + (version >= 2) + (version >= 3) + (version >= 5)) - 1
     wanted = [rights, 3 if version >= 4 else 0, 3 if version >= 6 else 0]
     size = 24 if version >= 6 else 16 if version >= 4 else 8
-    rules = _system("landlock_create_ruleset", struct.pack("QQQ", *wanted), size, 0)
+    rules = system("landlock_create_ruleset", struct.pack("QQQ", *wanted), size, 0)
     try:
         for folders, allowed in (readable, _READ), (writable, rights), (listed, _LIST):
             for folder in folders:
-                _allow(rules, folder, allowed & rights)
+                try:
+                    beneath = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+                except OSError:
+                    continue  # what is not there needs no rule
+                # the kernel refuses a rule for a file that has rights on folders
+                those = -1 if stat.S_ISDIR(os.fstat(beneath).st_mode) else _ON_FILES
+                rule = struct.pack("=Qi", allowed & rights & those, beneath)
+                system("landlock_add_rule", rules, 1, rule, 0)
+                os.close(beneath)
         # refused without CAP_SYS_ADMIN, unless become has set no_new_privs before
-        _system("landlock_restrict_self", rules, 0)
+        system("landlock_restrict_self", rules, 0)
     finally:
         os.close(rules)
-
-
-def _allow(rules: int, path: str, rights: int) -> None:
-    try:
-        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        return  # what is not there needs no rule
-    try:
-        # the kernel refuses a rule for a file that has rights on folders
-        if not stat.S_ISDIR(os.fstat(beneath).st_mode):
-            rights &= _ON_FILES
-        _system("landlock_add_rule", rules, 1, struct.pack("=Qi", rights, beneath), 0)
-    finally:
-        os.close(beneath)
 
 
 # A program for the kernel (seccomp): operations, jumps if true and if false, operands

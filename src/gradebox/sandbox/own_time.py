@@ -133,9 +133,8 @@ class Deadline:
     def wait(self, receive: Callable[[float], T]) -> T:
         """Return what ``receive`` does, given seconds to wait; a ``TimeoutError`` is the limit."""
         while True:
-            seconds = self.remaining()
             try:
-                return receive(seconds)
+                return receive(self.remaining())
             except TimeoutError:
                 if self.over:
                     raise

@@ -191,9 +191,7 @@ def _own_folders(scratch: str, folder: str, owner: tuple[int, int], disk: int) -
     filesystem.copy(folder, f"{scratch}/work", owner, disk)
 
 
-def _in_namespaces(
-    limits: Limits, folder: str, readable: list[str], hidden: list[str]
-) -> list[str]:
+def _in_namespaces(limits: Limits, folder: str, paths: list[str], hidden: list[str]) -> list[str]:
     if os.getpid() != 1:
         raise OSError(errno.EPERM, f"no namespaces: {_before.refused}")
     user = _stranger() if _before.root else None
@@ -205,7 +203,7 @@ def _in_namespaces(
     owner = _USER if user is None else user
     socket.sethostname("student")
     linux.drop_bounds()  # this takes CAP_SETPCAP, which become gives up
-    filesystem.enter(folder, readable, limits.disk, (owner, owner), hidden)
+    filesystem.enter(folder, paths, limits.disk, (owner, owner), hidden)
     linux.become(user)
     # this process enforces the limits as the user of the cells, who must not reach its memory
     linux.inspectable(False)
@@ -270,7 +268,9 @@ def _in_landlock(
     user = _stranger() if _may_change_user() else None
     readable, listed = filesystem.around(readable, hidden)
     # another user could not reach a Python that lies in root's home
-    if not filesystem.is_open_to_all([*readable, *listed, scratch]):
+    places = map(os.path.realpath, (*readable, *listed, scratch))
+    folders = {folder for place in places for folder in Path(place).parents}
+    if not all(folder.stat().st_mode & 0o001 for folder in folders):
         user = None
     owner = (os.geteuid(), os.getegid()) if user is None else (user, user)
     _own_folders(scratch, folder, owner, limits.disk)

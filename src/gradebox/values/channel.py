@@ -5,7 +5,6 @@ or its reading within a time, and what is no message ends the connection.
 """
 
 import json
-import select
 import socket
 import struct
 import time
@@ -36,8 +35,6 @@ class Channel:
     """One end of a connection; ``most`` bytes may come beside the line of a message."""
 
     def __init__(self, end: socket.socket, most: int = BYTES) -> None:
-        # a hostile end may stop in the middle of a message: each wait is a poll with a limit
-        end.setblocking(False)
         self.end, self._most = end, most
         self._unread = bytearray()
 
@@ -50,14 +47,14 @@ class Channel:
         """Send one message; it may be :class:`TooLong`, or the other end :class:`Gone`."""
         # one piece, for each further one wakes the other end once more
         unsent = memoryview(packed(header, parts))
-        while unsent:
-            try:
+        self.end.settimeout(STALLED)
+        try:
+            while unsent:
                 unsent = unsent[self.end.send(unsent) :]
-            except BlockingIOError:
-                if not ready(self.end, select.POLLOUT, STALLED):
-                    raise Gone("does not read what it is sent") from None
-            except OSError as error:
-                raise Gone from error
+        except TimeoutError:
+            raise Gone("does not read what it is sent") from None
+        except OSError as error:
+            raise Gone from error
 
     def receive(self, seconds: float | None = None) -> tuple[Any, list[bytes]]:
         """Wait for one message; return what was JSON and the parts, or raise :class:`Gone`.
@@ -75,12 +72,12 @@ class Channel:
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._unread) < size:
+            # a hostile end may stop in the middle of a message: each wait has the limit
+            self.end.settimeout(until and max(0.0, until - time.monotonic()))
             try:
                 content = self.end.recv(min(max(size - len(self._unread), 1 << 16), 1 << 24))
-            except BlockingIOError:
-                if not ready(self.end, select.POLLIN, until and until - time.monotonic()):
-                    raise TimeoutError from None
-                continue
+            except (TimeoutError, BlockingIOError):  # the latter where no time is left
+                raise TimeoutError from None
             except OSError as error:
                 raise Gone from error
             if not content:
@@ -117,10 +114,3 @@ def _sizes(content: bytes | bytearray, most: int) -> tuple[int, int]:
     if length > HEADER or rest > most:
         raise Gone("sent a message that is too long")
     return length, rest
-
-
-def ready(end: socket.socket, event: int, seconds: float | None) -> bool:
-    """Wait until an end can be read or written to; return whether it can."""
-    poll = select.poll()  # select() knows no descriptor above 1023
-    poll.register(end, event)
-    return bool(poll.poll(None if seconds is None else max(0.0, 1000 * seconds)))

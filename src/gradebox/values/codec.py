@@ -161,7 +161,7 @@ def _set(generator: Any, method: str, state: Any) -> Any:
 
 
 def _of_tensor(value: Any) -> tuple[Any, ...]:
-    torch, name = sys.modules["torch"], _of_torch_dtype(value.dtype)
+    torch, name = sys.modules["torch"], str(value.dtype).removeprefix("torch.")
     if value.layout is not torch.strided or value.device.type != "cpu" or name not in _TENSORS:
         raise NotAValue(f"a tensor ({value.layout}, {value.device}, {value.dtype})")
     plain = value.detach().resolve_conj().resolve_neg().contiguous()
@@ -187,10 +187,6 @@ def _bytes(content: Any) -> Any:
     return import_module("torch").from_numpy(np.frombuffer(bytearray(content), np.uint8))
 
 
-def _of_torch_dtype(value: Any) -> str:
-    return str(value).removeprefix("torch.")
-
-
 def _torch_dtype(name: Any) -> Any:
     if name not in _TENSORS:
         raise Damaged("no type of a tensor")
@@ -206,9 +202,7 @@ def _namespace(attributes: Any) -> SimpleNamespace:
 
 # --- The table ----------------------------------------------------------------------------------
 
-_FACTORIES = {
-    kind.__name__: kind for kind in (int, float, complex, str, bool, list, tuple, dict, set)
-}
+_FACTORIES = {k.__name__: k for k in (int, float, complex, str, bool, list, tuple, dict, set)}
 _NAMED: dict[Any, str] = {kind: name for name, kind in _FACTORIES.items()}
 _PASSING: tuple[Any, ...] = (  # each can be gone through once
     *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
@@ -264,7 +258,7 @@ KINDS: dict[str, Kind] = {  # by the tag of a value that is made of simpler ones
     # their classes are there when torch is
     "Tensor": Kind(None, _of_tensor, _starred(_tensor)),
     "Parameter": Kind(None, _of_tensor, _starred(_parameter)),
-    "torch.dtype": Kind(None, _of_torch_dtype, _torch_dtype),
+    "torch.dtype": Kind(None, lambda v: str(v).removeprefix("torch."), _torch_dtype),
     "torch.Generator": Kind(
         None,
         lambda v: v.get_state().numpy().tobytes(),
@@ -323,6 +317,8 @@ class Writer:
                 return value
             self.parts.append(value)
             return ["bytes", len(self.parts) - 1]
+        if depth >= DEPTH:
+            raise NotAValue(f"containers nested more than {DEPTH} deep")
         if kind in (list, tuple):
             return self._sequence(kind.__name__, value, depth)
         if kind is dict:
@@ -330,7 +326,6 @@ class Writer:
         if kind in _ONCE:
             return ["iterator", self._sequence("list", islice(value, ITEMS), depth + 1)]
         if (tag := _tag(kind)) is not None:
-            _require_shallow(depth)
             return [tag, self.write(KINDS[tag].plain(value), depth + 1)]
         if self._functions is not None and callable(value) and not isinstance(value, Enum):
             return self._functions(value, self)
@@ -344,7 +339,6 @@ class Writer:
         return ["named", *names, tree] if hasattr(kind, "_fields") else tree
 
     def _sequence(self, tag: str, values: Any, depth: int) -> Tree:
-        _require_shallow(depth)
         if type(values) in (list, tuple) and len(values) > 16 and set(map(type, values)) == {float}:
             # a list of a million numbers is one array here
             self._items += len(values)
@@ -356,11 +350,6 @@ class Writer:
                 raise NotAValue(f"more than {ITEMS} items at once")
             written.append(self.write(value, depth + 1))
         return written
-
-
-def _require_shallow(depth: int) -> None:
-    if depth >= DEPTH:
-        raise NotAValue(f"containers nested more than {DEPTH} deep")
 
 
 def described(name: str) -> str:
@@ -399,15 +388,18 @@ class Reader:
 
     def _read(self, tag: str, rest: list[Any], depth: int) -> Any:
         if tag in ("list", "tuple", "dict"):
-            return _sequence(tag, [self.read(item, depth) for item in rest])
+            items = [self.read(item, depth) for item in rest]
+            if tag == "dict":
+                return dict(zip(items[::2], items[1::2], strict=True))
+            return items if tag == "list" else tuple(items)
+        if tag in ("list of d", "tuple of d"):
+            numbers = array("d", self.read(rest[0], depth)).tolist()
+            self._count(len(numbers))
+            return numbers if tag == "list of d" else tuple(numbers)
         if tag == "bytes":
             if type(rest[0]) is not int or rest[0] < 0:
                 raise Damaged("no such part")
             return self._parts[rest[0]]
-        if tag in ("list of d", "tuple of d"):
-            numbers = array("d", self.read(rest[0], depth)).tolist()
-            self._count(len(numbers))
-            return _sequence(tag.partition(" ")[0], numbers)
         if tag == "member":
             module, name, member, tree = rest
             kind, plain = self._classes(module, name), self.read(tree, depth)
@@ -434,9 +426,3 @@ class Reader:
         self._items += items
         if self._items > ITEMS:
             raise Damaged("too many items")
-
-
-def _sequence(tag: str, items: list[Any]) -> Any:
-    if tag == "dict":
-        return dict(zip(items[::2], items[1::2], strict=True))
-    return items if tag == "list" else tuple(items)

@@ -77,15 +77,13 @@ class Interrupts:
     """What becomes of the interruptions of a process by the grader: an ``error``, or nothing."""
 
     def __init__(self, error: Callable[[], BaseException]) -> None:
-        self._error, self._is_busy, self._is_whole, self._came = error, False, False, False
+        self._error, self._is_busy, self._came = error, False, False
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        if self._is_whole:
-            self._came = True
-        # when nothing runs it has come too late, and would hit the next cell
-        elif self._is_busy:
+        if self._is_busy:  # else it has come too late, and would hit the next cell
             raise self._error()
+        self._came = True
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -99,26 +97,26 @@ class Interrupts:
     @contextmanager
     def whole(self) -> Iterator[None]:
         """Put one off until nothing is on a line in part."""
-        self._is_whole, self._came = True, False
+        was_busy, self._came, self._is_busy = self._is_busy, False, False
         try:
             yield
         finally:
-            self._is_whole = False
+            self._is_busy = was_busy
         if self._came:
             raise self._error()
 
 
 def result(
     run: Callable[[], Any], points: float, outputs: Outputs, refuses: Any = lambda value: False
-) -> tuple[float, BaseException | None]:
-    """Run a cell, which returns its last value; return its score and its error, and show both.
+) -> tuple[float, str, BaseException | None]:
+    """Run a cell, which returns its last value, and show it; return its score, or why it has none.
 
     ``refuses`` says of a value whether no test may end with it.
     """
     try:
         value = run()
         if outputs.error:  # a magic such as %%capture shows it and goes on
-            return 0.0, RuntimeError(outputs.error)
+            return 0.0, f"RuntimeError: {outputs.error}", RuntimeError(outputs.error)
         if refuses(value):
             # a comparison with an array gives an array, not a truth value; a sum of those would
             # be no number, and so be worth all points
@@ -137,15 +135,9 @@ def result(
             outputs.add("execute_result", data=data, metadata={}, execution_count=None)
     except BaseException as error:
         outputs.add("error", **error_output(error))
-        return 0.0, error
-    return score, None
-
-
-def reason(error: BaseException | None) -> str:
-    """Return the class and the message of an exception; nothing for none."""
-    if error is None:
-        return ""
-    return f"{type(error).__name__}: {text_of(error)[:MESSAGE]}".removesuffix(": ")
+        why = f"{type(error).__name__}: {text_of(error)[:MESSAGE]}".removesuffix(": ")
+        return 0.0, why, error
+    return score, "", None
 
 
 def error_output(error: BaseException) -> dict[str, Any]:

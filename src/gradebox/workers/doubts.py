@@ -54,7 +54,8 @@ class Doubts:
             if is_changed and (not isinstance(first, ModuleType) or self._is_own(first)):
                 self._objects[id(first)] = first
             for each in functions:  # that count in a plain number
-                if counts := _globals_set(getattr(each, "__code__", None)):
+                found_in = dis.get_instructions(each) if isinstance(each, FunctionType) else ()
+                if counts := {i.argval for i in found_in if i.opname == "STORE_GLOBAL"}:
                     module = sys.modules.get(each.__module__)
                     is_here = each.__globals__ is self._names
                     self._bound |= counts if is_here else set()
@@ -127,15 +128,14 @@ class Doubts:
                 found.add((node.id, ""))
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 found.add((node.value.id, node.attr))
-        names = sorted(each for each in found if each[0] in known)
-        values = [(name, part, dict.get(self._names, name)) for name, part in names]
-        return [
-            (name, {id(value): value} | self._reached(vars(value).get(part)))
-            if isinstance(value, ModuleType)
-            else (name, self._reached(value))
-            for name, part, value in values
-            if isinstance(value, ModuleType) == bool(part)
-        ]
+        mentioned = []
+        for name, part in sorted(each for each in found if each[0] in known):
+            value = dict.get(self._names, name)
+            if isinstance(value, ModuleType) and part:
+                mentioned.append((name, {id(value): value} | self._reached(vars(value).get(part))))
+            elif not isinstance(value, ModuleType) and not part:
+                mentioned.append((name, self._reached(value)))
+        return mentioned
 
     def _reached(self, value: Any) -> dict[int, Any]:
         """Return the objects behind a value, by their ids, and first itself."""
@@ -230,8 +230,3 @@ def _stores(code: CodeType) -> bool:
     found = {(each.opname, each.argval) for each in dis.get_instructions(code)}
     stores = bool(free & found) or any(operation in _STORES for operation, _ in found)
     return stores or not _MUTATORS.isdisjoint(code.co_names) or any(map(_stores, inner))
-
-
-def _globals_set(code: CodeType | None) -> set[str]:
-    found = dis.get_instructions(code) if code else ()
-    return {each.argval for each in found if each.opname == "STORE_GLOBAL"}

@@ -2,8 +2,8 @@
 
 Its argument is JSON: what is imported, banned and stubbed. It never runs a cell, so no notebook
 sees what another one did. Each request on its standard input, a socket, is a
-:class:`~gradebox.workers.protocol.Fork`; with the first byte of the child the kernel tells the
-grader its process id. Those of the tests are forks of a fork that has the barred modules, too.
+:class:`~gradebox.workers.protocol.Fork`; the answer is the child's process id. Those of the tests
+are forks of a fork that has the barred modules, too.
 """
 
 import json
@@ -37,7 +37,8 @@ def serve(control: socket.socket, imported: Imported) -> None:
         if not request:
             return
         ends = [socket.socket(fileno=handle) for handle in handles]
-        if not fork(Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK):
+        pid = fork(Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK)
+        if not pid:
             control.close()  # a child must not ask for forks
             if request != Fork.SERVER:
                 _run(imported, ends)
@@ -46,13 +47,13 @@ def serve(control: socket.socket, imported: Imported) -> None:
             return
         for end in ends:
             end.close()
+        control.sendall(pid.to_bytes(4, "big"))
 
 
 def _run(imported: Imported, ends: list[socket.socket]) -> None:
     """Be what the grader says, sealed as its first message says, and exit."""
     try:
         os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
-        ends[0].sendall(b"h")
         line, other = map(Channel, ends)
         # while it is ignored the kernel keeps no exit status, and subprocess reports 0
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

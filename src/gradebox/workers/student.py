@@ -20,7 +20,7 @@ import numpy as np
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer, described
 from gradebox.workers import protocol
-from gradebox.workers.cells import Cell, Interrupts, reason, result
+from gradebox.workers.cells import Cell, Interrupts, result
 from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Message, Remember, RunCell, RunTest, Shown, Tested, failed
 from gradebox.workers.stubs import GENERATORS, raised, resolve
@@ -97,8 +97,7 @@ class Student:
 
     def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
         try:
-            is_look = "look" in question
-            answer, parts = self._look(question) if is_look else self._call(question, parts)
+            answer, parts = self._answered(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
         with self._interrupts.whole():
@@ -107,39 +106,32 @@ class Student:
             except (TooLong, MemoryError) as error:  # before the first byte of it was sent
                 self._tests.send({"failed": str(error) or "more than there is memory for"})
 
-    def _look(self, question: dict[str, Any]) -> tuple[Any, list[Any]]:
-        if question["look"] not in self._shell.user_ns:
+    def _answered(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
+        looked, names, outputs = question.get("look"), self._shell.user_ns, self._shell.outputs
+        if looked is not None and looked not in names:
             return {"missing": True}, []
-        try:
-            return self._written(self._shell.user_ns[question["look"]])
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a generator is gone through, and may raise
-            return {"failed": f"what raises {raised(error)[0]}"}, []
-
-    def _written(self, value: Any) -> tuple[Any, list[Any]]:
-        writer = Writer(self._function)
-        try:
-            return {"value": writer.write(value)}, writer.parts
-        except NotAValue as error:
-            return {"failed": str(error)}, []
-
-    def _call(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
-        outputs = self._shell.outputs
         outputs.start()
         try:
-            reader = self._reader(parts)
-            function = reader.read(question["call"])
-            args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
-            for name, state in (reader.read(question["seeds"]) or {}).items():
-                GENERATORS[name][1](state)
-            with self._builtins:
-                value = function(*args, **kwargs)
+            if looked is None:
+                read = Reader(parts, self._of_test, self._class_of).read
+                function, args, kwargs = (read(question[n]) for n in ("call", "args", "kwargs"))
+                for name, state in (read(question["seeds"]) or {}).items():
+                    GENERATORS[name][1](state)
+                with self._builtins:
+                    value = function(*args, **kwargs)
+            else:
+                value = names[looked]
             # still inside: what is gone through once may raise, print and draw now
-            answer, parts = self._written(value)
+            writer = Writer(self._function)
+            try:
+                answer, parts = {"value": writer.write(value)}, writer.parts
+            except NotAValue as error:
+                answer, parts = {"failed": str(error)}, []
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            if looked is not None:
+                return {"failed": f"what raises {raised(error)[0]}"}, []
             answer, parts = {"raised": [*raised(error), _line(error)]}, []
         if printed := {item["name"]: item["text"] for item in outputs.items if "name" in item}:
             answer["out"] = [printed.get("stdout", ""), printed.get("stderr", "")]
@@ -154,9 +146,6 @@ class Student:
         if number == len(self._handles):
             self._handles.append(function)  # which also keeps its id from being given again
         return ["handle", number]
-
-    def _reader(self, parts: list[bytes]) -> Reader:
-        return Reader(parts, self._of_test, self._class_of)
 
     def _of_test(self, tree: list[Any], reader: Reader) -> Any:
         match tree:
@@ -191,7 +180,7 @@ class Student:
             if "raised" in answer:
                 name, message = answer["raised"]
                 raise getattr(sys.modules["builtins"], name)(message)
-            return self._reader(parts).read(answer["value"])
+            return Reader(parts, self._of_test, self._class_of).read(answer["value"])
 
         self._callbacks[callback] = number
         return callback
@@ -247,14 +236,14 @@ class Student:
             with self._builtins:
                 return cell.run(names)
 
-        score, error = result(run, message.points, outputs)
+        score, why, _ = result(run, message.points, outputs)
         self._left = self._changed()
         changed += self._left + self._helpers.put_back()
         bound = [name for name in names if before.get(name, self) is not names[name]]
         self._of_tests |= {name: names[name] for name in bound if not name.startswith("_")}
         self._shell.events.trigger("post_execute")  # figures are shown then
         found: Any = {"reaches": sorted(self._reached | self._deciding())}
-        return Tested(score, outputs.items, reason(error), changed=sorted({*changed}), **found)
+        return Tested(score, outputs.items, why, changed=sorted({*changed}), **found)
 
     def _changed(self) -> list[str]:
         changed = ["get_ipython().user_ns"] * (self._shell.user_ns is not self._user_ns)

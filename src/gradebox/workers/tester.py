@@ -19,7 +19,7 @@ from IPython.display import display
 
 from gradebox import observation
 from gradebox.values.channel import Channel
-from gradebox.workers.cells import Cell, Interrupts, error_output, reason, result
+from gradebox.workers.cells import Cell, Interrupts, error_output, result
 from gradebox.workers.doubts import Doubts
 from gradebox.workers.protocol import Begin, RunTest, Tested, receive, send
 from gradebox.workers.shell import Shell, Stream
@@ -121,8 +121,7 @@ class Tester:
         """Return whether a test evaluates it, or it stands in a file that a cell may write."""
         frame = sys._getframe(2)
         # the frame is of no module, or of IPython, which runs a cell that it is given
-        is_cell = str(file).startswith("<ipython-input")
-        if is_cell or not dict.get(frame.f_globals, "__spec__"):
+        if str(file).startswith("<ipython-input") or not dict.get(frame.f_globals, "__spec__"):
             return True
         path = Path(os.fsdecode(file or frame.f_locals.get("bytecode_path") or ""))
         if not path.is_file():  # before all that takes longer
@@ -151,8 +150,7 @@ class Tester:
 
         with contextlib.redirect_stdout(self._stream), contextlib.redirect_stderr(self._stream):
             refuses = _is_no_number if message.points else lambda value: False
-            score, error = result(run, message.points, outputs, refuses)
-        why = reason(error)
+            score, why, error = result(run, message.points, outputs, refuses)
         # the answer that is still to come would be taken for that to the next question
         if isinstance(error, Late) and answers.waits:
             answers.gone = "a call by the test could not be interrupted"
