@@ -55,8 +55,8 @@ def available() -> Path | None:
 def interpreter(folder: Path) -> bytes:
     """Return the interpreter without the libraries that nobody uses."""
     module = Module((folder / ARTIFACTS[0]).read_bytes())
-    numbers = {name: number for number, name in module.function_names().items()}
-    return module.shrunk(unused(module), PAGES, {"interrupt": numbers[INTERRUPT]})
+    [interrupt] = [number for number, name in module.names.items() if name == INTERRUPT]
+    return module.shrunk(unused(module), PAGES, {"interrupt": interrupt})
 
 
 def unused(module: Module) -> set[int]:
@@ -65,7 +65,7 @@ def unused(module: Module) -> set[int]:
     Libraries share functions such as templates of C++, and a linker puts those next to the library
     that it met first. So a function of no name of its own is kept if a function outside calls it.
     """
-    names = module.function_names()
+    names = module.names
     only_of_library: set[int] = set()
     candidates: set[int] = set()
     for library, pattern in LIBRARIES.items():
