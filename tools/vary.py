@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from threading import Event
 
 import nbformat
 from nbformat import NotebookNode
@@ -182,7 +181,7 @@ def main(page: str) -> int:
     store = Store(ROOT)
     with Stages() as stages:
         missing = [page for page in (found, *pages) if store.load(page) is None]
-        failed = execution.execute(missing, store, stages.add("Variations"), Event())
+        failed = execution.execute(missing, store, stages.add("Variations"))
     if failed:
         raise failed[0]
     rows = {page.setting: verdicts(kept) for page in pages if (kept := store.load(page))}

@@ -13,7 +13,7 @@ from conftest import REPOSITORY
 
 from tools import vary
 from tools.layout import ROOT, contents
-from tools.site import book, chapters, pages, pdf
+from tools.site import chapters, pages, pdf
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("toy")
@@ -87,7 +87,7 @@ def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) 
         "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n"
     )
     context = chapters.Context(chapters.Book(toy), "book/index", {"half:.2f": "0.50"})
-    assert chapters.markdown(text, context) == expected
+    assert context.markdown(text) == expected
 
 
 def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
@@ -106,13 +106,12 @@ def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Pa
 def test_stale_notebook_is_named(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book, "ROOT", toy)
     monkeypatch.setattr(chapters, "FOLDER", "elsewhere")
     (tmp_path / "chapter-dropped.ipynb").touch()
     written = chapters.write(pages.find(toy), tmp_path, toy)
     assert {*tmp_path.iterdir()} == {*written}
     with pytest.raises(ToolError, match=r"elsewhere/chapter-sheets\.ipynb"):
-        book._compare_public(written)
+        chapters.compare_public(written, toy)
 
 
 def test_own_logo_and_icon_are_shown(toy: Path, toy_site: Path) -> None:

@@ -15,11 +15,9 @@ import json
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import connection, get_context
@@ -36,13 +34,12 @@ from tools.site.inpage.library.page_text import typeset
 from tools.site.pages import Execution, Page, Store, checksum
 from tools.terminal import ToolError
 
-PROCESSOR_SECONDS = 600.0
-"""A cell that computes longer is taken to be in an endless loop; Windows does not count."""
-WALL_SECONDS = 1800.0
-"""A cell that has not ended by then hangs, however slow the machine is."""
+CELL_SECONDS = 1200.0
+"""A cell that has not ended by then hangs or loops, however slow the machine is."""
 POLL_SECONDS = 0.5
 
 FORKS = sys.platform == "linux"
+CONTEXT: Any = get_context("fork" if FORKS else "spawn")
 
 HERE = Path(__file__).resolve().parents[2]
 BACKEND = "matplotlib_inline.backend_inline"
@@ -56,6 +53,9 @@ SETTINGS = {
 IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
+
+Places = dict[int, Page]
+"""Pages by their places among all that are executed."""
 
 
 class PageFailed(ToolError):
@@ -74,12 +74,10 @@ class CellFailed(Exception):
     """A cell, or a number in the text after it, raised: what, what to do about it, and the log."""
 
 
-def execute(
-    pages: Sequence[Page], store: Store, on_progress: OnProgress, stop: threading.Event
-) -> list[PageFailed]:
+def execute(pages: Sequence[Page], store: Store, on_progress: OnProgress) -> list[PageFailed]:
     """Execute pages side by side and keep each as soon as it has ended; return what failed.
 
-    When ``stop`` is set, processes are ended, and pages that had been executed stay kept.
+    An interruption ends the processes, and pages that had been executed stay kept.
     """
     if not pages:
         return []
@@ -99,20 +97,14 @@ def execute(
         assert server.stdout is not None
         try:
             with server.stdin:
-                limits = PROCESSOR_SECONDS, WALL_SECONDS
-                pickle.dump((pages, store, Path(folder), limits), server.stdin)
+                pickle.dump((pages, store, Path(folder), CELL_SECONDS), server.stdin)
             for line in server.stdout:
                 done, now, failures = json.loads(line)
                 on_progress(done, len(pages), now)
-                if stop.is_set():
-                    raise KeyboardInterrupt
             if server.wait():
                 raise RuntimeError(f"the execution of the pages exited with {server.returncode}")
         except BaseException:
-            with contextlib.suppress(psutil.Error):
-                first = psutil.Process(server.pid)
-                for process in [first, *first.children(recursive=True)]:
-                    process.kill()
+            _end(server.pid)
             raise
     failed = [PageFailed(pages[number], *rest) for number, *rest in failures]
     for failure in failed:
@@ -120,27 +112,27 @@ def execute(
     return failed
 
 
+def _end(number: int) -> None:
+    """End a process with all that it has started."""
+    with contextlib.suppress(psutil.Error):
+        first = psutil.Process(number)
+        for process in [*first.children(recursive=True), first]:
+            process.kill()
+
+
 def _import(pages: Sequence[Page]) -> None:
     """Import what the cells of pages and the package import; not the package, which may change."""
     files = (pages[0].root / "src" / "optdl").rglob("*.py")
     sources = [cell.source for page in pages for cell in page.cells]
     sources += [file.read_text("utf-8") for file in files]
-    names = {name for source in sources for name in IMPORT.findall(source)}
-    for name in sorted(names):
+    for name in sorted({name for source in sources for name in IMPORT.findall(source)}):
         # the backend for figures looks for IPython's shell when it is imported
         if not name.startswith(("optdl", "matplotlib_inline", ".")):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     Shell.make()
-    _draw(pages[0].root)
-    # what is there by now is shared, and nobody need look through it again
-    gc.collect()
-    gc.freeze()
-
-
-def _draw(root: Path) -> None:
-    """Draw a figure as pages do, so that they share its fonts, and the grammar of formulas."""
-    sys.path.insert(0, str(root / "src"))
+    # draw a figure as pages do, so that they share its fonts, and the grammar of formulas
+    sys.path.insert(0, str(pages[0].root / "src"))
     with contextlib.suppress(Exception):  # a page tells it with its cell
         importlib.import_module(BACKEND)
         from matplotlib import rc_context
@@ -154,9 +146,12 @@ def _draw(root: Path) -> None:
             figure.subplots().loglog([1e-12, 1e12], [1e-12, 1e12])
             figure.savefig(io.BytesIO(), format="svg", bbox_inches="tight")
     del sys.path[0]
+    # what is there by now is shared, and nobody need look through it again
+    gc.collect()
+    gc.freeze()
 
 
-def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
+def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> None:
     """Execute pages; print twice a second how many are done, which run, and what failed."""
     together: dict[Any, Places] = {}
     for place, page in enumerate(pages):
@@ -170,12 +165,12 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[floa
     while waiting or running:
         while waiting and len(running) < cores():
             places = waiting.pop(0)
-            work = _Work(store, folder, limits, failed, CONTEXT.RawArray("i", [min(places), 0, 0]))
+            work = _Work(store, folder, limit, failed, CONTEXT.RawArray("i", [min(places), 0, 0]))
             process = work.start(places)
             running[process.sentinel] = work, places, process
         for sentinel in connection.wait(list(running), POLL_SECONDS):
             work, places, process = running.pop(sentinel)
-            failures += work.join(process)
+            work.join(process)
             ended += len(places)
         while not failed.empty():
             failures.append(failed.get())
@@ -185,14 +180,7 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[floa
         try:
             print(json.dumps([done, " · ".join(now), failures]), flush=True)
         except OSError:  # whoever asked for the pages is gone
-            for process in psutil.Process().children(recursive=True):
-                process.kill()
-            os._exit(1)
-
-
-CONTEXT: Any = get_context("fork" if FORKS else "spawn")
-Places = dict[int, Page]
-"""Pages by their places among all that are executed."""
+            _end(os.getpid())
 
 
 @dataclass
@@ -204,7 +192,7 @@ class _Work:
 
     store: Store
     folder: Path
-    limits: tuple[float, float]
+    limit: float
     failed: Any
     """Where it is put what failed: place, cell, error, remedy and log."""
     state: Any
@@ -216,21 +204,25 @@ class _Work:
         process.start()
         return process
 
-    def join(self, process: Any) -> list[Any]:
-        """Wait for a process; return what ended it before its time, if anything did."""
+    def join(self, process: Any) -> None:
+        """Wait for a process, and tell what ended it before its time, if anything did."""
         process.join()
         if not process.exitcode:
-            return []
+            return
         log = (self.folder / f"{process.pid}.log").read_text("utf-8", "replace")
-        return [[*self.state[:2], *_failure(log, process.exitcode, self.limits)]]
+        error = f"its process ended with status {process.exitcode}"
+        remedy = "look for a crash of compiled code, or for too little memory"
+        if "Timeout (" in log:
+            error = f"the cell had not ended after {self.limit / 60:g} minutes"
+            remedy = "look for a loop that does not end, or for what the cell waits for; a long "
+            remedy += "computation becomes a recorded run in experiments/"
+        self.failed.put([*self.state[:2], error, remedy, log])
 
     def run(self, places: Places, result: Execution | None = None, reads: Any = None) -> None:
         """Execute the cells of pages in this process, and keep what they show."""
         with (self.folder / f"{os.getpid()}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-            if sys.platform != "win32":
-                faulthandler.register(signal.SIGPROF, log, chain=True)
             if result is None:
                 result, reads = Execution(outputs=[]), _prepare(next(iter(places.values())))
             try:
@@ -255,8 +247,7 @@ class _Work:
                     self.state[2] += 1
             *forks, places = sorted(going.values(), key=len) or [{}]
             for fork in forks:
-                for failure in self.join(self.start(fork, result, reads)):
-                    self.failed.put(failure)
+                self.join(self.start(fork, result, reads))
             if places:
                 self.state[:2] = next(iter(places)), number
                 self.cell(list(places.values()), result, log)
@@ -269,9 +260,7 @@ class _Work:
             if matplotlib := sys.modules.get("matplotlib"):
                 matplotlib.use("agg")
         before = sum(os.times()[:4])
-        if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_PROF, self.limits[0])
-        faulthandler.dump_traceback_later(self.limits[1], exit=True, file=log)
+        faulthandler.dump_traceback_later(self.limit, exit=True, file=log)
         _run_cell(shell, pages[0].cells[number].source)
         for name in dict.fromkeys(name for page in pages for name in page.numbers[number]):
             _print_number(shell, name, result.numbers)
@@ -281,7 +270,7 @@ class _Work:
 
 
 def _prepare(page: Page) -> set[str]:
-    """Make this process ready for the cells of a page; return the set of what they will read."""
+    """Make this process ready for a page; return the set of what below its root will be read."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "optdl"]:
         del sys.modules[name]  # the page may be one of another repository
     sys.path.insert(0, str(page.root / "src"))
@@ -294,21 +283,16 @@ def _prepare(page: Page) -> set[str]:
     if any("matplotlib" in cell.source for cell in page.cells):
         # if a cell is the first to load it, Matplotlib draws the figures of that cell twice
         importlib.import_module(BACKEND)
-    return _note_reads(page.root)
+    below, reads = os.path.join(os.path.realpath(page.root), ""), set[str]()  # noqa: PTH118
 
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in READING and isinstance(arguments[0], str | os.PathLike):
+            path = os.path.realpath(arguments[0])
+            if path.startswith(below):
+                reads.add(path)
 
-def _failure(log: str, status: int, limits: tuple[float, float]) -> tuple[str, str, str]:
-    """Return why a process ended, what to do about it, and the log."""
-    if status == -getattr(signal, "SIGPROF", 0):
-        error = f"the cell computed for more than {limits[0]:g} s of processor time"
-        remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
-    elif "Timeout (" in log:
-        error = f"the cell had not ended after {limits[1] / 60:g} minutes"
-        remedy = "look for what it waits for: the cell hangs"
-    else:
-        error = f"its process ended with status {status}"
-        remedy = "look for a crash of compiled code, or for too little memory"
-    return error, remedy, log
+    sys.addaudithook(note)
+    return reads
 
 
 def _run_cell(shell: Shell, source: str) -> None:
@@ -339,35 +323,18 @@ def _print_number(shell: Shell, name: str, numbers: dict[str, str]) -> None:
     raise CellFailed(message, "correct the expression, or the cell above it", message)
 
 
-def _note_reads(root: Path) -> set[str]:
-    """Begin to gather which files and folders below ``root`` this process reads."""
-    below = os.path.join(os.path.realpath(root), "")  # noqa: PTH118
-    reads: set[str] = set()
-
-    def note(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in READING and isinstance(arguments[0], str | os.PathLike):
-            path = os.path.realpath(arguments[0])
-            if path.startswith(below):
-                reads.add(path)
-
-    sys.addaudithook(note)
-    return reads
-
-
 def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
     """Return the checksums of what a page read, and of the modules of ``optdl`` that it ran."""
-    modules = [sys.modules[name] for name in sys.modules if name.partition(".")[0] == "optdl"]
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "optdl"]
     files = {os.path.realpath(getattr(module, "__file__", None) or root) for module in modules}
-    read = [Path(name) for name in sorted(reads | files) if Path(name).is_relative_to(root)]
-    paths = {path.relative_to(root): path for path in read}
-    return {
-        name.as_posix(): checksum(path)
-        for name, path in paths.items()
-        if path.exists()
-        and not UNCOUNTED & {*name.parts}
+    found = {}
+    for path in map(Path, sorted(reads | files)):
+        name = path.relative_to(root) if path.is_relative_to(root) else None
         # to import a module lists its folder
-        and not (path.is_dir() and name.parts[:1] in ((), ("src",)))
-    }
+        imports = path.is_dir() and name is not None and name.parts[:1] in ((), ("src",))
+        if name and path.exists() and not imports and not UNCOUNTED & {*name.parts}:
+            found[name.as_posix()] = checksum(path)
+    return found
 
 
 if __name__ == "__main__":
