@@ -20,15 +20,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
-import nbformat
-from nbformat import NotebookNode
 from rich.table import Table
 
 from gradebox.workers.syntax import python_of
 from tools.layout import ROOT
 from tools.progress import Stages
 from tools.site.inpage.library.page_text import stated, statements
-from tools.site.pages import Execution, Page, Store, find
+from tools.site.pages import Cell, Execution, Page, Store, find
 from tools.terminal import ToolError, argument, command, console
 
 KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
@@ -65,11 +63,6 @@ def knobs(page: Page) -> Iterator[tuple[int, re.Match[str], list[str]]]:
                 raise ToolError(f"{page.place(number)}, {knob[0]}: no knob", remedy) from None
 
 
-def is_verdict(cell: NotebookNode) -> bool:
-    """Tell whether a cell asserts what the text says."""
-    return TAG in cell.metadata.get("tags", [])
-
-
 @cache
 def loaded(source: str) -> frozenset[str]:
     """Return the names that a cell uses."""
@@ -103,31 +96,25 @@ def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
     What comes before the changed cell is that of the page, which runs it for all. After it, cells
     with a figure are left out unless a later one needs what they bind.
     """
-    last = max(number for number, cell in enumerate(page.cells) if is_verdict(cell))
-    kept: dict[int, str] = {}
+    last = max(number for number, cell in enumerate(page.cells) if TAG in cell.tags)
+    kept: list[Cell] = []
     needed: set[str] = set()
-    for number in range(last, changed - 1, -1):
+    for number in range(last, -1, -1):
         cell = page.cells[number]
         text = source if number == changed else cell.source
-        if is_verdict(cell):
+        if TAG in cell.tags and number >= changed:
             text = ast.unparse(stated(text))
-        if "mystnb" in cell.metadata and not bound(text) & needed:
-            continue
-        needed |= loaded(text)
-        kept[number] = text
-    if changed not in kept:
-        return None  # the knob of a figure is for the reader alone
-    sources = {number: page.cells[number].source for number in range(changed)}
-    sources |= dict(sorted(kept.items()))
-    cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources.values()]
-    lines = [page.line(number) - 1 for number in sources]
-    notebook = {"metadata": {"source_map": lines}, "cells": cells}
-    return replace(page, notebook=nbformat.from_dict(notebook), setting=setting)  # type: ignore[no-untyped-call]
+        if number < changed or "mystnb" not in cell.metadata or bound(text) & needed:
+            needed |= loaded(text)
+            kept.insert(0, Cell(text, line=cell.line))
+        elif number == changed:
+            return None  # the knob of a figure is for the reader alone
+    return replace(page, cells=kept, setting=setting) if changed <= last else None
 
 
 def variants(page: Page) -> list[Page]:
     """Return the page once for each value that its knobs list; none if it has no verdict."""
-    if not any(map(is_verdict, page.cells)):
+    if not any(TAG in cell.tags for cell in page.cells):
         return []
     try:
         trees = [ast.parse(python_of(cell.source)) for cell in page.cells]
@@ -135,7 +122,7 @@ def variants(page: Page) -> list[Page]:
         return []  # the execution of the page names the cell
     for number, tree in enumerate(trees):
         said = [node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-        if is_verdict(page.cells[number]) and (not said or None in said):
+        if TAG in page.cells[number].tags and (not said or None in said):
             problem = f"{page.place(number)}: a verdict asserts statements, each with its sentence"
             raise ToolError(problem, 'write assert VALUE > 0, "the words of the page"')
     result = []

@@ -262,7 +262,7 @@ class _Work:
         before = sum(os.times()[:4])
         faulthandler.dump_traceback_later(self.limit, exit=True, file=log)
         _run_cell(shell, pages[0].cells[number].source)
-        for name in dict.fromkeys(name for page in pages for name in page.numbers[number]):
+        for name in dict.fromkeys(name for page in pages for name in page.cells[number].numbers):
             _print_number(shell, name, result.numbers)
         faulthandler.cancel_dump_traceback_later()  # its thread would be missing in a fork
         result.outputs.append(shell.outputs.items)

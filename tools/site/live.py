@@ -81,16 +81,15 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
     left = left_out(page)
     if sum(left) > len(left) / 2:
         return {}
-    indices = [k for k, cell in enumerate(page.notebook.cells) if cell.cell_type == "code"]
     cells = [
         {
-            "id": f"code-{index}",
+            "id": f"code-{cell.place}",
             "source": cell.source,
-            "numbers": numbers,
-            "verdict": vary.is_verdict(cell),
+            "numbers": cell.numbers,
+            "verdict": vary.TAG in cell.tags,
             "out": out,
         }
-        for index, cell, numbers, out in zip(indices, page.cells, page.numbers, left, strict=True)
+        for cell, out in zip(page.cells, left, strict=True)
     ]
     knobs = [
         {"cell": number, "name": knob[1], "values": sorted([knob[2], *values], key=_order)}
@@ -102,7 +101,7 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
     places = {name: f"/page/{name}" for name in files}
     if "src/optdl/data.py" in read:
         places[DIGITS] = f"/course/sklearn/datasets/data/{DIGITS}"
-    tags = {tag for cell in page.cells for tag in cell.metadata.get("tags", ())}
+    tags = {tag for cell in page.cells for tag in cell.tags}
     notes = [note for tag, note in NOTES.items() if tag in tags]
     return {"cells": cells, "knobs": knobs, "files": places, "notes": notes}
 
