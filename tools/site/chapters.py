@@ -1,7 +1,6 @@
 """The chapters as notebooks that run in JupyterLab, without what only the site understands.
 
-Run as ``python -m tools.site.chapters``: it writes them into the folder ``notebooks``, from which
-Colab and Binder open them. The site offers the same files for download.
+The site offers them for download, and Colab and Binder open them from the folder ``notebooks``.
 """
 
 import json
@@ -22,10 +21,10 @@ from pybtex.style.formatting.plain import Style
 from sphinx.pycode import ModuleAnalyzer
 
 from tools import notebooks
-from tools.fingerprints import digest, write_if_changed
-from tools.layout import ROOT, configuration, contents, files_below
-from tools.site.pages import Page, Store, find
-from tools.terminal import ToolError, command, console
+from tools.fingerprints import write_if_changed
+from tools.layout import configuration, contents, files_below
+from tools.site.pages import Page, Store
+from tools.terminal import ToolError
 
 FOLDER = "notebooks"
 """Where the notebooks lie in the repository once Colab and Binder are switched on."""
@@ -227,8 +226,8 @@ def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -
     return notebooks.node(new_notebook(cells=cells, metadata=notebooks.METADATA))  # type: ignore[no-untyped-call]
 
 
-def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
-    """Write the notebook of each page; return the files."""
+def write(pages: Sequence[Page], folder: Path, root: Path) -> None:
+    """Write the notebook of each page."""
     book, store, paths = Book(root), Store(root), []
     for page in pages:
         stored = store.load(page)
@@ -238,20 +237,6 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
         write_if_changed(paths[-1], notebooks.to_bytes(result))
     for left in {*folder.glob("chapter-*.ipynb")}.difference(paths):
         left.unlink()  # its page is no longer in the contents
-    return paths
-
-
-def compare_public(built: Sequence[Path], root: Path) -> None:
-    """Raise if Colab and Binder would open other notebooks than those of the site."""
-    public = {f"{FOLDER}/{file.name}": file.read_bytes() for file in built}
-    stale = [name for name, text in public.items() if digest([root / name]) != digest([text])]
-    if stale and Book(root).repository:
-        more = [f"and {len(stale) - 6} more"] if len(stale) > 6 else []
-        raise ToolError(
-            "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
-            f"that are not those of the site: {', '.join([*stale[:6], *more])}",
-            "run python -m tools.site.chapters, commit the folder notebooks and push it",
-        )
 
 
 def write_scripts(site: Path) -> None:
@@ -260,10 +245,3 @@ def write_scripts(site: Path) -> None:
         arguments = json.dumps([path.name, path.read_text(encoding="utf-8")])[1:-1]
         script = path.with_name(f"{path.name}.js")
         script.write_text(f"saveNotebook({arguments});\n", encoding="utf-8")
-
-
-@command()
-def main() -> None:
-    """Write the notebooks."""
-    paths = write(find(ROOT), ROOT / FOLDER, ROOT)
-    console.print(f"{len(paths)} notebooks are in {ROOT / FOLDER}")

@@ -50,7 +50,11 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "",
 }
-IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
+PRELOADED = (
+    *("PIL", "jaxtyping", "matplotlib.pyplot", "pooch", "scipy.optimize", "scipy.sparse.linalg"),
+    *("torch._dynamo", "torch.func", "tqdm.auto"),
+)
+"""What cells and the package import that takes long; not the package, which may change."""
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
 
@@ -120,21 +124,15 @@ def _end(number: int) -> None:
             process.kill()
 
 
-def _import(pages: Sequence[Page]) -> None:
-    """Import what the cells of pages and the package import; not the package, which may change."""
-    files = (pages[0].root / "src" / "optdl").rglob("*.py")
-    sources = [cell.source for page in pages for cell in page.cells]
-    sources += [file.read_text("utf-8") for file in files]
-    for name in sorted({name for source in sources for name in IMPORT.findall(source)}):
-        # the backend for figures looks for IPython's shell when it is imported
-        if not name.startswith(("optdl", "matplotlib_inline", ".")):
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+def _preload(root: Path) -> None:
+    """Import what pages will share, and draw a figure: its fonts, and the grammar of formulas."""
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     Shell.make()
-    # draw a figure as pages do, so that they share its fonts, and the grammar of formulas
-    sys.path.insert(0, str(pages[0].root / "src"))
+    sys.path.insert(0, str(root / "src"))
     with contextlib.suppress(Exception):  # a page tells it with its cell
-        importlib.import_module(BACKEND)
+        importlib.import_module(BACKEND)  # looks for IPython's shell when it is imported
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
@@ -158,7 +156,7 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> N
         together.setdefault(page.path if FORKS else place, {})[place] = page
     if FORKS and len(together) > cores():
         with contextlib.redirect_stdout(sys.stderr):
-            _import(pages)
+            _preload(pages[0].root)
     failed, failures = CONTEXT.SimpleQueue(), []
     waiting, ended = list(together.values()), 0
     running: dict[Any, tuple[_Work, Places, Any]] = {}

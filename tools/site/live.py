@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools import vary
+from tools.site import vary
 from tools.site.pages import Execution, Page
 
 MISSING = {"torch", "sklearn", "PIL", "tqdm"}

@@ -109,29 +109,30 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
     kept, script = cache / "parts.json", cache / "editor.js"
     parts = read_json(kept)
     there = {file.name: file.stat().st_size for file in cache.glob("*.gz")}
+
+    def pack(name: str, part: bytes, kind: str = "application/octet-stream") -> None:
+        """Compress a part into a file whose name tells its content, and note what a page reads."""
+        # at level 9 it would take three times as long, for one byte in a hundred
+        content = gzip.compress(part, 6, mtime=0)
+        file = f"{name}-{digest([content])[:12]}.gz"
+        (cache / file).write_bytes(content)
+        parts[name] = {"file": file, "bytes": len(content), "type": kind}
+
     if not parts or any(there.get(part["file"]) != part["bytes"] for part in parts.values()):
         shutil.rmtree(store, ignore_errors=True)
         cache.mkdir(parents=True)
-        makers = {"python": wasi.interpreter, "library": library, "plots": plots}
-        parts = {name: _pack(cache, name, maker(folder)) for name, maker in makers.items()}
+        parts = {}
+        pack("python", wasi.interpreter(folder), "application/wasm")
+        pack("library", library(folder))
+        pack("plots", plots(folder))
     if not script.is_file() and (problem := editor(script)):  # next time there may be a network
         print(f"The exercises have a plain text field for an editor: {problem}")
     # the course's modules change more often than the rest
     for old in cache.glob("course-*.gz"):
         old.unlink()
-    parts["course"] = _pack(cache, "course", course(root))
+    pack("course", course(root), "application/json")
     kept.write_text(json.dumps(parts), encoding="utf-8")
     return cache
-
-
-def _pack(folder: Path, name: str, part: bytes) -> dict[str, str | int]:
-    """Compress a part into a file whose name tells its content; return what a page reads of it."""
-    # at level 9 it would take three times as long, for one byte in a hundred
-    content = gzip.compress(part, 6, mtime=0)
-    kind = {"python": "application/wasm", "course": "application/json"}.get(name)
-    file = f"{name}-{digest([content])[:12]}.gz"
-    (folder / file).write_bytes(content)
-    return {"file": file, "bytes": len(content), "type": kind or "application/octet-stream"}
 
 
 def install(site: Path, parts: Path | None, root: Path = ROOT) -> bool:

@@ -1,4 +1,4 @@
-"""What would change a page's conclusions? ``python -m tools.vary conditioning/curvature``.
+"""What would change a page's conclusions: its knobs, and what it states at each of their values.
 
 A *knob* is an assignment in a code cell with other values to try, as a comment: words, numbers, or
 a range of whole numbers. A *verdict* is a cell with the tag ``verdict``, which asserts what the
@@ -20,14 +20,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from rich.table import Table
-
 from gradebox.workers.syntax import python_of
-from tools.layout import ROOT
-from tools.progress import Stages
 from tools.site.inpage.library.page_text import stated, statements
-from tools.site.pages import Cell, Execution, Page, Store, find
-from tools.terminal import ToolError, argument, command, console
+from tools.site.pages import Cell, Execution, Page
+from tools.terminal import ToolError
 
 KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
 """A knob: its name, the value that is printed, the others."""
@@ -154,29 +150,3 @@ def overturned(executions: Iterable[tuple[Page, Execution]]) -> list[str]:
             place = f"{page.path.relative_to(page.root).as_posix()}:{line}"
             found.append(f"{place}: with {page.setting}, it is not so: {sentence}")
     return found
-
-
-@command(argument("page", help="its path in book, such as conditioning/curvature"))
-def main(page: str) -> int:
-    """Print which statements of a page hold for which values; exit with 1 if one does not."""
-    from tools.site import execution
-
-    path = ROOT / "book" / f"{page.removeprefix('book/').removesuffix('.md')}.md"
-    found = next((other for other in find(ROOT) if other.path == path), None)
-    if not found or not (pages := variants(found)):
-        raise ToolError(f"{path} has no code cell with the tag {TAG}", "see the head of --help")
-    store = Store(ROOT)
-    with Stages() as stages:
-        missing = [page for page in (found, *pages) if store.load(page) is None]
-        failed = execution.execute(missing, store, stages.add("Variations"))
-    if failed:
-        raise failed[0]
-    rows = {page.setting: verdicts(kept) for page in pages if (kept := store.load(page))}
-    sentences = list(dict.fromkeys(sentence for row in rows.values() for sentence in row))
-    table = Table("with", *map(str, range(1, len(sentences) + 1)))
-    for setting, row in rows.items():
-        table.add_row(setting, *("holds" if row.get(s, True) else "NOT SO" for s in sentences))
-    console.print(table)
-    for number, sentence in enumerate(sentences, 1):
-        console.print(f"{number}. {sentence}")
-    return int(not all(all(row.values()) for row in rows.values()))
