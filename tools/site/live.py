@@ -67,8 +67,8 @@ def left_out(page: Page) -> list[bool]:
     result = []
     for cell in page.cells:
         needs = any(_lacks(name, page.root) for name in named(cell.source))
-        result.append(needs or bool(vary.loaded(cell.source) & lost))
-        bound = vary.bound(cell.source)
+        used, bound = vary.names(cell.source)
+        result.append(needs or bool(used & lost))
         lost = lost | bound if result[-1] else lost - bound
     return result
 

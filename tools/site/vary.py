@@ -16,6 +16,7 @@ value that is listed.
 
 import ast
 import re
+import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -60,30 +61,21 @@ def knobs(page: Page) -> Iterator[tuple[int, re.Match[str], list[str]]]:
 
 
 @cache
-def loaded(source: str) -> frozenset[str]:
-    """Return the names that a cell uses."""
-    tree = ast.parse(python_of(source))
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+def names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    r"""Return the names that a cell uses, and those that it binds.
 
-
-@cache
-def bound(source: str) -> frozenset[str]:
-    r"""Return the names that a cell binds, by an assignment, an import or a definition.
-
-    >>> sorted(bound("import numpy as np, os.path\ndef f(): x = 1"))
-    ['f', 'np', 'os', 'x']
+    >>> used, bound = names("import numpy as np, os.path\ndef f(): x = 1; return x + y")
+    >>> sorted(used), sorted(bound)
+    (['y'], ['f', 'np', 'os'])
     """
-    result = set[str]()
-    for node in ast.walk(ast.parse(python_of(source))):
-        match node:
-            case ast.Name(id, ast.Store()):
-                result.add(id)
-            case ast.alias(name, alias):
-                result.add(alias or name.partition(".")[0])
-            case ast.FunctionDef(name) | ast.ClassDef(name):
-                result.add(name)
-    return frozenset(result)
+    scopes = [symtable.symtable(python_of(source), "cell", "exec")]
+    for scope in scopes:  # which grows
+        scopes += scope.get_children()
+    top = scopes[0].get_symbols()
+    used = [name for name in top if name.is_referenced()]
+    used += [name for scope in scopes[1:] for name in scope.get_symbols() if name.is_global()]
+    bound = [name for name in top if name.is_assigned() or name.is_imported()]
+    return frozenset(n.get_name() for n in used), frozenset(n.get_name() for n in bound)
 
 
 def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
@@ -100,8 +92,9 @@ def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
         text = source if number == changed else cell.source
         if TAG in cell.tags and number >= changed:
             text = ast.unparse(stated(text))
-        if number < changed or "mystnb" not in cell.metadata or bound(text) & needed:
-            needed |= loaded(text)
+        used, bound = names(text)
+        if number < changed or "mystnb" not in cell.metadata or bound & needed:
+            needed |= used
             kept.insert(0, Cell(text, line=cell.line))
         elif number == changed:
             return None  # the knob of a figure is for the reader alone
