@@ -31,7 +31,7 @@ from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
 from tools.progress import OnProgress
 from tools.site.inpage.library.page_text import typeset
-from tools.site.pages import Execution, Page, Store, checksum
+from tools.site.pages import Cell, Execution, Page, Store, checksum
 from tools.terminal import ToolError
 
 CELL_SECONDS = 1200.0
@@ -57,9 +57,6 @@ PRELOADED = (
 """What cells and the package import that takes long; not the package, which may change."""
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
-
-Places = dict[int, Page]
-"""Pages by their places among all that are executed."""
 
 
 class PageFailed(ToolError):
@@ -151,19 +148,20 @@ def _preload(root: Path) -> None:
 
 def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> None:
     """Execute pages; print twice a second how many are done, which run, and what failed."""
-    together: dict[Any, Places] = {}
+    together: dict[Any, list[int]] = {}
     for place, page in enumerate(pages):
-        together.setdefault(page.path if FORKS else place, {})[place] = page
+        together.setdefault(page.path if FORKS else place, []).append(place)
     if FORKS and len(together) > cores():
         with contextlib.redirect_stdout(sys.stderr):
             _preload(pages[0].root)
     failed, failures = CONTEXT.SimpleQueue(), []
     waiting, ended = list(together.values()), 0
-    running: dict[Any, tuple[_Work, Places, Any]] = {}
+    running: dict[Any, tuple[_Work, list[int], Any]] = {}
     while waiting or running:
         while waiting and len(running) < cores():
-            places = waiting.pop(0)
-            work = _Work(store, folder, limit, failed, CONTEXT.RawArray("i", [min(places), 0, 0]))
+            places, state = waiting.pop(0), CONTEXT.RawArray("i", 3)
+            state[0] = places[0]
+            work = _Work(pages, store, folder, limit, failed, state)
             process = work.start(places)
             running[process.sentinel] = work, places, process
         for sentinel in connection.wait(list(running), POLL_SECONDS):
@@ -183,11 +181,12 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> N
 
 @dataclass
 class _Work:
-    """A page and its variations, in one process until they differ, and then in forks of it.
+    """A page and its variations: each is a fork of the page's process from where they differ.
 
-    A process waits for each of its forks, so as many pages run as there are processors.
+    That process waits for each of its forks, so as many pages run as there are processors.
     """
 
+    pages: Sequence[Page]
     store: Store
     folder: Path
     limit: float
@@ -196,7 +195,7 @@ class _Work:
     state: Any
     """The place of the page that runs, its cell, and how many pages have ended."""
 
-    def start(self, places: Places, *shared: Any) -> Any:
+    def start(self, places: list[int], *shared: Any) -> Any:
         """Start a process, which goes on with what the pages have shown if it is a fork."""
         process = CONTEXT.Process(target=self.run, args=(places, *shared))
         process.start()
@@ -216,55 +215,52 @@ class _Work:
             remedy += "computation becomes a recorded run in experiments/"
         self.failed.put([*self.state[:2], error, remedy, log])
 
-    def run(self, places: Places, result: Execution | None = None, reads: Any = None) -> None:
-        """Execute the cells of pages in this process, and keep what they show."""
+    def run(self, places: list[int], result: Execution | None = None, reads: Any = None) -> None:
+        """Execute the cells of the first page in this process, and keep what they show."""
+        page, *others = (self.pages[place] for place in places)
         with (self.folder / f"{os.getpid()}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
             if result is None:
-                result, reads = Execution(outputs=[]), _prepare(next(iter(places.values())))
+                result, reads = Execution(outputs=[]), _prepare(page)
+            if page.setting:
+                os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
+                if matplotlib := sys.modules.get("matplotlib"):
+                    matplotlib.use("agg")
+            forks = {
+                place: _shared(page, other) for place, other in zip(places[1:], others, strict=True)
+            }
             try:
-                self.go_on(places, result, reads, log)
+                for number in range(len(result.outputs), len(page.cells)):
+                    for place in (place for place, first in forks.items() if first == number):
+                        self.join(self.start([place], result, reads))
+                    self.state[:2] = places[0], number
+                    self.cell(page.cells[number], result, log)
+                data = _checksums(page.root.resolve(), reads)
+                self.store.save(page, replace(result, data=data))
+                self.state[2] += 1
             except CellFailed as error:
                 # what pages share has failed for all of them, and is told of the first
                 self.failed.put([*self.state[:2], *error.args])
             finally:
                 sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
-    def go_on(self, places: Places, result: Execution, reads: set[str], log: Any) -> None:
-        """Run the cells that pages have in common, and fork where they differ."""
-        while places:
-            number = len(result.outputs)
-            going: dict[str, Places] = {}
-            for place, page in places.items():
-                if number < len(page.cells):
-                    going.setdefault(page.cells[number].source, {})[place] = page
-                else:
-                    data = _checksums(page.root.resolve(), reads)
-                    self.store.save(page, replace(result, data=data))
-                    self.state[2] += 1
-            *forks, places = sorted(going.values(), key=len) or [{}]
-            for fork in forks:
-                self.join(self.start(fork, result, reads))
-            if places:
-                self.state[:2] = next(iter(places)), number
-                self.cell(list(places.values()), result, log)
-
-    def cell(self, pages: Sequence[Page], result: Execution, log: Any) -> None:
-        """Run the next cell of pages within the limits."""
-        number, shell = len(result.outputs), Shell.instance()
-        if all(page.setting for page in pages):
-            os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
-            if matplotlib := sys.modules.get("matplotlib"):
-                matplotlib.use("agg")
-        before = sum(os.times()[:4])
+    def cell(self, cell: Cell, result: Execution, log: Any) -> None:
+        """Run the next cell within the limit, and compute the numbers after it."""
+        shell, before = Shell.instance(), sum(os.times()[:4])
         faulthandler.dump_traceback_later(self.limit, exit=True, file=log)
-        _run_cell(shell, pages[0].cells[number].source)
-        for name in dict.fromkeys(name for page in pages for name in page.cells[number].numbers):
+        _run_cell(shell, cell.source)
+        for name in dict.fromkeys(cell.numbers):
             _print_number(shell, name, result.numbers)
         faulthandler.cancel_dump_traceback_later()  # its thread would be missing in a fork
         result.outputs.append(shell.outputs.items)
         result.seconds.append(round(sum(os.times()[:4]) - before, 2))
+
+
+def _shared(page: Page, other: Page) -> int:
+    """Return how many cells two pages have in common, from the first on."""
+    pairs = zip(page.cells, other.cells, strict=False)
+    return next(n for n, (a, b) in enumerate(pairs) if a.source != b.source)
 
 
 def _prepare(page: Page) -> set[str]:
