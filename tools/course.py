@@ -57,16 +57,19 @@ def _trusted(course: Course, topics: Sequence[str], members: set[str]) -> bool:
 def _build(
     course: Course, topics: Sequence[str], steps: Steps, with_site: bool
 ) -> tuple[grade.Summary, Path | None]:
-    """Release the assignments, grade the class and build the site."""
+    """Release the assignments, build the site with them, and grade the class."""
     summary, pages = grade.Summary(), None
 
     def on_page(page: Path) -> None:
         console.print(f"The first page can be opened: {page.as_uri()}", soft_wrap=True)
 
     with Stages() as shown:
-        releasing, entering, grading = map(shown.add, ("Release", "Class", "Grade"))
+        names = ("Release", *["Site"] * with_site, "Class", "Grade")
+        releasing, *site, entering, grading = map(shown.add, names)
         for topic in each(topics, releasing):
             steps.run(f"release of {topic}", release.update, course, [topic])
+        if with_site:
+            pages = steps.run("site", book.build, course.root, *site, on_page)
         failed = {name for name, _ in steps.failures}
         topics = [topic for topic in topics if f"release of {topic}" not in failed]
         # two assignments and a lab show what grading looks like
@@ -85,8 +88,6 @@ def _build(
             graded = steps.run(f"grading of {topic}", grade.grade, course, topic, TIMEOUT, inner)
             summary.add(graded or grade.Summary())
         grading(len(topics), len(topics), "")
-        if with_site:
-            pages = steps.run("site", book.build, course.root, shown.add("Site"), on_page)
     return summary, pages
 
 

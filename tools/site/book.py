@@ -34,11 +34,7 @@ READ = (
 )
 """All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
 the pages of the API the docstrings."""
-EXTENSIONS = (
-    *("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml"),
-    *("tools/layout.py", "tools/terminal.py", "tools/classroom/answers.py"),
-    *("tools/site/coverage.py", "tools/site/sphinx_build.py"),
-)
+EXTENSIONS = ("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml", "tools")
 """What every page depends on, whatever its own text is: when one of these changes, and after a
 failure, Sphinx reads all pages anew."""
 MADE = ("html", ".doctrees")
@@ -169,13 +165,7 @@ def _execute(found: list[Any], output: Path, on_progress: OnProgress) -> dict[st
     every = [*found, *(other for page in found for other in vary.variants(page))]
     known = [store.load(page) for page in every]
     missing = [page for page, before in zip(every, known, strict=True) if before is None]
-    if failed := execution.execute(missing, store, on_progress):
-        first, *others = failed
-        lines = [first.remedy, f"The whole log: {store.log(first.page)}"]
-        names = ", ".join(failure.page.name for failure in others)
-        lines += [f"Also failed: {names}; see build/pages"] if others else []
-        lines.append("The other pages are kept: the next run executes only what failed.")
-        raise ToolError(first.problem, "\n".join(lines))
+    execution.execute(missing, store, on_progress)
     runs: dict[Path, list[tuple[Any, Any]]] = {}
     for page, before in zip(every, known, strict=True):
         stored = before or store.load(page)

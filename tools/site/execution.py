@@ -29,6 +29,7 @@ import psutil
 from gradebox.workers.pool import cores
 from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
+from tools.layout import ROOT
 from tools.progress import OnProgress
 from tools.site.inpage.library.page_text import typeset
 from tools.site.pages import Cell, Execution, Page, Store, checksum
@@ -41,7 +42,6 @@ POLL_SECONDS = 0.5
 FORKS = sys.platform == "linux"
 CONTEXT: Any = get_context("fork" if FORKS else "spawn")
 
-HERE = Path(__file__).resolve().parents[2]
 BACKEND = "matplotlib_inline.backend_inline"
 # what a page shows depends neither on the reader's own settings nor on the number of threads, and
 # a process that has used a GPU cannot go on in a fork
@@ -59,35 +59,23 @@ UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradeb
 READING = {"open", "os.listdir", "os.scandir"}
 
 
-class PageFailed(ToolError):
-    """A cell, counted from 0, raised, hung, or ended its process; the log has all that is known."""
-
-    def __init__(self, page: Page, cell: int, error: str, remedy: str, log: str) -> None:
-        self.page, self.error, self.log = page, error, log
-        source = page.cells[cell].source.strip().splitlines()
-        beyond = [line for line in source if not line.startswith(("import ", "from "))]
-        self.code = (beyond or source)[0]
-        where = page.place(cell) + (f", with {page.setting}" if page.setting else "")
-        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}", remedy)
-
-
 class CellFailed(Exception):
     """A cell, or a number in the text after it, raised: what, what to do about it, and the log."""
 
 
-def execute(pages: Sequence[Page], store: Store, on_progress: OnProgress) -> list[PageFailed]:
-    """Execute pages side by side and keep each as soon as it has ended; return what failed.
+def execute(pages: Sequence[Page], store: Store, on_progress: OnProgress) -> None:
+    """Execute pages side by side and keep each as soon as it has ended; raise if some failed.
 
     An interruption ends the processes, and pages that had been executed stay kept.
     """
     if not pages:
-        return []
+        return
     failures: list[Any] = []
     with (
         tempfile.TemporaryDirectory(prefix="pages-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
             [sys.executable, "-m", "tools.site.execution"],
-            cwd=HERE,
+            cwd=ROOT,
             env=os.environ | SETTINGS | {"IPYTHONDIR": f"{folder}/ipython"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -107,10 +95,22 @@ def execute(pages: Sequence[Page], store: Store, on_progress: OnProgress) -> lis
         except BaseException:
             _end(server.pid)
             raise
-    failed = [PageFailed(pages[number], *rest) for number, *rest in failures]
-    for failure in failed:
-        write_if_changed(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
-    return failed
+    problems = []
+    for place, cell, error, remedy, log in failures:
+        page = pages[place]
+        source = page.cells[cell].source.strip().splitlines()
+        beyond = [line for line in source if not line.startswith(("import ", "from "))]
+        where = page.place(cell) + (f", with {page.setting}" if page.setting else "")
+        problems.append(f"{where}, cell {cell + 1}: {(beyond or source)[0][:100]}\n{error}")
+        text = f"{problems[-1]}\nTo fix: {remedy}\n\n{log}\n"
+        write_if_changed(store.log(page), text.encode())
+    if failures:
+        first, *others = [pages[place] for place, *_ in failures]
+        lines = [failures[0][3], f"The whole log: {store.log(first)}"]
+        if others:
+            lines.append(f"Also failed: {', '.join(page.name for page in others)}; see build/pages")
+        lines.append("The other pages are kept: the next run executes only what failed.")
+        raise ToolError(problems[0], "\n".join(lines))
 
 
 def _end(number: int) -> None:

@@ -107,6 +107,8 @@ def find(root: Path) -> list[Page]:
             )
         except myst.MystMetadataParsingError as error:  # which has the line
             raise ToolError(f"{path}: {error}", "correct its options") from None
+        if not any(cell.cell_type == "code" for cell in notebook.cells):
+            continue
         cells: list[Cell] = []
         lines = notebook.metadata.source_map
         for place, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True)):
@@ -119,8 +121,7 @@ def find(root: Path) -> list[Page]:
                 raise ToolError(problem, "move it behind the cell that computes it")
             if asked:
                 cells[-1].numbers.extend(dict.fromkeys(asked))
-        if cells:
-            pages.append(Page(root, path, cells, notebook))
+        pages.append(Page(root, path, cells, notebook))
     return pages
 
 
