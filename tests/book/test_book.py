@@ -175,13 +175,13 @@ def test_failure_names_its_cell_and_spares_other_pages(toy: Toy) -> None:
     failed = toy.execute()
     assert {name: (place, error[:47]) for name, (place, error, _) in failed.items()} == {
         "raises": ("book/raises.md:14, cell 2: a = 3", "ValueError: of this"),
-        "ends": ("book/ends.md:8, cell 1: os._exit(3)", "its process ended with status 3"),
+        "ends": ("book/ends.md:9, cell 1: os._exit(3)", "its process ended with status 3"),
         "twice": (
             "book/twice.md:14, cell 2: x = 2",
             "{number}`x` is 1 in one place of the page and 2",
         ),
         "unknown": (
-            "book/unknown.md:8, cell 1: x = 1",
+            "book/unknown.md:9, cell 1: x = 1",
             "{number}`y`: NameError: name 'y' is not defined",
         ),
     }

@@ -88,7 +88,7 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
         details["open"] = ""
     # in the outline a formula has letters only; on paper the letters are what is read
     for formula in article.select(":is(h1, h2, h3, h4, h5, h6) mjx-container"):
-        formula.replace_with(formula.find("math").get_text())
+        formula.replace_with(*(part.get_text() for part in formula.select("math")))
     for hidden in article.select("mjx-container [aria-hidden]"):
         del hidden["aria-hidden"]
     for tag in article.select("[id]"):

