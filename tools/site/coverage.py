@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from tools.layout import ROOT, contents
+from tools.layout import contents
 from tools.terminal import ToolError
 
 LABEL = re.compile(r"\(([A-Z]\w*-\d+)\)=")
@@ -28,8 +28,6 @@ FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILIN
 SOURCE = re.compile(r"(?:^\s*|\(|\. )Source:\s*([^()\n]*?)\)?\.?\s*$", re.MULTILINE)
 """``(Source: L1-07).`` or ``Source: L1-07.`` at the end of a sentence, or a line of its own."""
 
-Kind = Literal["section", "code", "test", "exercise"]
-KINDS: tuple[Kind, ...] = ("section", "code", "test", "exercise")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FILES = {
     "section": ("book/{topic}", "put ({row})= before the heading of its section"),
@@ -38,6 +36,7 @@ FILES = {
     "exercise": ("solutions/{topic}/{notebook}.ipynb", 'call check("{row}", …) in a graded cell'),
 }
 """The file in which a hole is filled, and how."""
+KINDS = (*FILES,)
 
 
 class Evidence(NamedTuple):
@@ -47,7 +46,7 @@ class Evidence(NamedTuple):
     """
 
     id: str
-    kind: Kind
+    kind: str
     name: str
     file: str
     line: int = 0
@@ -77,11 +76,11 @@ class Row:
         return ", ".join(self.ids)
 
     @property
-    def missing(self) -> list[Kind]:
+    def missing(self) -> list[str]:
         """Return the kinds of place that the row needs and lacks."""
         return [kind for kind in KINDS[: 3 + self.exercise] if not self.of(kind)]
 
-    def of(self, kind: Kind) -> list[Evidence]:
+    def of(self, kind: str) -> list[Evidence]:
         """Return the places of one kind, each name once."""
         return list({item.name: item for item in self.evidence if item.kind == kind}.values())
 
@@ -94,18 +93,6 @@ class Chapter:
     title: str
     rows: list[Row]
     exists: bool
-
-    @property
-    def complete(self) -> int:
-        """Return the number of rows that lack nothing."""
-        return sum(not row.missing for row in self.rows)
-
-
-class Coverage(NamedTuple):
-    """The whole table, and what is wrong with it."""
-
-    chapters: list[Chapter]
-    problems: list[Problem]
 
 
 def read_rows(root: Path) -> list[Chapter]:
@@ -211,8 +198,8 @@ def exercises(root: Path) -> Iterator[Evidence]:
                             yield Evidence(row_id, "exercise", name, file)
 
 
-def gather(root: Path = ROOT) -> Coverage:
-    """Return the table of all rows, with every hole and every id that fits nowhere."""
+def gather(root: Path) -> tuple[list[Chapter], list[Problem]]:
+    """Return all rows by chapters, and every hole and every id that fits nowhere."""
     chapters, problems = read_rows(root), list[Problem]()
     rows = {row_id: (c.topic, row) for c in chapters for row in c.rows for row_id in row.ids}
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
@@ -246,4 +233,4 @@ def gather(root: Path = ROOT) -> Coverage:
                 file, remedy = (text.format(**names) for text in FILES[kind])
                 hole = f"{row_id} has no {kind}; in {file} {remedy}"
                 problems.append(Problem(row.name, kind, file, hole))
-    return Coverage(chapters, problems)
+    return chapters, problems
