@@ -39,8 +39,6 @@ EXTENSIONS = ("book/_ext", "book/_templates", "book/references.bib", "book/rows.
 failure, Sphinx reads all pages anew."""
 MADE = ("html", ".doctrees")
 """What Sphinx writes, and goes on with."""
-STATIC = "book/_static"
-"""The scripts and style sheets, which Sphinx copies when it writes a page."""
 WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
 """A line in which Sphinx names what is wrong, and where."""
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -185,7 +183,8 @@ def _execute(found: list[Any], output: Path, on_progress: OnProgress) -> dict[st
         write_if_changed(file, json.dumps(shown).encode())
     for file in {*output.glob("shown/**/*.json")} - written:
         file.unlink()  # its page has no code any more
-    write_if_changed(output / "static.sha256", _checksum(STATIC).encode())
+    # the scripts and style sheets, which Sphinx copies when it writes a page
+    write_if_changed(output / "static.sha256", _checksum("book/_static").encode())
     return computing
 
 

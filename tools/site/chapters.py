@@ -48,18 +48,9 @@ FORMS = {
     "footbibliography": "{body}",
 }
 """What stands in a notebook for a directive."""
-HERE = Path(__file__).resolve().parent
-FIRST = (HERE / "chapters_first.md").read_text("utf-8").strip()
-COLAB = (HERE / "chapters_colab.txt").read_text("utf-8").strip()
+FIRST = Path(__file__).with_name("chapters_first.md").read_text("utf-8").strip()
+COLAB = Path(__file__).with_name("chapters_colab.txt").read_text("utf-8").strip()
 """The first cells of a notebook."""
-
-
-class NotPortable(ToolError):
-    """A page uses something for which a notebook has no form."""
-
-    def __init__(self, page: str, what: str, name: str) -> None:
-        problem = f"{page}.md has the {what} {name!r}, for which notebooks have no form"
-        super().__init__(problem, "write it otherwise, or add a form to tools/site/chapters.py")
 
 
 class Book:
@@ -146,7 +137,7 @@ class Context:
             text = f"**{self.markdown(name)}**\n\n{self.markdown(body)}"
             return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
         if kind not in FORMS:
-            raise NotPortable(self.doc, "directive", kind)
+            raise self._not_portable("directive", kind)
         if kind == "cards":
             body = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
         elif kind == "footbibliography":
@@ -186,7 +177,11 @@ class Context:
                 keys = [key.strip() for key in target.split(",")]
                 self.cited += keys
                 return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
-        raise NotPortable(self.doc, "role", kind)
+        raise self._not_portable("role", kind)
+
+    def _not_portable(self, what: str, name: str) -> ToolError:
+        problem = f"{self.doc}.md has the {what} {name!r}, for which notebooks have no form"
+        return ToolError(problem, "write it otherwise, or add a form to tools/site/chapters.py")
 
 
 def _citation(entry: Entry, textual: bool) -> str:

@@ -161,7 +161,8 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> N
         while waiting and len(running) < cores():
             places, state = waiting.pop(0), CONTEXT.RawArray("i", 3)
             state[0] = places[0]
-            work = _Work(pages, store, folder, limit, failed, state)
+            group = {place: pages[place] for place in places}
+            work = _Work(group, store, folder, limit, failed, state)
             process = work.start(places)
             running[process.sentinel] = work, places, process
         for sentinel in connection.wait(list(running), POLL_SECONDS):
@@ -186,7 +187,8 @@ class _Work:
     That process waits for each of its forks, so as many pages run as there are processors.
     """
 
-    pages: Sequence[Page]
+    pages: dict[int, Page]
+    """The pages by their places among all that are executed."""
     store: Store
     folder: Path
     limit: float

@@ -92,8 +92,8 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
     for hidden in article.select("mjx-container [aria-hidden]"):
         del hidden["aria-hidden"]
     for tag in article.select("[id]"):
-        tag["id"] = f"{_key(page)}--{tag['id']}"
-    article["id"] = _key(page)
+        tag["id"] = f"{page.replace('/', '-')}--{tag['id']}"
+    article["id"] = page.replace("/", "-")
     for image in article.select("[src]"):
         image["src"] = _address(str(image["src"]), file)
         image.attrs.pop("loading", None)
@@ -104,13 +104,10 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
         path = os.path.normpath(Path(page).parent / unquote(address)).replace(os.sep, "/")
         target = path.removesuffix(".html") if address else page
         if target in pages:
-            link["href"] = f"#{_key(target)}" + (f"--{unquote(anchor)}" if anchor else "")
+            key = target.replace("/", "-")
+            link["href"] = f"#{key}" + (f"--{unquote(anchor)}" if anchor else "")
         else:
             del link["href"]  # a file beside the site, such as a notebook
-
-
-def _key(page: str) -> str:
-    return page.replace("/", "-")
 
 
 def _address(source: str, file: Path) -> str:
