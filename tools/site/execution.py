@@ -219,7 +219,7 @@ class _Work:
 
     def run(self, places: list[int], result: Execution | None = None, reads: Any = None) -> None:
         """Execute the cells of the first page in this process, and keep what they show."""
-        page, *others = (self.pages[place] for place in places)
+        page = self.pages[places[0]]
         with (self.folder / f"{os.getpid()}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
@@ -229,15 +229,18 @@ class _Work:
                 os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
                 if matplotlib := sys.modules.get("matplotlib"):
                     matplotlib.use("agg")
-            forks = {
-                place: _shared(page, other) for place, other in zip(places[1:], others, strict=True)
-            }
+            waiting = places[1:]
             try:
                 for number in range(len(result.outputs), len(page.cells)):
-                    for place in (place for place, first in forks.items() if first == number):
+                    cell = page.cells[number]
+                    apart = [
+                        p for p in waiting if self.pages[p].cells[number].source != cell.source
+                    ]
+                    for place in apart:
                         self.join(self.start([place], result, reads))
+                    waiting = [place for place in waiting if place not in apart]
                     self.state[:2] = places[0], number
-                    self.cell(page.cells[number], result, log)
+                    self.cell(cell, result, log)
                 data = _checksums(page.root.resolve(), reads)
                 self.store.save(page, replace(result, data=data))
                 self.state[2] += 1
@@ -257,12 +260,6 @@ class _Work:
         faulthandler.cancel_dump_traceback_later()  # its thread would be missing in a fork
         result.outputs.append(shell.outputs.items)
         result.seconds.append(round(sum(os.times()[:4]) - before, 2))
-
-
-def _shared(page: Page, other: Page) -> int:
-    """Return how many cells two pages have in common, from the first on."""
-    pairs = zip(page.cells, other.cells, strict=False)
-    return next(n for n, (a, b) in enumerate(pairs) if a.source != b.source)
 
 
 def _prepare(page: Page) -> set[str]:
