@@ -152,9 +152,6 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root, self.folder = root, root / "build" / "pages"
 
-    def _file(self, page: Page) -> Path:
-        return self.folder / f"{page.name}.{page.key}.json"
-
     def log(self, page: Page) -> Path:
         """Return the file for the log of a page that failed."""
         return self.folder / f"{page.name}.log"
@@ -162,7 +159,8 @@ class Store:
     def load(self, page: Page) -> Execution | None:
         """Return the kept execution of a page; None if there is none or what it read changed."""
         try:
-            execution = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
+            file = self.folder / f"{page.name}.{page.key}.json"
+            execution = Execution(**json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
         fresh = all(checksum(self.root / name) == value for name, value in execution.data.items())
@@ -171,7 +169,7 @@ class Store:
     def save(self, page: Page, execution: Execution) -> None:
         """Keep an execution, and of older ones the newest."""
         content = json.dumps(execution.__dict__, ensure_ascii=False)
-        write_if_changed(self._file(page), content.encode())
+        write_if_changed(self.folder / f"{page.name}.{page.key}.json", content.encode())
         self.log(page).unlink(missing_ok=True)
         kept = self.folder.glob(f"{page.name}.*.json")
         for file in sorted(kept, key=lambda file: file.stat().st_mtime)[:-KEPT]:
