@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from tools.fingerprints import digest, write_if_changed
 from tools.layout import ROOT
-from tools.site import book, execution, pages, vary
+from tools.site import book, execution, live, pages, vary
 from tools.site.inpage import parts
 from tools.terminal import ToolError
 
@@ -101,6 +101,17 @@ def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
     toy.write(index=cell("---", 'tags: "of', "---", "1"))
     with pytest.raises(ToolError, match=r"index\.md: Code cell 1 at line"):
         toy.page()
+
+
+def test_pages_share_all_that_extensions_import() -> None:
+    waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/site/sphinx_build.py"}
+    for file in waiting:  # which grows
+        for module in live.named(file.read_text("utf-8")):
+            name = f"{module.replace('.', '/')}.py"
+            if name.startswith("tools/") and (ROOT / name).is_file() and name not in names:
+                names.add(name)
+                waiting.append(ROOT / name)
+    assert names == {name for name in book.EXTENSIONS if name.startswith("tools")}
 
 
 def test_verdicts_are_asked_at_each_knob_value(toy: Toy) -> None:

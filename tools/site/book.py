@@ -34,7 +34,11 @@ READ = (
 )
 """All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
 the pages of the API the docstrings."""
-EXTENSIONS = ("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml", "tools")
+EXTENSIONS = (
+    *("book/_ext", "book/_templates", "book/references.bib", "book/rows.yml"),
+    *("tools/layout.py", "tools/terminal.py", "tools/classroom/answers.py"),
+    *("tools/site/coverage.py", "tools/site/sphinx_build.py"),
+)
 """What every page depends on, whatever its own text is: when one of these changes, and after a
 failure, Sphinx reads all pages anew."""
 MADE = ("html", ".doctrees")
