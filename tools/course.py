@@ -5,10 +5,8 @@ A second run makes only what has changed, and a part that fails costs only itsel
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +14,7 @@ from rich.text import Text
 
 from tools.classroom import grade, gradebook, release, sample_class
 from tools.layout import HERE, Course
-from tools.progress import OnProgress, Stages, each
+from tools.progress import Stages, each
 from tools.site import book
 from tools.terminal import ToolError, argument, command, console, explained
 
@@ -51,13 +49,6 @@ class Steps:
             console.print(Text.assemble(("  To fix: ", "bold"), error.remedy))
 
 
-def _site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path:
-    def on_page(page: Path) -> None:
-        console.print(f"The first page can be opened: {page.as_uri()}", soft_wrap=True)
-
-    return book.build(out=course.root, on_progress=on_progress, stop=stop, on_page=on_page)
-
-
 def _trusted(course: Course, topics: Sequence[str], members: set[str]) -> bool:
     """Return whether nobody but the sample class has handed in."""
     return all(members.issuperset(course.submitters(topic)) for topic in topics)
@@ -66,43 +57,38 @@ def _trusted(course: Course, topics: Sequence[str], members: set[str]) -> bool:
 def _build(
     course: Course, topics: Sequence[str], steps: Steps, with_site: bool
 ) -> tuple[grade.Summary, Path | None]:
-    """Build the site, and beside it release the assignments and grade the class."""
-    stop, summary, building = threading.Event(), grade.Summary(), None
-    with Stages() as shown, ThreadPoolExecutor(1) as pool:
-        site = shown.add("Site") if with_site else None
-        releasing, entering, grading = map(shown.add, ("Release", "Class", "Grade"))
-        try:
-            if site:
-                # Other processes execute the pages: they and the grading share the cores.
-                building = pool.submit(steps.run, "site", _site, course, site, stop)
-            for topic in each(topics, releasing):
-                steps.run(f"release of {topic}", release.update, course, [topic])
-            failed = {name for name, _ in steps.failures}
-            topics = [topic for topic in topics if f"release of {topic}" not in failed]
-            entering(0, 1, "")
-            # two assignments and a lab show what grading looks like
-            few = [
-                topic for topic in topics if topic in {*topics[:2], sample_class.with_lab(course)}
-            ]
-            members = steps.run("sample class", sample_class.create, course, few)
-            entering(1, 1, "")
-            if members and _trusted(course, topics, {*members}):
-                os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
-            topics = [topic for topic in topics if members and course.submitters(topic)]
-            for number, topic in enumerate(topics):
+    """Release the assignments, build the site with them, and grade the class."""
+    summary, pages = grade.Summary(), None
 
-                def inner(done: int, total: int, now: str, number: int = number) -> None:
-                    grading(number, len(topics), now)
+    def on_page(page: Path) -> None:
+        console.print(f"The first page can be opened: {page.as_uri()}", soft_wrap=True)
 
-                graded = steps.run(
-                    f"grading of {topic}", grade.grade, course, topic, TIMEOUT, inner
-                )
-                summary.add(graded or grade.Summary())
-            grading(len(topics), len(topics), "")
-            return summary, building.result() if building else None
-        except BaseException:
-            stop.set()
-            raise
+    with Stages() as shown:
+        names = ("Release", *["Site"] * with_site, "Class", "Grade")
+        releasing, *site, entering, grading = map(shown.add, names)
+        for topic in each(topics, releasing):
+            steps.run(f"release of {topic}", release.update, course, [topic])
+        if with_site:
+            pages = steps.run("site", book.build, course.root, *site, on_page)
+        failed = {name for name, _ in steps.failures}
+        topics = [topic for topic in topics if f"release of {topic}" not in failed]
+        # two assignments and a lab show what grading looks like
+        few = [topic for topic in topics if topic in {*topics[:2], sample_class.with_lab(course)}]
+        entering(0, 1, "")
+        members = steps.run("sample class", sample_class.create, course, few)
+        entering(1, 1, "")
+        if members and _trusted(course, topics, {*members}):
+            os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
+        topics = [topic for topic in topics if members and course.submitters(topic)]
+        for number, topic in enumerate(topics):
+
+            def inner(done: int, total: int, now: str, number: int = number) -> None:
+                grading(number, len(topics), now)
+
+            graded = steps.run(f"grading of {topic}", grade.grade, course, topic, TIMEOUT, inner)
+            summary.add(graded or grade.Summary())
+        grading(len(topics), len(topics), "")
+    return summary, pages
 
 
 def _show_class(course: Course, summary: grade.Summary, steps: Steps) -> Path | None:

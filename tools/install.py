@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,24 +29,21 @@ def settings(listed: str) -> dict[str, str]:
     return best | {PIPS[name]: " ".join(text.split()) for name, text in values.items()}
 
 
-def _installers(python: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield the commands that can install: uv, which takes a fifth of the time, and pip."""
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
-    pins = str(ROOT / "requirements.txt")
-    if not subprocess.run([*pip, "install", "-q", "-c", pins, "uv"], check=False).returncode:
-        listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
-        command = [python, "-m", "uv", "pip", "install", "--python", python]
-        yield command, settings(listed.stdout) | os.environ
-    print("Without uv: pip installs the packages, which takes some minutes.", flush=True)
-    yield [*pip, "install", "--progress-bar", "off"], dict(os.environ)
-
-
 def install(python: str, *parts: list[str]) -> bool:
-    """Install each part by uv, or all by pip; return whether that succeeded."""
-    return any(
-        all(not subprocess.run([*command, *part], env=env).returncode for part in parts)
-        for command, env in _installers(python)
-    )
+    """Install each part by uv, in a fifth of the time, or all by pip; return whether it worked."""
+
+    def each(*command: str, **env: str) -> bool:
+        commands = ([*command, *part] for part in parts)
+        return all(not subprocess.run(line, env=env | os.environ).returncode for line in commands)
+
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
+    pins = str(ROOT / "requirements.txt")
+    if not subprocess.run([*pip, "install", "-q", "-c", pins, "uv"]).returncode:
+        listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
+        if each(python, "-m", "uv", "pip", "install", "--python", python, **settings(listed)):
+            return True
+    print("Without uv: pip installs the packages, which takes some minutes.", flush=True)
+    return each(*pip, "install", "--progress-bar", "off")
 
 
 def main(dev: bool) -> str | None:

@@ -16,20 +16,18 @@ value that is listed.
 
 import ast
 import re
+import symtable
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from threading import Event
 
-import nbformat
-from nbformat import NotebookNode
 from rich.table import Table
 
 from gradebox.workers.syntax import python_of
 from tools.layout import ROOT
 from tools.progress import Stages
 from tools.site.inpage.library.page_text import stated, statements
-from tools.site.pages import Execution, Page, Store, find
+from tools.site.pages import Cell, Execution, Page, Store, find
 from tools.terminal import ToolError, argument, command, console
 
 KNOB = re.compile(r"^(\w+) = ([^#\n]*?) *# vary: (.+)$", re.MULTILINE)
@@ -66,36 +64,22 @@ def knobs(page: Page) -> Iterator[tuple[int, re.Match[str], list[str]]]:
                 raise ToolError(f"{page.place(number)}, {knob[0]}: no knob", remedy) from None
 
 
-def is_verdict(cell: NotebookNode) -> bool:
-    """Tell whether a cell asserts what the text says."""
-    return TAG in cell.metadata.get("tags", [])
-
-
 @cache
-def loaded(source: str) -> frozenset[str]:
-    """Return the names that a cell uses."""
-    tree = ast.parse(python_of(source))
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+def names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    r"""Return the names that a cell uses, and those that it binds.
 
-
-@cache
-def bound(source: str) -> frozenset[str]:
-    r"""Return the names that a cell binds, by an assignment, an import or a definition.
-
-    >>> sorted(bound("import numpy as np, os.path\ndef f(): x = 1"))
-    ['f', 'np', 'os', 'x']
+    >>> used, bound = names("import numpy as np, os.path\ndef f(): x = 1; return x + y")
+    >>> sorted(used), sorted(bound)
+    (['y'], ['f', 'np', 'os'])
     """
-    result = set[str]()
-    for node in ast.walk(ast.parse(python_of(source))):
-        match node:
-            case ast.Name(id, ast.Store()):
-                result.add(id)
-            case ast.alias(name, alias):
-                result.add(alias or name.partition(".")[0])
-            case ast.FunctionDef(name) | ast.ClassDef(name):
-                result.add(name)
-    return frozenset(result)
+    scopes = [symtable.symtable(python_of(source), "cell", "exec")]
+    for scope in scopes:  # which grows
+        scopes += scope.get_children()
+    top = scopes[0].get_symbols()
+    used = [name for name in top if name.is_referenced()]
+    used += [name for scope in scopes[1:] for name in scope.get_symbols() if name.is_global()]
+    bound = [name for name in top if name.is_assigned() or name.is_imported()]
+    return frozenset(n.get_name() for n in used), frozenset(n.get_name() for n in bound)
 
 
 def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
@@ -104,31 +88,26 @@ def _varied(page: Page, setting: str, changed: int, source: str) -> Page | None:
     What comes before the changed cell is that of the page, which runs it for all. After it, cells
     with a figure are left out unless a later one needs what they bind.
     """
-    last = max(number for number, cell in enumerate(page.cells) if is_verdict(cell))
-    kept: dict[int, str] = {}
+    last = max(number for number, cell in enumerate(page.cells) if TAG in cell.tags)
+    kept: list[Cell] = []
     needed: set[str] = set()
-    for number in range(last, changed - 1, -1):
+    for number in range(last, -1, -1):
         cell = page.cells[number]
         text = source if number == changed else cell.source
-        if is_verdict(cell):
+        if TAG in cell.tags and number >= changed:
             text = ast.unparse(stated(text))
-        if "mystnb" in cell.metadata and not bound(text) & needed:
-            continue
-        needed |= loaded(text)
-        kept[number] = text
-    if changed not in kept:
-        return None  # the knob of a figure is for the reader alone
-    sources = {number: page.cells[number].source for number in range(changed)}
-    sources |= dict(sorted(kept.items()))
-    cells = [{"cell_type": "code", "metadata": {}, "source": text} for text in sources.values()]
-    lines = [page.line(number) - 1 for number in sources]
-    notebook = {"metadata": {"source_map": lines}, "cells": cells}
-    return replace(page, notebook=nbformat.from_dict(notebook), setting=setting)  # type: ignore[no-untyped-call]
+        used, bound = names(text)
+        if number < changed or "mystnb" not in cell.metadata or bound & needed:
+            needed |= used
+            kept.insert(0, Cell(text, line=cell.line))
+        elif number == changed:
+            return None  # the knob of a figure is for the reader alone
+    return replace(page, cells=kept, setting=setting) if changed <= last else None
 
 
 def variants(page: Page) -> list[Page]:
     """Return the page once for each value that its knobs list; none if it has no verdict."""
-    if not any(map(is_verdict, page.cells)):
+    if not any(TAG in cell.tags for cell in page.cells):
         return []
     try:
         trees = [ast.parse(python_of(cell.source)) for cell in page.cells]
@@ -136,7 +115,7 @@ def variants(page: Page) -> list[Page]:
         return []  # the execution of the page names the cell
     for number, tree in enumerate(trees):
         said = [node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-        if is_verdict(page.cells[number]) and (not said or None in said):
+        if TAG in page.cells[number].tags and (not said or None in said):
             problem = f"{page.place(number)}: a verdict asserts statements, each with its sentence"
             raise ToolError(problem, 'write assert VALUE > 0, "the words of the page"')
     result = []
@@ -182,9 +161,7 @@ def main(page: str) -> int:
     store = Store(ROOT)
     with Stages() as stages:
         missing = [page for page in (found, *pages) if store.load(page) is None]
-        failed = execution.execute(missing, store, stages.add("Variations"), Event())
-    if failed:
-        raise failed[0]
+        execution.execute(missing, store, stages.add("Variations"))
     rows = {page.setting: verdicts(kept) for page in pages if (kept := store.load(page))}
     sentences = list(dict.fromkeys(sentence for row in rows.values() for sentence in row))
     table = Table("with", *map(str, range(1, len(sentences) + 1)))

@@ -17,10 +17,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from exercises import exercises
-from tools.site.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
+from tools.site.coverage import Chapter, Evidence, Row, gather, read_rows, sections
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COLUMNS: tuple[tuple[str, Kind], ...] = (
+COLUMNS = (
     ("Section", "section"),
     ("Code", "code"),
     ("Tests", "test"),
@@ -125,12 +125,12 @@ class CoverageTable(SphinxDirective):
             for path in (ROOT / folder).rglob(pattern):
                 self.env.note_dependency(str(path))
         self.env.coverage_sections = section_titles()
-        chapters = (chapter for chapter in gather(ROOT).chapters if chapter.exists)
+        chapters = (chapter for chapter in gather(ROOT)[0] if chapter.exists)
         return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
     def _section(self, number: int, chapter: Chapter) -> nodes.section:
         rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
-        state = f"{chapter.complete} of {rows} complete"
+        state = f"{sum(not row.missing for row in chapter.rows)} of {rows} complete"
         names = ["Row", "What", *(name for name, _ in COLUMNS)]
         body = [body_row(names, self._cells(chapter, row), 1, 2) for row in chapter.rows]
         return nodes.section(
@@ -146,7 +146,7 @@ class CoverageTable(SphinxDirective):
         evidence = ([self._evidence(chapter, row, kind)] for _, kind in COLUMNS)
         return [[nodes.Text(row.name)], title, *evidence]
 
-    def _evidence(self, chapter: Chapter, row: Row, kind: Kind) -> html:
+    def _evidence(self, chapter: Chapter, row: Row, kind: str) -> html:
         evidence = row.of(kind)
         if not evidence:
             hole = kind in row.missing

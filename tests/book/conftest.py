@@ -11,8 +11,9 @@ from figures import Figures
 from serving import Server
 
 from tools.layout import ROOT
-from tools.site import book, chapters, pages, static_figures
+from tools.site import book, static_figures
 from tools.site.inpage import parts
+from tools.terminal import ToolError
 
 REPOSITORY = "https://github.com/ada/course"
 LASTING: dict[str, Any] = {}
@@ -38,7 +39,10 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(book, "ROOT", root)
         patch.setattr(parts, "build", lambda *_: None)  # Python itself takes longer than all else
-        chapters.write(pages.find(root), root / chapters.FOLDER, root)
+        (root / "notebooks").mkdir()
+        (root / "notebooks" / "chapter-dropped.ipynb").touch()
+        with pytest.raises(ToolError, match="they are in notebooks now"):
+            book.build(out=root)
         book.build(out=root)
     return root
 

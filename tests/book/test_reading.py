@@ -13,8 +13,7 @@ from conftest import REPOSITORY
 
 from tools import vary
 from tools.layout import ROOT, contents
-from tools.site import book, chapters, pages, pdf
-from tools.terminal import ToolError
+from tools.site import chapters, pages, pdf
 
 pytestmark = pytest.mark.xdist_group("toy")
 
@@ -74,6 +73,11 @@ def test_notebook_has_all_code_and_plain_markdown() -> None:
         ("```python\n(x)=\n```", "```python\n(x)=\n```"),
         ("{footcite:p}`kingma2015`", "(Kingma and Ba, 2015)"),
         ("{footcite:t}`lange2022`", "Lange et al. (2022)"),
+        (
+            "{footcite}`goh2017`\n\n```{footbibliography}\n```",
+            "(Goh, 2017)\n\n- Gabriel Goh\\.\nWhy momentum really works\\.\n*Distill*, 2017\\.\n"
+            "[doi:10\\.23915/distill\\.00006](https://doi.org/10.23915/distill.00006)\\.",
+        ),
         ("It is {number}`half:.2f`, or {number}`h + 1`.", "It is 0.50, or h + 1."),
         (
             "```{cards}\nWhat is it?\n: A number.\n```",
@@ -87,7 +91,7 @@ def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) 
         "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n"
     )
     context = chapters.Context(chapters.Book(toy), "book/index", {"half:.2f": "0.50"})
-    assert chapters.markdown(text, context) == expected
+    assert context.markdown(text) == expected
 
 
 def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
@@ -101,18 +105,8 @@ def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Pa
     }
     opened = nbformat.read(toy / path, as_version=4)
     assert f"git clone --quiet --depth 1 {REPOSITORY} " in opened.cells[1].source
-
-
-def test_stale_notebook_is_named(
-    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(book, "ROOT", toy)
-    monkeypatch.setattr(chapters, "FOLDER", "elsewhere")
-    (tmp_path / "chapter-dropped.ipynb").touch()
-    written = chapters.write(pages.find(toy), tmp_path, toy)
-    assert {*tmp_path.iterdir()} == {*written}
-    with pytest.raises(ToolError, match=r"elsewhere/chapter-sheets\.ipynb"):
-        book._compare_public(written)
+    built = {file.name for file in (toy_site / "_notebooks").glob("*.ipynb")}
+    assert {file.name for file in (toy / "notebooks").iterdir()} == built
 
 
 def test_own_logo_and_icon_are_shown(toy: Path, toy_site: Path) -> None:

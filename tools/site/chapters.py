@@ -1,7 +1,6 @@
 """The chapters as notebooks that run in JupyterLab, without what only the site understands.
 
-Run as ``python -m tools.site.chapters``: it writes them into the folder ``notebooks``, from which
-Colab and Binder open them. The site offers the same files for download.
+The site offers them for download, and Colab and Binder open them from the folder ``notebooks``.
 """
 
 import json
@@ -23,9 +22,9 @@ from sphinx.pycode import ModuleAnalyzer
 
 from tools import notebooks
 from tools.fingerprints import write_if_changed
-from tools.layout import ROOT, configuration, contents, files_below
-from tools.site.pages import Page, Store, find
-from tools.terminal import ToolError, command, console
+from tools.layout import configuration, contents, files_below
+from tools.site.pages import Page, Store
+from tools.terminal import ToolError
 
 FOLDER = "notebooks"
 """Where the notebooks lie in the repository once Colab and Binder are switched on."""
@@ -45,22 +44,13 @@ FORMS = {
     "guess": "",
     "lesson": "*{minutes} minutes.*",
     "lessons": "*The page of the site lists the lessons here.*",
-    "cards": "**To remember**\n\n{questions}",
-    "footbibliography": "{references}",
+    "cards": "**To remember**\n\n{body}",
+    "footbibliography": "{body}",
 }
 """What stands in a notebook for a directive."""
-HERE = Path(__file__).resolve().parent
-FIRST = (HERE / "chapters_first.md").read_text("utf-8").strip()
-COLAB = (HERE / "chapters_colab.txt").read_text("utf-8").strip()
+FIRST = Path(__file__).with_name("chapters_first.md").read_text("utf-8").strip()
+COLAB = Path(__file__).with_name("chapters_colab.txt").read_text("utf-8").strip()
 """The first cells of a notebook."""
-
-
-class NotPortable(ToolError):
-    """A page uses something for which a notebook has no form."""
-
-    def __init__(self, page: str, what: str, name: str) -> None:
-        problem = f"{page}.md has the {what} {name!r}, for which notebooks have no form"
-        super().__init__(problem, "write it otherwise, or add a form to tools/site/chapters.py")
 
 
 class Book:
@@ -112,113 +102,86 @@ class Context:
             return target[1:]
         return posixpath.normpath(posixpath.join(posixpath.dirname(self.doc), target))
 
+    def markdown(self, text: str) -> str:
+        """Return Markdown that JupyterLab shows as the site shows this text; note what it cites."""
+        parts, end = [], 0
+        for fence in FENCE.finditer(text):
+            parts += [self._plain(text[end : fence.start()]), self._fenced(fence)]
+            end = fence.end()
+        return "".join([*parts, self._plain(text[end:])]).strip()
 
-def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
-    """Return a page as a notebook that runs; ``numbers`` are those that its text prints."""
-    context = Context(book, page.doc, numbers or {})
-    title = book.titles.get(page.doc, page.name)
-    first = FIRST.format(title=title, course=book.course, folder=FOLDER)
-    cells = [new_markdown_cell(first)]  # type: ignore[no-untyped-call]
-    if book.repository:
-        source = COLAB.format(repository=book.repository, folder=FOLDER)
-        cells.append(new_code_cell(source))  # type: ignore[no-untyped-call]
-    for cell in page.notebook.cells:
-        if cell.cell_type == "code":
-            tags = sorted({*cell.metadata.get("tags", [])} - {"setup", "hide-input"})
-            metadata = {"tags": tags} if tags else {}
-            cells.append(new_code_cell(cell.source, metadata=metadata))  # type: ignore[no-untyped-call]
-            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
-            text = f"*Figure.* {markdown(caption, context)}" if caption else ""
-        else:
-            text = markdown(cell.source, context)
-        if text:
-            cells.append(new_markdown_cell(text))  # type: ignore[no-untyped-call]
-    for number, cell in enumerate(cells):
-        cell.id = f"{page.name.replace('_', '-')}-{number}"
-    return notebooks.node(new_notebook(cells=cells, metadata=notebooks.METADATA))  # type: ignore[no-untyped-call]
+    def _plain(self, text: str) -> str:
+        """Return text that has no block of code and no directive."""
+        try:
+            return ROLE.sub(self._role, FORMULA.sub(self._formula, LABEL.sub("", text)))
+        except KeyError as error:
+            problem = f"{self.doc}.md refers to {error}, which is in no page of _toc.yml"
+            raise ToolError(problem, "correct the reference, or take it out") from None
 
+    def _fenced(self, match: re.Match[str]) -> str:
+        """Return a block of code as it is, and what stands for a directive."""
+        kind, title, body = match["name"], match["title"].strip(), match["body"].strip()
+        if kind is None:
+            return match[0]
+        options = dict(re.findall(r"^:([\w-]+):[ \t]*(.*)", match["options"], re.MULTILINE))
+        if kind == "literalinclude":
+            file = self.book.root / self.page(title)
+            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+            if name := options.get("pyobject"):
+                _, first, last = ModuleAnalyzer.for_file(str(file), file.stem).find_tags()[name]
+                lines = lines[first - 1 : last]
+            return f"```python\n{textwrap.dedent(''.join(lines)).rstrip()}\n```"
+        if kind in {"note", "warning", "tip", "admonition"}:
+            name = title if kind == "admonition" else kind.title()
+            name = name if name.endswith((".", "?", "!", ":")) else f"{name}."
+            text = f"**{self.markdown(name)}**\n\n{self.markdown(body)}"
+            return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
+        if kind not in FORMS:
+            raise self._not_portable("directive", kind)
+        if kind == "cards":
+            body = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
+        elif kind == "footbibliography":
+            entries = [self.book.entries[key] for key in dict.fromkeys(self.cited)]
+            found = self.book.style.format_entries(entries)
+            body = "\n".join(f"- {entry.text.render(Markdown())}" for entry in found)
+        return FORMS[kind].format(
+            title=self.markdown(title),
+            body="" if kind == "raw" else self.markdown(body),
+            topic=title.partition("-")[0],
+            minutes=options.get("minutes"),
+        )
 
-def markdown(text: str, context: Context) -> str:
-    """Return Markdown that JupyterLab shows as the site shows this text; note what it cites."""
-    code: list[str] = []
+    def _formula(self, match: re.Match[str]) -> str:
+        body, label = match[1].strip(), match[2]
+        if re.search(r"\\\\|&", body) and not body.startswith(r"\begin{"):
+            body = f"\\begin{{split}}\n{body}\n\\end{{split}}"
+        tag = f"\n\\tag{{{self.book.equations[label]}}}" if label else ""
+        return f"$$\n{body}{tag}\n$$"
 
-    def fenced(match: re.Match[str]) -> str:
-        if match["name"] not in (None, "literalinclude"):
-            return _directive(match, context)
-        code.append(_included(match, context) if match["name"] else match[0])
-        return f"\x00{len(code) - 1}\x00"
+    def _role(self, match: re.Match[str]) -> str:
+        kind, content, book = match[1], " ".join(match[2].split()), self.book
+        named = re.fullmatch(r"(.+?) <(.+)>", content)
+        text, target = (named[1], named[2]) if named else ("", content)
+        match kind:
+            case "number":
+                return self.numbers.get(content, content)
+            case "ref" | "doc":
+                return text or f"*{book.titles[target if kind == 'ref' else self.page(target)]}*"
+            case "term":
+                return text or target
+            case "download":
+                return f"[{text or target}]({target})"
+            case "eq":
+                return f"({book.equations[target]})"
+            case "footcite" | "footcite:p" | "footcite:t":
+                keys = [key.strip() for key in target.split(",")]
+                self.cited += keys
+                return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
+        raise self._not_portable("role", kind)
 
-    text = FENCE.sub(fenced, text)
-    text = LABEL.sub("", text)
-    text = FORMULA.sub(lambda match: _formula(match, context.book), text)
-    try:
-        text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
-    except KeyError as error:
-        problem = f"{context.doc}.md refers to {error}, which is in no page of _toc.yml"
-        raise ToolError(problem, "correct the reference, or take it out") from None
-    return re.sub(r"\x00(\d+)\x00", lambda match: code[int(match[1])], text).strip()
-
-
-def _directive(match: re.Match[str], context: Context) -> str:
-    kind, title, body = match["name"], match["title"].strip(), match["body"].strip()
-    if kind in {"note", "warning", "tip", "admonition"}:
-        name = title if kind == "admonition" else kind.title()
-        name = name if name.endswith((".", "?", "!", ":")) else f"{name}."
-        text = f"**{markdown(name, context)}**\n\n{markdown(body, context)}"
-        return textwrap.indent(text, "> ", lambda line: True).replace("> \n", ">\n")
-    if kind not in FORMS:
-        raise NotPortable(context.doc, "directive", kind)
-    minutes = re.search(r"^:minutes: *(\d+)", match["options"], re.MULTILINE)
-    questions = re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
-    return FORMS[kind].format(
-        title=title,
-        body=body,
-        topic=title.partition("-")[0],
-        minutes=minutes[1] if minutes else "",
-        questions=markdown(questions, context) if kind == "cards" else "",
-        references=_references(context) if kind == "footbibliography" else "",
-    )
-
-
-def _included(match: re.Match[str], context: Context) -> str:
-    """Return the part of a source file that ``literalinclude`` shows, as a block of code."""
-    file = context.book.root / context.page(match["title"].strip())
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    if option := re.search(r"^:pyobject:[ \t]*([\w.]+)", match["options"], re.MULTILINE):
-        _, first, last = ModuleAnalyzer.for_file(str(file), file.stem).find_tags()[option[1]]
-        lines = lines[first - 1 : last]
-    source = textwrap.dedent("".join(lines)).rstrip()
-    return f"```python\n{source}\n```"
-
-
-def _formula(match: re.Match[str], book: Book) -> str:
-    body, label = match[1].strip(), match[2]
-    if re.search(r"\\\\|&", body) and not body.startswith(r"\begin{"):
-        body = f"\\begin{{split}}\n{body}\n\\end{{split}}"
-    tag = f"\n\\tag{{{book.equations[label]}}}" if label else ""
-    return f"$$\n{body}{tag}\n$$"
-
-
-def _role(kind: str, content: str, context: Context) -> str:
-    content, book = " ".join(content.split()), context.book
-    named = re.fullmatch(r"(.+?) <(.+)>", content)
-    text, target = (named[1], named[2]) if named else ("", content)
-    match kind:
-        case "number":
-            return context.numbers.get(content, content)
-        case "ref" | "doc":
-            return text or f"*{book.titles[target if kind == 'ref' else context.page(target)]}*"
-        case "term":
-            return text or target
-        case "download":
-            return f"[{text or target}]({target})"
-        case "eq":
-            return f"({book.equations[target]})"
-        case "footcite" | "footcite:p" | "footcite:t":
-            keys = [key.strip() for key in target.split(",")]
-            context.cited += keys
-            return ", ".join(_citation(book.entries[key], kind.endswith(":t")) for key in keys)
-    raise NotPortable(context.doc, "role", kind)
+    def _not_portable(self, what: str, name: str) -> ToolError:
+        problem = f"{self.doc}.md has the {what} {name!r}, for which notebooks have no form"
+        return ToolError(problem, "write it otherwise, or add a form to tools/site/chapters.py")
 
 
 def _citation(entry: Entry, textual: bool) -> str:
@@ -234,15 +197,32 @@ def _citation(entry: Entry, textual: bool) -> str:
     return f"({names}, {year})" if year else f"({names})"
 
 
-def _references(context: Context) -> str:
-    """Return what a page cites, as a list."""
-    entries = [context.book.entries[key] for key in dict.fromkeys(context.cited)]
-    found = context.book.style.format_entries(entries)
-    return "\n".join(f"- {entry.text.render(Markdown())}" for entry in found)
+def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
+    """Return a page as a notebook that runs; ``numbers`` are those that its text prints."""
+    context = Context(book, page.doc, numbers or {})
+    title = book.titles.get(page.doc, page.name)
+    first = FIRST.format(title=title, course=book.course, folder=FOLDER)
+    cells = [new_markdown_cell(first)]  # type: ignore[no-untyped-call]
+    if book.repository:
+        source = COLAB.format(repository=book.repository, folder=FOLDER)
+        cells.append(new_code_cell(source))  # type: ignore[no-untyped-call]
+    for cell in page.notebook.cells:
+        text = cell.source
+        if cell.cell_type == "code":
+            tags = sorted({*cell.metadata.get("tags", [])} - {"setup", "hide-input"})
+            metadata = {"tags": tags} if tags else {}
+            cells.append(new_code_cell(text, metadata=metadata))  # type: ignore[no-untyped-call]
+            caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+            text = caption and f"*Figure.* {caption}"
+        if text := context.markdown(text):
+            cells.append(new_markdown_cell(text))  # type: ignore[no-untyped-call]
+    for number, cell in enumerate(cells):
+        cell.id = f"{page.name.replace('_', '-')}-{number}"
+    return notebooks.node(new_notebook(cells=cells, metadata=notebooks.METADATA))  # type: ignore[no-untyped-call]
 
 
-def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
-    """Write the notebook of each page; return the files."""
+def write(pages: Sequence[Page], folder: Path, root: Path) -> None:
+    """Write the notebook of each page."""
     book, store, paths = Book(root), Store(root), []
     for page in pages:
         stored = store.load(page)
@@ -252,7 +232,6 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
         write_if_changed(paths[-1], notebooks.to_bytes(result))
     for left in {*folder.glob("chapter-*.ipynb")}.difference(paths):
         left.unlink()  # its page is no longer in the contents
-    return paths
 
 
 def write_scripts(site: Path) -> None:
@@ -261,10 +240,3 @@ def write_scripts(site: Path) -> None:
         arguments = json.dumps([path.name, path.read_text(encoding="utf-8")])[1:-1]
         script = path.with_name(f"{path.name}.js")
         script.write_text(f"saveNotebook({arguments});\n", encoding="utf-8")
-
-
-@command()
-def main() -> None:
-    """Write the notebooks."""
-    paths = write(find(ROOT), ROOT / FOLDER, ROOT)
-    console.print(f"{len(paths)} notebooks are in {ROOT / FOLDER}")

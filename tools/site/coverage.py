@@ -9,14 +9,14 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from tools.layout import ROOT, contents
+from tools.layout import contents
 from tools.terminal import ToolError
 
 LABEL = re.compile(r"\(([A-Z]\w*-\d+)\)=")
@@ -28,8 +28,6 @@ FENCE = re.compile(r"^\s*(`{3,}|~{3,}|:{3,}).*?^\s*\1[`~:]*[ \t]*$", re.MULTILIN
 SOURCE = re.compile(r"(?:^\s*|\(|\. )Source:\s*([^()\n]*?)\)?\.?\s*$", re.MULTILINE)
 """``(Source: L1-07).`` or ``Source: L1-07.`` at the end of a sentence, or a line of its own."""
 
-Kind = Literal["section", "code", "test", "exercise"]
-KINDS: tuple[Kind, ...] = ("section", "code", "test", "exercise")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FILES = {
     "section": ("book/{topic}", "put ({row})= before the heading of its section"),
@@ -38,6 +36,7 @@ FILES = {
     "exercise": ("solutions/{topic}/{notebook}.ipynb", 'call check("{row}", …) in a graded cell'),
 }
 """The file in which a hole is filled, and how."""
+KINDS = (*FILES,)
 
 
 class Evidence(NamedTuple):
@@ -47,7 +46,7 @@ class Evidence(NamedTuple):
     """
 
     id: str
-    kind: Kind
+    kind: str
     name: str
     file: str
     line: int = 0
@@ -77,11 +76,11 @@ class Row:
         return ", ".join(self.ids)
 
     @property
-    def missing(self) -> list[Kind]:
+    def missing(self) -> list[str]:
         """Return the kinds of place that the row needs and lacks."""
         return [kind for kind in KINDS[: 3 + self.exercise] if not self.of(kind)]
 
-    def of(self, kind: Kind) -> list[Evidence]:
+    def of(self, kind: str) -> list[Evidence]:
         """Return the places of one kind, each name once."""
         return list({item.name: item for item in self.evidence if item.kind == kind}.values())
 
@@ -94,18 +93,6 @@ class Chapter:
     title: str
     rows: list[Row]
     exists: bool
-
-    @property
-    def complete(self) -> int:
-        """Return the number of rows that lack nothing."""
-        return sum(not row.missing for row in self.rows)
-
-
-class Coverage(NamedTuple):
-    """The whole table, and what is wrong with it."""
-
-    chapters: list[Chapter]
-    problems: list[Problem]
 
 
 def read_rows(root: Path) -> list[Chapter]:
@@ -132,6 +119,15 @@ def _files(root: Path, folder: str, pattern: str, word: str) -> Iterator[tuple[s
             yield path.relative_to(root).as_posix(), text
 
 
+def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield the functions and classes below a node with their qualified names."""
+    for item in ast.iter_child_nodes(node):
+        if isinstance(item, Definition):
+            yield prefix + item.name, item
+            if isinstance(item, ast.ClassDef):
+                yield from _definitions(item, f"{prefix}{item.name}.")
+
+
 def sections(root: Path) -> Iterator[Evidence]:
     """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
     for file, original in _files(root, "book", "*.md", ")="):
@@ -152,49 +148,38 @@ def code(root: Path) -> Iterator[Evidence]:
         module = file.removeprefix("src/optdl/").removesuffix(".py").replace("/", ".")
         if module.startswith("checks.") and ".lab_" not in module:
             continue
-        for name, item in _definitions(_parse(text, file)):
+        for name, item in _definitions(ast.parse(text, file)):
             for rows in SOURCE.findall(ast.get_docstring(item) or ""):
                 for row_id in re.split(r"\s*,\s*", rows):
                     yield Evidence(row_id, "code", f"{module}.{name}", file, item.lineno)
 
 
-def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Yield the functions and classes below a node with their qualified names."""
-    for item in ast.iter_child_nodes(node):
-        if isinstance(item, Definition):
-            yield prefix + item.name, item
-            if isinstance(item, ast.ClassDef):
-                yield from _definitions(item, f"{prefix}{item.name}.")
-
-
 def tests(root: Path) -> Iterator[Evidence]:
     """Yield each test, test class or test module that is marked with ``pytest.mark.row``."""
     for file, text in _files(root, "tests", "test_*.py", "mark.row"):
-        tree, stem = _parse(text, file), Path(file).stem
-        for item in tree.body:
-            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "pytestmark":
-                for row_id in _marked([item], file):
-                    yield Evidence(row_id, "test", stem, file, 1)
+        tree, stem = ast.parse(text, file), Path(file).stem
+        marked: list[tuple[str, int, list[ast.expr]]] = [
+            (stem, 1, [item.value])
+            for item in tree.body
+            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "pytestmark"
+        ]
         for name, item in _definitions(tree):
             marks = {ast.unparse(getattr(mark, "func", mark)) for mark in item.decorator_list}
             # a test that never passes proves nothing
             skipped = marks & {"pytest.mark.skip", "pytest.mark.xfail"}
             if item.name.startswith(("test", "Test")) and not skipped:
                 test = f"{stem}::{name.replace('.', '::')}"
-                for row_id in _marked(item.decorator_list, file):
-                    yield Evidence(row_id, "test", test, file, item.lineno)
-
-
-def _marked(nodes: Iterable[ast.AST], file: str) -> Iterator[str]:
-    """Yield the arguments of ``pytest.mark.row`` in expressions, those of parameters among them."""
-    for call in (part for node in nodes for part in ast.walk(node)):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
-            for argument in call.args:
-                if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                    text = f"pytest.mark.row({ast.unparse(argument)}) is not a string"
-                    remedy = 'write the rows out, as in pytest.mark.row("L1-07"): it is not run'
-                    raise ToolError(f"{file}:{call.lineno}: {text}", remedy)
-                yield argument.value
+                marked.append((test, item.lineno, item.decorator_list))
+        for test, line, expressions in marked:
+            # those of parameters are among them
+            for call in (part for node in expressions for part in ast.walk(node)):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
+                    for argument in call.args:
+                        if not isinstance(argument, ast.Constant):
+                            text = f"pytest.mark.row({ast.unparse(argument)}) is not a string"
+                            remedy = 'write the rows out, as in pytest.mark.row("L1-07")'
+                            raise ToolError(f"{file}:{call.lineno}: {text}", remedy)
+                        yield Evidence(str(argument.value), "test", test, file, line)
 
 
 def exercises(root: Path) -> Iterator[Evidence]:
@@ -205,7 +190,7 @@ def exercises(root: Path) -> Iterator[Evidence]:
             if cell["cell_type"] != "code" or not graded:
                 continue
             # a string, or a list of lines
-            for call in ast.walk(_parse("".join(cell["source"]), f"{file}: a graded cell")):
+            for call in ast.walk(ast.parse("".join(cell["source"]), f"{file}: a graded cell")):
                 match call:
                     case ast.Call(ast.Name("check"), [ast.Constant(str(key)), *others]):
                         name = ast.unparse(others[0]) if others else key
@@ -213,49 +198,39 @@ def exercises(root: Path) -> Iterator[Evidence]:
                             yield Evidence(row_id, "exercise", name, file)
 
 
-def _parse(text: str, name: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except SyntaxError as error:
-        raise ToolError(f"{name} is not Python: {error}", "correct it") from None
-
-
-def gather(root: Path = ROOT) -> Coverage:
-    """Return the table of all rows, with every hole and every id that fits nowhere."""
+def gather(root: Path) -> tuple[list[Chapter], list[Problem]]:
+    """Return all rows by chapters, and every hole and every id that fits nowhere."""
     chapters, problems = read_rows(root), list[Problem]()
     rows = {row_id: (c.topic, row) for c in chapters for row in c.rows for row_id in row.ids}
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
         topic, row = rows.get(item.id, ("", None))
-        fault = _fault(item, topic, row) if row else "is no row; the rows stand in book/rows.yml"
-        if fault:
-            where = f"{item.file}:{item.line}" if item.line else item.file
-            problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
-        elif row:
+        if row is None:
+            fault = "is no row; the rows stand in book/rows.yml"
+        elif item.kind == "section" and not item.file.startswith(f"book/{topic}/"):
+            fault = f"belongs to a page of book/{topic}"
+        elif item.kind == "section" and not item.name:
+            fault = "must stand right before a heading"
+        elif item.kind == "section" and item.id in {place.id for place in row.of("section")}:
+            fault = "is a label already"
+        else:
             row.evidence.append(item)
+            continue
+        where = f"{item.file}:{item.line}" if item.line else item.file
+        problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
     for chapter in (chapter for chapter in chapters if chapter.exists):
         for row in chapter.rows:
-            problems += [_hole(chapter.topic, row, kind) for kind in row.missing]
-    return Coverage(chapters, problems)
-
-
-def _fault(item: Evidence, topic: str, row: Row) -> str:
-    """Return what is wrong with a place, if anything."""
-    if item.kind != "section":
-        return ""
-    if not item.file.startswith(f"book/{topic}/"):
-        return f"belongs to a page of book/{topic}"
-    if not item.name:
-        return "must stand right before a heading"
-    is_known = item.id in {place.id for place in row.of("section")}
-    return "is a label already" if is_known else ""
-
-
-def _hole(topic: str, row: Row, kind: Kind) -> Problem:
-    row_id, *_ = row.ids
-    module, test, notebook = topic, f"optdl/test_{topic}", topic
-    if row_id.startswith("LAB-"):
-        module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*"
-        test, notebook = "checks/test_lab_records", "lab"
-    names = {"module": module, "test": test, "notebook": notebook}
-    file, remedy = (text.format(topic=topic, row=row_id, **names) for text in FILES[kind])
-    return Problem(row.name, kind, file, f"{row_id} has no {kind}; in {file} {remedy}")
+            row_id, *_ = row.ids
+            is_lab = row_id.startswith("LAB-")
+            code_of_lab = f"checks/{chapter.topic}/{row_id.lower().replace('-', '_')}_*"
+            names = {
+                "topic": chapter.topic,
+                "row": row_id,
+                "module": code_of_lab if is_lab else chapter.topic,
+                "test": "checks/test_lab_records" if is_lab else f"optdl/test_{chapter.topic}",
+                "notebook": "lab" if is_lab else chapter.topic,
+            }
+            for kind in row.missing:
+                file, remedy = (text.format(**names) for text in FILES[kind])
+                hole = f"{row_id} has no {kind}; in {file} {remedy}"
+                problems.append(Problem(row.name, kind, file, hole))
+    return chapters, problems

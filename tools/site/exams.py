@@ -16,6 +16,7 @@ import numpy
 from gradebox.feedback.formulas import rendered
 from tools.fingerprints import write_if_changed
 from tools.layout import HERE, Course
+from tools.site.inpage.library.page_text import typeset
 from tools.terminal import ToolError, command, console
 
 QUESTION = re.compile(r"^## (\d+) · (.+) · (\d+) points$", re.MULTILINE)
@@ -39,21 +40,16 @@ def computed(text: str) -> str:
             number = format(eval(match["value"], names), match["form"])
         except Exception as error:
             raise ToolError(f"{match[0]} of an exam: {error!r}", "correct it or its cell") from None
-        number = number.lstrip("-") if float(number) == 0 else number.replace("-", "−")
-        digits, power, exponent = number.partition("e")
-        return f"${digits}\\cdot10^{{{int(exponent.replace('−', '-'))}}}$" if power else number
+        return typeset(number.lstrip("-") if float(number) == 0 else number)
 
     return COMPUTED.sub(result, text)
 
 
 def sheet(text: str) -> str:
     """Return the head of a student's copy: a line for the name, and a table for the points."""
-    numbers, points = zip(*[(match[1], match[3]) for match in QUESTION.finditer(text)], strict=True)
-    rows = (
-        ("Question", *numbers, "Together"),
-        ("Points", *points, str(sum(map(int, points)))),
-        ("Reached", *[""] * (len(numbers) + 1)),
-    )
+    questions = [(match[1], match[3], "") for match in QUESTION.finditer(text)]
+    questions.append(("Together", str(sum(int(points) for _, points, _ in questions)), ""))
+    rows = zip(("Question", "Points", "Reached"), *questions, strict=True)
     cells = (f"<tr><th>{name}</th><td>{'</td><td>'.join(rest)}</td></tr>" for name, *rest in rows)
     name = '<p class="name"><span>Name:</span><span>Number:</span></p>'
     return f"{name}<table>{''.join(cells)}</table>"

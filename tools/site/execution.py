@@ -15,11 +15,9 @@ import json
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import connection, get_context
@@ -31,20 +29,19 @@ import psutil
 from gradebox.workers.pool import cores
 from gradebox.workers.shell import Shell
 from tools.fingerprints import write_if_changed
+from tools.layout import ROOT
 from tools.progress import OnProgress
 from tools.site.inpage.library.page_text import typeset
-from tools.site.pages import Execution, Page, Store, checksum
+from tools.site.pages import Cell, Execution, Page, Store, checksum
 from tools.terminal import ToolError
 
-PROCESSOR_SECONDS = 600.0
-"""A cell that computes longer is taken to be in an endless loop; Windows does not count."""
-WALL_SECONDS = 1800.0
-"""A cell that has not ended by then hangs, however slow the machine is."""
+CELL_SECONDS = 1200.0
+"""A cell that has not ended by then hangs or loops, however slow the machine is."""
 POLL_SECONDS = 0.5
 
 FORKS = sys.platform == "linux"
+CONTEXT: Any = get_context("fork" if FORKS else "spawn")
 
-HERE = Path(__file__).resolve().parents[2]
 BACKEND = "matplotlib_inline.backend_inline"
 # what a page shows depends neither on the reader's own settings nor on the number of threads, and
 # a process that has used a GPU cannot go on in a fork
@@ -53,42 +50,32 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "",
 }
-IMPORT = re.compile(r"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
+PRELOADED = (
+    *("PIL", "jaxtyping", "matplotlib.pyplot", "pooch", "scipy.optimize", "scipy.sparse.linalg"),
+    *("torch._dynamo", "torch.func", "tqdm.auto"),
+)
+"""What cells and the package import that takes long; not the package, which may change."""
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git", "tools", "gradebox"}
 READING = {"open", "os.listdir", "os.scandir"}
-
-
-class PageFailed(ToolError):
-    """A cell, counted from 0, raised, hung, or ended its process; the log has all that is known."""
-
-    def __init__(self, page: Page, cell: int, error: str, remedy: str, log: str) -> None:
-        self.page, self.error, self.log = page, error, log
-        source = page.cells[cell].source.strip().splitlines()
-        beyond = [line for line in source if not line.startswith(("import ", "from "))]
-        self.code = (beyond or source)[0]
-        where = page.place(cell) + (f", with {page.setting}" if page.setting else "")
-        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}", remedy)
 
 
 class CellFailed(Exception):
     """A cell, or a number in the text after it, raised: what, what to do about it, and the log."""
 
 
-def execute(
-    pages: Sequence[Page], store: Store, on_progress: OnProgress, stop: threading.Event
-) -> list[PageFailed]:
-    """Execute pages side by side and keep each as soon as it has ended; return what failed.
+def execute(pages: Sequence[Page], store: Store, on_progress: OnProgress) -> None:
+    """Execute pages side by side and keep each as soon as it has ended; raise if some failed.
 
-    When ``stop`` is set, processes are ended, and pages that had been executed stay kept.
+    An interruption ends the processes, and pages that had been executed stay kept.
     """
     if not pages:
-        return []
+        return
     failures: list[Any] = []
     with (
         tempfile.TemporaryDirectory(prefix="pages-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
             [sys.executable, "-m", "tools.site.execution"],
-            cwd=HERE,
+            cwd=ROOT,
             env=os.environ | SETTINGS | {"IPYTHONDIR": f"{folder}/ipython"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -99,50 +86,50 @@ def execute(
         assert server.stdout is not None
         try:
             with server.stdin:
-                limits = PROCESSOR_SECONDS, WALL_SECONDS
-                pickle.dump((pages, store, Path(folder), limits), server.stdin)
+                pickle.dump((pages, store, Path(folder), CELL_SECONDS), server.stdin)
             for line in server.stdout:
                 done, now, failures = json.loads(line)
                 on_progress(done, len(pages), now)
-                if stop.is_set():
-                    raise KeyboardInterrupt
             if server.wait():
                 raise RuntimeError(f"the execution of the pages exited with {server.returncode}")
         except BaseException:
-            with contextlib.suppress(psutil.Error):
-                first = psutil.Process(server.pid)
-                for process in [first, *first.children(recursive=True)]:
-                    process.kill()
+            _end(server.pid)
             raise
-    failed = [PageFailed(pages[number], *rest) for number, *rest in failures]
-    for failure in failed:
-        write_if_changed(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
-    return failed
+    problems = []
+    for place, cell, error, remedy, log in failures:
+        page = pages[place]
+        source = page.cells[cell].source.strip().splitlines()
+        beyond = [line for line in source if not line.startswith(("import ", "from "))]
+        where = page.place(cell) + (f", with {page.setting}" if page.setting else "")
+        problems.append(f"{where}, cell {cell + 1}: {(beyond or source)[0][:100]}\n{error}")
+        text = f"{problems[-1]}\nTo fix: {remedy}\n\n{log}\n"
+        write_if_changed(store.log(page), text.encode())
+    if failures:
+        first, *others = [pages[place] for place, *_ in failures]
+        lines = [failures[0][3], f"The whole log: {store.log(first)}"]
+        if others:
+            lines.append(f"Also failed: {', '.join(page.name for page in others)}; see build/pages")
+        lines.append("The other pages are kept: the next run executes only what failed.")
+        raise ToolError(problems[0], "\n".join(lines))
 
 
-def _import(pages: Sequence[Page]) -> None:
-    """Import what the cells of pages and the package import; not the package, which may change."""
-    files = (pages[0].root / "src" / "optdl").rglob("*.py")
-    sources = [cell.source for page in pages for cell in page.cells]
-    sources += [file.read_text("utf-8") for file in files]
-    names = {name for source in sources for name in IMPORT.findall(source)}
-    for name in sorted(names):
-        # the backend for figures looks for IPython's shell when it is imported
-        if not name.startswith(("optdl", "matplotlib_inline", ".")):
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+def _end(number: int) -> None:
+    """End a process with all that it has started."""
+    with contextlib.suppress(psutil.Error):
+        first = psutil.Process(number)
+        for process in [*first.children(recursive=True), first]:
+            process.kill()
+
+
+def _preload(root: Path) -> None:
+    """Import what pages will share, and draw a figure: its fonts, and the grammar of formulas."""
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     Shell.make()
-    _draw(pages[0].root)
-    # what is there by now is shared, and nobody need look through it again
-    gc.collect()
-    gc.freeze()
-
-
-def _draw(root: Path) -> None:
-    """Draw a figure as pages do, so that they share its fonts, and the grammar of formulas."""
     sys.path.insert(0, str(root / "src"))
     with contextlib.suppress(Exception):  # a page tells it with its cell
-        importlib.import_module(BACKEND)
+        importlib.import_module(BACKEND)  # looks for IPython's shell when it is imported
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
@@ -154,28 +141,33 @@ def _draw(root: Path) -> None:
             figure.subplots().loglog([1e-12, 1e12], [1e-12, 1e12])
             figure.savefig(io.BytesIO(), format="svg", bbox_inches="tight")
     del sys.path[0]
+    # what is there by now is shared, and nobody need look through it again
+    gc.collect()
+    gc.freeze()
 
 
-def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[float, float]) -> None:
+def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> None:
     """Execute pages; print twice a second how many are done, which run, and what failed."""
-    together: dict[Any, Places] = {}
+    together: dict[Any, list[int]] = {}
     for place, page in enumerate(pages):
-        together.setdefault(page.path if FORKS else place, {})[place] = page
+        together.setdefault(page.path if FORKS else place, []).append(place)
     if FORKS and len(together) > cores():
         with contextlib.redirect_stdout(sys.stderr):
-            _import(pages)
+            _preload(pages[0].root)
     failed, failures = CONTEXT.SimpleQueue(), []
     waiting, ended = list(together.values()), 0
-    running: dict[Any, tuple[_Work, Places, Any]] = {}
+    running: dict[Any, tuple[_Work, list[int], Any]] = {}
     while waiting or running:
         while waiting and len(running) < cores():
-            places = waiting.pop(0)
-            work = _Work(store, folder, limits, failed, CONTEXT.RawArray("i", [min(places), 0, 0]))
+            places, state = waiting.pop(0), CONTEXT.RawArray("i", 3)
+            state[0] = places[0]
+            group = {place: pages[place] for place in places}
+            work = _Work(group, store, folder, limit, failed, state)
             process = work.start(places)
             running[process.sentinel] = work, places, process
         for sentinel in connection.wait(list(running), POLL_SECONDS):
             work, places, process = running.pop(sentinel)
-            failures += work.join(process)
+            work.join(process)
             ended += len(places)
         while not failed.empty():
             failures.append(failed.get())
@@ -185,95 +177,85 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limits: tuple[floa
         try:
             print(json.dumps([done, " · ".join(now), failures]), flush=True)
         except OSError:  # whoever asked for the pages is gone
-            for process in psutil.Process().children(recursive=True):
-                process.kill()
-            os._exit(1)
-
-
-CONTEXT: Any = get_context("fork" if FORKS else "spawn")
-Places = dict[int, Page]
-"""Pages by their places among all that are executed."""
+            _end(os.getpid())
 
 
 @dataclass
 class _Work:
-    """A page and its variations, in one process until they differ, and then in forks of it.
+    """A page and its variations: each is a fork of the page's process from where they differ.
 
-    A process waits for each of its forks, so as many pages run as there are processors.
+    That process waits for each of its forks, so as many pages run as there are processors.
     """
 
+    pages: dict[int, Page]
+    """The pages by their places among all that are executed."""
     store: Store
     folder: Path
-    limits: tuple[float, float]
+    limit: float
     failed: Any
     """Where it is put what failed: place, cell, error, remedy and log."""
     state: Any
     """The place of the page that runs, its cell, and how many pages have ended."""
 
-    def start(self, places: Places, *shared: Any) -> Any:
+    def start(self, places: list[int], *shared: Any) -> Any:
         """Start a process, which goes on with what the pages have shown if it is a fork."""
         process = CONTEXT.Process(target=self.run, args=(places, *shared))
         process.start()
         return process
 
-    def join(self, process: Any) -> list[Any]:
-        """Wait for a process; return what ended it before its time, if anything did."""
+    def join(self, process: Any) -> None:
+        """Wait for a process, and tell what ended it before its time, if anything did."""
         process.join()
         if not process.exitcode:
-            return []
+            return
         log = (self.folder / f"{process.pid}.log").read_text("utf-8", "replace")
-        return [[*self.state[:2], *_failure(log, process.exitcode, self.limits)]]
+        error = f"its process ended with status {process.exitcode}"
+        remedy = "look for a crash of compiled code, or for too little memory"
+        if "Timeout (" in log:
+            error = f"the cell had not ended after {self.limit / 60:g} minutes"
+            remedy = "look for a loop that does not end, or for what the cell waits for; a long "
+            remedy += "computation becomes a recorded run in experiments/"
+        self.failed.put([*self.state[:2], error, remedy, log])
 
-    def run(self, places: Places, result: Execution | None = None, reads: Any = None) -> None:
-        """Execute the cells of pages in this process, and keep what they show."""
+    def run(self, places: list[int], result: Execution | None = None, reads: Any = None) -> None:
+        """Execute the cells of the first page in this process, and keep what they show."""
+        page = self.pages[places[0]]
         with (self.folder / f"{os.getpid()}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-            if sys.platform != "win32":
-                faulthandler.register(signal.SIGPROF, log, chain=True)
             if result is None:
-                result, reads = Execution(outputs=[]), _prepare(next(iter(places.values())))
+                result, reads = Execution(outputs=[]), _prepare(page)
+            if page.setting:
+                os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
+                if matplotlib := sys.modules.get("matplotlib"):
+                    matplotlib.use("agg")
+            waiting = places[1:]
             try:
-                self.go_on(places, result, reads, log)
+                for number in range(len(result.outputs), len(page.cells)):
+                    cell = page.cells[number]
+                    apart = [
+                        p for p in waiting if self.pages[p].cells[number].source != cell.source
+                    ]
+                    for place in apart:
+                        self.join(self.start([place], result, reads))
+                    waiting = [place for place in waiting if place not in apart]
+                    self.state[:2] = places[0], number
+                    self.cell(cell, result, log)
+                data = _checksums(page.root.resolve(), reads)
+                self.store.save(page, replace(result, data=data))
+                self.state[2] += 1
             except CellFailed as error:
                 # what pages share has failed for all of them, and is told of the first
                 self.failed.put([*self.state[:2], *error.args])
             finally:
                 sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
-    def go_on(self, places: Places, result: Execution, reads: set[str], log: Any) -> None:
-        """Run the cells that pages have in common, and fork where they differ."""
-        while places:
-            number = len(result.outputs)
-            going: dict[str, Places] = {}
-            for place, page in places.items():
-                if number < len(page.cells):
-                    going.setdefault(page.cells[number].source, {})[place] = page
-                else:
-                    data = _checksums(page.root.resolve(), reads)
-                    self.store.save(page, replace(result, data=data))
-                    self.state[2] += 1
-            *forks, places = sorted(going.values(), key=len) or [{}]
-            for fork in forks:
-                for failure in self.join(self.start(fork, result, reads)):
-                    self.failed.put(failure)
-            if places:
-                self.state[:2] = next(iter(places)), number
-                self.cell(list(places.values()), result, log)
-
-    def cell(self, pages: Sequence[Page], result: Execution, log: Any) -> None:
-        """Run the next cell of pages within the limits."""
-        number, shell = len(result.outputs), Shell.instance()
-        if all(page.setting for page in pages):
-            os.environ["MPLBACKEND"] = "agg"  # nobody looks at the figures of a variation
-            if matplotlib := sys.modules.get("matplotlib"):
-                matplotlib.use("agg")
-        before = sum(os.times()[:4])
-        if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_PROF, self.limits[0])
-        faulthandler.dump_traceback_later(self.limits[1], exit=True, file=log)
-        _run_cell(shell, pages[0].cells[number].source)
-        for name in dict.fromkeys(name for page in pages for name in page.numbers[number]):
+    def cell(self, cell: Cell, result: Execution, log: Any) -> None:
+        """Run the next cell within the limit, and compute the numbers after it."""
+        shell, before = Shell.instance(), sum(os.times()[:4])
+        faulthandler.dump_traceback_later(self.limit, exit=True, file=log)
+        _run_cell(shell, cell.source)
+        for name in dict.fromkeys(cell.numbers):
             _print_number(shell, name, result.numbers)
         faulthandler.cancel_dump_traceback_later()  # its thread would be missing in a fork
         result.outputs.append(shell.outputs.items)
@@ -281,7 +263,7 @@ class _Work:
 
 
 def _prepare(page: Page) -> set[str]:
-    """Make this process ready for the cells of a page; return the set of what they will read."""
+    """Make this process ready for a page; return the set of what below its root will be read."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "optdl"]:
         del sys.modules[name]  # the page may be one of another repository
     sys.path.insert(0, str(page.root / "src"))
@@ -294,21 +276,16 @@ def _prepare(page: Page) -> set[str]:
     if any("matplotlib" in cell.source for cell in page.cells):
         # if a cell is the first to load it, Matplotlib draws the figures of that cell twice
         importlib.import_module(BACKEND)
-    return _note_reads(page.root)
+    below, reads = os.path.join(os.path.realpath(page.root), ""), set[str]()  # noqa: PTH118
 
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in READING and isinstance(arguments[0], str | os.PathLike):
+            path = os.path.realpath(arguments[0])
+            if path.startswith(below):
+                reads.add(path)
 
-def _failure(log: str, status: int, limits: tuple[float, float]) -> tuple[str, str, str]:
-    """Return why a process ended, what to do about it, and the log."""
-    if status == -getattr(signal, "SIGPROF", 0):
-        error = f"the cell computed for more than {limits[0]:g} s of processor time"
-        remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
-    elif "Timeout (" in log:
-        error = f"the cell had not ended after {limits[1] / 60:g} minutes"
-        remedy = "look for what it waits for: the cell hangs"
-    else:
-        error = f"its process ended with status {status}"
-        remedy = "look for a crash of compiled code, or for too little memory"
-    return error, remedy, log
+    sys.addaudithook(note)
+    return reads
 
 
 def _run_cell(shell: Shell, source: str) -> None:
@@ -339,35 +316,18 @@ def _print_number(shell: Shell, name: str, numbers: dict[str, str]) -> None:
     raise CellFailed(message, "correct the expression, or the cell above it", message)
 
 
-def _note_reads(root: Path) -> set[str]:
-    """Begin to gather which files and folders below ``root`` this process reads."""
-    below = os.path.join(os.path.realpath(root), "")  # noqa: PTH118
-    reads: set[str] = set()
-
-    def note(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in READING and isinstance(arguments[0], str | os.PathLike):
-            path = os.path.realpath(arguments[0])
-            if path.startswith(below):
-                reads.add(path)
-
-    sys.addaudithook(note)
-    return reads
-
-
 def _checksums(root: Path, reads: set[str]) -> dict[str, str]:
     """Return the checksums of what a page read, and of the modules of ``optdl`` that it ran."""
-    modules = [sys.modules[name] for name in sys.modules if name.partition(".")[0] == "optdl"]
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "optdl"]
     files = {os.path.realpath(getattr(module, "__file__", None) or root) for module in modules}
-    read = [Path(name) for name in sorted(reads | files) if Path(name).is_relative_to(root)]
-    paths = {path.relative_to(root): path for path in read}
-    return {
-        name.as_posix(): checksum(path)
-        for name, path in paths.items()
-        if path.exists()
-        and not UNCOUNTED & {*name.parts}
+    found = {}
+    for path in map(Path, sorted(reads | files)):
+        name = path.relative_to(root) if path.is_relative_to(root) else None
         # to import a module lists its folder
-        and not (path.is_dir() and name.parts[:1] in ((), ("src",)))
-    }
+        imports = path.is_dir() and name is not None and name.parts[:1] in ((), ("src",))
+        if name and path.exists() and not imports and not UNCOUNTED & {*name.parts}:
+            found[name.as_posix()] = checksum(path)
+    return found
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gradebox.files import write_files
 from tools import vary
 from tools.site.pages import Execution, Page
 
@@ -41,11 +42,6 @@ def named(source: str, at_import: bool = False) -> list[str]:
 
 
 @cache
-def _imports(file: Path) -> list[str]:
-    return named(file.read_text("utf-8"), at_import=True)
-
-
-@cache
 def _lacks(name: str, root: Path) -> bool:
     """Tell whether to import a module is to import a package that the site's Python lacks."""
     waiting, known = [name], set[Path]()
@@ -55,22 +51,11 @@ def _lacks(name: str, root: Path) -> bool:
             return True
         bases = [root.joinpath("src", *parts[: end + 1]) for end in range(len(parts))]
         files = {f for base in bases for f in (base.with_suffix(".py"), base / "__init__.py")}
-        new = {file for file in files if package == "optdl" and file.is_file()} - known
-        known |= new
-        waiting += [other for file in new for other in _imports(file)]
+        for file in files - known if package == "optdl" else ():
+            if file.is_file():
+                waiting += named(file.read_text("utf-8"), at_import=True)
+        known |= files
     return False
-
-
-def left_out(page: Page) -> list[bool]:
-    """Tell of each cell of a page whether the site's Python cannot run it."""
-    lost: set[str] = set()
-    result = []
-    for cell in page.cells:
-        needs = any(_lacks(name, page.root) for name in named(cell.source))
-        result.append(needs or bool(vary.loaded(cell.source) & lost))
-        bound = vary.bound(cell.source)
-        lost = lost | bound if result[-1] else lost - bound
-    return result
 
 
 def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
@@ -78,20 +63,16 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
 
     It is nothing where more than half the cells cannot run in the browser.
     """
-    left = left_out(page)
-    if sum(left) > len(left) / 2:
+    cells: list[dict[str, Any]] = []
+    lost: set[str] = set()
+    for cell in page.cells:
+        used, bound = vary.names(cell.source)
+        out = any(_lacks(name, page.root) for name in named(cell.source)) or bool(used & lost)
+        lost = lost | bound if out else lost - bound
+        about = {"source": cell.source, "numbers": cell.numbers, "verdict": vary.TAG in cell.tags}
+        cells.append({"id": f"code-{cell.place}", **about, "out": out})
+    if sum(cell["out"] for cell in cells) > len(cells) / 2:
         return {}
-    indices = [k for k, cell in enumerate(page.notebook.cells) if cell.cell_type == "code"]
-    cells = [
-        {
-            "id": f"code-{index}",
-            "source": cell.source,
-            "numbers": numbers,
-            "verdict": vary.is_verdict(cell),
-            "out": out,
-        }
-        for index, cell, numbers, out in zip(indices, page.cells, page.numbers, left, strict=True)
-    ]
     knobs = [
         {"cell": number, "name": knob[1], "values": sorted([knob[2], *values], key=_order)}
         for number, knob, values in vary.knobs(page)
@@ -102,7 +83,7 @@ def content(page: Page, executions: Iterable[Execution]) -> dict[str, Any]:
     places = {name: f"/page/{name}" for name in files}
     if "src/optdl/data.py" in read:
         places[DIGITS] = f"/course/sklearn/datasets/data/{DIGITS}"
-    tags = {tag for cell in page.cells for tag in cell.metadata.get("tags", ())}
+    tags = {tag for cell in page.cells for tag in cell.tags}
     notes = [note for tag, note in NOTES.items() if tag in tags]
     return {"cells": cells, "knobs": knobs, "files": places, "notes": notes}
 
@@ -119,14 +100,8 @@ def write(pages: Mapping[str, Mapping[str, Any]], root: Path, site: Path) -> Non
     target = site / "_static" / "python"
     for folder in ("pages", "files"):
         shutil.rmtree(target / folder, ignore_errors=True)
-    for name, page in pages.items():
-        path = target / "pages" / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(page, ensure_ascii=False), "utf-8")
-        for file in page["files"]:
-            source = root / file
-            if file == DIGITS:
-                source = Path(sklearn.datasets.__file__).parent / "data" / DIGITS
-            copy = target / "files" / file
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)
+    read = {f"files/{name}": root / name for page in pages.values() for name in page["files"]}
+    if f"files/{DIGITS}" in read:
+        read[f"files/{DIGITS}"] = Path(sklearn.datasets.__file__).parent / "data" / DIGITS
+    texts = {f"pages/{k}.json": json.dumps(v, ensure_ascii=False) for k, v in pages.items()}
+    write_files(read | {name: text.encode() for name, text in texts.items()}, target)

@@ -10,6 +10,7 @@ import json
 import platform
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +33,36 @@ NUMBER = re.compile(r"\{number\}`([^`]+)`")
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A code cell of a page."""
+
+    source: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 1
+    """The line of the page on which the cell begins."""
+    place: int = 0
+    """Its place among all cells, those of text included."""
+    numbers: list[str] = field(default_factory=list)
+    """What is to be printed in its caption and in the text after it."""
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """Return what the page says of the cell."""
+        return self.metadata.get("tags", ())
+
+    @property
+    def caption(self) -> str:
+        """Return what stands below the figure of the cell."""
+        return str(self.metadata.get("mystnb", {}).get("figure", {}).get("caption", ""))
+
+
+@dataclass(frozen=True)
 class Page:
-    """A page of the book that holds code, and the same as a notebook without outputs."""
+    """A page of the book that holds code: its code cells, and all cells as a notebook."""
 
     root: Path
     path: Path
+    cells: list[Cell]
     notebook: NotebookNode
     setting: str = ""
     """Of a variation of the page: the knob and its value."""
@@ -54,46 +80,16 @@ class Page:
         return self.path.relative_to(self.root).with_suffix("").as_posix()
 
     @cached_property
-    def cells(self) -> list[NotebookNode]:
-        """Return the code cells, in order."""
-        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
-
-    @cached_property
-    def numbers(self) -> list[list[str]]:
-        """Return what is to be printed in the text after each code cell, and in its caption."""
-        result: list[list[str]] = []
-        for cell in self.notebook.cells:
-            if cell.cell_type == "code":
-                figure = cell.metadata.get("mystnb", {}).get("figure", {})
-                result.append(expressions(figure.get("caption", "")))
-            elif asked := expressions(cell.source):
-                if not result:
-                    problem = f"{self.doc}.md prints {asked[0]} before its first code cell"
-                    raise ToolError(problem, "move it behind the cell that computes it")
-                result[-1] += asked
-        return result
-
-    @cached_property
     def key(self) -> str:
         """Return the checksum of what the page runs."""
         environment = [FORMAT, sys.platform, platform.python_version()]
         sources = [[cell.source, cell.metadata] for cell in self.cells]
-        pins = self.root / "requirements.txt"
-        return digest([*environment, json.dumps([sources, self.numbers]), pins])[:20]
+        asked = json.dumps([sources, [cell.numbers for cell in self.cells]])
+        return digest([*environment, asked, self.root / "requirements.txt"])[:20]
 
-    def place(self, cell: int) -> str:
+    def place(self, number: int) -> str:
         """Return the file of the page, and the line on which a code cell begins."""
-        return f"{self.path.relative_to(self.root).as_posix()}:{self.line(cell)}"
-
-    def line(self, cell: int) -> int:
-        """Return the line of the page on which a code cell begins."""
-        starts = zip(self.notebook.cells, self.notebook.metadata.source_map, strict=True)
-        return [int(start) + 1 for other, start in starts if other.cell_type == "code"][cell]
-
-
-def expressions(text: str) -> list[str]:
-    """Return what the numbers of a text are computed from, each once."""
-    return list(dict.fromkeys(" ".join(expression.split()) for expression in NUMBER.findall(text)))
+        return f"{self.doc}.md:{self.cells[number].line}"
 
 
 def find(root: Path) -> list[Page]:
@@ -103,15 +99,30 @@ def find(root: Path) -> list[Page]:
     pages = []
     for path in (root / f"{name}.md" for name in contents(root)):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if myst.is_myst_markdown_notebook(text):
-            try:
-                notebook = myst.read_myst_markdown_notebook(
-                    text, syntax, path=path, add_source_map=True
-                )
-            except myst.MystMetadataParsingError as error:  # which has the line
-                raise ToolError(f"{path}: {error}", "correct its options") from None
-            pages.append(Page(root, path, notebook))
-    return [page for page in pages if page.cells]
+        if not myst.is_myst_markdown_notebook(text):
+            continue
+        try:
+            notebook = myst.read_myst_markdown_notebook(
+                text, syntax, path=path, add_source_map=True
+            )
+        except myst.MystMetadataParsingError as error:  # which has the line
+            raise ToolError(f"{path}: {error}", "correct its options") from None
+        if not any(cell.cell_type == "code" for cell in notebook.cells):
+            continue
+        cells: list[Cell] = []
+        lines = notebook.metadata.source_map
+        for place, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True)):
+            if cell.cell_type == "code":
+                cells.append(Cell(cell.source, cell.metadata, line + 1, place))
+            text = cells[-1].caption if cell.cell_type == "code" else cell.source
+            asked = [" ".join(number.split()) for number in NUMBER.findall(text)]
+            if asked and not cells:
+                problem = f"{path} prints {asked[0]} before its first code cell"
+                raise ToolError(problem, "move it behind the cell that computes it")
+            if asked:
+                cells[-1].numbers.extend(dict.fromkeys(asked))
+        pages.append(Page(root, path, cells, notebook))
+    return pages
 
 
 @dataclass(frozen=True)
@@ -141,9 +152,6 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root, self.folder = root, root / "build" / "pages"
 
-    def _file(self, page: Page) -> Path:
-        return self.folder / f"{page.name}.{page.key}.json"
-
     def log(self, page: Page) -> Path:
         """Return the file for the log of a page that failed."""
         return self.folder / f"{page.name}.log"
@@ -151,7 +159,8 @@ class Store:
     def load(self, page: Page) -> Execution | None:
         """Return the kept execution of a page; None if there is none or what it read changed."""
         try:
-            execution = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
+            file = self.folder / f"{page.name}.{page.key}.json"
+            execution = Execution(**json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
         fresh = all(checksum(self.root / name) == value for name, value in execution.data.items())
@@ -160,7 +169,7 @@ class Store:
     def save(self, page: Page, execution: Execution) -> None:
         """Keep an execution, and of older ones the newest."""
         content = json.dumps(execution.__dict__, ensure_ascii=False)
-        write_if_changed(self._file(page), content.encode())
+        write_if_changed(self.folder / f"{page.name}.{page.key}.json", content.encode())
         self.log(page).unlink(missing_ok=True)
         kept = self.folder.glob(f"{page.name}.*.json")
         for file in sorted(kept, key=lambda file: file.stat().st_mtime)[:-KEPT]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urldefrag
+from urllib.parse import unquote, urldefrag, urljoin
 
 from bs4 import BeautifulSoup, Tag
 
@@ -36,8 +36,6 @@ PATIENCE = 1_800_000
 """Milliseconds that laying out or printing may take; only what hangs takes so long."""
 STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 HEADING = re.compile(r"<(h[1-6])>.*?</\1>", re.DOTALL)
-FORMULA = re.compile(r"<mjx-container[^>]*>(.*?)</mjx-container>", re.DOTALL)
-MATHML = re.compile(r"<math.*</math>", re.DOTALL)
 FIT = Path(__file__).with_suffix(".js").read_text("utf-8")
 """A function of the page, which draws smaller what is too wide, and returns what still is."""
 
@@ -55,23 +53,14 @@ def join(site: Path, root: Path) -> str:
     pages = [page for page in contents(root) if not page.startswith(("book/api", "book/review"))]
     articles: list[str] = []
     styles: dict[str, None] = {}
-    formulas: list[str] = []
-
-    def aside(formula: re.Match[str]) -> str:
-        # On paper the letters are what is read: their MathML is not printed.
-        formulas.append(formula[0].replace(' aria-hidden="true"', ""))
-        return f"<mjx-container>{len(formulas) - 1}</mjx-container>"
-
     for page in pages:
         file = site / f"{page}.html"
-        # Formulas are most of a page, and stay as they are.
-        text = FORMULA.sub(aside, HEADING.sub(_plain, file.read_text("utf-8")))
-        soup = BeautifulSoup(text, "html.parser")
+        soup = BeautifulSoup(file.read_text("utf-8"), "html.parser")
         article = soup.select_one("article.bd-article")
         if article is None:
             raise ToolError(f"{file} has no text", "build the site again: make book")
         _localize(article, page, pages, file)
-        articles.append(str(article))
+        articles.append(HEADING.sub(lambda heading: " ".join(heading[0].split()), str(article)))
         sheets = soup.select('link[rel="stylesheet"]')
         styles |= dict.fromkeys(_address(str(sheet["href"]), file) for sheet in sheets)
     settings = configuration(root)
@@ -79,24 +68,17 @@ def join(site: Path, root: Path) -> str:
     language = settings["sphinx"]["config"]["language"]
     picture = f'<img src="{(root / logo).as_uri()}" alt="">' if logo else ""
     links = "".join(f'<link rel="stylesheet" href="{style}">' for style in styles)
-    document = (
+    return (
         f'<!DOCTYPE html><html lang="{language}" data-theme="light" data-mode="light"><head>'
         f'<meta charset="utf-8"><title>{title}</title>{links}<style>{STYLE}</style></head>'
         f'<body><div class="title-page">{picture}<p>{title}</p></div>'
         f'<div class="bd-main"><div class="bd-content"><div class="bd-article-container">'
         f"{''.join(articles)}</div></div></div></body></html>"
     )
-    return FORMULA.sub(lambda match: formulas[int(match[1])], document)
-
-
-def _plain(heading: re.Match[str]) -> str:
-    """Return a heading for the outline, which has letters only, and no space for an end of line."""
-    text = FORMULA.sub(lambda formula: "".join(MATHML.findall(formula[0])), heading[0])
-    return " ".join(re.sub(r"</?m\w+[^>]*>", "", text).split())
 
 
 def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None:
-    """Give what a page refers to its place in the joined document."""
+    """Make a page a part of the document: what is printed of it, and to what it refers there."""
     # one after the other: what is folded may hold a control
     folded = ".cell:not(.tag_setup) > details.hide"
     for unprinted in ("script, link, style, button, .headerlink", folded):
@@ -104,9 +86,14 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
             part.decompose()
     for details in article.select("details:not(table details)"):
         details["open"] = ""
+    # in the outline a formula has letters only; on paper the letters are what is read
+    for formula in article.select(":is(h1, h2, h3, h4, h5, h6) mjx-container"):
+        formula.replace_with(*(part.get_text() for part in formula.select("math")))
+    for hidden in article.select("mjx-container [aria-hidden]"):
+        del hidden["aria-hidden"]
     for tag in article.select("[id]"):
-        tag["id"] = f"{_key(page)}--{tag['id']}"
-    article["id"] = _key(page)
+        tag["id"] = f"{page.replace('/', '-')}--{tag['id']}"
+    article["id"] = page.replace("/", "-")
     for image in article.select("[src]"):
         image["src"] = _address(str(image["src"]), file)
         image.attrs.pop("loading", None)
@@ -117,19 +104,15 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
         path = os.path.normpath(Path(page).parent / unquote(address)).replace(os.sep, "/")
         target = path.removesuffix(".html") if address else page
         if target in pages:
-            link["href"] = f"#{_key(target)}" + (f"--{unquote(anchor)}" if anchor else "")
+            key = target.replace("/", "-")
+            link["href"] = f"#{key}" + (f"--{unquote(anchor)}" if anchor else "")
         else:
             del link["href"]  # a file beside the site, such as a notebook
 
 
-def _key(page: str) -> str:
-    return page.replace("/", "-")
-
-
 def _address(source: str, file: Path) -> str:
-    if source.startswith("data:"):
-        return source
-    return (file.parent / unquote(source.split("?")[0])).resolve().as_uri()
+    """Return the address of a file that a page names."""
+    return source if source.startswith("data:") else urljoin(file.as_uri(), source.split("?")[0])
 
 
 def launched(playwright: Any, path: str) -> Any:
@@ -167,9 +150,7 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
-def write_pdf(
-    site: Path, root: Path, out: Path, on_progress: OnProgress = lambda done, total, now: None
-) -> None:
+def write_pdf(site: Path, root: Path, out: Path, on_progress: OnProgress = lambda *_: None) -> None:
     """Print a built site as one PDF, in the order of the contents below ``root``."""
     on_progress(0, 100, "joining the pages")
     with tempfile.TemporaryDirectory(prefix="pdf-") as folder, chromium() as page:

@@ -22,38 +22,30 @@ HERE = Path(__file__).resolve().parents[2]
 # imports the function later imports this one.
 pybtex.plugin.find_plugin = functools.cache(pybtex.plugin.find_plugin)
 
-
-def build(source: Path, out: Path, jobs: int) -> int:
-    """Build the site of ``source`` in ``out/_build/html``; return Sphinx's exit status."""
-    settings = {
-        "external_toc_path": (source / "_toc.yml").as_posix(),
-        "latex_individualpages": False,
-        "nitpicky": True,
-    }
+if __name__ == "__main__":
+    source, out = map(Path, sys.argv[1:3])
     site = out / "_build" / "html"
+    is_new = not (site / "index.html").is_file()  # then all pages will be read
+    # the extensions of the book, and the packages of this tree, whatever is installed
+    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
+    for name in configuration(source)["sphinx"]["config"]["extensions"]:
+        importlib.import_module(name)  # before it is needed
+    if is_new:
+        importlib.import_module("api").import_once(None, None, contents(source))
+    gc.freeze()  # the trees of pages are large: a fifth of the time went into looking them through
+    gc.set_threshold(50_000)
+    if sys.stdin.read() != "build":
+        sys.exit(1)
+    toc = (source / "_toc.yml").as_posix()
     status = build_sphinx(
         source,
         site,
         noconfig=True,
         path_config=source / "_config.yml",
-        confoverrides=settings,
+        confoverrides={"external_toc_path": toc, "latex_individualpages": False, "nitpicky": True},
         warningiserror=True,
         keep_going=True,
         force_all=not (site / "index.html").is_file(),
-        jobs=jobs,
+        jobs=int(sys.argv[3]),
     )
-    return status if isinstance(status, int) else 1
-
-
-if __name__ == "__main__":
-    root, target, number = sys.argv[1:]
-    # the extensions of the book, and the packages of this tree, whatever is installed
-    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
-    for name in configuration(Path(root))["sphinx"]["config"]["extensions"]:
-        importlib.import_module(name)  # before it is needed
-    if not Path(target, "_build", "html", "index.html").is_file():  # all pages will be read
-        importlib.import_module("api").import_once(None, None, contents(Path(root)))
-    gc.freeze()  # the trees of pages are large: a fifth of the time went into looking them through
-    gc.set_threshold(50_000)
-    is_wanted = sys.stdin.read() == "build"
-    sys.exit(build(Path(root), Path(target), int(number)) if is_wanted else 1)
+    sys.exit(status if isinstance(status, int) else 1)

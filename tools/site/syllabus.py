@@ -76,43 +76,37 @@ def assignment(topic: str, root: Path = ROOT) -> dict[int, tuple[str, int]]:
 
 def planned(plan: str, root: Path) -> str:
     """Return the section of a plan with all that can be computed."""
-    every, last, minutes = lessons(root), dict[str, int](), list[int]()
+    every, weeks = lessons(root), list(WEEK.finditer(plan))
     topic_of = {lab: lesson.topic for lesson in every.values() for lab in lesson.labs}
-    weeks = [(LINK.findall(week[1]), LINK.findall(week[2])) for week in WEEK.finditer(plan)]
-    read = [label for chosen, _ in weeks for label in chosen]
-    for number, (chosen, labs) in enumerate(weeks):
-        topics = [*(every[label].topic for label in chosen), *(topic_of[lab] for lab in labs)]
-        last |= {topic: number for topic in topics if _notebook(topic, root).is_file()}
-
-    def week(match: re.Match[str]) -> str:
-        chosen, labs = weeks[len(minutes)]
-        ends = ", ".join(topic for topic in last if last[topic] == len(minutes) - 1)
-        due = "; ".join([ends] * bool(ends) + [word.strip() for word in WORDS.findall(match[3])])
-        exercises = sum(len(every[label].exercises) for label in chosen)
-        files = [root / "exercises" / topic_of[lab] / "lab.ipynb" for lab in labs]
-        planned = [re.findall(r"Plan (\d+) minutes", file.read_text("utf-8"))[0] for file in files]
-        spent = MINUTES_OF_AN_EXERCISE * exercises + sum(map(int, planned))
-        minutes.append(spent + sum(every[label].minutes for label in chosen))
-        hours = f"{minutes[-1] / 60:.1f}"
-        return f"{match[1]} {exercises} {match[2]} {hours} | {due}{' ' * bool(due)}|"
-
-    def points(match: re.Match[str]) -> str:
-        names = tuple(name for label in read for name in every[label].exercises)
-        asked = assignment(match[1], root)
-        chosen = {k: points for k, (name, points) in asked.items() if name.startswith(names)}
-        together = sum(points for _, points in asked.values())
-        return (
-            f"| {match[1]} | {', '.join(map(str, chosen))} | {sum(chosen.values())} of {together} |"
-        )
-
-    plan = WEEK.sub(week, plan)
-    hours = sum(minutes) / 60
-    plan = re.sub(r"take [\d.]+ hours together", f"take {hours:.1f} hours together", plan)
+    chosen = [[every[label] for label in LINK.findall(week[1])] for week in weeks]
+    labs = [[topic_of[lab] for lab in LINK.findall(week[2])] for week in weeks]
+    last, total = dict[str, int](), 0
+    for number, topics in enumerate(labs):
+        last |= dict.fromkeys([*(lesson.topic for lesson in chosen[number]), *topics], number)
+    for number, week in enumerate(weeks):
+        # an assignment is due in the week after its last lesson
+        ends = [t for t in last if last[t] == number - 1 and _notebook(t, root).is_file()]
+        due = [", ".join(ends)] * bool(ends) + [word.strip() for word in WORDS.findall(week[3])]
+        exercises = sum(len(lesson.exercises) for lesson in chosen[number])
+        minutes = sum(lesson.minutes for lesson in chosen[number])
+        minutes += MINUTES_OF_AN_EXERCISE * exercises
+        for topic in labs[number]:
+            text = (root / "exercises" / topic / "lab.ipynb").read_text("utf-8")
+            minutes += int(re.findall(r"Plan (\d+) minutes", text)[0])
+        total += minutes
+        row = f"{week[1]} {exercises} {week[2]} {minutes / 60:.1f} | {'; '.join(due)} |"
+        plan = plan.replace(week[0], row.replace("|  |", "| |"))
+    names = tuple(name for week in chosen for lesson in week for name in lesson.exercises)
+    for line in POINTS.finditer(plan):
+        asked = assignment(line[1], root)
+        taken = {k: points for k, (name, points) in asked.items() if name.startswith(names)}
+        whole = sum(points for _, points in asked.values())
+        row = f"| {line[1]} | {', '.join(map(str, taken))} | {sum(taken.values())} of {whole} |"
+        plan = plan.replace(line[0], row)
+    plan = re.sub(r"take [\d.]+ hours together", f"take {total / 60:.1f} hours together", plan)
     # with the classes, three exams, and the hours to prepare for them
-    whole = hours + 1.5 * (len(weeks) + 3) + 20
-    return POINTS.sub(
-        points, re.sub(r"takes about \d+ hours", f"takes about {whole:.0f} hours", plan)
-    )
+    hours = total / 60 + 1.5 * (len(weeks) + 3) + 20
+    return re.sub(r"takes about \d+ hours", f"takes about {hours:.0f} hours", plan)
 
 
 def written(text: str, root: Path = ROOT) -> str:

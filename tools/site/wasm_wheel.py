@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from gradebox.files import write_files
 from tools.fingerprints import digest
 from tools.layout import ROOT
 from tools.site.inpage import wasi, wasm
@@ -36,10 +37,7 @@ def build(package: Path = PACKAGE) -> None:
     if not kept.is_file() or kept.read_text(encoding="utf-8") != key:
         kept.unlink(missing_ok=True)
         shutil.rmtree(package / "lib", ignore_errors=True)
-        for name, content in _content(folder):
-            path = package / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_files(dict(_content(folder)), package)
         kept.write_text(key, encoding="utf-8")
 
 

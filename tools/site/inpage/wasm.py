@@ -1,16 +1,36 @@
 """Make a WebAssembly module smaller: without names, and without functions that nobody calls."""
 
+import io
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+MAGIC = b"\0asm\1\0\0\0"
 CUSTOM, IMPORT, MEMORY, EXPORT, ELEMENTS, CODE = 0, 2, 5, 7, 9, 10
 OF_FUNCTIONS = 1
 """The kind of the names of functions, in the custom section of names."""
-UNREACHABLE = bytes([3, 0, 0, 0x0B])
+UNREACHABLE = bytes([0, 0, 0x0B])
 """A body of three bytes: no local variables, ``unreachable``, ``end``."""
-REFERENCE = re.compile(rb"[\x10\x41\xd2](?=[\x80-\xff]{4}[\x00-\x0f])")
-"""A call, a constant that may be a pointer to a function, or a reference to one."""
+REFERENCE = re.compile(rb"[\x10\x41\xd2](?=([\x80-\xff]{4}[\x00-\x0f]))")
+"""A call, a constant that may be a pointer to a function, or a reference to one; its number."""
 MIN_LENGTH, MAX_GAP = 50, 3000
+
+
+class Reader(io.BytesIO):
+    """The bytes of a module or of a part of it, read from the beginning."""
+
+    def number(self) -> int:
+        """Read an unsigned LEB128 number."""
+        value = shift = 0
+        while True:
+            [byte] = self.read(1)
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def vector(self) -> bytes:
+        """Read bytes that follow their number."""
+        return self.read(self.number())
 
 
 class Module:
@@ -21,71 +41,32 @@ class Module:
     """
 
     def __init__(self, data: bytes) -> None:
-        if data[:8] != b"\0asm\1\0\0\0":
-            raise ValueError(f"expected a WebAssembly module of version 1; it begins {data[:8]!r}")
-        self.data, self.sections, at = data, list[tuple[int, int, int]](), 8
-        while at < len(data):
-            number = data[at]
-            size, at = self._number(at + 1)
-            self.sections.append((number, at, at + size))
-            at += size
-        # where the sections begin that are there once
-        self.starts = {number: start for number, start, _ in self.sections}
-        self.imported, _ = self._number(self.starts[IMPORT])
-
-    def _number(self, at: int) -> tuple[int, int]:
-        """Read an unsigned LEB128 number, and return where it ends."""
-        value = shift = 0
-        while True:
-            byte = self.data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value, at
-
-    def function_names(self) -> dict[int, str]:
-        """Return the names of the module's own functions."""
-        names: dict[int, str] = {}
-        for section, start, end in self.sections:
-            length, at = self._number(start)
-            if section != CUSTOM or self.data[at : at + length] != b"name":
-                continue
-            at += length
-            while at < end:
-                kind = self.data[at]
-                size, at = self._number(at + 1)
-                count, inside = self._number(at) if kind == OF_FUNCTIONS else (0, at)
-                for _ in range(count):
-                    number, inside = self._number(inside)
-                    length, inside = self._number(inside)
-                    name = self.data[inside : inside + length].decode(errors="replace")
-                    if number >= self.imported:
-                        names[number - self.imported] = name
-                    inside += length
-                at += size
-        return names
-
-    def bodies(self) -> list[tuple[int, int]]:
-        """Return where each function's body begins, with its size, and ends."""
-        count, at = self._number(self.starts[CODE])
-        result = []
-        for _ in range(count):
-            size, start = self._number(at)
-            result.append((at, start + size))
-            at = start + size
-        return result
-
-    def table(self) -> dict[int, int]:
-        """Return the function of each place in the table, through which pointers call."""
-        # one segment, of the table 0, which begins at a constant: 1, 0, i32.const
-        offset, at = self._number(self.starts[ELEMENTS] + 3)
-        count, at = self._number(at + 1)
-        result = {}
-        for index in range(offset, offset + count):
-            number, at = self._number(at)
-            result[index] = number - self.imported
-        return result
+        reader = Reader(data)
+        if (begin := reader.read(8)) != MAGIC:
+            raise ValueError(f"expected a WebAssembly module of version 1; it begins {begin!r}")
+        self.sections, self.names = list[tuple[int, bytes]](), dict[int, str]()
+        self.table = dict[int, int]()
+        """The function of each place in the table, through which pointers call."""
+        while kind := reader.read(1):
+            self.sections.append((kind[0], reader.vector()))
+        for section, content in self.sections:
+            part = Reader(content)
+            if section == IMPORT:
+                self.imported = part.number()
+            elif section == ELEMENTS:
+                # one segment, of the table 0, which begins at a constant: 1, 0, i32.const, ., end
+                *_, first, _, count = (part.number() for _ in range(6))
+                for place in range(first, first + count):
+                    self.table[place] = part.number() - self.imported
+            elif section == CODE:
+                self.bodies = [part.vector() for _ in range(part.number())]
+            elif section == CUSTOM and part.vector() == b"name":
+                while kind := part.read(1):
+                    names = Reader(part.vector())
+                    for _ in range(names.number() if kind[0] == OF_FUNCTIONS else 0):
+                        number, name = names.number() - self.imported, names.vector()
+                        if number >= 0:
+                            self.names[number] = name.decode(errors="replace")
 
     def called(self, roots: Iterable[int], never: Collection[int]) -> set[int]:
         """Return what functions call, directly and through constant pointers, and they themselves.
@@ -93,14 +74,15 @@ class Module:
         Those in ``never`` are not called, whoever seems to call them. A linker writes the number of
         a function in five bytes, so a call is found without decoding what is around it.
         """
-        bodies, table = self.bodies(), self.table()
         called = set(roots)
         waiting = list(called)
         while waiting:
-            for match in REFERENCE.finditer(self.data, *bodies[waiting.pop()]):
-                value, _ = self._number(match.start() + 1)
-                number = table.get(value, -1) if match[0] == b"\x41" else value - self.imported
-                if 0 <= number < len(bodies) and number not in called and number not in never:
+            for match in REFERENCE.finditer(self.bodies[waiting.pop()]):
+                value = sum((byte & 127) << 7 * place for place, byte in enumerate(match[1]))
+                number = value - self.imported
+                if match[0] == b"\x41":
+                    number = self.table.get(value, -1)
+                if 0 <= number < len(self.bodies) and number not in called and number not in never:
                     called.add(number)
                     waiting.append(number)
         return called
@@ -111,26 +93,22 @@ class Module:
         It may have at most so many pages of memory, of 64 KiB each. The host can call the exported
         functions as well, by these names.
         """
-        parts = [self.data[:8]]
-        for section, start, end in self.sections:
-            content, (count, at) = self.data[start:end], self._number(start)
+        result = MAGIC
+        for section, content in self.sections:
+            part = Reader(content)
             if section == MEMORY:  # one, whose limits begin with a flag: 1, there is an upper one
-                content = b"\1\1" + leb128(self._number(at + 1)[0]) + leb128(pages)
+                part.read(2)
+                content = b"\1\1" + leb128(part.number()) + leb128(pages)
             elif section == CODE:
-                code = (
-                    UNREACHABLE if number in unused else self.data[slice(*body)]
-                    for number, body in enumerate(self.bodies())
-                )
-                content = leb128(count) + b"".join(code)
+                bodies = dict(enumerate(self.bodies)) | dict.fromkeys(unused, UNREACHABLE)
+                content = leb128(len(bodies)) + b"".join(map(sized, bodies.values()))
             elif section == EXPORT:
-                added = (
-                    leb128(len(name)) + name.encode() + b"\0" + leb128(self.imported + number)
-                    for name, number in exported.items()
-                )
-                content = leb128(count + len(exported)) + self.data[at:end] + b"".join(added)
+                content = leb128(part.number() + len(exported)) + part.read()
+                for name, number in exported.items():
+                    content += sized(name.encode()) + b"\0" + leb128(self.imported + number)
             if section != CUSTOM:
-                parts += [bytes([section]), leb128(len(content)), content]
-        return b"".join(parts)
+                result += bytes([section]) + sized(content)
+        return result
 
 
 def leb128(value: int) -> bytes:
@@ -144,6 +122,11 @@ def leb128(value: int) -> bytes:
         digits.append(value & 127 | 128)
         value >>= 7
     return bytes([*digits, value])
+
+
+def sized(content: bytes) -> bytes:
+    """Return bytes after their number."""
+    return leb128(len(content)) + content
 
 
 def blocks(names: Mapping[int, str], pattern: str) -> list[range]:
