@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from torch import nn
 
 from optdl.labs import LabRecord, batchnorm, bnp, bnp_cnn, digits, dropout, initialization, seed_of
@@ -41,7 +42,7 @@ def test_small_gain_matches_torchs_default_variance() -> None:
     assert default == pytest.approx(initialization.GAINS["small"] ** 2 / 400, rel=0.02)
 
 
-def test_deviations_change_by_layer_as_predicted() -> None:
+def test_record_of_initialization_answers_the_question() -> None:
     record, depth = record_of("initialization"), initialization.DEPTH
     read = {name: find(record) for name, (_, find) in judged("initialization").readings.items()}
     deviations = initialization.deviations(record)
@@ -52,34 +53,18 @@ def test_deviations_change_by_layer_as_predicted() -> None:
     predicted = 1 + math.ceil(math.log(1e-3 / deviations["small"][0]) / decay)
     assert abs(read["vanished"] - predicted) <= 1
     _, dead, _ = initialization.damage(initialization.network(), seed_of(record.user))
-    assert read["dead"] == dead
-    assert deviations["damaged"][dead - 1 :] == [0] * (depth - dead + 1)
-    assert min(deviations["damaged"][: dead - 1]) > 0
-
-
-def test_only_he_and_mended_networks_learn() -> None:
-    curves = initialization.curves_by_start(record_of("initialization"))
+    assert read["dead"] == dead == 1 + deviations["damaged"].index(0)
+    assert not any(deviations["damaged"][dead:])
+    # only the networks of He and the mended one learn
+    curves = initialization.curves_by_start(record)
     accuracies = {start: found["accuracy"][0] for start, found in curves.items()}
     assert min(accuracies["He"], accuracies["mended"]) > 0.8
     assert max(accuracies["small"], accuracies["damaged"]) < 0.2
-    for start in ("small", "damaged"):
-        assert np.mean(curves[start]["loss"]) == pytest.approx(math.log(10), abs=0.01)
-    assert max(curves["small"]["ratio"]) < 1e-7
-    assert curves["damaged"]["ratio"] == [0] * (initialization.DEPTH + 1)
+    assert max(curves["small"]["ratio"] + curves["damaged"]["ratio"]) < 1e-7
     assert all(1e-4 < ratio < 1e-1 for ratio in curves["mended"]["ratio"] + curves["He"]["ratio"])
 
 
 # --- LAB-3, batch normalization ---------------------------------------------------------------
-
-
-def test_all_sizes_see_the_same_examples() -> None:
-    count = batchnorm.EXAMPLES
-    first, *others = (
-        torch.cat([x for x, _ in batchnorm.batches(1, size, count // size)])
-        for size in batchnorm.SIZES
-    )
-    assert all(torch.equal(first, other) for other in others)
-    assert len(first) == count == batchnorm.examples_seen()[-1]
 
 
 def test_testing_does_not_affect_training() -> None:
@@ -109,8 +94,7 @@ def test_record_of_normalization_answers_the_question() -> None:
     assert last["computed anew"] < last["no normalization"] - 0.1
     assert abs(last["computed anew"] - last["running averages"]) < 0.05
     losses = {name: values[-1] for name, values in batchnorm.mean_losses(record, 2).items()}
-    assert losses["batch normalization"] > 1.5
-    assert losses["no normalization"] < 0.2
+    assert losses["batch normalization"] > 1.5 > 0.2 > losses["no normalization"]
 
 
 # --- LAB-4, dropout ---------------------------------------------------------------------------
@@ -124,37 +108,21 @@ def test_loop_without_dropout_matches_momentum() -> None:
     W, velocity = model.weight.detach().numpy().copy(), np.zeros((2, 3))
     data = torch.tensor(x), torch.tensor(y)
     given, orders = (torch.Generator().manual_seed(2) for _ in range(2))
-    losses, checked = parts_of("dropout")["fit"](model, data, data, 3, 0.1, 3, given)
+    curves = parts_of("dropout")["fit"](model, data, data, 3, 0.1, 3, given)
 
     def slope(rows: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = np.exp(x[rows] @ W.T)
-        share = scores / scores.sum(axis=1, keepdims=True)
-        loss = -np.log(share[np.arange(len(rows)), y[rows]]).sum()
-        return loss, (share - np.eye(2)[y[rows]]).T @ x[rows] / len(rows)
+        shares, right = softmax(x[rows] @ W.T, axis=1), np.eye(2)[y[rows]]
+        return -np.log(shares[right == 1]).sum(), (shares - right).T @ x[rows] / len(rows)
 
-    for epoch in range(3):
+    for losses in zip(*curves, strict=True):
         total = 0.0
-        order = torch.randperm(7, generator=orders).numpy()
-        for rows in (order[:3], order[3:6], order[6:]):
+        for rows in np.split(torch.randperm(7, generator=orders).numpy(), [3, 6]):
             loss, gradient = slope(rows)
             velocity = 0.9 * velocity + gradient
             W = W - 0.1 * velocity
             total += loss
-        assert losses[epoch] == pytest.approx(total / 7, rel=1e-12)
-        assert checked[epoch] == pytest.approx(slope(np.arange(7))[0] / 7, rel=1e-12)
+        assert losses == pytest.approx((total / 7, slope(np.arange(7))[0] / 7), rel=1e-12)
     np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
-
-
-def test_one_fifth_of_labels_is_replaced() -> None:
-    replaced = []
-    x, y, _, _ = digits.standardized()
-    known = {row.numpy().tobytes(): label for row, label in zip(x, y, strict=True)}
-    for seed in range(20):
-        (rows, labels), (_, right) = dropout.examples(seed)
-        assert (len(labels), len(right)) == (200, 288)
-        before = torch.stack([known[row.numpy().tobytes()] for row in rows])
-        replaced.append(float((labels != before).float().mean()))
-    assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
 
 
 def test_inactive_dropout_stops_the_run() -> None:
@@ -187,8 +155,6 @@ def test_record_of_dropout_answers_the_question() -> None:
     # passes disagree more where they are wrong
     right, wrong = record.find({"p": 0.5}).curves["spread"]
     assert right < wrong
-    assert record.find({"p": 0.0}).curves["spread"] == pytest.approx([0, 0], abs=1e-6)
-    assert dropout.results(record).count("\n") == 5
 
 
 # --- LAB-5, BNP -------------------------------------------------------------------------------
@@ -227,15 +193,6 @@ def test_record_of_bnp_answers_the_question() -> None:
     assert bnp.best_rates(record, "raw")["BNP hidden"] != best.setting["lr"]
 
 
-def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
-    x, _, validation, _ = bnp.examples("standardized")
-    torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
-    assert float(x.std(dim=0).max()) < 1
-    assert float(validation.mean()) == pytest.approx(0, abs=0.1)
-    with pytest.raises(ValueError, match="raw, standardized"):
-        bnp.examples("whitened")
-
-
 # --- LAB-6, BNP for convolutions --------------------------------------------------------------
 
 
@@ -245,7 +202,6 @@ def test_record_of_convolutions_answers_the_question() -> None:
     assert all(first.values()), "each method gets below the level"
     assert min(first, key=first.__getitem__) == "BN"
     assert max(run.curves["accuracy"][-1] for run in record.runs) > asked.level + 0.03
-    assert sum(run.seconds for run in record.runs) < 60
 
 
 def test_interrupted_run_has_the_same_losses() -> None:

@@ -18,7 +18,6 @@ from torch import nn
 from optdl.checks import CheckFailed, summary
 from optdl.checks.labs import check_reading, check_record, records
 from optdl.labs import LabRecord, Run, judging, perform, seed_of
-from optdl.labs.digits import batches, standardized
 from optdl.labs.lab import Lab, Stopped
 from optdl.labs.optimizers import final_losses
 from optdl.labs.records import FILE, MAX_BYTES, RecordError
@@ -320,16 +319,6 @@ def test_unknown_lab_is_refused() -> None:
 
 
 # --- What the first lab trains ----------------------------------------------------------------
-
-
-def test_batches_are_drawn_from_the_training_examples() -> None:
-    x, y, x_validation, _ = standardized()
-    assert (len(x), len(x_validation)) == (1150, 288)
-    (first, labels), _ = batches(x, y, 64, 3, 2)
-    place = [int((x == row).all(dim=1).nonzero()[0, 0]) for row in first]
-    assert torch.equal(y[place], labels) or len(set(place)) < 64
-    assert abs(float(x.mean())) < 1e-5
-    assert float(x.std()) == pytest.approx(1, abs=1e-5)
 
 
 def test_best_rates_of_first_lab_are_inside_grid() -> None:

@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 import tomllib
 
 import yaml
@@ -151,18 +149,6 @@ def test_imports_follow_the_layer_rules() -> None:
             if rule := broken_rule(package, here, module):
                 broken.append(f"{path}:{line} imports {module}: {rule}")
     assert broken == []
-
-
-# A notebook starts at once: its first cell imports the checks. Most of SciPy takes longer to import
-# than the interpreter, NumPy and the checks together, and PyTorch ten times as long.
-HEAVY = ("scipy", "torch", "matplotlib", "sklearn", "pandas", "pooch", "tqdm", "PIL", "IPython")
-
-
-def test_checks_import_nothing_heavy() -> None:
-    checks = ", ".join(f"optdl.checks.{topic}" for topic in EXISTING)
-    code = f"import sys, {checks}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()).isdisjoint(HEAVY), "import it in the function that needs it"
 
 
 def test_pages_and_experiments_import_no_checks() -> None:
