@@ -6,10 +6,9 @@ import tomllib
 
 import pytest
 import yaml
-from repository import ROOT
 
 import optdl
-from tools.layout import contents
+from tools.layout import ROOT, contents
 from tools.site.live import named
 
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from repository import ROOT
+
+from tools.layout import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # A release on GitHub is a write to the repository's contents. The job that makes it checks nothing
