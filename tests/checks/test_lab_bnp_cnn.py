@@ -105,12 +105,13 @@ def test_learning_rate_warms_up_and_drops() -> None:
 def small_full(monkeypatch: pytest.MonkeyPatch) -> lab.Size:
     """Return the full size with a few images of noise, on a CPU: the same code, for seconds."""
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(40, 3 * 32 * 32)).astype(np.float32), np.arange(40) % 10
-    data = Dataset("cifar10", x, y, x[:20], y[:20], (3, 32, 32), tuple("abcdefghij"))
+    x, y = rng.normal(size=(20, 3 * 32 * 32)).astype(np.float32), np.arange(20) % 10
+    data = Dataset("cifar10", x, y, x[:5], y[:5], (3, 32, 32), tuple("abcdefghij"))
     monkeypatch.setattr(lab, "load", lambda name: data)
+    monkeypatch.setattr(lab, "METHODS", ("BN", "BNP+GN"))
     lab.cifar10.cache_clear()
     return replace(
-        lab.FULL, kinds=("CNN",), batch=20, epochs=2, drops=(1,), device="cpu", dtype=torch.bfloat16
+        lab.FULL, kinds=("CNN",), batch=10, epochs=2, drops=(1,), device="cpu", dtype=torch.bfloat16
     )
 
 
@@ -124,13 +125,13 @@ def test_full_size_run_is_recorded_and_resumed(
     assert all(len(run.curves["loss"]) == 2 for run in whole.runs)
     assert whole.device == "cpu"
     assert "CNN, BNP+GN: test accuracy" in lab.full_report(path)
-    # the program ends in the second epoch of the third run
+    # the program ends in the second epoch of the second run
     epochs: list[int] = []
 
     class Ends(Trainer):
         def epoch(self, batches: Any) -> list[float]:
             epochs.append(1)
-            if len(epochs) == 6:
+            if len(epochs) == 4:
                 raise KeyboardInterrupt
             return super().epoch(batches)
 
@@ -138,13 +139,13 @@ def test_full_size_run_is_recorded_and_resumed(
     with pytest.raises(KeyboardInterrupt):
         lab.perform_full({**PARTS, "Trainer": Ends}, **again, **options)
     resumed = lab.perform_full({**PARTS, "Trainer": Ends}, **again, **options)
-    assert len(epochs) == 6 + 3, "the epochs that were finished are not trained again"
+    assert len(epochs) == 4 + 1, "the epochs that were finished are not trained again"
     assert [run.curves for run in resumed.runs] == [run.curves for run in whole.runs]
 
 
 def test_colors_are_standardized(small_full: lab.Size) -> None:
     x, y, x_test, _ = lab.cifar10()
-    assert (x.shape, x_test.shape, len(y)) == ((40, 3, 32, 32), (20, 3, 32, 32), 40)
+    assert (x.shape, x_test.shape, len(y)) == ((20, 3, 32, 32), (5, 3, 32, 32), 20)
     torch.testing.assert_close(x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(x.std((0, 2, 3)), torch.ones(3), atol=1e-5, rtol=0)
 
@@ -215,7 +216,7 @@ def test_cuda_run_uses_cuda_and_fused_optimizer(
 def test_on_cuda_every_variant_is_measured(cuda: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
-    speeds = lab.measure(PARTS, replace(TINY, device="cuda"), steps=1)
+    speeds = lab.measure(PARTS, replace(TINY, device="cuda", batch=8), steps=1)
     assert [speed for speed in speeds.values() if not speed] == []
     assert (len(compiled), cuda.count("wait")) == (1, 2 * len(speeds))
 
@@ -225,14 +226,13 @@ def test_measured_speed_includes_queued_device_work(
     monkeypatch: pytest.MonkeyPatch, has_gpu: bool
 ) -> None:
     """A step takes 0.5 s of the device, and 0.1 s to order; the first two take 2.5 s."""
-    now, ready, steps = 100.0, 100.0, 0
+    now = ready = 100.0
+    seconds = [2.5, 2.5, 0.5, 0.5, 0.5, 0.5]
 
     def step() -> None:
-        nonlocal now, ready, steps
-        now += 0.1
-        ready = max(ready, now) + (2.5 if steps < 2 else 0.5)
-        steps += 1
-        now = now if has_gpu else ready
+        nonlocal now, ready
+        ready = max(ready, now + 0.1) + seconds.pop(0)
+        now = now + 0.1 if has_gpu else ready
 
     def wait() -> None:
         nonlocal now
@@ -243,7 +243,7 @@ def test_measured_speed_includes_queued_device_work(
     monkeypatch.setattr(torch.cuda, "synchronize", wait)
     monkeypatch.setattr(time, "perf_counter", lambda: now)
     speed = lab.images_per_second(step, 30, warmup=2, repeats=4)
-    assert steps == 6
+    assert seconds == []
     assert speed == pytest.approx(4 * 30 / (4 * 0.5 + 0.1 if has_gpu else 4 * 0.6))
 
 
