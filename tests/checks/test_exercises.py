@@ -9,12 +9,9 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from test_checks import Stub, outcome
-from torch.optim import SGD, RMSprop
 
 from optdl.checks import exercises, lab_exercises
-from optdl.optimizers import Adam, Lion, run
 
 LABS = lab_exercises()
 ALL = exercises() | LABS
@@ -56,49 +53,3 @@ def test_exercise_has_the_agreed_form(exercise):
     names = list(inspect.signature(used).parameters)[by_driver:]
     for case in exercise.draw(np.random.default_rng(0)):
         assert list(case) == names[: len(case)] or names == ["arguments"]
-
-
-START = np.array([1.0, -2.0, 0.5])
-
-
-def gradient(theta):
-    return np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 4.0]]) @ theta + np.sin(theta)
-
-
-def uphill(theta):
-    return -np.array([2.0, 1.0, 4.0]) * theta
-
-
-def path_of_torch(kind, rates, **settings):
-    """Return the path of an optimizer of torch whose learning rate is set before each step."""
-    theta = torch.tensor(START, requires_grad=True)
-    optimizer, path = kind([theta], lr=1.0, **settings), [START]
-    for lr in rates:
-        optimizer.param_groups[0]["lr"] = lr
-        theta.grad = torch.tensor(gradient(theta.detach().numpy()))
-        optimizer.step()
-        path.append(theta.detach().numpy().copy())
-    return np.array(path)
-
-
-RATES = [0.1, 0.2, 0.05, 0.05, 0.0, 0.1]
-CENTERED = {"alpha": 0.8, "eps": 0, "centered": True}
-
-
-@pytest.mark.parametrize(
-    ("key", "slope", "settings", "expected"),
-    [
-        # without weight decay, without a guard, and while gradients grow
-        ("F-05:decoupled", gradient, (RATES, 0.9, 0.0), (SGD, RATES, {"momentum": 0.9})),
-        ("L1-30, L1-31", gradient, (0.01, 0.8, 0.0, 0.0, 6), (RMSprop, [0.01] * 6, CENTERED)),
-        ("L2-06", uphill, (0.1, 0.9, 0.9, 1e-8, 8), Adam(0.1, 0.9, 0.9)),
-        ("F-18", gradient, (0.05, 0.8, 0.95, 0.1, 40), Lion(0.05, 0.8, 0.95, 0.1)),
-    ],
-)
-def test_reference_takes_the_steps_of_an_optimizer(key, slope, settings, expected):
-    ours = ALL[key].reference(slope, START, *settings)
-    if isinstance(expected, tuple):
-        expected = path_of_torch(*expected[:2], **expected[2])
-    else:
-        expected = run(expected, slope, START, settings[-1])
-    np.testing.assert_allclose(ours, expected)
