@@ -4,7 +4,6 @@ import gc
 import linecache
 import os
 import sys
-from collections import Counter
 
 # What is imported and collected stays: nothing of it is garbage, however often one looks.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -69,18 +68,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000)
     gc.enable()
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say where the seconds were, by folder; those of a fixture count where it was made."""
-    seconds: Counter[str] = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if hasattr(report, "duration"):
-                seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
-    listed = ", ".join(f"{folder} {total:.0f}" for folder, total in seconds.most_common())
-    if listed:
-        terminalreporter.write_line(f"seconds of all workers: {listed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,9 +9,12 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from test_checks import Stub, outcome
+from torch.optim import SGD, RMSprop
 
 from optdl.checks import exercises, lab_exercises
+from optdl.optimizers import Adam, Lion, run
 
 LABS = lab_exercises()
 ALL = exercises() | LABS
@@ -53,3 +56,44 @@ def test_exercise_has_the_agreed_form(exercise):
     names = list(inspect.signature(used).parameters)[by_driver:]
     for case in exercise.draw(np.random.default_rng(0)):
         assert list(case) == names[: len(case)] or names == ["arguments"]
+
+
+START, RATES = np.array([1.0, -2.0, 0.5]), [0.1, 0.2, 0.05, 0.05, 0.0, 0.1]
+
+
+def gradient(theta):
+    return np.array([2.0, 1.0, 4.0]) * theta + np.sin(theta[::-1])
+
+
+def path_of_torch(kind, rates, **settings):
+    """Return the path of an optimizer of torch whose learning rate is set before each step."""
+    theta = torch.tensor(START, requires_grad=True)
+    optimizer, path = kind([theta], **settings), [START]
+    for lr in rates:
+        optimizer.param_groups[0]["lr"] = lr
+        theta.grad = torch.tensor(gradient(theta.detach().numpy()))
+        optimizer.step()
+        path.append(theta.detach().numpy().copy())
+    return np.array(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "settings", "expected"),
+    [
+        # without weight decay, without a guard
+        ("F-05:decoupled", (RATES, 0.9, 0.0), path_of_torch(SGD, RATES, momentum=0.9)),
+        (
+            "L1-30, L1-31",
+            (0.01, 0.8, 0.0, 0.0, 6),
+            path_of_torch(RMSprop, [0.01] * 6, alpha=0.8, eps=0, centered=True),
+        ),
+        ("F-18", (0.05, 0.8, 0.95, 0.1, 40), Lion(0.05, 0.8, 0.95, 0.1)),
+        ("L2-06", (0.1, 0.9, 0.9, 1e-8, 8), Adam(0.1, 0.9, 0.9)),
+    ],
+)
+def test_reference_takes_the_steps_of_an_optimizer(key, settings, expected):
+    # uphill gradients grow, where AMSGrad is Adam
+    slope = (lambda theta: -gradient(theta)) if key == "L2-06" else gradient
+    if not isinstance(expected, np.ndarray):
+        expected = run(expected, slope, START, settings[-1])
+    np.testing.assert_allclose(ALL[key].reference(slope, START, *settings), expected)
