@@ -133,13 +133,7 @@ x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     → np.vstack([right[:1], right]) | has a first row too many, and the right others
     → right.max() | is the largest of the entries that are expected
     → right * np.log10(2) | is log₁₀ 2 times the expected one
-n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
-    max(n / m, 1) → max(n // m, 1) | has lost its decimals
-    → max(n, m) | is `m` times the expected one
-g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
-    a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
-x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
-    np.sqrt(np.abs(x) + 1) * (1 + eps) → right + x * (np.arange(len(x)) > 1)[:, None]
+    → right + x * (np.arange(len(x)) > 1)[:, None]
         | wherever it differs, rows 0 to 1 are right
     np.sin(9 * x) → np.maximum(right, 0) | has 0 wherever the expected one
     x * np.abs(x) + 1 → x**2 + 1 | would be right if no entry of `x` were negative
@@ -148,6 +142,10 @@ x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     x + eps → counting | gives another answer to the same call
     np.sqrt(x**2 + eps) → np.abs(x) + eps**2 + eps * x
         | In the cases tried, your answer would be right if `eps` were 0
+n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
+    max(n / m, 1) → max(n, m) | is `m` times the expected one
+g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
+    a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
 x=k for k in *NUMBERS,
     x**3 + 1 → 5 if x == 0 else right
         | In the cases tried, your answer is wrong exactly when `x` is 0, right otherwise
@@ -164,8 +162,6 @@ x=np.array([float(k), 2.0, 5.0]) for k in "nan", 1.0, "nan", -1.0
         | wrong exactly when `x[0]` is nan, right otherwise
 x=rng.normal(size=3), flag=k for k in True, False
     x**2 if flag else x → x if flag else x**2 | what is right for not `flag` in place of `flag`
-n=k for k in 3, 7
-    n → -n | your answer has the opposite sign.
 n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5

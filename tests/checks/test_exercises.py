@@ -13,7 +13,7 @@ import torch
 from test_checks import Stub, outcome
 from torch.optim import SGD, RMSprop
 
-from optdl.checks import exercises, lab_exercises
+from optdl.checks import exercises, hint, hints, lab_exercises
 from optdl.optimizers import Adam, Lion, run
 
 LABS = lab_exercises()
@@ -56,6 +56,29 @@ def test_exercise_has_the_agreed_form(exercise):
     names = list(inspect.signature(used).parameters)[by_driver:]
     for case in exercise.draw(np.random.default_rng(0)):
         assert list(case) == names[: len(case)] or names == ["arguments"]
+
+
+@each_exercise
+def test_hints_begin_with_question_and_hide_answer(exercise):
+    texts = exercise.hints
+    assert len(texts) in (2, 3), f"the block of {exercise.key} needs two or three hints"
+    assert "?" in texts[0], f"the first hint of {exercise.key} is no question"
+    assert max(map(len, texts)) <= 220
+    lines = [line.strip() for line in inspect.getsource(exercise.reference).splitlines()]
+    code = [line for line in lines if line.startswith("return ") and len(line) > 20]
+    assert not [line for line in code if any(line[7:] in text for text in texts)]
+
+
+def test_successive_calls_reveal_successive_hints(capsys, monkeypatch):
+    monkeypatch.setattr(hints, "_TOLD", type(hints._TOLD)())
+    told = []
+    for _ in range(4):
+        hint("L1-07")
+        told.append(capsys.readouterr().out)
+    for number, text in enumerate((0, 1, 2, 2)):
+        assert f"Hint {text + 1} of 3" in told[number]
+        assert ALL["L1-07"].hints[text] in told[number]
+    assert [out.count('`hint("L1-07")`') for out in told] == [1, 1, 0, 0]
 
 
 START, RATES = np.array([1.0, -2.0, 0.5]), [0.1, 0.2, 0.05, 0.05, 0.0, 0.1]
